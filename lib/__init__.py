@@ -1,0 +1,1 @@
+"""Shared machinery of Touchstone: text and data, models, attribution, metrics, statistics, figures."""

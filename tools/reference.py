@@ -1,0 +1,78 @@
+"""Copy the tables and figures that we vouch for from a run to outputs/reference, and print what changed.
+
+    python tools/reference.py geco small
+
+CSV, JSON and PNG of every stage are taken; rows of a corpus, weights, Parquet and anything volatile stay where they are.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+from lib.paths import ROOT, STAGES, outputs_root
+
+KINDS = {".csv", ".json", ".png"}
+VOLATILE = {"run.json"}
+MOST_BYTES = 500_000
+
+
+def wanted(folder: Path) -> dict[str, Path]:
+    """Files to vouch for, by their path below the folder."""
+    files = [path for path in folder.rglob("*") if path.suffix in KINDS and path.name not in VOLATILE]
+    names = {str(path.relative_to(folder)): path for path in sorted(files)}
+    return {name: path for name, path in names.items() if not {"units", "models"} & set(Path(name).parts)}
+
+
+def change(old: Path, new: Path) -> str:
+    """One phrase on how a file differs from its reference; empty if it does not."""
+    if not old.is_file():
+        return "new"
+    if old.read_bytes() == new.read_bytes():
+        return ""
+    if new.suffix != ".csv":
+        return "changed"
+    before, after = pd.read_csv(old), pd.read_csv(new)
+    if before.shape != after.shape or list(before) != list(after):
+        return f"changed from {before.shape} to {after.shape}"
+    numbers = (after.select_dtypes("number") - before.select_dtypes("number")).abs().max()
+    moved = ", ".join(f"{column} by up to {size:.2g}" for column, size in numbers.items() if size > 0)
+    return f"changed: {moved or 'text'}"
+
+
+def renew(run: Path, reference: Path) -> None:
+    """Make the reference folder equal to the run's files, saying what changes; units stay."""
+    files = wanted(run)
+    if not files:
+        raise SystemExit(f"{run} holds no tables: run the study first (make geco SCALE={run.name})")
+    too_big = [name for name, path in files.items() if path.stat().st_size > MOST_BYTES]
+    if too_big:
+        raise SystemExit(f"over {MOST_BYTES} bytes, not copied: {', '.join(too_big)}")
+    for name in sorted(set(wanted(reference)) - set(files)) if reference.is_dir() else []:
+        (reference / name).unlink()
+        print(f"  {name}: removed")
+    for name, path in files.items():
+        note = change(reference / name, path)
+        if note:
+            (reference / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, reference / name)
+            print(f"  {name}: {note}")
+
+
+def main(study: str, scale: str) -> None:
+    reference = ROOT / "outputs" / "reference"
+    if study == "start_here":
+        renew(outputs_root() / "start_here", reference / "start_here")
+        return
+    run = outputs_root() / study / scale
+    missing = [stage for stage in STAGES if not (run / stage / "manifest.json").is_file()]
+    if missing:
+        raise SystemExit(f"{study} at scale {scale} is not complete ({', '.join(missing)}): make {study} SCALE={scale}")
+    renew(run, reference / study / scale)
+
+
+if __name__ == "__main__":
+    main(*(sys.argv[1:3] if len(sys.argv) > 2 else (sys.argv[1], "small")))

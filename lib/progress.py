@@ -1,0 +1,21 @@
+"""A progress bar for the terminal that never ends up in a saved notebook."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+from tqdm import tqdm
+
+Item = TypeVar("Item")
+
+
+def progress(iterable: Iterable[Item], what: str) -> Iterator[Item]:
+    """Iterate, with a bar on stderr where the runner asks for one (`TOUCHSTONE_PROGRESS`: seconds between updates).
+
+    >>> list(progress(range(3), "rows"))
+    [0, 1, 2]
+    """
+    seconds = float(os.environ.get("TOUCHSTONE_PROGRESS") or 0)
+    yield from tqdm(iterable, desc=what, mininterval=seconds, leave=False) if seconds else iterable

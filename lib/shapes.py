@@ -1,0 +1,13 @@
+"""The words for tensor axes. Signatures write them with jaxtyping, `Float[Tensor, "batch token hidden"]`, and use no others."""
+
+AXES: dict[str, str] = {
+    "batch": "rows that go through a model together",
+    "token": "positions of a sequence: sub-words, with the special tokens and the padding",
+    "hidden": "the components of an embedding or of a hidden state",
+    "layer": "the layers of a model, the embeddings first",
+    "head": "the attention heads of a layer",
+    "vocab": "the entries of a vocabulary",
+    "class": "the classes that a classifier tells apart",
+    "concept": "the concepts that an intervention sets",
+    "step": "the steps of a path or of a training",
+}

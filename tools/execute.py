@@ -1,0 +1,52 @@
+"""Run the notebooks at their defaults and write the executed copy beside each source (make execute).
+
+    python tools/execute.py                       all of them, in order
+    python tools/execute.py geco/04_metrics ...   some
+
+No parameters are injected, and times and paths are removed, so that an unchanged notebook gives an unchanged file.
+What the stages compute goes to the usual output root; `make reference` then vouches for it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+
+from lib.notebooks import read_notebook, strip_volatile
+from lib.paths import ROOT
+from lib.store import write_atomic
+
+NOTEBOOKS = ROOT / "notebooks"
+LONGEST_CELL = 900  # seconds
+
+
+def execute(source: Path) -> None:
+    """Run one notebook in a fresh kernel; nothing is written if a cell fails."""
+    notebook = read_notebook(source)
+    client = NotebookClient(notebook, timeout=LONGEST_CELL, kernel_name="python3", resources={"metadata": {"path": str(ROOT)}})
+    try:
+        client.execute()
+    except CellExecutionError as error:
+        raise SystemExit(f"{source.relative_to(ROOT)} failed; its committed copy is as it was.\n{error}") from None
+    strip_volatile(notebook)
+    write_atomic(source.with_suffix(".ipynb"), nbformat.writes(notebook) + "\n")
+
+
+def main(names: list[str]) -> None:
+    sources = [NOTEBOOKS / f"{name}.py" for name in names] or sorted(NOTEBOOKS.rglob("[0-9][0-9]_*.py"))
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    os.environ.pop("TOUCHSTONE_PROGRESS", None)
+    for source in sources:
+        began = time.monotonic()
+        execute(source)
+        print(f"{source.relative_to(ROOT)}: {time.monotonic() - began:.0f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

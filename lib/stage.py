@@ -24,6 +24,7 @@ from lib.params import notebook_parameters
 from lib.store import atomic_path, save_csv, save_json, sha256_of
 
 MANIFEST = "manifest.json"
+PREVIOUS = ".manifest.previous"
 PENDING = "manifest.json.part"  # what a notebook leaves for the runner, which finishes it as its very last act
 PACKAGES = ("torch", "transformers", "captum", "lime", "spacy", "numpy", "pandas", "scipy", "scikit-learn",
             "statsmodels", "matplotlib", "seaborn")
@@ -40,6 +41,7 @@ class Stage:
     stage: str
     folder: Path
     inputs: dict[str, str] = field(default_factory=dict)
+    externals: dict[str, str] = field(default_factory=dict)
     written: set[str] = field(default_factory=set)
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
 
@@ -66,11 +68,14 @@ class Stage:
 
     def external(self, path: Path | str) -> Path:
         """A file from outside the study's outputs (explanations made elsewhere, say); the read is recorded as well."""
-        path = Path(path) if Path(path).is_absolute() else paths.ROOT / path
-        if not path.is_file():
-            raise TouchstoneError(f"there is no file {path}; correct the parameter that names it")
-        self.inputs[path.as_posix()] = sha256_of(path)
-        return path
+        located = locate_external(str(path))
+        if not located.is_file():
+            raise TouchstoneError(f"there is no file {located}; correct the parameter that names it")
+        data = paths.data_root()
+        inside = data is not None and located.is_relative_to(data)
+        name = f"$TOUCHSTONE_DATA/{located.relative_to(data).as_posix()}" if inside and data else str(path)
+        self.externals[name] = sha256_of(located)
+        return located
 
     def path(self, name: str) -> Path:
         """Where to write a file (or a folder of files) of this stage; what is found there at the end is listed."""
@@ -101,7 +106,9 @@ class Stage:
         save_json(self._hardware(), self.folder / "run.json")
         manifest = {"study": self.study, "scale": self.scale, "stage": self.stage, "parameters": chosen,
                     "seeds": {k: v for k, v in chosen.items() if "seed" in k}, "versions": _versions(),
-                    "inputs": dict(sorted(self.inputs.items())), "files": files}
+                    "inputs": dict(sorted(self.inputs.items())),
+                    "externals": dict(sorted(self.externals.items())), "files": files}
+        _remove_obsolete(self.folder, set(files))
         save_json(manifest, self.folder / (PENDING if os.environ.get("TOUCHSTONE_RUNNER") else MANIFEST))
         _lock(self.folder).release(force=True)
         return pd.DataFrame([{"file": name, **{k: str(about.get(k, "")) for k in ("rows", "columns")}}
@@ -140,11 +147,26 @@ def open_stage(study: str, scale: str, stage: str) -> Stage:
         _lock(folder).acquire(timeout=30)
     except Timeout:
         raise TouchstoneError(f"another process is writing into {folder}; wait for it, or stop it") from None
-    for name in (MANIFEST, PENDING):
-        (folder / name).unlink(missing_ok=True)
+    (folder / PENDING).unlink(missing_ok=True)
+    if (folder / MANIFEST).is_file():
+        os.replace(folder / MANIFEST, folder / PREVIOUS)
     for left_over in folder.rglob(".*.part"):
         left_over.unlink()
     return Stage(study, scale, stage, folder)
+
+
+def locate_external(name: str) -> Path:
+    """The file that a manifest calls `name`: absolute, below `$TOUCHSTONE_DATA`, or relative to the repository."""
+    return paths.ROOT / os.path.expandvars(name)
+
+
+def _remove_obsolete(folder: Path, names: set[str]) -> None:
+    """Remove what only the previous run of the stage listed: a table that is no longer made, say. Models stay."""
+    if (previous := folder / PREVIOUS).is_file():
+        for name in set(json.loads(previous.read_text())["files"]) - names:
+            if not name.startswith("models/"):
+                (folder / name).unlink(missing_ok=True)
+        previous.unlink()
 
 
 def _lock(folder: Path) -> FileLock:

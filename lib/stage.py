@@ -30,6 +30,7 @@ PACKAGES = ("torch", "transformers", "captum", "lime", "spacy", "numpy", "pandas
             "statsmodels", "matplotlib", "seaborn")
 NO_DATES: dict[str, dict[str, None]] = {"png": {"Software": None}, "svg": {"Date": None},
                                        "pdf": {"CreationDate": None, "Creator": None, "Producer": None}}
+_locks: dict[Path, FileLock] = {}  # a lock that nobody refers to is let go, so they are kept here
 
 
 @dataclass
@@ -170,7 +171,7 @@ def _remove_obsolete(folder: Path, names: set[str]) -> None:
 
 
 def _lock(folder: Path) -> FileLock:
-    return FileLock(folder / ".lock", is_singleton=True)
+    return _locks.setdefault(folder, FileLock(folder / ".lock"))
 
 
 def _describe(path: Path) -> dict[str, Any]:

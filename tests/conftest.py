@@ -1,0 +1,42 @@
+"""Fixtures of the unit tests. Downloads are never made here: what needs them is skipped, with the reason."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from lib import paths
+
+# Before anybody imports torch or transformers: one thread, and no way to a model hub.
+for name, value in {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false",
+                    "HF_HUB_OFFLINE": "1"}.items():
+    os.environ[name] = value
+
+
+@pytest.fixture
+def geco_data() -> Path:
+    """The published GECO files."""
+    root = paths.data_root()
+    if root is None or not (root / "geco").is_dir():
+        pytest.skip("needs the published GECO: set TOUCHSTONE_DATA to a folder that holds geco/ (`make data` fills it)")
+    return root / "geco"
+
+
+@pytest.fixture
+def spacy_pipeline() -> str:
+    """A spaCy pipeline that parses for real."""
+    pipeline = paths.spacy_pipeline()
+    if pipeline is None:
+        pytest.skip("needs a spaCy pipeline: set TOUCHSTONE_SPACY to its name or path")
+    return pipeline
+
+
+@pytest.fixture
+def small_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty output root of the test's own."""
+    folder = tmp_path / "outputs"
+    monkeypatch.setenv("TOUCHSTONE_OUTPUTS", str(folder))
+    monkeypatch.delenv("TOUCHSTONE_RUNNER", raising=False)
+    return folder

@@ -81,7 +81,8 @@ def mask_recall(scores: Words, mask: Words) -> Scored:
     """
     size, truth = _sizes(scores, mask)
     n_words = np.sum(~np.isnan(size), axis=-1, keepdims=True)
-    above = np.nan_to_num(size) > np.nansum(size, axis=-1, keepdims=True) / np.maximum(n_words, 1)
+    average = np.nansum(size, axis=-1, keepdims=True) / np.maximum(n_words, 1)
+    above = np.nan_to_num(size) > average * (1 + 1e-9)  # equal scores are not above their average by a rounding error
     return _ratio(np.nansum(above * truth, axis=-1), np.nansum(truth, axis=-1))
 
 
@@ -133,7 +134,7 @@ def precision_at_specificity(scores: Words, mask: Words, specificity: float = 0.
     """
     size, truth = _sizes(scores, mask)
     precision, specific = _precision_and_specificity(size, truth)
-    lowest = np.min(np.where(specific > specificity, size, np.inf), axis=-1, keepdims=True)
+    lowest = np.nanmin(np.where(specific > specificity, size, np.inf), axis=-1, keepdims=True)
     best = np.max(np.where(size == lowest, precision, 0.0), axis=-1)
     others = np.nansum(1 - truth, axis=-1)
     return _defined(np.where(others > 0, best, np.nan)[()], truth)

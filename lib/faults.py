@@ -1,0 +1,116 @@
+"""Faults of form in corpora of GECO's kind: found, named with their rows, and repaired where that needs no judgement."""
+
+from __future__ import annotations
+
+from difflib import SequenceMatcher
+from typing import Any
+
+import pandas as pd
+
+from lib.errors import TouchstoneError
+
+ON_FAULT = ("repair", "keep", "drop")
+FAULT_COLUMNS = ["row", "sentence_idx", "target", "fault", "what_was_done"]
+LENGTH = "mask does not fit the sentence"
+BLANK_WORD = "blank word"
+EDGE_BLANK = "blank at the edge of a word"
+SAME_WORD = "masked word is the same in all variants"
+
+
+def check_on_fault(on_fault: str) -> None:
+    """Accept `repair`, `keep` and `drop`; raise TouchstoneError for anything else."""
+    if on_fault not in ON_FAULT:
+        raise TouchstoneError(f"on_fault is {on_fault!r}; choose one of {', '.join(ON_FAULT)}")
+
+
+def find_format_faults(rows: pd.DataFrame) -> pd.DataFrame:
+    """The faults of form in rows of `lib.corpora.read_geco`: one line per row and fault, `what_was_done` = "kept".
+
+    Four kinds: a mask that is longer or shorter than its sentence, a word of blanks only, a blank at the edge of a
+    word, and a masked position whose word is the same in all variants once blanks and letter case are ignored.
+    """
+    found: list[tuple[Any, ...]] = []
+    for _, base in rows.groupby("sentence_idx", sort=False):
+        same = set(_same_positions(base))
+        for row in base.itertuples():
+            kinds = {LENGTH: len(row.sentence) != len(row.ground_truth),
+                     BLANK_WORD: any(not word.strip() for word in row.sentence),
+                     EDGE_BLANK: any(word.strip() and word != word.strip() for word in row.sentence),
+                     SAME_WORD: any(i in same and row.ground_truth[i] for i in range(len(row.ground_truth)))}
+            found += [(row.row_id, row.sentence_idx, row.target, kind, "kept") for kind, is_so in kinds.items() if is_so]
+    return pd.DataFrame(found, columns=FAULT_COLUMNS)
+
+
+def drop_faulty(rows: pd.DataFrame, faults: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Leave out every base sentence that has a fault, with all its variants, so that the classes stay balanced."""
+    kept = rows[~rows["sentence_idx"].isin(faults["sentence_idx"])].reset_index(drop=True)
+    return kept, faults.assign(what_was_done="base sentence left out")
+
+
+def repair_rows(rows: pd.DataFrame, faults: pd.DataFrame, source: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Mend the faults of form; wording is never touched, and what is not listed in `faults` stays as it is.
+
+    Blanks at the edges of words go; a word of blanks only goes with its entry in the mask; a mask that does not fit is
+    made anew by aligning the variants of the sentence (1 = differs from another variant, or stands in one only);
+    a masked position whose word is the same everywhere is unmasked. Raises TouchstoneError where a mask does not fit
+    and there is no other variant to align with.
+    """
+    if faults.empty:
+        return rows, faults
+    done: dict[tuple[str, str], str] = {}
+    parts = []
+    for idx, base in rows.groupby("sentence_idx", sort=False):
+        mine = faults[faults["sentence_idx"] == idx]
+        parts.append(base if mine.empty else _repair_base(base, set(mine["fault"]), source, done))
+    what = [done[row, fault] for row, fault in zip(faults["row"], faults["fault"], strict=True)]
+    return pd.concat(parts).loc[rows.index], faults.assign(what_was_done=what)
+
+
+def aligned_masks(sentences: list[list[str]]) -> list[list[int]]:
+    """A mask for each variant of a sentence, of any lengths: 1 where a word differs from, or is missing in, another.
+
+    >>> aligned_masks([["He", "walks", "home"], ["They", "walk", "back", "home"]])
+    [[1, 1, 0], [1, 1, 1, 0]]
+    """
+    masks = [[0] * len(words) for words in sentences]
+    for a, first in enumerate(sentences):
+        for b, second in enumerate(sentences):
+            if a != b:
+                for tag, start, end, _, _ in SequenceMatcher(None, first, second, autojunk=False).get_opcodes():
+                    if tag != "equal":
+                        masks[a][start:end] = [1] * (end - start)
+    return masks
+
+
+def _repair_base(base: pd.DataFrame, kinds: set[str], source: str, done: dict[tuple[str, str], str]) -> pd.DataFrame:
+    sentences, masks = list(base["sentence"]), [list(mask) for mask in base["ground_truth"]]
+    names = list(base["row_id"])
+    if LENGTH in kinds:
+        if len(sentences) < 2:
+            raise TouchstoneError(f"{source}: the ground truth of row {names[0]} has {len(masks[0])} entries for "
+                                  f"{len(sentences[0])} words; correct the row, or read with on_fault=\"drop\"")
+        masks = aligned_masks(sentences)
+        done |= {(name, LENGTH): "mask made anew from the aligned variants" for name in names}
+    elif SAME_WORD in kinds:
+        same = set(_same_positions(base))
+        masks = [[0 if i in same else value for i, value in enumerate(mask)] for mask in masks]
+    done |= {(name, SAME_WORD): "position unmasked" for name in names}
+    done |= {(name, EDGE_BLANK): "blanks removed" for name in names}
+    for k, (words, mask) in enumerate(zip(sentences, masks, strict=True)):
+        kept = [i for i, word in enumerate(words) if word.strip()]
+        sentences[k], masks[k] = [words[i].strip() for i in kept], [mask[i] for i in kept]
+        done[names[k], BLANK_WORD] = "word and mask entry removed"
+    lengths = {len(words) for words in sentences}
+    if BLANK_WORD in kinds and len(lengths) > 1:
+        done |= {(name, BLANK_WORD): "word and mask entry removed; shorter than its variants" for name in names}
+    repaired = base.copy()
+    repaired["sentence"], repaired["ground_truth"] = sentences, masks
+    return repaired
+
+
+def _same_positions(base: pd.DataFrame) -> list[int]:
+    sentences = list(base["sentence"])
+    if len(sentences) < 2 or len({len(words) for words in sentences}) > 1:
+        return []
+    return [i for i, words in enumerate(zip(*sentences, strict=True))
+            if len({word.strip().lower() for word in words}) == 1]

@@ -180,7 +180,7 @@ def _papermill(source: Path, executed: Path, job: Job, label: str) -> None:
 
     bar = {"desc": label, "leave": False} if sys.stderr.isatty() else False
     execute_notebook(str(source), str(executed), parameters=job.given, kernel_name="python3", cwd=str(job.root),
-                     progress_bar=bar, stderr_file=sys.stderr)
+                     progress_bar=bar, stderr_file=sys.stderr, extra_arguments=["--IPKernelApp.log_level=ERROR"])
 
 
 @contextmanager

@@ -1,0 +1,28 @@
+"""The parameter files and the notebooks say the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lib.notebooks import find_notebooks
+from lib.params import check_params, read_params, study_parameters
+from lib.paths import ROOT
+
+STUDIES = sorted({path.parent.name for path in (ROOT / "notebooks").glob("*/[0-9][0-9]_*.py")})
+FILES = sorted((ROOT / "params").glob("*/*.yaml"))
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_small_repeats_the_defaults_of_all_notebooks(study: str) -> None:
+    file = ROOT / "params" / study / "small.yaml"
+    declared = study_parameters(find_notebooks(study))  # refuses a name with two meanings
+    values = check_params(read_params(file), declared, file)
+    assert values == {name: parameter.default for name, parameter in declared.items()}
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_every_file_holds_known_names_and_its_own_scale(file: Path) -> None:
+    declared = study_parameters(find_notebooks(file.parent.name))
+    assert check_params(read_params(file), declared, file)["scale"] == file.stem

@@ -1,0 +1,85 @@
+"""Explanations that see no model: what every real explanation has to beat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from lib.attribution.seam import Row
+from lib.attribution.words import word_scores
+from lib.errors import TouchstoneError
+from lib.models.face import TextModel
+
+PRONOUNS = frozenset("she her hers herself he him his himself they them their theirs themself themselves".split())
+Scores = list[Float[np.ndarray, "token"]]
+
+
+def as_read(words: Sequence[str]) -> list[str]:
+    """Words as an uncased tokenizer reads them: in lower case, without spaces at the edges; nothing is split or dropped."""
+    return [word.strip().lower() for word in words]
+
+
+def uniform_random(model: TextModel | None, rows: Sequence[Row]) -> Scores:
+    """Noise (GECOBench, section 3.3.2): a uniform number in [0, 1) per sub-word, summed into words.
+
+    Only the model's tokenizer is used; without a model every word is one piece. On average its mass accuracy is the
+    share of sub-words that are ground truth.
+    """
+    pieces = [list(range(len(row.words))) if model is None else model.encode([row.words])[0].word_ids for row in rows]
+    draws = [np.random.default_rng(row.seed).random(len(word_ids)) for row, word_ids in zip(rows, pieces, strict=True)]
+    return [word_scores(drawn, word_ids, len(row.words)) for row, word_ids, drawn in zip(rows, pieces, draws, strict=True)]
+
+
+def first_pronoun(model: None, rows: Sequence[Row]) -> Scores:
+    """All mass on the first third-person pronoun; equal mass on all words where a sentence has none."""
+    found = [_pronouns(row) for row in rows]
+    return [_or_equal(np.where(np.cumsum(is_pronoun) == 1, is_pronoun, 0.0)) for is_pronoun in found]
+
+
+def pronoun_list(model: None, rows: Sequence[Row]) -> Scores:
+    """Equal mass on every third-person pronoun; equal mass on all words where a sentence has none."""
+    return [_or_equal(_pronouns(row)) for row in rows]
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """What the Pattern Variant knows: the covariance of each word's tf-idf with "this row is of class k"."""
+
+    covariance: dict[str, Float[np.ndarray, "class"]]
+    n_classes: int
+
+
+def fit_pattern(train: pd.DataFrame) -> Pattern:
+    """Fit the Pattern Variant (GECOBench, section 3.3.2; Haufe et al. 2014) on training rows (columns sentence, target).
+
+    Cov(tf-idf of word j, target = k) for every class k against the rest: with the class numbers themselves as the target,
+    the class in the middle would have no covariance with its own words.
+    """
+    vectoriser = TfidfVectorizer(analyzer=as_read)
+    features = vectoriser.fit_transform(train["sentence"])
+    target = train["target"].to_numpy()
+    is_class = (target[:, None] == np.arange(target.max() + 1)).astype(float)
+    centred = is_class - is_class.mean(0)  # the features' own means then cancel: sum((x - mean) c) = sum(x c)
+    covariance = np.asarray(features.T @ centred) / (len(train) - 1)
+    return Pattern({word: covariance[column] for word, column in vectoriser.vocabulary_.items()}, is_class.shape[1])
+
+
+def pattern_variant(model: Pattern, rows: Sequence[Row]) -> Scores:
+    """Pattern Variant: each word's covariance with the row's class, the same in every sentence; 0 for unseen words."""
+    if not isinstance(model, Pattern):
+        raise TouchstoneError("Pattern Variant explains data, not a model; hand it fit_pattern(train) in the model's place")
+    unseen = np.zeros(model.n_classes)
+    return [np.array([model.covariance.get(word, unseen)[row.target] for word in as_read(row.words)]) for row in rows]
+
+
+def _pronouns(row: Row) -> Float[np.ndarray, "token"]:
+    return np.array([float(word in PRONOUNS) for word in as_read(row.words)])
+
+
+def _or_equal(scores: Float[np.ndarray, "token"]) -> Float[np.ndarray, "token"]:
+    return scores if scores.any() else np.ones_like(scores)

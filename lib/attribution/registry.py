@@ -1,0 +1,96 @@
+"""The explanation methods by name, and the door through which others join."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lib.attribution import floors, gradients, perturbation
+from lib.attribution.seam import nearest
+from lib.errors import TouchstoneError
+
+
+@dataclass(frozen=True)
+class Method:
+    """An explanation method.
+
+    level "token": `function(batch: TokenBatch, **settings) -> TokenScores`; it sees embeddings and a score, is given
+    batches of equal length, and its sub-words are summed into words for it. level "word":
+    `function(model, rows: list[Row], **settings)`, one list of word scores per row. `defaults` are all its settings;
+    "explained" (logit, probability) and "normalise_special" belong to every token method.
+    family: gradient, perturbation, floor (sees no model) or own.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    family: str
+    level: str = "token"
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    takes_any: bool = False
+
+    def settings(self, chosen: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The defaults with what was chosen; a setting that the method does not have is refused."""
+        for name in chosen or {}:
+            if name not in self.defaults and not self.takes_any:
+                hint = nearest(name, self.defaults) if self.defaults else "it has none"
+                raise TouchstoneError(f"{self.name} has no setting {name!r}; {hint}")
+        return {**self.defaults, **(chosen or {})}
+
+
+def _token(name: str, function: Callable[..., Any], family: str, explained: str) -> Method:
+    return Method(name, function, family, "token",
+                  {"explained": explained, "normalise_special": False, **_defaults_of(function)})
+
+
+def _defaults_of(function: Callable[..., Any]) -> dict[str, Any]:
+    parameters = inspect.signature(function).parameters.values()
+    return {p.name: p.default for p in parameters if p.default is not p.empty}
+
+
+METHODS: dict[str, Method] = {method.name: method for method in (
+    _token("Saliency", gradients.saliency, "gradient", "logit"),
+    _token("InputXGradient", gradients.input_x_gradient, "gradient", "logit"),
+    _token("Guided Backprop", gradients.guided_backprop, "gradient", "logit"),
+    _token("DeepLift", gradients.deep_lift, "gradient", "logit"),
+    _token("Gradient SHAP", gradients.gradient_shap, "gradient", "logit"),
+    _token("Integrated Gradients", gradients.integrated_gradients, "gradient", "probability"),
+    _token("Kernel SHAP", perturbation.kernel_shap, "perturbation", "probability"),
+    Method("LIME", perturbation.lime, "perturbation", "word", _defaults_of(perturbation.lime)),
+    Method("Uniform random", floors.uniform_random, "floor", "word"),
+    Method("Pattern Variant", floors.pattern_variant, "floor", "word"),
+    Method("First pronoun", floors.first_pronoun, "floor", "word"),
+    Method("Pronoun list", floors.pronoun_list, "floor", "word"),
+)}
+
+
+def resolve_method(name: str) -> Method:
+    """A method by its registered name, or a user's own by "module:function".
+
+    The function is called as `function(model, rows, **settings)` and returns one list of scores per row, a score per
+    word; its keyword arguments with defaults are its settings. "module:NAME" may also name a `Method`, which is then used
+    as it is: that is how a token method joins.
+
+    >>> resolve_method("LIME").family
+    'perturbation'
+    """
+    if name in METHODS:
+        return METHODS[name]
+    module_name, colon, attribute = name.partition(":")
+    if not colon:
+        raise TouchstoneError(f"there is no method {name!r}; {nearest(name, METHODS)} "
+                              "(your own is named as module:function)")
+    try:
+        found = getattr(importlib.import_module(module_name), attribute)
+    except ModuleNotFoundError as error:
+        raise TouchstoneError(f"method {name!r}: {error}; put the module's folder on PYTHONPATH") from None
+    except AttributeError:
+        raise TouchstoneError(f"method {name!r}: {module_name} has no {attribute!r}; correct the name") from None
+    if isinstance(found, Method):
+        return found
+    if not callable(found):
+        raise TouchstoneError(f"method {name!r} is {type(found).__name__}, not a function; name a function (model, rows)")
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in inspect.signature(found).parameters.values())
+    return Method(name, found, "own", "word", _defaults_of(found), takes_any)

@@ -1,0 +1,142 @@
+"""The seam of every explanation: a function from (embeddings, mask) to one score per row, whatever the model is."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol, cast
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from lib.errors import TouchstoneError
+from lib.models.face import TextModel
+
+Pick = Callable[[Float[Tensor, "batch class"], Int[Tensor, "batch"]], Float[Tensor, "batch"]]
+
+
+class Score(Protocol):
+    """What is explained: one number per row, differentiable in the word embeddings.
+
+    A plain function will do. Two things may be added to it. `for_rows(rows)` gives the score of chosen rows, in that
+    order and perhaps repeatedly, where the score differs from row to row (each row has its own class, or its own word to
+    predict): methods that try many inputs per row need it. `module` is the network behind the score: Guided Backprop and
+    DeepLift change how its activations are differentiated.
+    """
+
+    def __call__(self, embeddings: Float[Tensor, "batch token hidden"],
+                 mask: Int[Tensor, "batch token"]) -> Float[Tensor, "batch"]:
+        """The scores of a batch; mask is 1 for tokens and 0 for padding."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A sentence to explain: its words, the class whose score is explained, and a seed of its own for methods that draw."""
+
+    row_id: str
+    sentence_idx: int
+    target: int
+    words: list[str]
+    seed: int
+
+
+@dataclass(frozen=True)
+class TokenBatch:
+    """Sequences of equal length that are explained together.
+
+    `reference` holds the embeddings of the same sequences with their words replaced by padding; `is_word` marks the
+    tokens that belong to a word (not special, not prompt); `seeds` has one number a row, for methods that draw.
+    """
+
+    score: Score
+    embeddings: Float[Tensor, "batch token hidden"]
+    mask: Int[Tensor, "batch token"]
+    reference: Float[Tensor, "batch token hidden"]
+    is_word: Bool[Tensor, "batch token"]
+    seeds: tuple[int, ...]
+
+    def row(self, i: int) -> TokenBatch:
+        """One row as a batch of its own."""
+        only = slice(i, i + 1)
+        score = score_of_rows(self.score, torch.tensor([i], device=self.mask.device))
+        return TokenBatch(score, self.embeddings[only], self.mask[only], self.reference[only], self.is_word[only],
+                          self.seeds[only])
+
+
+@dataclass(frozen=True)
+class TokenScores:
+    """One signed score per token, and per row the completeness gap of methods that have one (else None)."""
+
+    scores: Float[Tensor, "batch token"]
+    delta: Float[Tensor, "batch"] | None = None
+
+
+def score_of_rows(score: Score, rows: Int[Tensor, "batch"]) -> Score:
+    """The score of chosen rows; a plain function scores all rows alike."""
+    return score.for_rows(rows) if hasattr(score, "for_rows") else score
+
+
+def network_of(score: Score) -> nn.Module:
+    """The network behind a score, for the methods that reach into it."""
+    module = getattr(score, "module", None)
+    if not isinstance(module, nn.Module):
+        raise TouchstoneError("this method changes how a network is differentiated, and the score does not tell its "
+                              "network; set the function's attribute `module` to the torch module behind it")
+    return module
+
+
+def nearest(wrong: str, known: Iterable[str]) -> str:
+    """The end of an error message about an unknown name: the known name that is nearest to it."""
+    near = difflib.get_close_matches(wrong, list(known), n=1, cutoff=0)
+    return f"did you mean {near[0]!r}?" if near else "nothing is known under any name"
+
+
+def _class_logit(logits: Float[Tensor, "batch class"], targets: Int[Tensor, "batch"]) -> Float[Tensor, "batch"]:
+    return logits.gather(1, targets[:, None])[:, 0]
+
+
+def _class_probability(logits: Float[Tensor, "batch class"], targets: Int[Tensor, "batch"]) -> Float[Tensor, "batch"]:
+    return _class_logit(logits.softmax(-1), targets)
+
+
+EXPLAINED: dict[str, Pick] = {"logit": _class_logit, "probability": _class_probability}
+
+
+@dataclass(frozen=True)
+class ClassScore:
+    """A classifier's score of each row's own class; made by `class_score`."""
+
+    model: TextModel
+    targets: Int[Tensor, "batch"]
+    pick: Pick
+
+    def __call__(self, embeddings: Float[Tensor, "batch token hidden"],
+                 mask: Int[Tensor, "batch token"]) -> Float[Tensor, "batch"]:
+        """The score of each row's class."""
+        return self.pick(self.model.logits(embeddings, mask), self.targets)
+
+    def for_rows(self, rows: Int[Tensor, "batch"]) -> ClassScore:
+        """The score of chosen rows, each with its own class."""
+        return ClassScore(self.model, self.targets[rows], self.pick)
+
+    @property
+    def module(self) -> nn.Module:
+        """The network behind the score."""
+        return self.model.module
+
+
+def class_score(model: TextModel, targets: Int[Tensor, "batch"] | list[int], explained: str = "logit") -> Score:
+    """The score that a classifier gives to each row's target class, as its logit or its softmax probability.
+
+    Raises TouchstoneError for a class that the model does not have, and for an unknown `explained`.
+    """
+    if explained not in EXPLAINED:
+        raise TouchstoneError(f"explained is {explained!r}; {nearest(explained, EXPLAINED)}")
+    device = next((p.device for p in model.module.parameters()), torch.device("cpu"))
+    classes = torch.as_tensor(targets, dtype=torch.long, device=device)
+    if wrong := [c for c in classes.tolist() if not 0 <= c < len(model.classes)]:
+        names = ", ".join(f"{i} {name}" for i, name in enumerate(model.classes))
+        raise TouchstoneError(f"there is no class {wrong[0]}; the model knows {names}")
+    return cast(Score, ClassScore(model, classes, EXPLAINED[explained]))

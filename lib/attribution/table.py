@@ -1,0 +1,94 @@
+"""The one format of explanations: a table with one line per (dataset, scheme, seed, method, row), kept as Parquet.
+
+Explanations that were made elsewhere can be handed in as such a file; everything downstream reads nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from lib.attribution.seam import nearest
+from lib.errors import TouchstoneError
+from lib.store import load_parquet, save_parquet
+
+SCHEMA: dict[str, tuple[type, str]] = {
+    "study": (str, "the study that the rows belong to: geco"),
+    "dataset": (str, "the data set: D_A, D_S"),
+    "scheme": (str, "how the explained model was trained: C, CE, ..., or - where no model is seen"),
+    "seed": (int, "the seed of the explained model's training, or -1 where no model is seen"),
+    "method": (str, "the explanation method by its registered name"),
+    "row_id": (str, "the explained row: 12-F"),
+    "sentence_idx": (int, "the base sentence that the row is a form of"),
+    "target": (int, "the class whose score is explained"),
+    "words": (list, "the words of the sentence, as the model was given them"),
+    "scores": (list, "one signed number per word, neither made absolute nor normalised"),
+    "explained": (str, "the function that is explained: logit, probability, or - where no model is seen"),
+    "settings": (str, "the method's settings as JSON"),
+    "delta": (float, "sum of all token scores minus the change of the score (completeness gap), or null"),
+}
+KEY = ["dataset", "scheme", "seed", "method", "row_id"]
+
+
+def save_explanations(path: Path | str, frame: pd.DataFrame) -> None:
+    """Validate explanations and write them as Parquet."""
+    save_parquet(validated(frame, Path(path).name), path)
+
+
+def load_explanations(path: Path | str) -> pd.DataFrame:
+    """Read and validate explanations: ours, or a file that was made elsewhere.
+
+    Raises TouchstoneError naming file, row and remedy where the file does not keep to `SCHEMA`.
+    """
+    if not Path(path).is_file():
+        raise TouchstoneError(f"there is no file of explanations {path}; correct the path in explanation_files")
+    try:
+        frame = load_parquet(path)
+    except (ValueError, OSError) as error:  # pyarrow's errors are both
+        raise TouchstoneError(f"{Path(path).name} is not a Parquet file; write the table with pandas' to_parquet "
+                              f"({str(error).splitlines()[0][:80]})") from None
+    return validated(frame, Path(path).name)
+
+
+def validated(frame: pd.DataFrame, source: str) -> pd.DataFrame:
+    """The same explanations with the columns of `SCHEMA` in order; an error names the first line that breaks it."""
+    if missing := [name for name in SCHEMA if name not in frame]:
+        raise TouchstoneError(f"{source} has no column {missing[0]!r}; it holds {SCHEMA[missing[0]][1]}")
+    if unknown := [name for name in frame if name not in SCHEMA]:
+        raise TouchstoneError(f"{source} has an unknown column {unknown[0]!r}; {nearest(str(unknown[0]), SCHEMA)}")
+    frame = frame[list(SCHEMA)].reset_index(drop=True)
+    for line, row in enumerate(frame.to_dict("records")):
+        if fault := _fault(row):
+            raise TouchstoneError(f"{source}, line {line} (row {row['row_id']}, method {row['method']}): {fault}")
+    if (twice := frame.duplicated(KEY)).any():
+        row = frame[twice].iloc[0]
+        raise TouchstoneError(f"{source} explains row {row.row_id} twice with {row.method} ({row.dataset}, {row.scheme}, "
+                              f"seed {row.seed}); keep one of the two")
+    return frame.astype({"delta": float, "seed": int, "sentence_idx": int, "target": int})
+
+
+def _fault(row: dict[str, Any]) -> str:
+    """What is wrong with a line, in words; empty where nothing is."""
+    for name, (kind, meaning) in SCHEMA.items():
+        allowed = {int: (int, np.integer), float: (float, np.floating, type(None)), list: (list, np.ndarray)}.get(kind, (kind,))
+        if isinstance(row[name], bool) or not isinstance(row[name], allowed):
+            return f"{name} is {row[name]!r}, not {kind.__name__}; it holds {meaning}"
+    if not all(isinstance(word, str) for word in row["words"]):
+        return "words must be text"
+    if len(row["scores"]) != len(row["words"]):
+        return f"there are {len(row['scores'])} scores for {len(row['words'])} words; give one score per word"
+    numbers = [isinstance(x, int | float | np.number) and not isinstance(x, bool) for x in row["scores"]]
+    if not all(numbers) or not np.isfinite(np.asarray(row["scores"], float)).all():
+        return "a score is not a finite number; leave the row out or repair the method"
+    return _settings_fault(row["settings"])
+
+
+def _settings_fault(text: str) -> str:
+    try:
+        return "" if isinstance(json.loads(text), dict) else "settings must be a JSON object, {} if there are none"
+    except json.JSONDecodeError:
+        return f"settings is not JSON: {text[:40]!r}; write {{}} if there are none"

@@ -1,0 +1,163 @@
+"""Any Hugging Face sequence classifier, run from its word embeddings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from lib.errors import TouchstoneError
+from lib.models.face import Encoded, RunsFromEmbeddings, device_of, length_buckets, pad
+
+Reading = dict[str, Tensor]  # what the head reads of the encoder, by the name of the output field
+
+
+class HFClassifier(RunsFromEmbeddings):
+    """A sequence classifier of `transformers`: embeddings, encoder and head are found, not listed by name.
+
+    A classifier reads one token of the encoder's output. It is the first where the tokenizer puts its class token
+    there (BERT, RoBERTa), and the last real token otherwise (XLNet's class token, GPT-2's last word).
+    """
+
+    def __init__(self, module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, classes: Sequence[str]) -> None:
+        prepare_padding(module, tokenizer)
+        self.module, self.tokenizer, self.classes = module.eval(), tokenizer, tuple(classes)
+        self.max_length = longest_input(module, tokenizer)
+        first = tokenizer(["a"], is_split_into_words=True)["input_ids"][0]
+        self.reads_first = tokenizer.cls_token_id is not None and first == tokenizer.cls_token_id
+
+    def logits(self, embeddings: Float[Tensor, "batch token hidden"],
+               mask: Int[Tensor, "batch token"]) -> Float[Tensor, "batch class"]:
+        """The class scores, computed from the word embeddings; padding (mask 0) stands on the right."""
+        if self.reads_first:
+            return self.module(inputs_embeds=embeddings, attention_mask=mask).logits
+        return self.head(self.reading(embeddings, mask))
+
+    def reading(self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]) -> Reading:
+        """Run embeddings and encoder, and keep the one token of their output that the head reads."""
+        output = self.module.base_model(inputs_embeds=embeddings, attention_mask=mask)
+        at = torch.zeros_like(mask[:, 0]) if self.reads_first else mask.sum(1) - 1
+        return read_token(output, at)
+
+    def head(self, reading: Reading) -> Float[Tensor, "batch class"]:
+        """The class scores from what `reading` kept: the same numbers as `logits`, without the encoder."""
+        return run_head(self.module, reading)
+
+    @torch.no_grad()
+    def read_all(self, encoded: Sequence[Encoded], batch_size: int) -> Reading:
+        """Run a frozen encoder once over all sentences, in exact-length batches.
+
+        Raises TouchstoneError for a head that reads more than one token, since its input cannot be kept this way.
+        """
+        device, pad_id = device_of(self.module), self.tokenizer.pad_token_id
+        buckets = length_buckets([len(one.ids) for one in encoded], batch_size)
+        parts: list[Reading] = []
+        for bucket in buckets:
+            ids, mask = (t.to(device) for t in pad([encoded[i] for i in bucket], pad_id))
+            parts.append(self.reading(self.embed(ids), mask))
+            if len(parts) == 1 and not torch.allclose(self.head(parts[0]), self.logits(self.embed(ids), mask), atol=1e-4):
+                raise TouchstoneError(f"the head of {type(self.module).__name__} reads more than one token of its encoder; "
+                                      "train it without reusing the encoder's outputs")
+        order = torch.tensor([i for bucket in buckets for i in bucket], device=device).argsort()
+        return {name: torch.cat([part[name] for part in parts])[order] for name in parts[0]}
+
+    def parts(self) -> dict[str, dict[str, nn.Parameter]]:
+        """The parameters by part: embeddings, encoder, head; each parameter is in exactly one."""
+        return split_parameters(self.module)
+
+    def redraw(self, part: str, seed: int) -> None:
+        """Give a part new random parameters: tables Xavier uniform with the norms kept, all else as in pre-training."""
+        redraw(self.module, self.parts()[part], seed)
+
+
+def read_token(output: Any, at: Int[Tensor, "batch"]) -> Reading:
+    """Of an encoder's output, the hidden state of one token a row, and the pooled vector where there is one."""
+    hidden = output.last_hidden_state
+    reading = {"last_hidden_state": hidden[torch.arange(len(at), device=at.device), at].unsqueeze(1)}
+    pooled = getattr(output, "pooler_output", None)
+    return reading if pooled is None else reading | {"pooler_output": pooled}
+
+
+def run_head(module: PreTrainedModel, reading: Reading) -> Tensor:
+    """What the module's head makes of a reading: the module runs whole, its encoder answering from the reading."""
+    hidden, base = reading["last_hidden_state"], module.base_model
+    not_padding = 1 if module.config.pad_token_id == 0 else 0
+    ids = torch.full(hidden.shape[:2], not_padding, dtype=torch.long, device=hidden.device)
+    base.forward = lambda *args, **kwargs: _Answer(reading)  # an instance's attribute hides the method of its class
+    try:
+        return module(input_ids=ids).logits.reshape(len(hidden), -1)
+    finally:
+        del base.forward
+
+
+class _Answer(tuple):
+    """An encoder's output that was computed earlier: by position, or by name with None for what was not kept."""
+
+    def __new__(cls, reading: Reading) -> _Answer:
+        answer = super().__new__(cls, reading.values())
+        answer.__dict__.update(reading)
+        return answer
+
+    def __getattr__(self, name: str) -> None:
+        return None
+
+
+def split_parameters(module: PreTrainedModel) -> dict[str, dict[str, nn.Parameter]]:
+    """The parameters of a classifier by part: embeddings, encoder, head; each is in exactly one.
+
+    Embeddings are the module that holds the word table (BERT's tables and their LayerNorm), or, where the table lies
+    in the base model itself, the tables that lie there (GPT-2's words and positions). The head is what is not base model.
+    """
+    base, names = module.base_model, {id(p): name for name, p in module.named_parameters()}
+    table = module.get_input_embeddings()
+    home = next(m for m in base.modules() if any(child is table for child in m.children()))
+    holders = [home] if home is not base else [m for m in base.children() if isinstance(m, nn.Embedding)]
+    in_base, in_tables = _ids([base]), _ids(holders)
+    parts: dict[str, dict[str, nn.Parameter]] = {"embeddings": {}, "encoder": {}, "head": {}}
+    for p in module.parameters():
+        part = "embeddings" if id(p) in in_tables else "encoder" if id(p) in in_base else "head"
+        parts[part][names[id(p)]] = p
+    return parts
+
+
+@torch.no_grad()
+def redraw(module: PreTrainedModel, parameters: Mapping[str, nn.Parameter], seed: int) -> None:
+    """Draw parameters anew. Embedding tables: Xavier uniform; other matrices: normal, as before pre-training; biases 0.
+
+    The LayerNorm beside the embedding tables is kept, as in the paper's released code.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    std = getattr(module.config, "initializer_range", None) or 0.02
+    for name, p in parameters.items():
+        owner = module.get_submodule(name.rpartition(".")[0])
+        if isinstance(owner, nn.Embedding):
+            bound = math.sqrt(6 / sum(p.shape))
+            p.copy_(torch.empty(p.shape).uniform_(-bound, bound, generator=generator))
+        elif p.ndim >= 2:
+            p.copy_(torch.empty(p.shape).normal_(0, std, generator=generator))
+        elif isinstance(owner, nn.Linear):
+            p.zero_()
+
+
+def prepare_padding(module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Give a tokenizer without padding (GPT-2) its end-of-text for it; masks, not ids, say what is padding."""
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    module.config.pad_token_id = tokenizer.pad_token_id
+
+
+def longest_input(module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
+    """The most tokens a model reads: what the tokenizer says, and no more than there are positions."""
+    limit = getattr(module.config, "max_position_embeddings", None) or -1
+    tables = [m for m in module.modules() if isinstance(m, nn.Embedding) and m.num_embeddings == limit]
+    offset = max((m.padding_idx + 1 for m in tables if m.padding_idx is not None), default=0)  # RoBERTa counts from there
+    return min(int(tokenizer.model_max_length), limit - offset) if limit > 0 else int(tokenizer.model_max_length)
+
+
+def _ids(modules: Sequence[nn.Module]) -> set[int]:
+    return {id(p) for m in modules for p in m.parameters()}

@@ -1,0 +1,102 @@
+"""OLA, the one-layer attention model that starts from nothing (paper, Section 3.3.5), in two variants."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from lib.models.face import Encoded, RunsFromEmbeddings, device_of, pad, special_ids
+
+Variant = Literal["corrected", "as_released"]
+HIDDEN = 64  # the paper's Table 5: embedding dimension
+
+
+class OneLayerNet(nn.Module):
+    """Embedding, one attention head without positions, residual or norm, a pooler on the first token, a classifier."""
+
+    def __init__(self, n_vocab: int, n_classes: int, hidden: int = HIDDEN) -> None:
+        super().__init__()
+        self.embeddings = nn.Embedding(n_vocab, hidden)
+        self.query, self.key, self.value = (nn.Linear(hidden, hidden) for _ in range(3))
+        self.pooler = nn.Linear(hidden, hidden)
+        self.classifier = nn.Linear(hidden, n_classes)
+
+    def attention(self, embeddings: Float[Tensor, "batch token hidden"],
+                  mask: Int[Tensor, "batch token"] | None) -> Float[Tensor, "batch token"]:
+        """How strongly the first token (CLS) attends to each token; without a mask, padding is attended like words.
+
+        Only the first token's query matters, for only its output is read. q·(K e + b) is computed as (qK)·e + q·b.
+        """
+        query = self.query(embeddings[:, 0])
+        from_keys = torch.einsum("bh,bth->bt", query @ self.key.weight, embeddings)
+        scores = (from_keys + (query @ self.key.bias).unsqueeze(1)) / math.sqrt(embeddings.shape[-1])
+        if mask is not None:
+            scores = scores.masked_fill(mask == 0, -math.inf)
+        return scores.softmax(-1)
+
+    def forward(self, embeddings: Float[Tensor, "batch token hidden"],
+                mask: Int[Tensor, "batch token"] | None) -> Float[Tensor, "batch class"]:
+        """Class scores: attention weights sum to one, so the mean of the values is the value of the mean."""
+        mean = torch.einsum("bt,bth->bh", self.attention(embeddings, mask), embeddings)
+        return self.classifier(torch.tanh(self.pooler(self.value(mean))))
+
+
+class OneLayerAttention(RunsFromEmbeddings):
+    """OLA-CEA over the part of a tokenizer's vocabulary that its sentences use; other ids count as unknown.
+
+    `corrected` hides padding from the attention. `as_released` does what the released code does: it hides the padded
+    *queries*, which nobody reads, so padding is attended, and the score depends on how far the set is padded.
+    """
+
+    def __init__(self, tokenizer: Any, used_ids: Iterable[int], classes: Sequence[str], seed: int,
+                 variant: Variant = "corrected") -> None:
+        self.tokenizer, self.classes, self.variant = tokenizer, tuple(classes), variant
+        self.max_length = int(tokenizer.model_max_length)
+        self.used_ids = sorted({*used_ids, *special_ids(tokenizer), tokenizer.unk_token_id})
+        self._row = torch.full((len(tokenizer),), self.used_ids.index(tokenizer.unk_token_id))
+        self._row[torch.tensor(self.used_ids)] = torch.arange(len(self.used_ids))
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.module = OneLayerNet(len(self.used_ids), len(self.classes)).eval()
+
+    def embed(self, ids: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token hidden"]:
+        """The word embeddings; ids outside the vocabulary in use get the embedding of the unknown word."""
+        return self.module.embeddings(self._row.to(ids.device)[ids])
+
+    def logits(self, embeddings: Float[Tensor, "batch token hidden"],
+               mask: Int[Tensor, "batch token"]) -> Float[Tensor, "batch class"]:
+        """The class scores, computed from the word embeddings; mask is 1 for tokens and 0 for padding."""
+        return self.module(embeddings, mask if self.variant == "corrected" else None)
+
+    def probabilities(self, encoded: Sequence[Encoded], batch_size: int) -> np.ndarray:
+        """Class probabilities; `as_released` pads all sentences to the longest of them, as its evaluation did."""
+        if self.variant == "corrected":
+            return super().probabilities(encoded, batch_size)
+        longest, parts = max(len(one.ids) for one in encoded), []
+        for start in range(0, len(encoded), batch_size):
+            ids, mask = pad(encoded[start: start + batch_size], self.tokenizer.pad_token_id, longest)
+            with torch.no_grad():
+                parts.append(self.logits(self.embed(ids.to(device_of(self.module))), mask).softmax(-1).cpu())
+        return torch.cat(parts).numpy()
+
+    def parts(self) -> dict[str, dict[str, nn.Parameter]]:
+        """The parameters by part: embeddings, encoder (the attention), head (pooler and classifier)."""
+        found: dict[str, dict[str, nn.Parameter]] = {"embeddings": {}, "encoder": {}, "head": {}}
+        for name, parameter in self.module.named_parameters():
+            first = name.split(".")[0]
+            part = "embeddings" if first == "embeddings" else "head" if first in ("pooler", "classifier") else "encoder"
+            found[part][name] = parameter
+        return found
+
+    def redraw(self, part: str, seed: int) -> None:
+        """Give a part new random parameters, drawn as PyTorch does for a new layer."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            for layer in sorted({name.split(".")[0] for name in self.parts()[part]}):
+                self.module.get_submodule(layer).reset_parameters()

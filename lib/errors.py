@@ -1,5 +1,20 @@
 """Errors that a reader can act on: one sentence naming file, row and remedy."""
 
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
 
 class TouchstoneError(ValueError):
     """Something that was given is not usable; the message says what, where and what to do about it."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The end of an error about an unknown name: the nearest known one, or nothing where none is known.
+
+    >>> did_you_mean("LIMe", ["DeepLift", "LIME"])
+    "; did you mean 'LIME'?"
+    """
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0)
+    return f"; did you mean {near[0]!r}?" if near else ""

@@ -46,7 +46,7 @@ def set_cell_ids(notebook: NotebookNode) -> None:
 
 
 def strip_volatile(notebook: NotebookNode) -> None:
-    """Remove what differs between two equal runs: times, papermill's and jupytext's notes, the folded and scrolled.
+    """Remove what differs between two equal runs: times, notes of papermill and jupytext, what was folded.
 
     Sources, tags, outputs and execution counts stay.
     """

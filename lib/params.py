@@ -1,9 +1,8 @@
-"""Parameters: a notebook's `parameters` cell declares them, a flat YAML file sets them, and nothing passes unchecked."""
+"""Parameters: declared by a notebook's `parameters` cell, set by a flat YAML file, never unchecked."""
 
 from __future__ import annotations
 
 import ast
-import difflib
 import re
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
@@ -12,18 +11,18 @@ from typing import Any
 
 import yaml
 
-from lib.errors import TouchstoneError
+from lib.errors import TouchstoneError, did_you_mean
 from lib.notebooks import parameters_source
 
 NUMBER_AS_TEXT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")  # what YAML 1.1 reads as text
-REMEDY = {"float": "write a number, such as 0.5", "int": "write a whole number", "bool": "write true or false",
-          "str": "write text, in quotes if it looks like something else", "list": "write a list, [a, b]",
-          "dict": "write a mapping, {a: 1}"}
+REMEDY = {"float": "write a number, such as 0.5", "int": "write a whole number",
+          "bool": "write true or false", "str": "write text, in quotes if it looks like something else",
+          "list": "write a list, [a, b]", "dict": "write a mapping, {a: 1}"}
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One line of a `parameters` cell; `kind` is the type of the default, "float", "list[str]", "dict[float]"."""
+    """One line of a `parameters` cell; `kind` is the default's type: "float", "list[str]", "dict[float]"."""
 
     name: str
     default: Any
@@ -32,7 +31,7 @@ class Parameter:
 
 
 def notebook_parameters(py_path: Path | str) -> dict[str, Parameter]:
-    """The parameters that a notebook declares: assignments of literals in its `parameters` cell, with their comments."""
+    """The parameters that a notebook declares: literals in its `parameters` cell, with their comments."""
     source = parameters_source(py_path)
     found: dict[str, Parameter] = {}
     for node in ast.parse(source).body:
@@ -41,8 +40,8 @@ def notebook_parameters(py_path: Path | str) -> dict[str, Parameter]:
                 raise ValueError
             name, default = node.targets[0].id, ast.literal_eval(node.value)
         except ValueError:
-            line = ast.get_source_segment(source, node)
-            raise TouchstoneError(f"{py_path}: `{line}` in the parameters cell is not `name = literal`") from None
+            line = f"`{ast.get_source_segment(source, node)}`"
+            raise TouchstoneError(f"{py_path}: {line} among the parameters is not `name = literal`") from None
         tail = source.splitlines()[(node.end_lineno or 1) - 1][node.end_col_offset or 0:]
         found[name] = Parameter(name, default, _kind(default), tail.partition("#")[2].strip())
     return found
@@ -55,8 +54,8 @@ def study_parameters(py_paths: Iterable[Path]) -> dict[str, Parameter]:
         for name, parameter in notebook_parameters(py_path).items():
             known = union.setdefault(name, parameter)
             if (known.default, known.kind) != (parameter.default, parameter.kind):
-                raise TouchstoneError(f"{py_path}: {name} = {parameter.default!r}, but an earlier notebook has "
-                                      f"{known.default!r}; a name means the same in all notebooks of a study")
+                raise TouchstoneError(f"{py_path}: {name} = {parameter.default!r}, but an earlier notebook "
+                                      f"has {known.default!r}; a name means the same everywhere")
     return union
 
 
@@ -75,14 +74,15 @@ def read_params(yaml_path: Path | str) -> dict[str, Any]:
     return values
 
 
-def check_params(values: Mapping[str, Any], parameters: Mapping[str, Parameter], source: Path | str) -> dict[str, Any]:
+def check_params(
+    values: Mapping[str, Any], parameters: Mapping[str, Parameter], source: Path | str
+) -> dict[str, Any]:
     """The values with the types that the notebooks declare; unknown names and wrong types are refused."""
     checked = {}
     for name, value in values.items():
         if name not in parameters:
-            near = difflib.get_close_matches(name, parameters, n=1, cutoff=0)
-            raise TouchstoneError(f"{source}: no notebook has a parameter {name!r}; did you mean {near[0]!r}?" if near
-                                  else f"{source}: no notebook has a parameter {name!r}; remove it")
+            near = did_you_mean(name, parameters)
+            raise TouchstoneError(f"{source}: no notebook has a parameter {name!r}{near or '; remove it'}")
         checked[name] = _fit(value, parameters[name].kind, f"{source}: {name}")
     return checked
 

@@ -12,10 +12,12 @@ Item = TypeVar("Item")
 
 
 def progress(iterable: Iterable[Item], what: str) -> Iterator[Item]:
-    """Iterate, with a bar on stderr where the runner asks for one (`TOUCHSTONE_PROGRESS`: seconds between updates).
+    """Iterate, with a bar on stderr where the runner asks for one (`TOUCHSTONE_PROGRESS`).
+
+    The variable holds the seconds between two updates; what takes less time than that shows no bar.
 
     >>> list(progress(range(3), "rows"))
     [0, 1, 2]
     """
     seconds = float(os.environ.get("TOUCHSTONE_PROGRESS") or 0)
-    yield from tqdm(iterable, desc=what, mininterval=seconds, leave=False) if seconds else iterable
+    yield from tqdm(iterable, what, mininterval=seconds, delay=seconds, leave=False) if seconds else iterable

@@ -4,20 +4,19 @@
     python -m lib.run geco --scale small --stage 03_attribution --only-method LIME --force
     python -m lib.run plan geco --scale cpu                     what would run, and why
 
-A stage is complete when its folder holds `manifest.json`. The notebook removes it when it opens its stage, and the
-runner writes it as its very last act, after the executed notebook has its final name.
+A stage is complete when its folder holds `manifest.json`. The notebook removes it when it opens its stage,
+and the runner writes it as its very last act, after the executed notebook has its final name.
 """
 
 from __future__ import annotations
 
 import argparse
-import difflib
 import json
 import os
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +25,7 @@ from typing import Any
 import nbformat
 from filelock import FileLock, Timeout
 
-from lib.errors import TouchstoneError
+from lib.errors import TouchstoneError, did_you_mean
 from lib.notebooks import find_notebooks, fold_bars, read_notebook
 from lib.params import check_params, notebook_parameters, read_params, study_parameters
 from lib.paths import ROOT, outputs_root
@@ -59,16 +58,16 @@ class Job:
 
 
 def plan_jobs(study: str, scale: str, root: Path = ROOT, methods: Sequence[str] = ()) -> list[Job]:
-    """The stages of a study in order, with every parameter checked against the notebooks before anything runs."""
+    """The stages of a study in order; every parameter is checked before anything runs."""
     notebooks = find_notebooks(study, root)
     if not notebooks:
         known = [p.name for p in (root / "notebooks").glob("*") if find_notebooks(p.name, root)]
-        raise TouchstoneError(f"there is no study {study!r}{_nearest(study, known)}")
+        raise TouchstoneError(f"there is no study {study!r}{did_you_mean(study, known)}")
     file = root / "params" / study / f"{scale}.yaml"
     declared = study_parameters(notebooks)
     values = check_params(read_params(file), declared, file)
     if "scale" in declared and values.setdefault("scale", scale) != scale:
-        raise TouchstoneError(f"{file}: scale is {values['scale']!r}, but the file is named {scale}; make them agree")
+        raise TouchstoneError(f"{file}: scale is {values['scale']!r}, not the file's own name; write {scale}")
     if methods:
         values |= check_params({"methods": list(methods)}, declared, "--only-method")
     jobs = []
@@ -81,7 +80,7 @@ def plan_jobs(study: str, scale: str, root: Path = ROOT, methods: Sequence[str] 
 
 
 def why_run(job: Job) -> str:
-    """Why a stage must run, in a few words; empty where inputs, parameters, code and results are all unchanged."""
+    """Why a stage must run; empty where its inputs, parameters, code and results are all unchanged."""
     if not (job.folder / MANIFEST).is_file():
         return "not complete yet"
     manifest = json.loads((job.folder / MANIFEST).read_text())
@@ -143,9 +142,8 @@ def run_jobs(jobs: Sequence[Job], stages: Sequence[str] = (), force: bool = Fals
         run_job(job, label)
         _say(f"{label}: done in {time.monotonic() - before:.0f} s")
     _say(f"\n{time.monotonic() - started:.0f} s in all. Where to look:")
-    for what, kinds in (("figures", ("png", "pdf")), ("tables", ("csv",)), ("executed notebooks", ("ipynb",))):
-        for line in _found(jobs, kinds):
-            _say(f"  {what:<18} {line}")
+    for what, kind in (("figures", "png"), ("tables", "csv"), ("notebooks", "ipynb")):
+        _say(f"  {what:<9}  {_found(jobs, kind)}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -154,8 +152,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("study", nargs="+", help="geco, say; `plan geco` only prints what would run")
     parser.add_argument("--scale", default="small", help="a file of params/<study>/ (default: small)")
     parser.add_argument("--stage", help="one stage, 03_attribution or 03")
-    parser.add_argument("--only-method", action="append", default=[], help="one attribution method (may be repeated)")
-    parser.add_argument("--force", action="store_true", help="run also what is unchanged; finished units are kept")
+    parser.add_argument("--only-method", action="append", default=[], help="one method (may be repeated)")
+    parser.add_argument("--force", action="store_true", help="run what is unchanged, too; units are kept")
     parser.add_argument("--root", type=Path, default=ROOT, help="folder with notebooks/, params/, lib/")
     chosen = parser.parse_args(arguments)
     planning = chosen.study[0] == "plan" and len(chosen.study) == 2
@@ -179,13 +177,14 @@ def _papermill(source: Path, executed: Path, job: Job, label: str) -> None:
     from papermill import execute_notebook  # here, so that a plan and a skip cost nobody the import
 
     bar = {"desc": label, "leave": False} if sys.stderr.isatty() else False
-    execute_notebook(str(source), str(executed), parameters=job.given, kernel_name="python3", cwd=str(job.root),
-                     progress_bar=bar, stderr_file=sys.stderr, extra_arguments=["--IPKernelApp.log_level=ERROR"])
+    execute_notebook(str(source), str(executed), parameters=job.given, kernel_name="python3",
+                     cwd=str(job.root), progress_bar=bar, stderr_file=sys.stderr, coalesce_streams=True,
+                     extra_arguments=["--IPKernelApp.log_level=CRITICAL"])
 
 
 @contextmanager
 def _environment(job: Job) -> Iterator[None]:
-    """What the kernel inherits: the output root, a progress bar (once a minute in a log), and who finishes the manifest."""
+    """What the kernel inherits: output root, progress (once a minute in a log), who finishes the manifest."""
     before = dict(os.environ)
     os.environ |= {"TOUCHSTONE_OUTPUTS": str(outputs_root()), "TOUCHSTONE_RUNNER": "1",
                    "TOUCHSTONE_PROGRESS": "1" if sys.stderr.isatty() else "60"}
@@ -208,12 +207,12 @@ def _alone(folder: Path) -> Iterator[None]:
 
 def _pending_manifest(job: Job) -> dict[str, Any]:
     if not (job.folder / PENDING).is_file():
-        raise TouchstoneError(f"{job.notebook.name} ended without stage.close(...); add it as the last code cell")
+        raise TouchstoneError(f"{job.notebook.name} ended without stage.close(...); make that its last cell")
     manifest: dict[str, Any] = json.loads((job.folder / PENDING).read_text())
     for name, value in manifest["parameters"].items():
         if job.all.get(name, value) != value:
-            raise TouchstoneError(f"{job.notebook.name} was given {name} = {job.all[name]!r} and closed with {value!r}; "
-                                  "a notebook must not overwrite its parameters")
+            raise TouchstoneError(f"{job.notebook.name} was given {name} = {job.all[name]!r} and closed with "
+                                  f"{value!r}; a notebook must not overwrite its parameters")
     return manifest
 
 
@@ -232,7 +231,8 @@ def _keep_failure(job: Job, executed: Path, error: BaseException) -> TouchstoneE
     write_atomic(job.folder / LOG, "\n".join(lines) + "\n")
     (job.folder / PENDING).unlink(missing_ok=True)
     brief = "\n  ".join(text.strip().splitlines()[:4])
-    return TouchstoneError(f"{job.stage} failed{cell}: {name}: {brief}\n  kept: {_short(job.folder / FAILED)} and {LOG}")
+    kept = _short(job.folder / FAILED)
+    return TouchstoneError(f"{job.stage} failed{cell}: {name}: {brief}\n  kept: {kept} and {LOG}")
 
 
 def _stderr_of(executed: Path) -> list[str]:
@@ -258,7 +258,7 @@ def _stages(jobs: Sequence[Job], wanted: str | None) -> list[str]:
     known = [job.stage for job in jobs]
     found = [stage for stage in known if wanted in (stage, stage.partition("_")[0])]
     if wanted and not found:
-        raise TouchstoneError(f"there is no stage {wanted!r}{_nearest(wanted, known)}")
+        raise TouchstoneError(f"there is no stage {wanted!r}{did_you_mean(wanted, known)}")
     return found
 
 
@@ -270,18 +270,12 @@ def _print_plan(jobs: Sequence[Job]) -> None:
         earlier = earlier or (job.stage if reason else "")
 
 
-def _found(jobs: Sequence[Job], kinds: Iterable[str]) -> list[str]:
-    lines = []
-    for job in jobs:
-        files = [p for kind in kinds for p in job.folder.glob(f"*.{kind}") if p.name != FAILED and p.name[0] != "."]
-        if files:
-            lines.append(_short(files[0] if len(files) == 1 else job.folder) + f"  ({len(files)})" * (len(files) > 1))
-    return lines
-
-
-def _nearest(word: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(word, known, n=1, cutoff=0)
-    return f"; did you mean {near[0]!r}?" if near else ""
+def _found(jobs: Sequence[Job], kind: str) -> str:
+    """The files of a kind in all stage folders, as one pattern that a shell understands, and their number."""
+    files = [p for job in jobs for p in job.folder.glob(f"*.{kind}") if p.name != FAILED and p.name[0] != "."]
+    folders = sorted({p.parent.name for p in files})
+    where = folders[0] if len(folders) == 1 else f"{{{','.join(folders)}}}"
+    return f"{_short(jobs[0].folder.parent)}/{where}/*.{kind}  ({len(files)})" if files else "none"
 
 
 def _as_json(values: dict[str, Any]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ def seed_for(*parts: str | int) -> int:
 
 
 def set_up(seed: int, n_threads: int = 1) -> None:
-    """Seed Python, NumPy and PyTorch, and set PyTorch's number of threads (sums depend on it in the last digits)."""
+    """Seed Python, NumPy and PyTorch, and set PyTorch's threads (last digits of sums depend on them)."""
     import torch  # here, so that seed_for costs nobody the import
 
     random.seed(seed)
@@ -36,12 +36,12 @@ def set_up(seed: int, n_threads: int = 1) -> None:
 
 
 def pick_device(device: str) -> torch.device:
-    """The device that is asked for: "auto" takes a GPU where there is one; "cuda" where there is none is an error."""
+    """The device: "auto" takes a GPU where there is one; "cuda" where there is none is an error."""
     import torch
 
     if device not in ("auto", "cpu", "cuda"):
         raise TouchstoneError(f"device is {device!r}; write auto, cpu or cuda")
     found = torch.cuda.is_available()
     if device == "cuda" and not found:
-        raise TouchstoneError("device is cuda, but PyTorch finds no GPU here; write device: auto or device: cpu")
+        raise TouchstoneError("device is cuda, but PyTorch finds no GPU; write device: auto or device: cpu")
     return torch.device("cuda" if found and device != "cpu" else "cpu")

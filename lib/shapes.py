@@ -1,4 +1,4 @@
-"""The words for tensor axes. Signatures write them with jaxtyping, `Float[Tensor, "batch token hidden"]`, and use no others."""
+"""The words for tensor axes: signatures write `Float[Tensor, "batch token hidden"]` and no other words."""
 
 AXES: dict[str, str] = {
     "batch": "rows that go through a model together",

@@ -1,4 +1,4 @@
-"""The hand-over between stages: where a stage reads, where it writes, and the manifest that says it is complete."""
+"""The hand-over between stages: where a stage reads and writes, and the manifest that says it is complete."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from lib.store import atomic_path, save_csv, save_json, sha256_of
 
 MANIFEST = "manifest.json"
 PREVIOUS = ".manifest.previous"
-PENDING = "manifest.json.part"  # what a notebook leaves for the runner, which finishes it as its very last act
+PENDING = "manifest.json.part"  # what a notebook leaves for the runner to finish
 PACKAGES = ("torch", "transformers", "captum", "lime", "spacy", "numpy", "pandas", "scipy", "scikit-learn",
             "statsmodels", "matplotlib", "seaborn")
 NO_DATES: dict[str, dict[str, None]] = {"png": {"Software": None}, "svg": {"Date": None},
@@ -35,7 +35,7 @@ _locks: dict[Path, FileLock] = {}  # a lock that nobody refers to is let go, so 
 
 @dataclass
 class Stage:
-    """One stage of one study at one scale: reads earlier stages, writes its own folder, ends with a manifest."""
+    """One stage of a study at a scale: reads earlier stages, writes its own folder, ends with a manifest."""
 
     study: str
     scale: str
@@ -49,11 +49,11 @@ class Stage:
     def input(self, earlier_stage: str, name: str) -> Path:
         """The path of a file that an earlier, completed stage left; the read is recorded with its SHA-256.
 
-        Raises TouchstoneError, naming the command that makes the file, where the stage is not complete, does not list
-        the file, or the file is no longer what the manifest says.
+        Raises TouchstoneError, naming the command that makes the file, where the stage is not complete, does
+        not list the file, or the file is no longer what the manifest says.
         """
         if not earlier_stage < self.stage:
-            raise TouchstoneError(f"{self.stage} may read earlier stages only, and {earlier_stage} is not one of them")
+            raise TouchstoneError(f"{self.stage} may read earlier stages only, and {earlier_stage} is none")
         folder = self.folder.parent / earlier_stage
         remedy = f"run `make {self.study} SCALE={self.scale} STAGE={earlier_stage}` first"
         if not (folder / MANIFEST).is_file():
@@ -68,7 +68,7 @@ class Stage:
         return folder / name
 
     def external(self, path: Path | str) -> Path:
-        """A file from outside the study's outputs (explanations made elsewhere, say); the read is recorded as well."""
+        """A file from outside the study's outputs (explanations made elsewhere, say), recorded as well."""
         located = locate_external(str(path))
         if not located.is_file():
             raise TouchstoneError(f"there is no file {located}; correct the parameter that names it")
@@ -79,7 +79,7 @@ class Stage:
         return located
 
     def path(self, name: str) -> Path:
-        """Where to write a file (or a folder of files) of this stage; what is found there at the end is listed."""
+        """Where to write a file (or a folder of files) of this stage; the manifest lists what is there."""
         self.written.add(name)
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -91,16 +91,16 @@ class Stage:
         return frame.round(digits)
 
     def figure(self, name: str, figure: Figure, formats: Sequence[str] = ("png",)) -> None:
-        """Save a figure as `<name>.<format>` at 150 dpi without dates, so that the same figure is the same file."""
+        """Save a figure as `<name>.<format>` at 150 dpi; without dates the same figure is the same file."""
         for kind in formats:
             with atomic_path(self.path(f"{name}.{kind}")) as part:
                 figure.savefig(part, format=kind, dpi=150, bbox_inches="tight", metadata=NO_DATES.get(kind))
 
     def close(self, parameters: Mapping[str, Any]) -> pd.DataFrame:
-        """Write `manifest.json` (last, at once) and return the list of files for display (file, rows, columns).
+        """Write `manifest.json`, last and at once; return the files for display (file, rows, columns).
 
-        `parameters`: the notebook's parameters by name; `globals()` will do, for only the names of the notebook's
-        own `parameters` cell are kept. Times and hardware go to `run.json`, since they differ from run to run.
+        `parameters`: the notebook's parameters by name; `globals()` will do, for only the names of the
+        notebook's own `parameters` cell are kept. Times and hardware go to `run.json`: they always differ.
         """
         files = {name: _describe(self.folder / name) for name in self._files()}
         chosen = self._own(parameters)
@@ -131,7 +131,8 @@ class Stage:
         now = datetime.now(UTC)
         torch = sys.modules.get("torch")
         gpu = torch.cuda.get_device_name() if torch is not None and torch.cuda.is_available() else None
-        return {"started": self.started.isoformat(timespec="seconds"), "ended": now.isoformat(timespec="seconds"),
+        return {"started": self.started.isoformat(timespec="seconds"),
+                "ended": now.isoformat(timespec="seconds"),
                 "seconds": round((now - self.started).total_seconds(), 1), "system": platform.platform(),
                 "processor": platform.processor() or platform.machine(), "cores": os.cpu_count(), "gpu": gpu}
 
@@ -139,8 +140,8 @@ class Stage:
 def open_stage(study: str, scale: str, stage: str) -> Stage:
     """Begin a stage: from here on its folder counts as incomplete, until `close` writes the manifest again.
 
-    Only one process at a time may have a stage open; a second one waits half a minute (a killed run needs some
-    seconds to let go) and then stops.
+    Only one process at a time may have a stage open; a second one waits half a minute (a killed run needs
+    some seconds to let go) and then stops.
     """
     folder = paths.outputs_root() / study / scale / stage
     folder.mkdir(parents=True, exist_ok=True)
@@ -157,12 +158,12 @@ def open_stage(study: str, scale: str, stage: str) -> Stage:
 
 
 def locate_external(name: str) -> Path:
-    """The file that a manifest calls `name`: absolute, below `$TOUCHSTONE_DATA`, or relative to the repository."""
+    """The file that a manifest calls `name`: absolute, below `$TOUCHSTONE_DATA` or the repository."""
     return paths.ROOT / os.path.expandvars(name)
 
 
 def _remove_obsolete(folder: Path, names: set[str]) -> None:
-    """Remove what only the previous run of the stage listed: a table that is no longer made, say. Models stay."""
+    """Remove what only the previous run of the stage listed, a table no longer made, say; models stay."""
     if (previous := folder / PREVIOUS).is_file():
         for name in set(json.loads(previous.read_text())["files"]) - names:
             if not name.startswith("models/"):

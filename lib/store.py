@@ -16,7 +16,7 @@ import pandas as pd
 def atomic_path(path: Path | str) -> Iterator[Path]:
     """A temporary name beside `path` to write to; it becomes `path` on success and is removed on an error.
 
-    The temporary name ends in `.part`, so a writer that guesses its format from the name must be told the format.
+    The temporary name ends in `.part`: a writer that guesses its format from the name must be told.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -29,7 +29,7 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
 
 
 def write_atomic(path: Path | str, content: str | bytes) -> None:
-    """Write text (UTF-8, line ends as they are) or bytes; a reader sees the old file or the new one, never a piece."""
+    """Write text (UTF-8, line ends as they are) or bytes; readers see the old file or the new one."""
     with atomic_path(path) as part:
         part.write_bytes(content.encode() if isinstance(content, str) else content)
 
@@ -49,7 +49,7 @@ def sha256_of_tree(folder: Path | str, pattern: str = "**/*") -> str:
 
 
 def save_csv(frame: pd.DataFrame, path: Path | str, significant: int = 6) -> None:
-    """Write a table as CSV: floats with six significant digits, `\\n` line ends, the index only where it has a name."""
+    """Write a table as CSV: six significant digits, `\\n` line ends, the index only where it has a name."""
     named = any(name is not None for name in frame.index.names)
     text = frame.to_csv(index=named, float_format=f"%.{significant}g", lineterminator="\n")
     write_atomic(path, text)
@@ -67,7 +67,7 @@ def save_parquet(frame: pd.DataFrame, path: Path | str) -> None:
 
 
 def load_parquet(path: Path | str) -> pd.DataFrame:
-    """Read a table that `save_parquet` wrote; columns of lists come back as lists of Python numbers or words."""
+    """Read a table that `save_parquet` wrote; columns of lists come back as Python lists."""
     frame = pd.read_parquet(path)
     for name in frame.columns:
         if frame[name].dtype == object:

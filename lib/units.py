@@ -1,4 +1,4 @@
-"""Long runs resume: each finished unit (a dataset, scheme, seed, method, say) is a small CSV with the key of its settings."""
+"""Long runs resume: each finished unit (a dataset, scheme, seed and method) is a small CSV with a key."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NO_TEXT = {"words", "sentence", "text", "tokens"}  # columns that would publish 
 class Units:
     """The finished units of one stage.
 
-    `reuse`: also read from, and publish to, `outputs/reference/<study>/<scale>/units/<stage>/`, which git keeps.
+    `reuse`: also read from and publish to `outputs/reference/<study>/<scale>/units/<stage>/`, kept by git.
     """
 
     study: str
@@ -35,8 +35,8 @@ class Units:
     def key(self, **settings: Any) -> str:
         """A short hash of everything that the unit's numbers depend on (inputs by their SHA-256).
 
-        Without `reuse` the code of lib counts as well: a changed line makes the units anew. Published units outlive
-        changes of the code; after a change of the method, delete them.
+        Without `reuse` the code of lib counts as well: a changed line makes the units anew. Published units
+        outlive changes of the code; after a change of the method, delete them.
         """
         code = "" if self.reuse else sha256_of_tree(ROOT / "lib", "**/*.py")
         text = json.dumps([settings, code], sort_keys=True)
@@ -53,7 +53,7 @@ class Units:
         return None
 
     def save(self, name: str, key: str, frame: pd.DataFrame) -> None:
-        """Keep a unit: ids and numbers, nine significant digits (which a float32 survives); cells may be lists."""
+        """Keep a unit: ids and numbers with nine digits (a float32 survives them); cells may be lists."""
         body = frame.map(_as_text).to_csv(index=False, float_format="%.9g", lineterminator="\n")
         content = f"# key={key}\n{body}"
         own, *published = self._folders()
@@ -69,15 +69,17 @@ class Units:
 
     def _refuse_unfit(self, name: str, frame: pd.DataFrame, content: str) -> None:
         if text := NO_TEXT & set(frame.columns):
-            raise TouchstoneError(f"unit {name} holds the column {min(text)!r}; published units hold ids and numbers only")
+            raise TouchstoneError(f"unit {name} holds the column {min(text)!r}; "
+                                  "published units hold ids and numbers only")
         if (size := len(content.encode())) > LIMIT:
-            raise TouchstoneError(f"unit {name} has {size} bytes, {LIMIT} may be published; make the unit smaller")
+            raise TouchstoneError(f"unit {name} has {size} bytes, {LIMIT} may be published; make it smaller")
 
 
 def _as_text(cell: Any) -> Any:
     if not isinstance(cell, list | tuple | np.ndarray):
         return cell
-    return json.dumps([float(f"{x:.9g}") if isinstance(x, float | np.floating) else x for x in list(cell)], default=int)
+    short = [float(f"{x:.9g}") if isinstance(x, float | np.floating) else x for x in list(cell)]
+    return json.dumps(short, default=int)
 
 
 def _restore(frame: pd.DataFrame) -> pd.DataFrame:

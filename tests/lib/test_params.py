@@ -46,7 +46,7 @@ def test_the_parameters_cell_is_read_with_kinds_and_comments(parameters: dict[st
 
 
 @pytest.mark.parametrize("cell, says", [
-    ("seed = 1 + 1", "`seed = 1 \\+ 1` in the parameters cell is not `name = literal`"),
+    ("seed = 1 + 1", "`seed = 1 \\+ 1` among the parameters is not `name = literal`"),
     ("import os", "not `name = literal`"),
 ])
 def test_only_literals_are_parameters(tmp_path: Path, cell: str, says: str) -> None:

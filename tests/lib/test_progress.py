@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from lib.progress import progress
 
 
-@pytest.mark.parametrize("setting", ["", "0", "1"])
-def test_a_bar_only_where_it_is_asked_for(setting: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("setting, bar", [("", False), ("0", False), ("60", False), ("0.01", True)])
+def test_a_bar_only_where_it_is_asked_for(
+    setting: str, bar: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("TOUCHSTONE_PROGRESS", setting)
-    assert list(progress(range(3), "rows")) == [0, 1, 2]
-    seen = capsys.readouterr()
-    assert seen.out == "" and ("rows" in seen.err) == (setting == "1")
+    seen = []
+    for item in progress(range(3), "rows"):
+        time.sleep(0.02)
+        seen.append(item)
+    written = capsys.readouterr()
+    assert seen == [0, 1, 2] and written.out == "" and ("rows" in written.err) == bar

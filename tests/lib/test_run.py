@@ -91,8 +91,9 @@ def toy(arguments: str = "", root: Path | None = None) -> int:
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The study after one complete run; tests work on copies."""
     root = tmp_path_factory.mktemp("study")
-    for name, text in {"notebooks/toy/01_make.py": MAKE, "notebooks/toy/02_use.py": USE, "lib/part.py": "a = 1\n",
-                       "params/toy/small.yaml": SMALL, "notebooks/toy/material/words.txt": "she\n"}.items():
+    files = {"notebooks/toy/01_make.py": MAKE, "notebooks/toy/02_use.py": USE, "lib/part.py": "a = 1\n",
+             "params/toy/small.yaml": SMALL, "notebooks/toy/material/words.txt": "she\n"}
+    for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
     with pytest.MonkeyPatch.context() as patch:
@@ -150,7 +151,7 @@ def test_an_unchanged_study_is_skipped_in_no_time(study: Path, capsys: pytest.Ca
     assert toy() == 0
     said = capsys.readouterr().out
     assert said.count("unchanged, skipped") == 2 and "running" not in said
-    assert "outputs/toy/small/02_use/sums.csv" in said and "outputs/toy/small/01_make/01_make.ipynb" in said
+    assert "outputs/toy/small/{01_make,02_use}/*.ipynb  (2)" in said and "figures    none" in said
     os.utime(study / "notebooks" / "toy" / "01_make.py")
     assert plan(capsys) == UNCHANGED, "contents count, not times"
 
@@ -174,7 +175,9 @@ def test_what_changed_decides_what_runs(
     assert plan(capsys) == expected
 
 
-def test_a_changed_parameter_reruns_its_stage_and_those_that_read_it(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_changed_parameter_reruns_its_stage_and_those_that_read_it(
+    study: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     change(study / "params/toy/small.yaml", "rate: 0.5", "rate: 0.25")
     assert toy() == 0
     said = capsys.readouterr().out
@@ -197,7 +200,7 @@ def test_one_stage_and_one_method_alone_by_force(study: Path, capsys: pytest.Cap
 @pytest.mark.parametrize("old, new, says", [
     ("seed: 0", "sede: 0", "small.yaml: no notebook has a parameter 'sede'; did you mean 'seed'?"),
     ("rate: 0.5", "rate: 1e-3", "rate is '1e-3', which YAML reads as text; write 1.0e-3"),
-    ("scale: small", "scale: cpu", "scale is 'cpu', but the file is named small"),
+    ("scale: small", "scale: cpu", "scale is 'cpu', not the file's own name; write small"),
 ])
 def test_a_wrong_parameter_file_is_refused_before_anything_runs(
     study: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, says: str
@@ -220,7 +223,9 @@ def test_a_wrong_command_is_refused_with_the_nearest_name(
     assert says in capsys.readouterr().err
 
 
-def test_a_failing_notebook_is_kept_with_its_log_and_costs_nothing_else(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failing_notebook_is_kept_with_its_log_and_costs_nothing_else(
+    study: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     change(study / "params/toy/small.yaml", "fail: false", "fail: true")
     before = {p: p.read_bytes() for p in folder(study, "01_make").rglob("*") if p.is_file()}
     executed = (folder(study, "02_use") / "02_use.ipynb").read_bytes()
@@ -241,6 +246,7 @@ def test_a_failing_notebook_is_kept_with_its_log_and_costs_nothing_else(study: P
 
 @pytest.mark.parametrize("old, new, says", [
     ("stage.close(", "dict(", "02_use.py ended without stage.close"),
+    ("if fail:", "import os\nif os.kill(os.getpid(), 9):", "02_use failed: DeadKernelError: Kernel died"),
     ('methods, "fail"', 'methods[:1], "fail"', "was given methods = ['A', 'B'] and closed with ['A']"),
 ])
 def test_a_notebook_that_breaks_the_rules_of_the_hand_over_fails(

@@ -13,7 +13,7 @@ from lib.seeds import pick_device, seed_for, set_up
 
 
 def test_seeds_are_fixed_numbers() -> None:
-    assert seed_for("LIME", "12-F", 0) == 525333588  # written down: it may change on no machine and in no version
+    assert seed_for("LIME", "12-F", 0) == 525333588  # on every machine, in every version
     assert len({seed_for("a", i) for i in range(1000)}) == 1000
     assert all(0 <= seed_for(i) < 2**31 for i in range(100))
     assert seed_for("1") != seed_for(1) and seed_for("a", "b") != seed_for("ab")
@@ -31,7 +31,7 @@ def test_set_up_seeds_all_three_and_sets_the_threads() -> None:
 def test_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert pick_device("auto").type == pick_device("cpu").type == "cpu"
-    with pytest.raises(TouchstoneError, match="device is cuda, but PyTorch finds no GPU here; write device: auto"):
+    with pytest.raises(TouchstoneError, match="device is cuda, but PyTorch finds no GPU; write device: auto"):
         pick_device("cuda")
     with pytest.raises(TouchstoneError, match="write auto, cpu or cuda"):
         pick_device("gpu")

@@ -13,7 +13,8 @@ from lib.errors import TouchstoneError
 from lib.units import Units
 
 SCORES = np.array([1 / 3, -2e-9, 12345.678], dtype=np.float32)
-FRAME = pd.DataFrame({"row_id": ["1-F", "2-NB"], "target": [0, 2], "scores": [SCORES, SCORES[:1]], "delta": [0.1, None]})
+FRAME = pd.DataFrame({"row_id": ["1-F", "2-NB"], "target": [0, 2], "scores": [SCORES, SCORES[:1]],
+                      "delta": [0.1, None]})
 
 
 @pytest.fixture
@@ -29,8 +30,8 @@ def test_a_unit_comes_back_as_it_was(small_outputs: Path) -> None:
     assert kept.load("LIME", key) is None
     kept.save("LIME", key, FRAME)
     back = kept.load("LIME", key)
-    assert back is not None and back[["row_id", "target"]].equals(FRAME[["row_id", "target"]].astype({"row_id": back.row_id.dtype}))
-    assert np.array_equal(np.array(back.scores[0], dtype=np.float32), SCORES), "float32 survives the CSV to the last bit"
+    assert back is not None and back[["row_id", "target"]].equals(FRAME[["row_id", "target"]])
+    assert np.array_equal(np.array(back.scores[0], dtype=np.float32), SCORES), "to the last bit of a float32"
     assert back.delta[0] == 0.1 and np.isnan(back.delta[1])
     path = small_outputs / "toy" / "small" / "03_attribution" / "units" / "LIME.csv"
     assert path.read_text().startswith(f"# key={key}\nrow_id,")
@@ -40,11 +41,14 @@ def test_a_unit_with_another_key_is_not_reused(small_outputs: Path) -> None:
     kept = Units("toy", "small", "03_attribution")
     kept.save("LIME", kept.key(samples=100), FRAME)
     assert kept.load("LIME", kept.key(samples=1000)) is None
-    assert kept.key(samples=100) != Units("toy", "small", "03_attribution", reuse=True).key(samples=100), "code counts"
+    published = Units("toy", "small", "03_attribution", reuse=True)
+    assert kept.key(samples=100) != published.key(samples=100), "without reuse the code counts"
     assert kept.key(a=1, b=2) == kept.key(b=2, a=1)
 
 
-def test_units_are_published_and_found_in_a_fresh_clone(published: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_units_are_published_and_found_in_a_fresh_clone(
+    published: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     kept = Units("toy", "cpu", "03_attribution", reuse=True)
     key = kept.key(method="LIME")
     kept.save("D_A/LIME", key, FRAME)
@@ -60,6 +64,6 @@ def test_nothing_is_published_that_should_not_be(published: Path, monkeypatch: p
     with pytest.raises(TouchstoneError, match="column 'words'.*ids and numbers only"):
         kept.save("LIME", "k", FRAME.assign(words="she"))
     monkeypatch.setattr(units, "LIMIT", 50)
-    with pytest.raises(TouchstoneError, match="50 may be published; make the unit smaller"):
+    with pytest.raises(TouchstoneError, match="50 may be published; make it smaller"):
         kept.save("LIME", "k", FRAME)
     assert not published.exists()

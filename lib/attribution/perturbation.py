@@ -14,7 +14,7 @@ from torch import Tensor
 from lib.attribution.gradients import ROWS_AT_ONCE, ScoreNetwork, drawing_from, mask_and_rows
 from lib.attribution.seam import Row, TokenBatch, TokenScores, class_score
 from lib.errors import TouchstoneError
-from lib.models.face import TextModel, device_of, length_buckets, pad
+from lib.models.face import Encoded, TextModel, device_of, length_buckets, pad
 
 POOL = 32  # sentences whose altered texts LIME has scored together
 Positions = tuple[int, ...]  # of the words that are left in an altered text
@@ -106,7 +106,9 @@ def _score_texts(model: TextModel, rows: Sequence[Row], explained: str,
                  asked: Sequence[tuple[int, Positions]]) -> dict[tuple[int, Positions], float]:
     """The score of altered texts (row number, positions that are left), in exact-length batches over all rows."""
     device, pad_id = device_of(model.module), model.tokenizer.pad_token_id
-    encoded = model.encode([[rows[i].words[position] for position in left] for i, left in asked])
+    empty = Encoded([pad_id], [None])  # a model without special tokens (GPT-2) reads nothing as one end-of-text
+    encoded = [one if one.ids else empty
+               for one in model.encode([[rows[i].words[position] for position in left] for i, left in asked])]
     answers: dict[tuple[int, Positions], float] = {}
     for bucket in length_buckets([len(one.ids) for one in encoded], ROWS_AT_ONCE):
         ids, mask = (t.to(device) for t in pad([encoded[i] for i in bucket], pad_id))

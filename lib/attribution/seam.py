@@ -89,8 +89,9 @@ def network_of(score: Score) -> nn.Module:
 
 def nearest(wrong: str, known: Iterable[str]) -> str:
     """The end of an error message about an unknown name: the known name that is nearest to it."""
-    near = difflib.get_close_matches(wrong, list(known), n=1, cutoff=0)
-    return f"did you mean {near[0]!r}?" if near else "nothing is known under any name"
+    by_lower = {name.lower(): name for name in known}
+    near = difflib.get_close_matches(wrong.lower(), by_lower, n=1, cutoff=0)
+    return f"did you mean {by_lower[near[0]]!r}?" if near else "no name is known at all"
 
 
 def _class_logit(logits: Float[Tensor, "batch class"], targets: Int[Tensor, "batch"]) -> Float[Tensor, "batch"]:

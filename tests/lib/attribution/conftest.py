@@ -1,0 +1,116 @@
+"""Tiny models for the tests of explanations: a linear one whose answers are known, and random transformers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from torch import nn
+from transformers import (
+    BertConfig,
+    BertForSequenceClassification,
+    GPT2Config,
+    GPT2ForSequenceClassification,
+    PreTrainedTokenizerFast,
+    RobertaConfig,
+    RobertaForSequenceClassification,
+)
+
+from lib.models.face import Encoded
+from lib.models.hf import HFClassifier
+from lib.models.ola import OneLayerAttention
+
+CLASSES = ("F", "M", "NB")
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "she", "he", "they", "the", "sing", "##s", "##er", "a", "old", "song", "."]
+SENTENCES = ["she sings a song .", "he sings the old song .", "they sing a song .", "the singer sings .", "he", "they sing"]
+
+
+class LinearText:
+    """One number per word and class, added up: logit_c = sum over words of w_c . e(word). PAD is a word like any other."""
+
+    classes = ("left", "right")
+    max_length = 12
+    ids = {"PAD": 0, "she": 1, "sings": 2, "nothing": 3}
+    table = torch.tensor([[1.0, 0.0], [2.0, 1.0], [0.0, 3.0], [1.0, 1.0]])
+    weights = torch.tensor([[1.0, -1.0], [0.5, 2.0]])
+
+    def __init__(self) -> None:
+        self.module = nn.Linear(2, 2, bias=False)
+        self.module.weight.data = self.weights.clone()
+        self.tokenizer = SimpleNamespace(pad_token_id=0)
+
+    def encode(self, sentences: Sequence[Sequence[str]]) -> list[Encoded]:
+        return [Encoded([self.ids[w] for w in words], list(range(len(words)))) for words in sentences]
+
+    def embed(self, ids: torch.Tensor) -> torch.Tensor:
+        return self.table[ids]
+
+    def logits(self, embeddings: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return self.module((embeddings * mask[..., None]).sum(1))
+
+    def reference_ids(self, ids: torch.Tensor) -> torch.Tensor:
+        return torch.zeros_like(ids)
+
+    def predict(self, sentences: Sequence[Sequence[str]], batch_size: int) -> np.ndarray:
+        raise NotImplementedError("no explanation asks for predictions")
+
+
+def tiny_tokenizer(framed: bool = True) -> PreTrainedTokenizerFast:
+    """WordPiece with real sub-words: "sings" is sing ##s; with CLS and SEP, or bare as GPT-2's."""
+    inner = Tokenizer(models.WordPiece({piece: i for i, piece in enumerate(PIECES)}, unk_token="[UNK]"))
+    inner.pre_tokenizer = pre_tokenizers.Whitespace()
+    if framed:
+        inner.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
+        return PreTrainedTokenizerFast(tokenizer_object=inner, unk_token="[UNK]", pad_token="[PAD]", cls_token="[CLS]",
+                                       sep_token="[SEP]", model_max_length=24)
+    return PreTrainedTokenizerFast(tokenizer_object=inner, unk_token="[UNK]", pad_token="[PAD]", eos_token="[PAD]",
+                                   model_max_length=24)
+
+
+def build(kind: str) -> HFClassifier | OneLayerAttention:
+    """A random classifier with weights large enough for words to interact."""
+    torch.manual_seed(0)
+    shape = dict(vocab_size=len(PIECES), num_labels=3, pad_token_id=0, initializer_range=0.3)
+    wide = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32)
+    if kind == "BERT":
+        config = BertConfig(**shape, **wide, max_position_embeddings=24)
+        return HFClassifier(BertForSequenceClassification(config), tiny_tokenizer(), CLASSES)
+    if kind == "RoBERTa":
+        config = RobertaConfig(**shape, **wide, max_position_embeddings=25, type_vocab_size=1)
+        return HFClassifier(RobertaForSequenceClassification(config), tiny_tokenizer(), CLASSES)
+    if kind == "GPT-2":
+        config = GPT2Config(**shape, n_embd=16, n_layer=2, n_head=2, n_positions=24, bos_token_id=0, eos_token_id=0)
+        return HFClassifier(GPT2ForSequenceClassification(config), tiny_tokenizer(framed=False), CLASSES)
+    return OneLayerAttention(tiny_tokenizer(), range(len(PIECES)), CLASSES, seed=0)
+
+
+def as_rows(sentences: Sequence[str], targets: Sequence[int] | None = None) -> pd.DataFrame:
+    """Rows to explain, numbered as GECO's are."""
+    targets = targets or [i % 3 for i in range(len(sentences))]
+    return pd.DataFrame({"row_id": [f"{i}-{CLASSES[t]}" for i, t in enumerate(targets)], "sentence_idx": range(len(sentences)),
+                         "target": targets, "sentence": [s.split() for s in sentences]})
+
+
+@pytest.fixture
+def linear() -> LinearText:
+    return LinearText()
+
+
+@pytest.fixture(scope="session", params=["BERT", "RoBERTa", "GPT-2", "OLA"])
+def model(request: pytest.FixtureRequest) -> HFClassifier | OneLayerAttention:
+    return build(request.param)
+
+
+@pytest.fixture
+def bert() -> HFClassifier:
+    return build("BERT")
+
+
+@pytest.fixture
+def rows() -> pd.DataFrame:
+    return as_rows(SENTENCES)

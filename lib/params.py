@@ -117,6 +117,7 @@ class _StrictLoader(yaml.SafeLoader):
     """PyYAML keeps the last of two equal keys without a word; this one refuses the second."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        """Build a mapping from its node, as PyYAML does, unless a key occurs twice."""
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
         if twice := [key for key in keys if keys.count(key) > 1]:
             raise yaml.YAMLError(f"{twice[0]!r} is set twice")

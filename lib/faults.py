@@ -29,15 +29,18 @@ def find_format_faults(rows: pd.DataFrame) -> pd.DataFrame:
     Four kinds: a mask that is longer or shorter than its sentence, a word of blanks only, a blank at the edge of a
     word, and a masked position whose word is the same in all variants once blanks and letter case are ignored.
     """
+    variants: dict[int, list[list[str]]] = {}
+    for idx, words in zip(rows["sentence_idx"], rows["sentence"], strict=True):
+        variants.setdefault(idx, []).append(words)
+    same = {idx: set(_same_positions(sentences)) for idx, sentences in variants.items()}
     found: list[tuple[Any, ...]] = []
-    for _, base in rows.groupby("sentence_idx", sort=False):
-        same = set(_same_positions(base))
-        for row in base.itertuples():
-            kinds = {LENGTH: len(row.sentence) != len(row.ground_truth),
-                     BLANK_WORD: any(not word.strip() for word in row.sentence),
-                     EDGE_BLANK: any(word.strip() and word != word.strip() for word in row.sentence),
-                     SAME_WORD: any(i in same and row.ground_truth[i] for i in range(len(row.ground_truth)))}
-            found += [(row.row_id, row.sentence_idx, row.target, kind, "kept") for kind, is_so in kinds.items() if is_so]
+    for row in rows.itertuples():
+        mask, bare = row.ground_truth, [word.strip() for word in row.sentence]
+        kinds = {LENGTH: len(bare) != len(mask),
+                 BLANK_WORD: not all(bare),
+                 EDGE_BLANK: any(short and short != word for short, word in zip(bare, row.sentence, strict=True)),
+                 SAME_WORD: any(mask[i] for i in same[row.sentence_idx] if i < len(mask))}
+        found += [(row.row_id, row.sentence_idx, row.target, kind, "kept") for kind, is_so in kinds.items() if is_so]
     return pd.DataFrame(found, columns=FAULT_COLUMNS)
 
 
@@ -58,10 +61,9 @@ def repair_rows(rows: pd.DataFrame, faults: pd.DataFrame, source: str) -> tuple[
     if faults.empty:
         return rows, faults
     done: dict[tuple[str, str], str] = {}
-    parts = []
-    for idx, base in rows.groupby("sentence_idx", sort=False):
-        mine = faults[faults["sentence_idx"] == idx]
-        parts.append(base if mine.empty else _repair_base(base, set(mine["fault"]), source, done))
+    parts = [rows[~rows["sentence_idx"].isin(faults["sentence_idx"])]]
+    for idx, mine in faults.groupby("sentence_idx", sort=False):
+        parts.append(_repair_base(rows[rows["sentence_idx"] == idx], set(mine["fault"]), source, done))
     what = [done[row, fault] for row, fault in zip(faults["row"], faults["fault"], strict=True)]
     return pd.concat(parts).loc[rows.index], faults.assign(what_was_done=what)
 
@@ -92,7 +94,7 @@ def _repair_base(base: pd.DataFrame, kinds: set[str], source: str, done: dict[tu
         masks = aligned_masks(sentences)
         done |= {(name, LENGTH): "mask made anew from the aligned variants" for name in names}
     elif SAME_WORD in kinds:
-        same = set(_same_positions(base))
+        same = set(_same_positions(sentences))
         masks = [[0 if i in same else value for i, value in enumerate(mask)] for mask in masks]
     done |= {(name, SAME_WORD): "position unmasked" for name in names}
     done |= {(name, EDGE_BLANK): "blanks removed" for name in names}
@@ -108,8 +110,7 @@ def _repair_base(base: pd.DataFrame, kinds: set[str], source: str, done: dict[tu
     return repaired
 
 
-def _same_positions(base: pd.DataFrame) -> list[int]:
-    sentences = list(base["sentence"])
+def _same_positions(sentences: list[list[str]]) -> list[int]:
     if len(sentences) < 2 or len({len(words) for words in sentences}) > 1:
         return []
     return [i for i, words in enumerate(zip(*sentences, strict=True))

@@ -218,6 +218,34 @@ def add_relative(scored: pd.DataFrame, baseline: str = "ZS") -> pd.DataFrame:
     return joined.assign(RMA=relative_mass_accuracy(joined["MA"].to_numpy(), joined["MA_ZS"].to_numpy()))
 
 
+def form_differences(explanations: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+    """Attribution of a word in the female minus in the male form, averaged per sentence (GECOBench v1, Figure 7).
+
+    Attributions are absolute and sum to 1 within a form, so the mean over all words is 0 by construction: what the
+    ground-truth words lose (truth_words), the others gain (other_words). absolute: the mean size over ground-truth words.
+    Sentences that lack a form, or whose forms differ in length, cannot be aligned and are left out.
+    """
+    keys = [*MODEL, "method", "sentence_idx"]
+    truth = rows[["dataset", "row_id", "ground_truth"]]
+    female, male = (explanations[explanations["target"] == target] for target in (0, 1))
+    pairs = female.merge(truth, on=["dataset", "row_id"]).merge(male[[*keys, "scores"]], on=keys, suffixes=("", "_male"))
+    pairs = pairs[pairs["scores"].map(len) == pairs["scores_male"].map(len)].reset_index(drop=True)
+    width = max(map(len, pairs["scores"]), default=1)
+    mine, other, mask = (_padded(pairs[name], width) for name in ("scores", "scores_male", "ground_truth"))
+    gap = _shares(mine) - _shares(other)
+    known, size = ~np.isnan(gap), np.nan_to_num(gap)  # unknown: padding, and forms without any attribution
+    chosen = {"truth_words": (size, mask == 1), "other_words": (size, mask == 0), "all_words": (size, known),
+              "absolute": (np.abs(size), mask == 1)}
+    columns = {name: _ratio(np.sum(x * words * known, axis=1), np.sum(words & known, axis=1))
+               for name, (x, words) in chosen.items()}
+    return pd.concat([pairs[keys], pd.DataFrame(columns)], axis=1)
+
+
+def _shares(scores: np.ndarray) -> np.ndarray:
+    size = np.abs(scores)
+    return _ratio(size, np.nansum(size, axis=-1, keepdims=True))
+
+
 def _lookup(frame: pd.DataFrame, keys: list[str], values: pd.Series) -> np.ndarray:
     return values.reindex(pd.MultiIndex.from_frame(frame[keys])).fillna(False).to_numpy(dtype=bool)
 
@@ -246,7 +274,8 @@ def _precision_and_specificity(size: np.ndarray, truth: np.ndarray) -> tuple[np.
 
 
 def _padded(lists: Iterable[Sequence[float]], width: int) -> np.ndarray:
-    return np.array([[*values, *[np.nan] * (width - len(values))] for values in lists], dtype=float)
+    full = [[*values, *[np.nan] * (width - len(values))] for values in lists]
+    return np.array(full, dtype=float).reshape(-1, width)
 
 
 def _score(part: pd.DataFrame, has_counts: bool) -> pd.DataFrame:

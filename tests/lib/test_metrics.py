@@ -13,6 +13,7 @@ from lib.metrics import (
     add_relative,
     average_precision,
     chance_normalised_mass_accuracy,
+    form_differences,
     mask_recall,
     mass_accuracy,
     precision_at_specificity,
@@ -200,3 +201,20 @@ def test_relative_to_the_same_row_of_the_untrained_model():
     relative = add_relative(scored)
     assert relative["RMA"].tolist()[2:4] == pytest.approx([3.0, 0.5]) and np.isnan(relative["RMA"].iloc[4])
     assert relative["RMA"].iloc[0] == 1.0
+
+
+def test_form_differences_by_hand():
+    made = pd.concat([explanations([3.0, 1.0], row_id="0-F", target=0), explanations([-1.0, 1.0], row_id="0-M", target=1),
+                      explanations([1.0, 1.0], row_id="0-F", target=0, method="Saliency"),
+                      explanations([1.0, 1.0, 1.0], row_id="0-M", target=1, method="Saliency")])
+    found = form_differences(made, ROWS)
+    assert found["method"].tolist() == ["LIME"]  # the other pair differs in length and cannot be aligned
+    assert found[["truth_words", "other_words", "all_words", "absolute"]].iloc[0].tolist() == [0.25, -0.25, 0.0, 0.25]
+
+
+def test_form_differences_of_equal_forms_are_zero_and_of_nothing_undefined():
+    same = pd.concat([explanations([3.0, 1.0], row_id=f"0-{c}", target=t) for t, c in enumerate("FM")])
+    assert form_differences(same, ROWS)["truth_words"].tolist() == [0.0]
+    assert form_differences(same[same["target"] == 0], ROWS).empty
+    silent = pd.concat([explanations([0.0, 0.0], row_id=f"0-{c}", target=t) for t, c in enumerate("FM")])
+    assert form_differences(silent, ROWS)[["truth_words", "all_words", "absolute"]].isna().all(axis=None)

@@ -1,7 +1,8 @@
 """Attribution: which words of a sentence drive a model's score.
 
-`explain(model, rows, "LIME")` explains rows with a registered method; `class_score` is the seam on which every
-gradient and token method stands; `save_explanations` and `load_explanations` are the one format of the results.
+`explain(model, rows, "LIME")` explains rows with a registered method; `class_score` is the seam on which
+every gradient and token method stands; `save_explanations` and `load_explanations` are the one format of the
+results.
 """
 
 from lib.attribution.explain import explain

@@ -29,11 +29,11 @@ def explain(model: Any, rows: pd.DataFrame, method: str | Method, settings: Mapp
             study: str = "geco", dataset: str = "-", scheme: str = "-", seed: int = -1) -> pd.DataFrame:
     """Explain every row's own class and return one line per row in the explanation format (`table.SCHEMA`).
 
-    `rows` has row_id, sentence_idx, target and sentence (a list of words). `model` is a TextModel; floors take None, or
-    what they were fitted to. `seed` is the seed of the model's training, and with the method's name and the row's id it
-    seeds the draws, so a row's explanation depends neither on its neighbours nor on their order.
-    Raises TouchstoneError, naming row and method, for a class that the model lacks, a sentence longer than it reads,
-    a score that is not finite, or a number of scores that is not the number of words.
+    `rows` has row_id, sentence_idx, target and sentence (a list of words). `model` is a TextModel; floors
+    take None, or what they were fitted to. `seed` is the seed of the model's training, and with the method's
+    name and the row's id it seeds the draws, so a row's explanation depends neither on its neighbours nor on
+    their order. Raises TouchstoneError, naming row and method, for a class that the model lacks, a sentence
+    longer than it reads, a score that is not finite, or a number of scores that is not the number of words.
     """
     chosen = resolve_method(method) if isinstance(method, str) else method
     filled = chosen.settings(settings)
@@ -46,8 +46,8 @@ def explain(model: Any, rows: pd.DataFrame, method: str | Method, settings: Mapp
     _check_scores(scores, todo, chosen.name)
     same = {"study": study, "dataset": dataset, "scheme": scheme, "seed": seed, "method": chosen.name,
             "explained": filled.get("explained", "-"), "settings": json.dumps(filled, sort_keys=True)}
-    lines = [{**same, "row_id": row.row_id, "sentence_idx": row.sentence_idx, "target": row.target, "words": row.words,
-              "scores": [float(x) for x in found], "delta": delta}
+    lines = [{**same, "row_id": row.row_id, "sentence_idx": row.sentence_idx, "target": row.target,
+              "words": row.words, "scores": [float(x) for x in found], "delta": delta}
              for row, found, delta in zip(todo, scores, deltas, strict=True)]
     return pd.DataFrame(lines, columns=list(SCHEMA)).astype({"delta": float})
 
@@ -71,10 +71,10 @@ def _explain_model(model: TextModel, rows: Sequence[Row], method: Method, settin
 
 
 def token_batch(model: TextModel, rows: Sequence[Row], encoded: Sequence[Encoded], explained: str) -> TokenBatch:
-    """The seam of a few rows of equal length: their embeddings, their reference (words replaced by padding), their score."""
+    """Rows of equal length at the seam: their embeddings, their score, their reference (words made padding)."""
     ids, mask = (t.to(device_of(model.module)) for t in pad(encoded, model.tokenizer.pad_token_id))
     is_word = _is_word(encoded).to(ids.device)
-    reference_ids = torch.where(is_word, model.reference_ids(ids), ids)  # a prompt is no part of the sentence: it stays
+    reference_ids = torch.where(is_word, model.reference_ids(ids), ids)  # a prompt is not the sentence's
     with torch.no_grad():
         embeddings, reference = model.embed(ids), model.embed(reference_ids)
     score = class_score(model, [row.target for row in rows], explained)
@@ -98,11 +98,11 @@ def _encode(model: TextModel, row: Row, method: str) -> Encoded:
 
 def _check_scores(scores: Sequence[Sequence[float]], rows: Sequence[Row], method: str) -> None:
     if len(scores) != len(rows):
-        raise TouchstoneError(f"{method} explained {len(scores)} of {len(rows)} rows; return one list of scores per row")
+        raise TouchstoneError(f"{method} explained {len(scores)} of {len(rows)} rows; return a list of scores a row")
     for row, found in zip(rows, scores, strict=True):
         if len(found) != len(row.words):
-            raise TouchstoneError(f"{method} gave {len(found)} scores for the {len(row.words)} words of row {row.row_id}; "
-                                  "return one score per word")
+            raise TouchstoneError(f"{method} gave {len(found)} scores for the {len(row.words)} words of row "
+                                  f"{row.row_id}; return one score per word")
         if not np.isfinite(np.asarray(found, dtype=float)).all():
             raise TouchstoneError(f"{method} gave a score that is not finite for row {row.row_id}; "
                                   "look at the model's output for that row, or leave it out")

@@ -20,19 +20,22 @@ Scores = list[Float[np.ndarray, "token"]]
 
 
 def as_read(words: Sequence[str]) -> list[str]:
-    """Words as an uncased tokenizer reads them: in lower case, without spaces at the edges; nothing is split or dropped."""
+    """Words as an uncased tokenizer reads them: lower case, no spaces at the edges; none is split or dropped."""
     return [word.strip().lower() for word in words]
 
 
 def uniform_random(model: TextModel | None, rows: Sequence[Row]) -> Scores:
     """Noise (GECOBench, section 3.3.2): a uniform number in [0, 1) per sub-word, summed into words.
 
-    Only the model's tokenizer is used; without a model every word is one piece. On average its mass accuracy is the
-    share of sub-words that are ground truth.
+    Only the model's tokenizer is used; without a model every word is one piece. On average its mass accuracy
+    is the share of sub-words that are ground truth.
     """
-    pieces = [list(range(len(row.words))) if model is None else model.encode([row.words])[0].word_ids for row in rows]
-    draws = [np.random.default_rng(row.seed).random(len(word_ids)) for row, word_ids in zip(rows, pieces, strict=True)]
-    return [word_scores(drawn, word_ids, len(row.words)) for row, word_ids, drawn in zip(rows, pieces, draws, strict=True)]
+    scores = []
+    for row in rows:
+        n_words = len(row.words)
+        word_ids = list(range(n_words)) if model is None else model.encode([row.words])[0].word_ids
+        scores.append(word_scores(np.random.default_rng(row.seed).random(len(word_ids)), word_ids, n_words))
+    return scores
 
 
 def first_pronoun(model: None, rows: Sequence[Row]) -> Scores:
@@ -55,10 +58,10 @@ class Pattern:
 
 
 def fit_pattern(train: pd.DataFrame) -> Pattern:
-    """Fit the Pattern Variant (GECOBench, section 3.3.2; Haufe et al. 2014) on training rows (columns sentence, target).
+    """Fit the Pattern Variant (GECOBench, section 3.3.2; Haufe et al. 2014) on training rows.
 
-    Cov(tf-idf of word j, target = k) for every class k against the rest: with the class numbers themselves as the target,
-    the class in the middle would have no covariance with its own words.
+    Cov(tf-idf of word j, target = k) for every class k against the rest: with the class numbers themselves as
+    the target, the class in the middle would have no covariance with its own words.
     """
     vectoriser = TfidfVectorizer(analyzer=as_read)
     features = vectoriser.fit_transform(train["sentence"])
@@ -70,9 +73,9 @@ def fit_pattern(train: pd.DataFrame) -> Pattern:
 
 
 def pattern_variant(model: Pattern, rows: Sequence[Row]) -> Scores:
-    """Pattern Variant: each word's covariance with the row's class, the same in every sentence; 0 for unseen words."""
+    """Pattern Variant: each word's covariance with the row's class, whatever the sentence; 0 for unseen words."""
     if not isinstance(model, Pattern):
-        raise TouchstoneError("Pattern Variant explains data, not a model; hand it fit_pattern(train) in the model's place")
+        raise TouchstoneError("Pattern Variant explains data, not a model; hand it fit_pattern(train) instead")
     unseen = np.zeros(model.n_classes)
     return [np.array([model.covariance.get(word, unseen)[row.target] for word in as_read(row.words)]) for row in rows]
 

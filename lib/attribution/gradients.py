@@ -1,9 +1,10 @@
 """Explanations from gradients, through captum, on the WORD embeddings.
 
-The word embeddings go in, and the model adds positions and LayerNorm itself, once. Every method returns one vector per
-token, with as many components as the embedding has; `aggregation` names how the vector becomes a score:
-"sum" (signed), "l1" (sum of absolute values), "l2" (length). The signed sum of a bare gradient is exactly zero wherever a
-LayerNorm follows the embeddings, which is why no bare gradient is summed here (the proof is in geco's 03_attribution).
+The word embeddings go in, and the model adds positions and LayerNorm itself, once. Every method returns one
+vector per token, with as many components as the embedding has; `aggregation` names how the vector becomes a
+score: "sum" (signed), "l1" (sum of absolute values), "l2" (length). The signed sum of a bare gradient is
+exactly zero wherever a LayerNorm follows the embeddings, which is why no bare gradient is summed here (the
+proof is in geco's 03_attribution).
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from captum.attr import Saliency as CaptumSaliency
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from lib.attribution.seam import Score, TokenBatch, TokenScores, nearest, network_of, score_of_rows
-from lib.errors import TouchstoneError
+from lib.attribution.seam import Score, TokenBatch, TokenScores, network_of, score_of_rows
+from lib.errors import TouchstoneError, did_you_mean
 
 AGGREGATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "sum": lambda vectors: vectors.sum(-1),
@@ -31,21 +32,24 @@ ROWS_AT_ONCE = 96  # sequences in one pass; more are not faster (a CPU is at 90 
 
 
 def saliency(batch: TokenBatch, aggregation: str = "l1") -> TokenScores:
-    """Saliency (Simonyan et al. 2013): the size of the gradient of the score in each word embedding, |dS/dx|."""
-    found = CaptumSaliency(ScoreNetwork(batch.score)).attribute(_inputs(batch), abs=True, additional_forward_args=mask_and_rows(batch))
+    """Saliency (Simonyan et al. 2013): the size of the gradient of the score in each word embedding."""
+    explainer = CaptumSaliency(ScoreNetwork(batch.score))
+    found = explainer.attribute(_inputs(batch), abs=True, additional_forward_args=mask_and_rows(batch))
     return TokenScores(aggregate(found, aggregation))
 
 
 def input_x_gradient(batch: TokenBatch, aggregation: str = "sum") -> TokenScores:
-    """Input x Gradient (Shrikumar et al. 2017): x * dS/dx, the score's change to first order if x grew by its own length."""
-    found = InputXGradient(ScoreNetwork(batch.score)).attribute(_inputs(batch), additional_forward_args=mask_and_rows(batch))
+    """Input x Gradient (Shrikumar et al. 2017): x * dS/dx, the embedding times the gradient in it."""
+    explainer = InputXGradient(ScoreNetwork(batch.score))
+    found = explainer.attribute(_inputs(batch), additional_forward_args=mask_and_rows(batch))
     return TokenScores(aggregate(found, aggregation))
 
 
 def guided_backprop(batch: TokenBatch, aggregation: str = "l2") -> TokenScores:
-    """Guided Backprop (Springenberg et al. 2015): the gradient with negative signals cut off at every ReLU module.
+    """Guided Backprop (Springenberg et al. 2015): the gradient, negative signals cut off at every ReLU.
 
-    A network without ReLU modules (BERT, RoBERTa, GPT-2 and OLA have none) has nothing to cut: this is its plain gradient.
+    A network without ReLU modules (BERT, RoBERTa, GPT-2 and OLA have none) has nothing to cut: this is its
+    plain gradient.
     """
     network = ScoreNetwork(batch.score, network_of(batch.score))
     with _expected("Setting backward hooks on ReLU activations"):
@@ -54,24 +58,27 @@ def guided_backprop(batch: TokenBatch, aggregation: str = "l2") -> TokenScores:
 
 
 def deep_lift(batch: TokenBatch, aggregation: str = "sum") -> TokenScores:
-    """DeepLift (Shrikumar et al. 2017), rescale rule: multipliers times (x - reference), and the completeness gap.
+    """DeepLift (Shrikumar et al. 2017), rescale rule: multipliers times (x - reference), summed.
 
-    captum applies the rule to activation modules it knows (Tanh, ReLU, ...); GELU, attention and LayerNorm get the ordinary
-    gradient. In BERT only the pooler's tanh is left, so the gap is large: it is reported, not hidden.
+    captum applies the rule to activation modules it knows (Tanh, ReLU, ...); GELU, attention and LayerNorm
+    get the ordinary gradient. In BERT only the pooler's tanh is left, so the gap is large: it is reported,
+    not hidden.
     """
     network = ScoreNetwork(batch.score, network_of(batch.score))
     with _expected("Setting forward, backward hooks and attributes on non-linear"):
         found, delta = DeepLift(network, multiply_by_inputs=True).attribute(
-            _inputs(batch), batch.reference, additional_forward_args=mask_and_rows(batch), return_convergence_delta=True)
+            _inputs(batch), batch.reference, additional_forward_args=mask_and_rows(batch),
+            return_convergence_delta=True)
     return TokenScores(aggregate(found, aggregation), delta)
 
 
 def integrated_gradients(batch: TokenBatch, aggregation: str = "sum", n_steps: int = 50,
                          rule: str = "riemann_middle") -> TokenScores:
-    """Integrated Gradients (Sundararajan et al. 2017, eq. 1): gradients along the straight path from the reference to x.
+    """Integrated Gradients (Sundararajan et al. 2017, eq. 1): gradients on the path from the reference to x.
 
-    (x - reference) times the mean of dS/dx over `n_steps` points of the path, placed by captum's `rule`, and the
-    completeness gap: sum of all scores - (S(x) - S(reference)), which goes to 0 as the points become many.
+    (x - reference) times the mean of dS/dx over `n_steps` points of the path, placed by captum's `rule`, and
+    the completeness gap: sum of all scores - (S(x) - S(reference)), which goes to 0 as the points become
+    many.
     """
     explainer = IntegratedGradients(ScoreNetwork(batch.score), multiply_by_inputs=True)
     found, delta = explainer.attribute(
@@ -81,7 +88,7 @@ def integrated_gradients(batch: TokenBatch, aggregation: str = "sum", n_steps: i
 
 
 def gradient_shap(batch: TokenBatch, aggregation: str = "sum", n_samples: int = 5) -> TokenScores:
-    """Gradient SHAP (Lundberg & Lee 2017): gradients at random points between reference and x, times (x - reference).
+    """Gradient SHAP (Lundberg & Lee 2017): the same from a few random points of the path.
 
     One row at a time, each with its own seed: the draws of a row do not depend on the rows beside it.
     """
@@ -98,13 +105,13 @@ def gradient_shap(batch: TokenBatch, aggregation: str = "sum", n_samples: int = 
 def aggregate(vectors: Float[Tensor, "batch token hidden"], how: str) -> Float[Tensor, "batch token"]:
     """One score per token from its vector: "sum", "l1" or "l2"."""
     if how not in AGGREGATIONS:
-        raise TouchstoneError(f"aggregation is {how!r}; {nearest(how, AGGREGATIONS)}")
+        raise TouchstoneError(f"aggregation is {how!r}{did_you_mean(how, AGGREGATIONS)}")
     return AGGREGATIONS[how](vectors).detach()
 
 
 @contextmanager
 def drawing_from(seed: int) -> Iterator[None]:
-    """Within, the global generators of NumPy and PyTorch (captum draws from both) start at `seed`; after, as before."""
+    """Start the global generators of NumPy and PyTorch at `seed` (captum draws from both); restore them after."""
     numpy_state = np.random.get_state()
     try:
         with torch.random.fork_rng():
@@ -116,7 +123,7 @@ def drawing_from(seed: int) -> Iterator[None]:
 
 
 class ScoreNetwork(nn.Module):
-    """A score as captum wants it: a module of (embeddings, mask, row numbers), for captum repeats rows as it needs them."""
+    """A score as captum wants it: a module of (embeddings, mask, row numbers), since captum repeats rows."""
 
     def __init__(self, score: Score, network: nn.Module | None = None) -> None:
         super().__init__()
@@ -140,7 +147,7 @@ def mask_and_rows(batch: TokenBatch) -> tuple[Int[Tensor, "batch token"], Int[Te
 
 @contextmanager
 def _expected(message: str) -> Iterator[None]:
-    """Silence one warning of captum: it tells at every call that it sets hooks, which is what we asked for."""
+    """Silence one warning of captum, given at every call: that it sets hooks, which is what we asked for."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=message, category=UserWarning)
         yield

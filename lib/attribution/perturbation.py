@@ -22,14 +22,15 @@ ScoreTexts = Callable[[Sequence[str]], Float[np.ndarray, "step class"]]
 
 
 def kernel_shap(batch: TokenBatch, n_samples: int = 25) -> TokenScores:
-    """Kernel SHAP (Lundberg & Lee 2017, theorem 2): Shapley values by weighted linear regression on random coalitions.
+    """Kernel SHAP (Lundberg & Lee 2017, theorem 2): Shapley values, by regression on random coalitions.
 
-    The players are the tokens of words; who is absent is replaced by padding, special and prompt tokens always stay.
-    Two of the samples are "all present" and "all absent", so at least three samples are needed. One row at a time with
-    its own seed; the samples of a row go through the model together.
+    The players are the tokens of words; who is absent is replaced by padding, special and prompt tokens
+    always stay. Two of the samples are "all present" and "all absent", so at least three samples are needed.
+    One row at a time with its own seed; the samples of a row go through the model together.
     """
     if n_samples < 3:
-        raise TouchstoneError(f"Kernel SHAP has n_samples = {n_samples}; two are the full and the empty sentence, give 3 or more")
+        raise TouchstoneError(f"Kernel SHAP has n_samples = {n_samples}, and two of them are the full and the "
+                              "empty sentence; give 3 or more")
     with torch.no_grad():
         rows = [_shapley_values(batch.row(i), seed, n_samples) for i, seed in enumerate(batch.seeds)]
     return TokenScores(torch.stack(rows))
@@ -57,11 +58,11 @@ def lime(model: TextModel, rows: Sequence[Row], explained: str = "probability",
          n_samples: int = 100) -> list[Float[np.ndarray, "token"]]:
     """LIME (Ribeiro et al. 2016, eq. 1): a weighted ridge regression of the score on which words are left.
 
-    The authors' package, given each sentence as the list of its positions ("0 1 2 ..."): two occurrences of a word are
-    two features, and no word is ever found by comparing strings. Removed words are really gone: the text gets shorter.
-    The package is run twice with the same draws: first to learn which texts it wants scored, then, when the texts of many
-    rows have been scored together, to fit. Other settings are the package's own (cosine distance, kernel width 25,
-    ridge penalty 1).
+    The authors' package, given each sentence as the list of its positions ("0 1 2 ..."): two occurrences of a
+    word are two features, and no word is ever found by comparing strings. Removed words are really gone: the
+    text gets shorter. The package is run twice with the same draws: first to learn which texts it wants
+    scored, then, when the texts of many rows have been scored together, to fit. Other settings are the
+    package's own (cosine distance, kernel width 25, ridge penalty 1).
     """
     if n_samples < 2:
         raise TouchstoneError(f"LIME has n_samples = {n_samples}; one is the sentence itself, give 2 or more")
@@ -69,7 +70,8 @@ def lime(model: TextModel, rows: Sequence[Row], explained: str = "probability",
     for start in range(0, len(rows), POOL):
         pool = rows[start: start + POOL]
         wanted = [_draw(row, n_samples) for row in pool]
-        answers = _score_texts(model, pool, explained, [(i, left) for i, texts in enumerate(wanted) for left in set(texts)])
+        asked = [(i, left) for i, texts in enumerate(wanted) for left in sorted(set(texts))]
+        answers = _score_texts(model, pool, explained, asked)
         scores += [_fit(row, n_samples, [answers[i, left] for left in wanted[i]]) for i, row in enumerate(pool)]
     return scores
 
@@ -92,7 +94,7 @@ def _fit(row: Row, n_samples: int, answers: Sequence[float]) -> Float[np.ndarray
 
 
 def _run_lime(row: Row, n_samples: int, score_texts: ScoreTexts) -> Float[np.ndarray, "token"]:
-    explainer = LimeTextExplainer(split_expression=str.split, bow=True, feature_selection="none", random_state=row.seed)
+    explainer = LimeTextExplainer(split_expression=str.split, feature_selection="none", random_state=row.seed)
     positions = " ".join(str(position) for position in range(len(row.words)))
     found = explainer.explain_instance(positions, score_texts, labels=(0,), num_samples=n_samples)
     weights = np.zeros(len(row.words))
@@ -104,7 +106,7 @@ def _run_lime(row: Row, n_samples: int, score_texts: ScoreTexts) -> Float[np.nda
 @torch.no_grad()
 def _score_texts(model: TextModel, rows: Sequence[Row], explained: str,
                  asked: Sequence[tuple[int, Positions]]) -> dict[tuple[int, Positions], float]:
-    """The score of altered texts (row number, positions that are left), in exact-length batches over all rows."""
+    """The score of altered texts (row number, positions that are left), batched by length over all rows."""
     device, pad_id = device_of(model.module), model.tokenizer.pad_token_id
     empty = Encoded([pad_id], [None])  # a model without special tokens (GPT-2) reads nothing as one end-of-text
     encoded = [one if one.ids else empty

@@ -9,19 +9,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lib.attribution import floors, gradients, perturbation
-from lib.attribution.seam import nearest
-from lib.errors import TouchstoneError
+from lib.errors import TouchstoneError, did_you_mean
 
 
 @dataclass(frozen=True)
 class Method:
     """An explanation method.
 
-    level "token": `function(batch: TokenBatch, **settings) -> TokenScores`; it sees embeddings and a score, is given
-    batches of equal length, and its sub-words are summed into words for it. level "word":
-    `function(model, rows: list[Row], **settings)`, one list of word scores per row. `defaults` are all its settings;
-    "explained" (logit, probability) and "normalise_special" belong to every token method.
-    family: gradient, perturbation, floor (sees no model) or own.
+    level "token": `function(batch: TokenBatch, **settings) -> TokenScores`; it sees embeddings and a score,
+    is given batches of equal length, and its sub-words are summed into words for it. level "word":
+    `function(model, rows: list[Row], **settings)`, one list of word scores per row. `defaults` are all its
+    settings; "explained" (logit, probability) and "normalise_special" belong to every token method. family:
+    gradient, perturbation, floor (sees no model) or own.
     """
 
     name: str
@@ -35,8 +34,7 @@ class Method:
         """The defaults with what was chosen; a setting that the method does not have is refused."""
         for name in chosen or {}:
             if name not in self.defaults and not self.takes_any:
-                hint = nearest(name, self.defaults) if self.defaults else "it has none"
-                raise TouchstoneError(f"{self.name} has no setting {name!r}; {hint}")
+                raise TouchstoneError(f"{self.name} has no setting {name!r}{did_you_mean(name, self.defaults)}")
         return {**self.defaults, **(chosen or {})}
 
 
@@ -69,9 +67,9 @@ METHODS: dict[str, Method] = {method.name: method for method in (
 def resolve_method(name: str) -> Method:
     """A method by its registered name, or a user's own by "module:function".
 
-    The function is called as `function(model, rows, **settings)` and returns one list of scores per row, a score per
-    word; its keyword arguments with defaults are its settings. "module:NAME" may also name a `Method`, which is then used
-    as it is: that is how a token method joins.
+    The function is called as `function(model, rows, **settings)` and returns one list of scores per row, a
+    score per word; its keyword arguments with defaults are its settings. "module:NAME" may also name a
+    `Method`, which is then used as it is: that is how a token method joins.
 
     >>> resolve_method("LIME").family
     'perturbation'
@@ -80,7 +78,8 @@ def resolve_method(name: str) -> Method:
         return METHODS[name]
     module_name, colon, attribute = name.partition(":")
     if not colon:
-        raise TouchstoneError(f"there is no method {name!r}; {nearest(name, METHODS)} "
+        spelt = [known for known in METHODS if known.lower() == name.lower()]
+        raise TouchstoneError(f"there is no method {name!r}{did_you_mean(name, spelt or METHODS)} "
                               "(your own is named as module:function)")
     try:
         found = getattr(importlib.import_module(module_name), attribute)
@@ -91,6 +90,6 @@ def resolve_method(name: str) -> Method:
     if isinstance(found, Method):
         return found
     if not callable(found):
-        raise TouchstoneError(f"method {name!r} is {type(found).__name__}, not a function; name a function (model, rows)")
+        raise TouchstoneError(f"method {name!r} is {type(found).__name__}, not a function; name a function")
     takes_any = any(p.kind is p.VAR_KEYWORD for p in inspect.signature(found).parameters.values())
     return Method(name, found, "own", "word", _defaults_of(found), takes_any)

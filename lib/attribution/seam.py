@@ -1,9 +1,8 @@
-"""The seam of every explanation: a function from (embeddings, mask) to one score per row, whatever the model is."""
+"""The seam of every explanation: a function from (embeddings, mask) to one score per row, for any model."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, cast
 
@@ -11,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from lib.errors import TouchstoneError
+from lib.errors import TouchstoneError, did_you_mean
 from lib.models.face import TextModel
 
 Pick = Callable[[Float[Tensor, "batch class"], Int[Tensor, "batch"]], Float[Tensor, "batch"]]
@@ -20,10 +19,10 @@ Pick = Callable[[Float[Tensor, "batch class"], Int[Tensor, "batch"]], Float[Tens
 class Score(Protocol):
     """What is explained: one number per row, differentiable in the word embeddings.
 
-    A plain function will do. Two things may be added to it. `for_rows(rows)` gives the score of chosen rows, in that
-    order and perhaps repeatedly, where the score differs from row to row (each row has its own class, or its own word to
-    predict): methods that try many inputs per row need it. `module` is the network behind the score: Guided Backprop and
-    DeepLift change how its activations are differentiated.
+    A plain function will do. Two things may be added to it. `for_rows(rows)` gives the score of chosen rows,
+    in that order and perhaps repeatedly, where the score differs from row to row (each row has its own class,
+    or its own word to predict): methods that try many inputs per row need it. `module` is the network behind
+    the score: Guided Backprop and DeepLift change how its activations are differentiated.
     """
 
     def __call__(self, embeddings: Float[Tensor, "batch token hidden"],
@@ -33,7 +32,7 @@ class Score(Protocol):
 
 @dataclass(frozen=True)
 class Row:
-    """A sentence to explain: its words, the class whose score is explained, and a seed of its own for methods that draw."""
+    """A sentence to explain: its words, the class whose score is explained, and a seed for methods that draw."""
 
     row_id: str
     sentence_idx: int
@@ -46,8 +45,9 @@ class Row:
 class TokenBatch:
     """Sequences of equal length that are explained together.
 
-    `reference` holds the embeddings of the same sequences with their words replaced by padding; `is_word` marks the
-    tokens that belong to a word (not special, not prompt); `seeds` has one number a row, for methods that draw.
+    `reference` holds the embeddings of the same sequences with their words replaced by padding; `is_word`
+    marks the tokens that belong to a word (not special, not prompt); `seeds` has one number a row, for
+    methods that draw.
     """
 
     score: Score
@@ -85,13 +85,6 @@ def network_of(score: Score) -> nn.Module:
         raise TouchstoneError("this method changes how a network is differentiated, and the score does not tell its "
                               "network; set the function's attribute `module` to the torch module behind it")
     return module
-
-
-def nearest(wrong: str, known: Iterable[str]) -> str:
-    """The end of an error message about an unknown name: the known name that is nearest to it."""
-    by_lower = {name.lower(): name for name in known}
-    near = difflib.get_close_matches(wrong.lower(), by_lower, n=1, cutoff=0)
-    return f"did you mean {by_lower[near[0]]!r}?" if near else "no name is known at all"
 
 
 def _class_logit(logits: Float[Tensor, "batch class"], targets: Int[Tensor, "batch"]) -> Float[Tensor, "batch"]:
@@ -134,7 +127,7 @@ def class_score(model: TextModel, targets: Int[Tensor, "batch"] | list[int], exp
     Raises TouchstoneError for a class that the model does not have, and for an unknown `explained`.
     """
     if explained not in EXPLAINED:
-        raise TouchstoneError(f"explained is {explained!r}; {nearest(explained, EXPLAINED)}")
+        raise TouchstoneError(f"explained is {explained!r}{did_you_mean(explained, EXPLAINED)}")
     device = next((p.device for p in model.module.parameters()), torch.device("cpu"))
     classes = torch.as_tensor(targets, dtype=torch.long, device=device)
     if wrong := [c for c in classes.tolist() if not 0 <= c < len(model.classes)]:

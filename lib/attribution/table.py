@@ -1,6 +1,7 @@
-"""The one format of explanations: a table with one line per (dataset, scheme, seed, method, row), kept as Parquet.
+"""The one format of explanations: one line per (dataset, scheme, seed, method, row), kept as Parquet.
 
-Explanations that were made elsewhere can be handed in as such a file; everything downstream reads nothing else.
+Explanations that were made elsewhere can be handed in as such a file; everything downstream reads nothing
+else.
 """
 
 from __future__ import annotations
@@ -12,8 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lib.attribution.seam import nearest
-from lib.errors import TouchstoneError
+from lib.errors import TouchstoneError, did_you_mean
 from lib.store import load_parquet, save_parquet
 
 SCHEMA: dict[str, tuple[type, str]] = {
@@ -31,6 +31,8 @@ SCHEMA: dict[str, tuple[type, str]] = {
     "settings": (str, "the method's settings as JSON"),
     "delta": (float, "sum of all token scores minus the change of the score (completeness gap), or null"),
 }
+ALLOWED: dict[type, tuple[type, ...]] = {str: (str,), int: (int, np.integer), list: (list, np.ndarray),
+                                         float: (float, np.floating, type(None))}
 KEY = ["dataset", "scheme", "seed", "method", "row_id"]
 
 
@@ -55,27 +57,26 @@ def load_explanations(path: Path | str) -> pd.DataFrame:
 
 
 def validated(frame: pd.DataFrame, source: str) -> pd.DataFrame:
-    """The same explanations with the columns of `SCHEMA` in order; an error names the first line that breaks it."""
+    """The same explanations with the columns in order; an error names the first line that breaks `SCHEMA`."""
     if missing := [name for name in SCHEMA if name not in frame]:
         raise TouchstoneError(f"{source} has no column {missing[0]!r}; it holds {SCHEMA[missing[0]][1]}")
     if unknown := [name for name in frame if name not in SCHEMA]:
-        raise TouchstoneError(f"{source} has an unknown column {unknown[0]!r}; {nearest(str(unknown[0]), SCHEMA)}")
+        raise TouchstoneError(f"{source} has an unknown column {unknown[0]!r}{did_you_mean(str(unknown[0]), SCHEMA)}")
     frame = frame[list(SCHEMA)].reset_index(drop=True)
     for line, row in enumerate(frame.to_dict("records")):
         if fault := _fault(row):
             raise TouchstoneError(f"{source}, line {line} (row {row['row_id']}, method {row['method']}): {fault}")
     if (twice := frame.duplicated(KEY)).any():
         row = frame[twice].iloc[0]
-        raise TouchstoneError(f"{source} explains row {row.row_id} twice with {row.method} ({row.dataset}, {row.scheme}, "
-                              f"seed {row.seed}); keep one of the two")
+        raise TouchstoneError(f"{source} explains row {row.row_id} twice with {row.method} ({row.dataset}, "
+                              f"{row.scheme}, seed {row.seed}); keep one of the two")
     return frame.astype({"delta": float, "seed": int, "sentence_idx": int, "target": int})
 
 
 def _fault(row: dict[str, Any]) -> str:
     """What is wrong with a line, in words; empty where nothing is."""
     for name, (kind, meaning) in SCHEMA.items():
-        allowed = {int: (int, np.integer), float: (float, np.floating, type(None)), list: (list, np.ndarray)}.get(kind, (kind,))
-        if isinstance(row[name], bool) or not isinstance(row[name], allowed):
+        if isinstance(row[name], bool) or not isinstance(row[name], ALLOWED[kind]):
             return f"{name} is {row[name]!r}, not {kind.__name__}; it holds {meaning}"
     if not all(isinstance(word, str) for word in row["words"]):
         return "words must be text"

@@ -144,8 +144,8 @@ def test_a_class_that_does_not_exist_names_the_row(bert: TextModel, linear: Line
 
 def test_unknown_names_are_refused_with_the_nearest(bert: TextModel) -> None:
     rows = as_rows(["he sings"])
-    with pytest.raises(TouchstoneError, match="no method 'Limes'; did you mean 'LIME'"):
-        explain(bert, rows, "Limes")
+    with pytest.raises(TouchstoneError, match="no method 'lime'; did you mean 'LIME'"):
+        explain(bert, rows, "lime")
     with pytest.raises(TouchstoneError, match="no setting 'steps'; did you mean 'n_steps'"):
         explain(bert, rows, "Integrated Gradients", {"steps": 3})
     with pytest.raises(TouchstoneError, match="explained is 'logits'; did you mean 'logit'"):

@@ -19,6 +19,7 @@ from lib.errors import TouchstoneError
 from lib.models.face import Encoded, TextModel, device_of, pad
 
 Forward = Callable[[Int[Tensor, "batch"]], Float[Tensor, "batch class"]]
+CURVE = ["epoch", "train_loss", "validation_loss", "validation_accuracy"]
 POOL = 8  # batches that are sorted by length together: little padding, and still a shuffled order
 
 
@@ -127,7 +128,7 @@ def fit(forward: Forward, trained: Mapping[str, nn.Parameter], targets: Int[Tens
     with torch.no_grad():
         for parameter, value in zip(parameters, kept, strict=True):
             parameter.copy_(value)
-    return pd.DataFrame(curve, columns=["epoch", "train_loss", "validation_loss", "validation_accuracy"])
+    return pd.DataFrame(curve, columns=CURVE)
 
 
 def take_step(loss: Tensor, parameters: Sequence[nn.Parameter], optimiser: torch.optim.Optimizer,

@@ -53,7 +53,7 @@ def encode_words(tokenizer: Any, sentences: Sequence[Sequence[str]], max_length:
 
     Raises TouchstoneError where a sentence is longer than the model reads: cutting it would silently lose words.
     """
-    if not sentences:
+    if len(sentences) == 0:
         return []
     found = tokenizer([list(words) for words in sentences], is_split_into_words=True, truncation=False, verbose=False)
     encoded = [Encoded(list(ids), list(found.word_ids(i))) for i, ids in enumerate(found["input_ids"])]

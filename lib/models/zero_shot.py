@@ -1,0 +1,176 @@
+"""Zero-shot classifiers: a pre-trained model answers without any training, by what it has to answer with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, MODEL_FOR_MASKED_LM_MAPPING_NAMES
+
+from lib.errors import TouchstoneError
+from lib.models.face import Encoded, RunsFromEmbeddings, check_length, device_of, pad
+from lib.models.hf import longest_input, prepare_padding, read_token, run_head
+from lib.models.sources import load_encoder_path, load_tokenizer, quiet
+
+LABEL_WORDS = {"F": "female", "M": "male", "NB": "neutral"}
+DESCRIPTIONS = {"F": "This sentence is about a woman.", "M": "This sentence is about a man.",
+                "NB": "This sentence is about a person of neutral gender."}  # no pronouns: they would give the answer away
+PERMUTATION_LMS = {"XLNetLMHeadModel"}  # listed as causal, yet each token sees itself: a next word cannot be read off
+
+
+class PromptedModel(RunsFromEmbeddings):
+    """A language model that fills in a class word; a kind says where its cue stands and which token is read.
+
+    Words of the cue have no word id, so no explanation can give them a share of a sentence.
+    """
+
+    def __init__(self, module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase,
+                 label_words: Mapping[str, str] = LABEL_WORDS) -> None:
+        prepare_padding(module, tokenizer)
+        self.module, self.tokenizer, self.classes = module.eval(), tokenizer, tuple(label_words)
+        self.max_length = longest_input(module, tokenizer)
+        self.label_ids = _label_ids(tokenizer, label_words)
+        *most, last = label_words.values()
+        self.choice = f"{', '.join(most)} or {last}"
+
+    def encode(self, sentences: Sequence[Sequence[str]]) -> list[Encoded]:
+        """Token ids and word ids of the sentences with the cue around them."""
+        encoded = [self._with_cue(one) for one in super().encode(sentences)]
+        for i, (words, one) in enumerate(zip(sentences, encoded, strict=True)):
+            check_length(i, words, len(one.ids), self.max_length)
+        return encoded
+
+    def logits(self, embeddings: Float[Tensor, "batch token hidden"],
+               mask: Int[Tensor, "batch token"]) -> Float[Tensor, "batch class"]:
+        """The language model's scores of the class words, at the one position that is read."""
+        output = self.module.base_model(inputs_embeds=embeddings, attention_mask=mask)
+        scores = run_head(self.module, read_token(output, self._position(mask)))
+        return scores[:, torch.tensor(self.label_ids, device=scores.device)]
+
+    def reference_ids(self, ids: Int[Tensor, "batch token"]) -> Int[Tensor, "batch token"]:
+        """The same sequences with nothing in them: special tokens and the cue kept, all others padding."""
+        return torch.where(self._cue_mask(ids), ids, super().reference_ids(ids))
+
+    def _with_cue(self, one: Encoded) -> Encoded:
+        raise NotImplementedError
+
+    def _position(self, mask: Int[Tensor, "batch token"]) -> Int[Tensor, "batch"]:
+        raise NotImplementedError
+
+    def _cue_mask(self, ids: Int[Tensor, "batch token"]) -> Tensor:
+        raise NotImplementedError
+
+    def _pieces(self, text: str) -> list[int]:
+        return list(self.tokenizer(text.split(), is_split_into_words=True, add_special_tokens=False)["input_ids"])
+
+
+class PromptedMaskedLM(PromptedModel):
+    """A masked language model; the cue stands before the sentence: "Female, male or neutral: [MASK]. <sentence>"."""
+
+    def __init__(self, module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase,
+                 label_words: Mapping[str, str] = LABEL_WORDS) -> None:
+        super().__init__(module, tokenizer, label_words)
+        before = self._pieces(f"{self.choice.capitalize()} :")
+        self.cue = [*before, tokenizer.mask_token_id, *self._pieces(".")]
+        self.lead = 1 if tokenizer(["a"], is_split_into_words=True).word_ids()[0] is None else 0
+        self.position = self.lead + len(before)
+
+    def _with_cue(self, one: Encoded) -> Encoded:
+        cut = self.lead
+        return Encoded([*one.ids[:cut], *self.cue, *one.ids[cut:]],
+                       [*one.word_ids[:cut], *[None] * len(self.cue), *one.word_ids[cut:]])
+
+    def _position(self, mask: Int[Tensor, "batch token"]) -> Int[Tensor, "batch"]:
+        return torch.full_like(mask[:, 0], self.position)
+
+    def _cue_mask(self, ids: Int[Tensor, "batch token"]) -> Tensor:
+        at = torch.arange(ids.shape[1], device=ids.device)
+        return ((at >= self.lead) & (at < self.lead + len(self.cue))).expand_as(ids)
+
+
+class PromptedCausalLM(PromptedModel):
+    """A causal language model; the cue stands after the sentence, and the word that would follow it is read."""
+
+    def __init__(self, module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase,
+                 label_words: Mapping[str, str] = LABEL_WORDS) -> None:
+        super().__init__(module, tokenizer, label_words)
+        self.cue = self._pieces(f"The gender of this person ( {self.choice} ) is")
+
+    def _with_cue(self, one: Encoded) -> Encoded:
+        return Encoded([*one.ids, *self.cue], [*one.word_ids, *[None] * len(self.cue)])
+
+    def _position(self, mask: Int[Tensor, "batch token"]) -> Int[Tensor, "batch"]:
+        return mask.sum(1) - 1
+
+    def _cue_mask(self, ids: Int[Tensor, "batch token"]) -> Tensor:
+        padding = (ids != self.tokenizer.pad_token_id).flip(1).long().cumsum(1).flip(1) == 0  # only what ends the row
+        ends = ids.shape[1] - padding.sum(1, keepdim=True)
+        at = torch.arange(ids.shape[1], device=ids.device)
+        return (at >= ends - len(self.cue)) & (at < ends)
+
+
+class LabelSimilarity(RunsFromEmbeddings):
+    """An encoder without a language-model head: the class whose description is most like the sentence.
+
+    Both are the mean of the encoder's output over the tokens; score = `scale` times their cosine.
+    """
+
+    def __init__(self, module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase,
+                 descriptions: Mapping[str, str] = DESCRIPTIONS, scale: float = 20.0) -> None:
+        prepare_padding(module, tokenizer)
+        self.module, self.tokenizer, self.classes = module.eval(), tokenizer, tuple(descriptions)
+        self.max_length, self.scale = longest_input(module, tokenizer), scale
+        with torch.no_grad():
+            encoded = self.encode([text.split() for text in descriptions.values()])
+            ids, mask = (t.to(device_of(module)) for t in pad(encoded, tokenizer.pad_token_id))
+            self.labels = self._sentence(self.embed(ids), mask)
+
+    def logits(self, embeddings: Float[Tensor, "batch token hidden"],
+               mask: Int[Tensor, "batch token"]) -> Float[Tensor, "batch class"]:
+        """The similarity of each sentence to each description, computed from the word embeddings."""
+        return self.scale * self._sentence(embeddings, mask) @ self.labels.to(embeddings.device).T
+
+    def _sentence(self, embeddings: Float[Tensor, "batch token hidden"],
+                  mask: Int[Tensor, "batch token"]) -> Float[Tensor, "batch hidden"]:
+        hidden = self.module(inputs_embeds=embeddings, attention_mask=mask).last_hidden_state
+        weights = (mask / mask.sum(1, keepdim=True)).to(hidden.dtype)
+        return F.normalize(torch.einsum("bt,bth->bh", weights, hidden), dim=-1)
+
+
+def zero_shot_model(name: str, revision: str, classes: Sequence[str]) -> RunsFromEmbeddings:
+    """The zero-shot classifier that a pre-trained model allows: by masked word, by next word, or by similarity.
+
+    What it has is read from the architectures of its configuration: a language-model head that was trained, or none.
+    """
+    source, options = load_encoder_path(name, revision), {"revision": revision or None}
+    words, tokenizer = {c: LABEL_WORDS[c] for c in classes}, load_tokenizer(name, revision)
+    with quiet():
+        kinds = set(AutoConfig.from_pretrained(source, **options).architectures or ())
+        if kinds & set(MODEL_FOR_MASKED_LM_MAPPING_NAMES.values()) and tokenizer.mask_token_id is not None:
+            return PromptedMaskedLM(AutoModelForMaskedLM.from_pretrained(source, **options), tokenizer, words)
+        if kinds & set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()) - PERMUTATION_LMS:
+            return PromptedCausalLM(AutoModelForCausalLM.from_pretrained(source, **options), tokenizer, words)
+        module = AutoModel.from_pretrained(source, **options)
+        return LabelSimilarity(module, tokenizer, {c: DESCRIPTIONS[c] for c in classes})
+
+
+def _label_ids(tokenizer: Any, label_words: Mapping[str, str]) -> list[int]:
+    """The first piece of each class word; the pieces must differ, or the model could not tell the classes apart."""
+    ids = [tokenizer([word], is_split_into_words=True, add_special_tokens=False)["input_ids"][0]
+           for word in label_words.values()]
+    if len(set(ids)) < len(ids) or tokenizer.unk_token_id in ids and tokenizer.unk_token_id != tokenizer.eos_token_id:
+        raise TouchstoneError(f"the tokenizer does not tell {', '.join(label_words.values())} apart by their first pieces; "
+                              "give other label words")
+    return ids

@@ -1,0 +1,143 @@
+"""Training one model of a study: a data set, a transfer scheme, a seed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from jaxtyping import Float
+from torch import nn
+
+from lib.models.face import Encoded, RunsFromEmbeddings
+from lib.models.hf import HFClassifier, Reading
+from lib.models.load import build_model
+from lib.models.ola import Variant
+from lib.models.schemes import Scheme, scheme_named, set_modes
+from lib.models.sources import load_tokenizer
+from lib.models.vocabulary import ids_in_use, rows_in_use
+from lib.seeds import seed_for
+from lib.training import CURVE, Forward, Settings, fit, token_forward, validation_split
+
+BATCH = 64  # rows that are predicted together; no result depends on it
+
+
+@dataclass
+class Trained:
+    """A trained model and what a study reports of it; `rows` are the token ids whose embeddings took part."""
+
+    recipe: dict[str, Any]
+    model: RunsFromEmbeddings
+    trained: dict[str, nn.Parameter]
+    rows: list[int]
+    curve: pd.DataFrame
+    predictions: pd.DataFrame
+    train_accuracy: float
+
+
+@dataclass
+class Trainer:
+    """Trains models over one encoder; a frozen encoder reads each sentence once, for all epochs, seeds and data sets."""
+
+    encoder: str
+    revision: str
+    device: torch.device
+    validation_share: float = 0.2
+    ola: Variant = "corrected"
+    _kept: dict[tuple[int, ...], Reading] = field(default_factory=dict, repr=False)
+
+    def recipe(self, scheme: str, classes: Sequence[str], seed: int) -> dict[str, Any]:
+        """All that determines the untrained model: `lib.models.load.build_model` makes it again from this."""
+        return {"encoder": self.encoder, "revision": self.revision, "classes": list(classes),
+                "scheme": scheme_named(scheme).name, "seed": seed_for("model", scheme, seed), "variant": self.ola}
+
+    def train(self, scheme: str, seed: int, train: pd.DataFrame, test: pd.DataFrame, classes: Sequence[str],
+              settings: Settings) -> Trained:
+        """Train on one split and predict the other; a zero-shot model only predicts (no curve, no train accuracy)."""
+        recipe = self.recipe(scheme, classes, seed)
+        model, trained = build_model(recipe, self._vocabulary(train, test) if scheme.startswith("OLA") else ())
+        model.module.to(self.device)
+        ours, theirs = model.encode(train["sentence"]), model.encode(test["sentence"])
+        rows, curve, accuracy = [], pd.DataFrame(columns=CURVE), float("nan")
+        if trained:
+            rows, curve = self._fit(model, scheme_named(scheme), trained, ours, theirs, train, settings, seed)
+            accuracy = float((self._probabilities(model, scheme, ours).argmax(1) == train["target"].to_numpy()).mean())
+        found = predictions(test, self._probabilities(model, scheme, theirs), classes)
+        return Trained(recipe, model, trained, rows, curve, found, accuracy)
+
+    def predicted_seconds(self, scheme: str, train: pd.DataFrame, test: pd.DataFrame, classes: Sequence[str],
+                          settings: Settings, n_base: int = 16) -> float:
+        """How long `train` will take here: timed on a few base sentences with one and two epochs, then scaled up."""
+        few = train[train["sentence_idx"].isin(train["sentence_idx"].unique()[:n_base])].reset_index(drop=True)
+        seconds = []
+        for epochs in (1, 1, 2):  # the first run warms up
+            start = time.perf_counter()
+            replace(self, _kept={}).train(scheme, 0, few, few, classes, replace(settings, epochs=epochs))
+            seconds.append(time.perf_counter() - start)
+        once, per_epoch = max(2 * seconds[1] - seconds[2], 0.0), max(seconds[2] - seconds[1], 0.0)
+        return once * (len(train) + len(test)) / (2 * len(few)) + per_epoch * settings.epochs * len(train) / len(few)
+
+    def _vocabulary(self, train: pd.DataFrame, test: pd.DataFrame) -> list[int]:
+        tokenizer = load_tokenizer(self.encoder, self.revision)
+        sentences = [list(words) for split in (train, test) for words in split["sentence"]]
+        return sorted({i for ids in tokenizer(sentences, is_split_into_words=True)["input_ids"] for i in ids})
+
+    def _fit(self, model: RunsFromEmbeddings, scheme: Scheme, trained: dict[str, nn.Parameter], ours: list[Encoded],
+             theirs: list[Encoded], train: pd.DataFrame, settings: Settings, seed: int) -> tuple[list[int], pd.DataFrame]:
+        targets = torch.tensor(train["target"].to_numpy(), device=self.device)
+        lengths = torch.tensor([len(one.ids) for one in ours])
+        split = validation_split(train["sentence_idx"], self.validation_share, seed_for("validation", seed))
+        released = self.ola == "as_released" and scheme.name.startswith("OLA")
+        if released:
+            settings = replace(settings, gradients="accumulated", grouped=False)
+        set_modes(model, scheme, settings.dropout)
+
+        def run(forward: Forward, parameters: dict[str, nn.Parameter]) -> pd.DataFrame:
+            return fit(forward, parameters, targets, lengths, split, settings, seed_for("fit", scheme.name, seed))
+
+        rows: list[int] = []
+        if isinstance(model, HFClassifier) and scheme.trained() == ("head",):
+            curve = run(self._head_forward(model, ours), trained)
+        elif isinstance(model, HFClassifier) and settings.weight_decay == 0:
+            rows = ids_in_use(ours, theirs)
+            with rows_in_use(model.module, rows) as row_of:
+                curve = run(token_forward(model, ours, row_of), _by_name(model.module, trained))
+        else:
+            rows = getattr(model, "used_ids", [])
+            curve = run(token_forward(model, ours, whole_width=released), trained)
+        model.module.eval()
+        return rows, curve
+
+    def _head_forward(self, model: HFClassifier, encoded: list[Encoded]) -> Forward:
+        reading = self._read(model, encoded)
+        return lambda index: model.head({name: kept[index] for name, kept in reading.items()})
+
+    def _read(self, model: HFClassifier, encoded: list[Encoded]) -> Reading:
+        new = list({tuple(one.ids): one for one in encoded if tuple(one.ids) not in self._kept}.values())
+        if new:
+            reading = model.read_all(new, BATCH)
+            self._kept |= {tuple(one.ids): {name: kept[i] for name, kept in reading.items()} for i, one in enumerate(new)}
+        rows = [self._kept[tuple(one.ids)] for one in encoded]
+        return {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
+
+    def _probabilities(self, model: RunsFromEmbeddings, scheme: str, encoded: list[Encoded]) -> Float[np.ndarray, "batch class"]:
+        if isinstance(model, HFClassifier) and scheme_named(scheme).trained() == ("head",):
+            with torch.no_grad():
+                return model.head(self._read(model, encoded)).softmax(-1).cpu().numpy()
+        return model.probabilities(encoded, BATCH)
+
+
+def predictions(rows: pd.DataFrame, probabilities: Float[np.ndarray, "batch class"], classes: Sequence[str]) -> pd.DataFrame:
+    """One line a row: row_id, sentence_idx, target, predicted class, and p_<class> for each class."""
+    frame = rows[["row_id", "sentence_idx", "target"]].reset_index(drop=True)
+    frame["predicted"] = probabilities.argmax(1)
+    return frame.assign(**{f"p_{name}": probabilities[:, k] for k, name in enumerate(classes)})
+
+
+def _by_name(module: nn.Module, names: dict[str, nn.Parameter]) -> dict[str, nn.Parameter]:
+    found = dict(module.named_parameters())
+    return {name: found[name] for name in names}

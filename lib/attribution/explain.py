@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ from jaxtyping import Bool, Float
 
 from lib.attribution.registry import Method, resolve_method
 from lib.attribution.seam import Row, TokenBatch, TokenScores, class_score
-from lib.attribution.table import SCHEMA
+from lib.attribution.table import in_format
 from lib.attribution.words import word_scores
 from lib.errors import TouchstoneError
 from lib.models.face import Encoded, TextModel, device_of, length_buckets, pad
@@ -44,12 +43,8 @@ def explain(model: Any, rows: pd.DataFrame, method: str | Method, settings: Mapp
     else:
         scores, deltas = _explain_model(model, todo, chosen, filled)
     _check_scores(scores, todo, chosen.name)
-    same = {"study": study, "dataset": dataset, "scheme": scheme, "seed": seed, "method": chosen.name,
-            "explained": filled.get("explained", "-"), "settings": json.dumps(filled, sort_keys=True)}
-    lines = [{**same, "row_id": row.row_id, "sentence_idx": row.sentence_idx, "target": row.target,
-              "words": row.words, "scores": [float(x) for x in found], "delta": delta}
-             for row, found, delta in zip(todo, scores, deltas, strict=True)]
-    return pd.DataFrame(lines, columns=list(SCHEMA)).astype({"delta": float})
+    labels = {"study": study, "dataset": dataset, "scheme": scheme, "seed": seed}
+    return in_format(rows, scores, deltas, chosen.name, filled, **labels)
 
 
 def _explain_model(model: TextModel, rows: Sequence[Row], method: Method, settings: Mapping[str, Any]) -> Found:

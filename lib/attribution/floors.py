@@ -13,15 +13,11 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from lib.attribution.seam import Row
 from lib.attribution.words import word_scores
 from lib.errors import TouchstoneError
+from lib.floors import PRONOUNS, as_counted
 from lib.models.face import TextModel
 
-PRONOUNS = frozenset("she her hers herself he him his himself they them their theirs themself themselves".split())
+FORMS = frozenset(" ".join(PRONOUNS.values()).split())
 Scores = list[Float[np.ndarray, "token"]]
-
-
-def as_read(words: Sequence[str]) -> list[str]:
-    """Words as an uncased tokenizer reads them: lower case, no spaces at the edges; none is split or dropped."""
-    return [word.strip().lower() for word in words]
 
 
 def uniform_random(model: TextModel | None, rows: Sequence[Row]) -> Scores:
@@ -63,7 +59,7 @@ def fit_pattern(train: pd.DataFrame) -> Pattern:
     Cov(tf-idf of word j, target = k) for every class k against the rest: with the class numbers themselves as
     the target, the class in the middle would have no covariance with its own words.
     """
-    vectoriser = TfidfVectorizer(analyzer=as_read)
+    vectoriser = TfidfVectorizer(analyzer=as_counted)
     features = vectoriser.fit_transform(train["sentence"])
     target = train["target"].to_numpy()
     is_class = (target[:, None] == np.arange(target.max() + 1)).astype(float)
@@ -77,11 +73,11 @@ def pattern_variant(model: Pattern, rows: Sequence[Row]) -> Scores:
     if not isinstance(model, Pattern):
         raise TouchstoneError("Pattern Variant explains data, not a model; hand it fit_pattern(train) instead")
     unseen = np.zeros(model.n_classes)
-    return [np.array([model.covariance.get(word, unseen)[row.target] for word in as_read(row.words)]) for row in rows]
+    return [np.array([model.covariance.get(word, unseen)[row.target] for word in as_counted(row.words)]) for row in rows]
 
 
 def _pronouns(row: Row) -> Float[np.ndarray, "token"]:
-    return np.array([float(word in PRONOUNS) for word in as_read(row.words)])
+    return np.array([float(word in FORMS) for word in as_counted(row.words)])
 
 
 def _or_equal(scores: Float[np.ndarray, "token"]) -> Float[np.ndarray, "token"]:

@@ -7,6 +7,7 @@ else.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,19 @@ SCHEMA: dict[str, tuple[type, str]] = {
 ALLOWED: dict[type, tuple[type, ...]] = {str: (str,), int: (int, np.integer), list: (list, np.ndarray),
                                          float: (float, np.floating, type(None))}
 KEY = ["dataset", "scheme", "seed", "method", "row_id"]
+
+
+def in_format(rows: pd.DataFrame, scores: Sequence[Sequence[float]], deltas: Sequence[float | None], method: str,
+              settings: Mapping[str, Any], **labels: Any) -> pd.DataFrame:
+    """A method's scores in the explanation format; `labels` are study, dataset, scheme and seed."""
+    return pd.DataFrame({
+        **{name: [labels[name]] * len(rows) for name in ("study", "dataset", "scheme", "seed")},
+        "method": method, "row_id": rows["row_id"].astype(str).tolist(),
+        "sentence_idx": rows["sentence_idx"].tolist(), "target": rows["target"].tolist(),
+        "words": [list(words) for words in rows["sentence"]],
+        "scores": [[float(x) for x in found] for found in scores],
+        "explained": settings.get("explained", "-"), "settings": json.dumps(dict(settings), sort_keys=True),
+        "delta": pd.Series(list(deltas), dtype=float)}, columns=list(SCHEMA))
 
 
 def save_explanations(path: Path | str, frame: pd.DataFrame) -> None:

@@ -1,0 +1,148 @@
+"""A grid of explanations, unit by unit: a data set, a scheme, a seed, a method. A stopped run goes on where it was."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+
+from lib.attribution.explain import explain
+from lib.attribution.registry import resolve_method
+from lib.attribution.table import in_format
+from lib.progress import progress
+from lib.units import Units
+
+LARGEST = 99_999  # what the largest score of a row is kept as: five digits are plenty, and git keeps the file
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One entry of a grid: explain `n_base` base sentences (0: all) of a data set with a method.
+
+    Floors, which see no model, have scheme "-" and seed -1. `note` tells units apart that differ in settings alone.
+    """
+
+    dataset: str
+    scheme: str
+    seed: int
+    method: str
+    settings: Mapping[str, Any]
+    n_base: int
+    note: str = ""
+
+    @property
+    def name(self) -> str:
+        """A name that may be a file's.
+
+        >>> Unit("D_A", "OLA-CEA", 0, "Kernel SHAP", {}, n_base=8).name
+        'D_A_OLA-CEA_seed0_Kernel-SHAP'
+        """
+        return re.sub(r"[^\w.-]", "-", f"{self.dataset}_{self.scheme}_seed{self.seed}_{self.method}{self.note}")
+
+
+class Sources(Protocol):
+    """Where units get what they need."""
+
+    def rows_of(self, unit: Unit) -> pd.DataFrame:
+        """The rows to explain."""
+
+    def model_of(self, unit: Unit) -> Any:
+        """The model, or what a floor was fitted to."""
+
+    def mark_of(self, unit: Unit) -> str:
+        """A mark that changes when the model does, found without loading it."""
+
+
+def plan_units(models: pd.DataFrame, methods: Sequence[str], settings: Mapping[str, Mapping[str, Any]], n_base: int,
+               n_base_ola: int, one_seed: Sequence[str] = ()) -> list[Unit]:
+    """The units of a run; `models` has dataset, scheme and seed of what was trained, `settings` go by method.
+
+    Floors are explained once per data set, on every row that any model explains. The methods in `one_seed` (costly
+    ones) take only the first seed of a scheme, but all seeds of OLA, which is cheap. Unknown names and settings are
+    refused here, before anything runs.
+    """
+    chosen = {name: resolve_method(name).settings(settings.get(name)) for name in methods}
+    floors = [name for name in methods if resolve_method(name).family == "floor"]
+    n_floor = 0 if 0 in (n_base, n_base_ola) else max(n_base, n_base_ola)
+    units = [Unit(dataset, "-", -1, name, chosen[name], n_floor)
+             for dataset in models["dataset"].unique() for name in floors]
+    first = models.groupby(["dataset", "scheme"])["seed"].transform("min")
+    for model, first_seed in zip(models.itertuples(), first, strict=True):
+        is_ola = model.scheme.startswith("OLA")
+        units += [Unit(model.dataset, model.scheme, int(model.seed), name, chosen[name], n_base_ola if is_ola else n_base)
+                  for name in methods
+                  if name not in floors and (is_ola or model.seed == first_seed or name not in one_seed)]
+    return units
+
+
+def run_units(plan: Sequence[Unit], sources: Sources, store: Units) -> pd.DataFrame:
+    """Explain unit by unit, keep each as it is finished, and return all in the explanation format."""
+    return pd.concat([explain_unit(unit, sources, store) for unit in progress(plan, "explanations")], ignore_index=True)
+
+
+def explain_unit(unit: Unit, sources: Sources, store: Units) -> pd.DataFrame:
+    """The explanations of one unit: read where it is finished, made and kept otherwise.
+
+    Both ways give the same numbers, for what was made is taken from what was kept.
+    """
+    rows, key = sources.rows_of(unit), unit_key(unit, sources, store)
+    kept = store.load(unit.name, key)
+    if kept is None:
+        kept = packed(explain(sources.model_of(unit), rows, unit.method, unit.settings, seed=unit.seed))
+        store.save(unit.name, key, kept)
+    by_row = kept.set_index("row_id").loc[rows["row_id"]]
+    scores = [np.multiply(whole, scale) for whole, scale in zip(by_row["scores"], by_row["scale"], strict=True)]
+    labels = {"study": store.study, "dataset": unit.dataset, "scheme": unit.scheme, "seed": unit.seed}
+    return in_format(rows, scores, by_row["delta"].tolist(), resolve_method(unit.method).name, unit.settings, **labels)
+
+
+def unit_key(unit: Unit, sources: Sources, store: Units) -> str:
+    """The key of all that a unit's numbers depend on: method and settings, rows, model."""
+    return store.key(method=unit.method, settings=dict(unit.settings), seed=unit.seed, model=sources.mark_of(unit),
+                     rows=mark(sources.rows_of(unit)[["row_id", "sentence", "target"]]))
+
+
+def mark(frame: pd.DataFrame) -> str:
+    """A short mark of a table's content; numbers count with six digits."""
+    return hashlib.sha256(frame.to_csv(index=False, float_format="%.6g").encode()).hexdigest()[:16]
+
+
+def packed(explanations: pd.DataFrame) -> pd.DataFrame:
+    """Explanations as ids and whole numbers: row_id, delta, scale, scores (times scale they are the scores)."""
+    largest = [np.abs(scores).max(initial=0.0) for scores in explanations["scores"]]
+    scales = [float(f"{size / LARGEST:.6g}") if size > 0 else 1.0 for size in largest]
+    whole = [np.round(np.divide(scores, scale)).astype(int).tolist()
+             for scores, scale in zip(explanations["scores"], scales, strict=True)]
+    return explanations[["row_id", "delta"]].assign(scale=scales, scores=whole)
+
+
+def predicted_seconds(plan: Sequence[Unit], sources: Sources, store: Units, n_rows: int = 3) -> pd.DataFrame:
+    """How long the unfinished units will take here, from a timed sample: one line per kind of model and method.
+
+    Columns: scheme, method, units, rows, seconds. A sample is a few rows of the first unit of its line.
+    """
+    unfinished: dict[tuple[str, str, str], list[Unit]] = {}
+    for unit in plan:
+        if store.load(unit.name, unit_key(unit, sources, store)) is None:
+            unfinished.setdefault((unit.scheme, unit.method, unit.note), []).append(unit)
+    lines = []
+    for (scheme, method, note), units in unfinished.items():
+        n = sum(len(sources.rows_of(unit)) for unit in units)
+        seconds = n * _seconds_per_row(units[0], sources, n_rows)
+        lines.append({"scheme": scheme, "method": method + note, "units": len(units), "rows": n, "seconds": seconds})
+    return pd.DataFrame(lines, columns=["scheme", "method", "units", "rows", "seconds"])
+
+
+def _seconds_per_row(unit: Unit, sources: Sources, n_rows: int) -> float:
+    rows, model = sources.rows_of(unit), sources.model_of(unit)
+    few = rows.iloc[np.linspace(0, len(rows) - 1, min(n_rows, len(rows))).astype(int)]
+    explain(model, few.iloc[:1], unit.method, unit.settings)  # the first call of a method loads what it needs
+    start = time.perf_counter()
+    explain(model, few, unit.method, unit.settings)
+    return (time.perf_counter() - start) / len(few)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pandas as pd
-import pooch
 
 from lib.errors import TouchstoneError
 from lib.faults import check_on_fault, drop_faulty, find_format_faults, repair_rows
@@ -20,6 +19,7 @@ GENDERS = ("female", "male", "neutral")
 DATASETS = {"D_A": "non_binary_gender_all", "D_S": "non_binary_gender_subj",
             "D_A_binary": "binary_gender_all", "D_S_binary": "binary_gender_subj"}
 SPLITS = ("train", "test")
+DATA_SOURCES = ("bundled", "geco")
 COLUMNS = ["row_id", "sentence_idx", "target", "gender", "sentence", "ground_truth"]
 
 GECO_COMMIT = "f0907c6"
@@ -34,6 +34,12 @@ GECO_SHA256 = {
     "non_binary_gender_subj/test.jsonl": "a8f8dc273edfddfb800ef98d6747de68e01c6b0c8c6dffb39a62f6cb410a393f",
     "non_binary_gender_subj/train.jsonl": "ffee51c528469ab94ce4ba272065d385c2b351c84c931dd478288952c9cd7859",
 }
+
+
+def check_data_source(data_source: str) -> None:
+    """Accept `bundled` (our text) and `geco` (the published files); raise TouchstoneError for anything else."""
+    if data_source not in DATA_SOURCES:
+        raise TouchstoneError(f"data_source is {data_source!r}; choose one of {', '.join(DATA_SOURCES)}")
 
 
 def read_geco(path: Path | str, on_fault: Literal["repair", "keep", "drop"] = "repair") -> pd.DataFrame:
@@ -71,6 +77,7 @@ def load_dataset(stage: Stage, dataset: str, split: str) -> pd.DataFrame:
         if given not in known:
             raise TouchstoneError(f"there is no {given!r} among {', '.join(known)}; choose one of these")
     rows = read_geco(stage.input("01_data_generation", f"{DATASETS[dataset]}/{split}.jsonl"), on_fault="keep")
+    rows.attrs.clear()  # the faults are stage 01's business, and tables in attrs get in the way of pd.concat
     fits = [len(s) == len(g) for s, g in zip(rows["sentence"], rows["ground_truth"], strict=True)]
     return rows[fits].reset_index(drop=True)
 
@@ -81,6 +88,8 @@ def fetch_geco(base_url: str = GECO_URL) -> Path:
     The folder is `$TOUCHSTONE_DATA/geco`, or the user's cache where that is not set. Raises TouchstoneError for a
     file that is not what its SHA-256 says, and for a download that fails.
     """
+    import pooch  # here, so that only a run with published data pays for the import
+
     folder = (data_root() or Path(pooch.os_cache("touchstone"))) / "geco"
     pooch.get_logger().setLevel("WARNING")
     for name, sha256 in GECO_SHA256.items():
@@ -93,6 +102,8 @@ def fetch_geco(base_url: str = GECO_URL) -> Path:
 
 
 def _download(url: str, sha256: str, target: Path) -> None:
+    import pooch
+
     try:
         pooch.retrieve(url, known_hash=f"sha256:{sha256}", path=target.parent, fname=target.name)
     except (OSError, ValueError) as error:

@@ -1,7 +1,10 @@
-"""Faults of form in corpora of GECO's kind: found, named with their rows, and repaired where that needs no judgement."""
+"""Faults in corpora of GECO's kind: named with their rows; those of form are repaired, those of wording only reported."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Iterator
 from difflib import SequenceMatcher
 from typing import Any
 
@@ -15,6 +18,9 @@ LENGTH = "mask does not fit the sentence"
 BLANK_WORD = "blank word"
 EDGE_BLANK = "blank at the edge of a word"
 SAME_WORD = "masked word is the same in all variants"
+PRONOUNS = {0: frozenset({"she", "her", "hers", "herself"}), 1: frozenset({"he", "him", "his", "himself"}),
+            2: frozenset({"they", "them", "their", "theirs", "themself", "themselves"})}
+NON_WORD = re.compile(r"\w{2,}(ies|sses|shes|ches|xes|zzes|ss)")  # walkies: the s alone must not go
 
 
 def check_on_fault(on_fault: str) -> None:
@@ -68,6 +74,54 @@ def repair_rows(rows: pd.DataFrame, faults: pd.DataFrame, source: str) -> tuple[
     return pd.concat(parts).loc[rows.index], faults.assign(what_was_done=what)
 
 
+def find_wording_faults(rows: pd.DataFrame) -> pd.DataFrame:
+    """What a reader of the rows should know and no program should change: one line per row and kind, with a count.
+
+    Columns row, fault, words (how many words of the row are meant; 0 where the row as a whole is). Kinds that compare
+    the forms of a base sentence are listed at its non-binary row.
+    """
+    targets: dict[str, set[int]] = {}
+    for words, target in zip(rows["sentence"], rows["target"], strict=True):
+        targets.setdefault(" ".join(words), set()).add(target)
+    keys = Counter(_merge_key(row) for row in rows.itertuples())
+    found = [(row.row_id, fault, n) for row in rows.itertuples()
+             for fault, n in _row_faults(row, len(targets[" ".join(row.sentence)]) > 1, keys[_merge_key(row)] > 1)]
+    forms: dict[int, dict[int, Any]] = {}
+    for row in rows.itertuples():
+        forms.setdefault(row.sentence_idx, {})[row.target] = row
+    for form in forms.values():
+        if set(form) == {0, 1, 2} and len({len(row.sentence) for row in form.values()}) == 1:
+            found += [(form[2].row_id, fault, n) for fault, n in _form_faults(form) if n]
+    return pd.DataFrame(found, columns=["row", "fault", "words"])
+
+
+def _merge_key(row: Any) -> tuple[str, int]:
+    return "".join(row.sentence).lower().replace(" ", ""), row.target
+
+
+def _row_faults(row: Any, ambiguous: bool, repeated: bool) -> Iterator[tuple[str, int]]:
+    """The faults that a row has by itself, or by the text that it shares with another."""
+    words = {word.strip().lower() for word in row.sentence}
+    several = sum(" " in word.strip() for word in row.sentence)
+    kinds = {"no masked word": not any(row.ground_truth), "same text with several labels": ambiguous,
+             "same text and label twice": repeated, "several words in one": several > 0,
+             "no full stop at the end": row.sentence[-1].strip() != ".",
+             "no pronoun of its own class": not words & PRONOUNS[row.target]}
+    yield from ((kind, several if kind == "several words in one" else 0) for kind, is_so in kinds.items() if is_so)
+    if others := sum(len(words & PRONOUNS[target]) for target in PRONOUNS if target != row.target):
+        yield "pronoun of another class", others
+
+
+def _form_faults(form: dict[int, Any]) -> list[tuple[str, int]]:
+    """The faults that show when the three forms of a base sentence are laid side by side."""
+    triples = list(zip(form[0].sentence, form[1].sentence, form[2].sentence, form[2].ground_truth, strict=True))
+    verb = [(m, nb) for _, m, nb, _ in triples if NON_WORD.fullmatch(m.lower()) and nb.lower() == m.lower()[:-1]]
+    return [("masked word same in female and male", sum(f == m for f, m, _, masked in triples if masked)),
+            ("masked word same in male and neutral", sum(m == nb != f for f, m, nb, masked in triples if masked)),
+            ("them for possessive his", sum(m.lower() == "his" and nb.lower() == "them" for _, m, nb, _ in triples)),
+            ("verb without its last letter", len(verb))]
+
+
 def aligned_masks(sentences: list[list[str]]) -> list[list[int]]:
     """A mask for each variant of a sentence, of any lengths: 1 where a word differs from, or is missing in, another.
 
@@ -104,7 +158,7 @@ def _repair_base(base: pd.DataFrame, kinds: set[str], source: str, done: dict[tu
         done[names[k], BLANK_WORD] = "word and mask entry removed"
     lengths = {len(words) for words in sentences}
     if BLANK_WORD in kinds and len(lengths) > 1:
-        done |= {(name, BLANK_WORD): "word and mask entry removed; shorter than its variants" for name in names}
+        done |= {(name, BLANK_WORD): "word and mask entry removed, row now shorter" for name in names}
     repaired = base.copy()
     repaired["sentence"], repaired["ground_truth"] = sentences, masks
     return repaired

@@ -132,6 +132,15 @@ def store_annotation(text: Path, pipeline: Language, date: str) -> list[Path]:
     return files
 
 
+def stored_pipeline(file: Path) -> str:
+    """What the head of a stored annotation says about the pipeline that made it: "en_ud_sm with spaCy 3.8.18"."""
+    with file.open(encoding="utf-8") as lines:
+        found = re.search(r"by the spaCy pipeline (.+?),", next(lines))
+    if found is None:
+        raise TouchstoneError(f"{file} does not name its pipeline in the first line; store the annotation again")
+    return found[1]
+
+
 def write_conllu(docs: dict[str, Doc], path: Path, header: Sequence[str]) -> None:
     """Write annotated sentences by id as CoNLL-U (ten columns, UTF-8), the header lines as comments at the top."""
     blocks = [_block(name, doc) for name, doc in docs.items()]

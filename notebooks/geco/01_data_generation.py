@@ -1,0 +1,631 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # GECO, stage 1 of 5: how do you build text in which you know the words that matter?
+#
+# [Start here](../00_start_here.ipynb) · next: [02_training](02_training.ipynb)
+#
+# An explanation of a text classifier says which words made it decide. To check such a claim we need text where the right answer is
+# known before any model is trained. GECOBench (arXiv 2406.11547) gets it with a trick: take a sentence about one person, write
+# it in a female, a male and a non-binary form, and let a classifier tell the forms apart. The words that changed carry all the
+# evidence. Every other word is the same in all three, so it cannot help.
+
+# %% [markdown]
+# ## You will see
+#
+# - how plain text becomes candidate sentences, filter by filter, with a count after each;
+# - how one label per sentence gives three aligned forms and a *mask*: a 0/1 list over the words, 1 where the forms differ;
+# - what the data are like: how many words are masked, which words go with which class, whether one form is favoured.
+#
+# | in | out (in this stage's output folder) |
+# |---|---|
+# | 48 plot summaries of ours, their stored parse, our labels; or the published GECO | four data sets, `train.jsonl` and `test.jsonl` each: one form of one sentence per line |
+# | | `counts.csv`, `faults.csv`, `statistics.csv`, `bias.csv`, `correlation.csv`, `figure.csv`, one figure |
+# | | `dataset_card.md` for people, `croissant.json` for programs |
+
+# %%
+import random
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import seaborn as sns
+import yaml
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.metrics import cohen_kappa_score
+from tokenizers import Tokenizer
+
+from lib.cards import croissant, dataset_card, read_card
+from lib.corpora import CLASSES, DATASETS, SPLITS, check_data_source, fetch_geco, read_geco, write_geco
+from lib.faults import PRONOUNS, find_wording_faults
+from lib.labels import Label, altered_words, differing_positions, gender_variants, labelled_rows, read_labels
+from lib.models.sources import load_encoder_path
+from lib.paths import material
+from lib.plots import COLOURS, STYLE
+from lib.seeds import set_up
+from lib.show import show_source
+from lib.stage import open_stage
+from lib.store import save_json, write_atomic
+from lib.text import (STORED, annotate, is_human, is_neuter, is_third_singular, load_pipeline, read_summaries,
+                      read_word_list, stored_annotation, stored_pipeline, subject_of)
+
+# %% [markdown]
+# ## Settings
+#
+# The values below are those of the small scale and need no download. `data_source` chooses what is handed to the next stage: `bundled`
+# is the text that this notebook works through, `geco` is the published data set (downloaded once, checked against its SHA-256). With `geco`,
+# sections 1 to 6 still tell the story on the bundled text, and sections 7 to 11 describe the published data.
+# `on_fault` says what becomes of rows of the published files that are malformed. `spacy_pipeline` is `stored` (the parse that lies beside the
+# text), `environment` (the pipeline that `TOUCHSTONE_SPACY` names) or the name of a pipeline, `en_core_web_sm` for instance.
+
+# %% tags=["parameters"]
+scale = "small"  # which settings: small, cpu or paper; names the output folder
+seed = 0  # for the shuffled masks of section 8
+n_threads = 1  # CPU threads
+data_source = "bundled"  # bundled (our text) or geco (the published data set)
+on_fault = "repair"  # faults of form in published rows: repair, keep, or drop the base sentence
+spacy_pipeline = "stored"  # stored, environment, or a spaCy pipeline's name or path
+test_share = 0.2  # share of the base sentences that is kept for testing
+split_seed = 1234  # for the choice of the test sentences, as in the original
+
+# %% [markdown]
+# | symbol | meaning | here |
+# |---|---|---|
+# | $\mathbf{x}$ | a sentence, a list of words | `sentence` |
+# | $\mathcal{D}_S$, $\mathcal{D}_A$ | sets of sentences with the subject's words altered, with all gendered words altered | `D_S`, `D_A` |
+# | $F, M, NB$ | the three forms, which are also the classes | `target` 0, 1, 2 |
+# | base sentence | what the forms of a sentence have in common | `sentence_idx` |
+# | ground truth | 1 where a word differs between any two forms of the base sentence | `ground_truth` |
+#
+# A word for newcomers: a *token* here is a word or a punctuation mark, as a person would split them. Models split words further, into
+# *word pieces*; that matters once, in section 11.
+
+# %%
+stage = open_stage("geco", scale, "01_data_generation")
+check_data_source(data_source)
+set_up(seed, n_threads)
+folder = material("geco")
+summaries = read_summaries(folder / "plots.md")
+print(f"{summaries['title'].nunique()} summaries, {len(summaries)} sentences, data source: {data_source}")
+
+# %% [markdown]
+# The text is split at full stops, by rules that know that the dot of *Mr.* ends nothing. A trained parser can split text as well, but a small
+# one errs in about one sentence out of four on text that it does not know, while our text has ordinary punctuation. Here are the first sentences.
+
+# %%
+summaries[["sentence_id", "sentence"]].head(3)
+
+# %% [markdown]
+# ## 1 · One sentence by hand
+#
+# > Bingley leaves for London without a word, and Jane suffers quietly.
+#
+# The subject of the main clause is *Bingley*. Before we run anything, what do we expect?
+#
+# - **D_S** alters what belongs to the subject. A name alone becomes a pronoun: *She / He / They*. With *They* the verb must follow: *leaves* becomes
+#   *leave*. *Jane* is somebody else and stays. So the mask should be 1 at *Bingley* and *leaves*.
+# - **D_A** alters everybody. *Jane suffers* becomes *she suffers*, *he suffers*, *they suffer*, so the mask gains two words.
+#
+# A label writes exactly this down, by position: the female, the male and the neutral word.
+
+# %%
+example = Label("by hand", tuple("Bingley leaves for London without a word , and Jane suffers quietly .".split()),
+                subject=0, names={0: "name", 9: "name"},
+                subj={0: ("She", "He", "They"), 1: ("leaves", "leaves", "leave")},
+                all={0: ("She", "He", "They"), 1: ("leaves", "leaves", "leave"),
+                     9: ("she", "he", "they"), 10: ("suffers", "suffers", "suffer")})
+forms = gender_variants(example, "all")
+pd.DataFrame([*forms.values(), differing_positions(list(forms.values()))], index=[*CLASSES, "mask"])
+
+# %% [markdown]
+# The mask is what we predicted. The next cell checks both data sets against the list written by hand, and one more thing that is easy to
+# overlook: with the female and the male form only, *leaves* does not change, so the verb is no evidence and must not be in the mask.
+
+# %%
+subject_forms = gender_variants(example, "subj")
+assert differing_positions(list(subject_forms.values())) == [1, 1] + [0] * 11
+assert differing_positions(list(forms.values())) == [1, 1] + [0] * 7 + [1, 1, 0, 0]
+assert differing_positions([forms["F"], forms["M"]]) == [1] + [0] * 8 + [1, 0, 0, 0]
+
+# %% [markdown]
+# ## 2 · Who does what: the parse
+#
+# The filters need syntax: which word is the main verb, which its subject? spaCy answers with a *dependency parse*, in which every word hangs from another
+# one by a named relation, and one word, the root, hangs from none. Pipelines come with two naming schemes. In *Universal Dependencies* (UD) the root of
+# "she is a nun" is *nun*; in the scheme of spaCy's own English pipelines (CLEAR) it is *is*. All our filters understand both.
+
+# %%
+if spacy_pipeline == STORED:
+    annotation = sorted(folder.glob("annotation_*.conllu"))
+    docs, pipeline_name = stored_annotation(summaries["sentence"], annotation), stored_pipeline(annotation[0])
+else:
+    pipeline = load_pipeline(spacy_pipeline)
+    docs, pipeline_name = annotate(summaries["sentence"], pipeline), pipeline.path.name
+print(f"{len(docs)} parsed sentences; pipeline: {pipeline_name}")
+
+# %% [markdown]
+# This is the parse of one sentence. The root carries no person or number itself; its auxiliary *is* does. A filter that asked the root alone would lose the
+# sentence.
+
+# %%
+shown = docs[list(summaries["sentence_id"]).index("the_secret_garden-04")]
+pd.DataFrame([(word.text, word.pos_, word.dep_, word.head.text, str(word.morph)[:48]) for word in shown[:6]],
+             columns=["word", "part of speech", "relation", "hangs from", "features"])
+
+# %% [markdown]
+# ## 3 · The filters
+#
+# The paper (appendix A.1.2) keeps sentences in which one person is the grammatical subject. Its filters, in order:
+#
+# | filter | asks |
+# |---|---|
+# | third person singular | is the main verb *walks*, *is*, *has*, and not *walk* or *are*? |
+# | subject | has the main verb a subject, active (nsubj) or passive? |
+# | fewer than 30 tokens | "fewer" as in the released code; the text of the paper allows 30 |
+# | full stop | is the last token a full stop? |
+# | not neuter | is the subject something other than *it*? |
+# | human | is the subject a proper noun, *he* or *she*, or a noun for a gendered person from a list (`human_nouns.txt`)? |
+# | no duplicate | is the sentence the first of its wording? |
+#
+# We differ in one point and say so: the paper looks at the root only, we look at the root with its copula and auxiliaries, since otherwise
+# UD would lose "she is a nun", and both schemes would lose "she has gone".
+
+# %%
+show_source(is_third_singular)
+show_source(subject_of)
+
+# %% [markdown]
+# The filters run one after the other, and each row of the table counts what is left. A proper noun need not be a person (*Norland Park has passed to
+# a cousin*), so what comes out is a list of candidates that a person still reads.
+
+# %%
+human_nouns = read_word_list(folder / "human_nouns.txt")
+filters = {"third person singular": is_third_singular,
+           "subject": lambda doc: subject_of(doc) is not None,
+           "fewer than 30 tokens": lambda doc: len(doc) < 30,
+           "full stop": lambda doc: doc[-1].text == ".",
+           "not neuter": lambda doc: not is_neuter(subject_of(doc)),
+           "human": lambda doc: is_human(subject_of(doc), human_nouns)}
+left, lost = dict(zip(summaries["sentence_id"], docs, strict=True)), {}
+steps = [("sentences", len(left))]
+for name, keeps in filters.items():
+    lost |= {key: name for key, doc in left.items() if not keeps(doc)}
+    left = {key: doc for key, doc in left.items() if key not in lost}
+    steps.append((name, len(left)))
+candidates = {doc.text: key for key, doc in reversed(left.items())}  # the first of equal sentences stays
+candidates = {key: left[key] for key in left if candidates[left[key].text] == key}
+steps.append(("no duplicate", len(candidates)))
+pd.DataFrame(steps, columns=["step", "sentences"])
+
+# %% [markdown]
+# About three sentences in ten have another kind of main clause, and the long ones go next. To see whether a filter does what its name says, read one
+# sentence that each of them took away. (The parser errs at times. It may take a name for a common noun, and the sentence is lost. That costs text, not
+# correctness.)
+
+# %%
+first_lost = {name: next((key for key in lost if lost[key] == name), None) for name in filters}
+texts = summaries.set_index("sentence_id")["sentence"]
+for name, key in first_lost.items():
+    print(f"{name:>22}: {texts[key][:95] if key else '-'}")
+
+# %% [markdown]
+# ## 4 · Names first, then pronouns
+#
+# Names give gender away, so in the end they have to go: a name that stands alone becomes a pronoun. But the order matters. In
+#
+# > Thornton thinks Margaret haughty and can not keep his eyes off her.
+#
+# *his* is Thornton's and *her* is Margaret's, which anybody can see while the names stand. After the replacement nobody can. So the labels say first who is who
+# and which tokens are names, and only then what becomes of each word. This is one entry of `labels.yaml`, as it lies there: for each position the female,
+# male and neutral word.
+
+# %%
+labels = read_labels(folder / "labels.yaml")
+entry = labels["north_and_south-06"]
+for scope in ("subj", "all"):
+    print(scope, {entry.words[i]: change for i, change in entry.replacements(scope).items()})
+print("names", {entry.words[i]: kind for i, kind in entry.names.items()})
+
+# %% [markdown]
+# Reading the file checks it: every position lies in its sentence, no replacement is empty, the original word is one of the three unless it is a name, and what
+# D_S alters D_A alters in the same way. Rules that the labels follow: a title keeps its name and changes itself (*Mr.*, *Mrs.*, *Mx.*); a surname after a
+# first name is deleted in all forms; with *they* every verb agrees, next to it or not.
+#
+# Candidates and labels are then brought together. A candidate can be rejected by hand, with a reason, or have no label (with another parser, say).
+
+# %%
+rejected = yaml.safe_load((folder / "rejected.yaml").read_text())
+base = [label for key, label in labels.items() if key in candidates]
+unlabelled = [key for key in candidates if key not in labels and key not in rejected]
+steps += [("not rejected by hand", len(candidates) - sum(key in candidates for key in rejected)),
+          ("labelled: base sentences", len(base))]
+corrected = sum(subject_of(candidates[label.name]).i != label.subject for label in base)
+print(f"{len(unlabelled)} candidates without a label, {len(labels) - len(base)} label whose sentence is no candidate,",
+      f"{corrected} subjects corrected by hand")
+stage.table("counts", pd.DataFrame(steps, columns=["step", "sentences"])).tail(3)
+
+# %% [markdown]
+# Why sentences were rejected:
+
+# %%
+pd.DataFrame([(key, reason) for key, reason in rejected.items()], columns=["sentence", "reason"]).head(5)
+
+# %% [markdown]
+# ## 5 · Three forms and a mask
+#
+# Let $\mathbf{x}^{F}, \mathbf{x}^{M}, \mathbf{x}^{NB}$ be the forms of a base sentence. They have the same length, for a deleted word is deleted in all of them. The
+# ground truth of the base sentence is, for every position $i$,
+#
+# $$g_i = 1 \text{ if } x_i^{c} \neq x_i^{c'} \text{ for some } c, c' \in \{F, M, NB\}, \text{ else } 0.$$
+#
+# There is one mask per base sentence and data set, and all its forms share it. The code is hardly longer than the definition.
+
+# %%
+show_source(gender_variants)
+show_source(differing_positions)
+
+# %% [markdown]
+# Here is the sentence of section 4 in both data sets. In D_S only Thornton changes, so a model has to find out who the subject is before the other words
+# mislead it: *her* stays female in all three forms. In D_A all people change, and the sentence says the same thing several times over.
+
+# %%
+for scope, name in (("subj", "D_S"), ("all", "D_A")):
+    for gender, words in gender_variants(entry, scope).items():
+        print(f"{name} {gender:>2}  {' '.join(words)}")
+
+# %% [markdown]
+# Two checks over all labels. First, a second route to the masks: a position is masked exactly if some altered position of the label arrives there, counted by
+# walking over the original sentence. Second, no *he* or *she* survives in a non-binary form of D_A.
+
+# %%
+gendered = PRONOUNS[0] | PRONOUNS[1]
+for label in base:
+    for scope in ("subj", "all"):
+        variants, changes = gender_variants(label, scope), label.replacements(scope)
+        walked = [int(i in changes) for i in range(len(label.words)) if changes.get(i, "kept") is not None]
+        assert differing_positions(list(variants.values())) == walked
+    assert not gendered & {word.lower() for word in gender_variants(label, "all")["NB"]}
+print(len(base), "labels checked")
+
+# %% [markdown]
+# ## 6 · Would somebody else have written the same labels?
+#
+# Some of the sentences were labelled a second time, blind, that is without sight of the first labels but with the same written guide. We compare whole sentences (are all
+# three forms the same, word by word?) and single words (altered or not?). *Cohen's kappa* is agreement beyond what chance would give: 0 is chance, 1 is perfect.
+# The paper did not measure agreement, for its replacements leave little freedom; the numbers below say the same of ours.
+
+# %%
+second = read_labels(folder / "labels_second.yaml")
+rows = []
+for scope, name in (("subj", "D_S"), ("all", "D_A")):
+    same = [gender_variants(labels[key], scope) == gender_variants(other, scope) for key, other in second.items()]
+    first_flags = [flag for key in second for flag in altered_words(labels[key], scope)]
+    second_flags = [flag for other in second.values() for flag in altered_words(other, scope)]
+    rows.append((name, len(same), sum(same), np.mean(same), len(first_flags),
+                 np.mean(np.equal(first_flags, second_flags)), cohen_kappa_score(first_flags, second_flags)))
+agreement = pd.DataFrame(rows, columns=["dataset", "sentences", "identical", "share_identical", "words",
+                                        "words_agree", "kappa"])
+stage.table("agreement", agreement)
+
+# %% [markdown]
+# ## 7 · Four data sets, split by base sentence
+#
+# Each labelling gives a set with three classes and one with two, the *binary* set of the paper's first version. The mask is made anew for two classes, since verbs
+# that follow *they* are then no evidence. All forms of a base sentence fall on the same side of the split; if they did not, a model could meet a test
+# sentence in training. The published data come with their own split, which we keep.
+
+# %%
+def split_by_base(rows, test_share, split_seed):
+    """The train and the test rows: a random share of the base sentences is for testing, with all their forms."""
+    indices = sorted(set(rows["sentence_idx"]))
+    chosen = random.Random(split_seed).sample(indices, round(test_share * len(indices)))
+    is_test = rows["sentence_idx"].isin(chosen)
+    return {"train": rows[~is_test], "test": rows[is_test]}
+
+
+if data_source == "bundled":
+    scopes = {"D_A": ("all", CLASSES), "D_S": ("subj", CLASSES),
+              "D_A_binary": ("all", CLASSES[:2]), "D_S_binary": ("subj", CLASSES[:2])}
+    data = {name: split_by_base(labelled_rows(base, scope, classes), test_share, split_seed)
+            for name, (scope, classes) in scopes.items()}
+else:
+    source = fetch_geco()
+    data = {name: {split: read_geco(source / DATASETS[name] / f"{split}.jsonl", on_fault) for split in SPLITS}
+            for name in DATASETS}
+pd.DataFrame({name: {split: len(part) for split, part in splits.items()} for name, splits in data.items()})
+
+# %% [markdown]
+# The published files have faults. Those of *form* (a mask that does not fit its sentence, words of blanks, blanks at the edges of words, a mask entry where all forms are
+# equal) are treated as `on_fault` says. Those of *wording* (*them* where *their* is meant, verbs that lost a letter, a pronoun of another class) are listed and never
+# changed: they are what the data are. Our own data go through the same search.
+
+# %%
+found = []
+for name, splits in data.items():
+    for split, part in splits.items():
+        here = [part.attrs.pop("faults").assign(words=0)] if "faults" in part.attrs else []
+        if name in ("D_A", "D_S"):
+            here.append(find_wording_faults(part).assign(what_was_done="reported"))
+        found += [frame.assign(dataset=name, split=split) for frame in here]
+faults = pd.concat(found)[["dataset", "split", "row", "fault", "words", "what_was_done"]].reset_index(drop=True)
+_ = stage.table("faults", faults)
+faults.groupby(["fault", "what_was_done", "dataset"])["row"].size().unstack(fill_value=0)
+
+# %% [markdown]
+# How to read it: a cell counts rows; comparisons between the forms are listed once per base sentence, at its non-binary row, and only for the sets with three
+# classes. *masked word same in female and male* counts sentences whose mask holds verbs such as *is / is / are*: evidence for NB against the others, but none between F and M.
+# `faults.csv` lists the row ids. A repair never touches wording.
+
+# %% [markdown]
+# ## 8 · Control: is the evidence really inside the mask?
+#
+# If the mask is right, the forms of a sentence are equal once the masked words are taken out. If it were arbitrary, they would not be. We count base sentences whose forms still
+# differ outside the mask, with the true masks and with masks that have the same number of ones at random places.
+
+# %%
+def differ_outside(rows, mask_of):
+    """How many base sentences have forms that differ outside the mask."""
+    unmasked = [tuple(word for word, masked in zip(row.sentence, mask_of(row), strict=False) if not masked)
+                for row in rows.itertuples()]
+    return int((pd.Series(unmasked).groupby(list(rows["sentence_idx"])).nunique() > 1).sum())
+
+
+def shuffled_mask(row):
+    """As many ones as the row's mask has, at places that depend on the base sentence and the seed only."""
+    return random.Random(f"{seed}-{row.sentence_idx}").sample(row.ground_truth, len(row.ground_truth))
+
+
+whole = {name: pd.concat(splits.values(), ignore_index=True) for name, splits in data.items()}
+control = pd.DataFrame([(name, rows["sentence_idx"].nunique(), differ_outside(rows, lambda row: row.ground_truth),
+                         differ_outside(rows, shuffled_mask)) for name, rows in whole.items()],
+                       columns=["dataset", "base sentences", "true mask", "shuffled mask"])
+assert (control["true mask"] < 0.01 * control["base sentences"]).all()
+assert (control["shuffled mask"] > 0.5 * control["base sentences"]).all()
+control
+
+# %% [markdown]
+# With the true masks nothing is left outside, or next to nothing in the published files. With shuffled masks most sentences leak their class. The mask holds the evidence.
+
+# %% [markdown]
+# ## 9 · Does the data set favour a form? bias_C
+#
+# The paper counts, for a set of sentences $\mathcal{D}$, pairs of a gender term $a$ from a list $A$ and another word $w$ that stand in the same sentence:
+#
+# $$C(\mathcal{D})=\sum_{\mathbf{x}\in\mathcal{D}}\sum_{w\in V}\sum_{a\in A}\mathbf{1}_{\mathbf{x}}(a,w) \quad (1) \qquad\qquad
+# \operatorname{bias}_{C}(\mathcal{D}^{F})=\frac{C(\mathcal{D}^{F})}{C(\mathcal{D}^{F})+C(\mathcal{D}^{M})+C(\mathcal{D}^{NB})} \quad (2)$$
+#
+# A perfect balance is 1/3 each (1/2 with two classes). The indicator asks whether a pair is there, not how often, so we count distinct words. $V$ is every word that is not in $A$, without comma and
+# full stop. The paper's list $A$ ends in dots, so we state ours: **A1** = the forms of *she*, *he* and *they*; **A2** = A1 and every word that stands at a masked position where F and M differ.
+
+# %%
+def co_occurrences(sentences, terms):
+    """C(D), equation 1: pairs of a gender term and another word that stand in the same sentence."""
+    total = 0
+    for words in sentences:
+        distinct = {word.strip().lower() for word in words} - {",", "."}
+        total += len(distinct & terms) * len(distinct - terms)
+    return total
+
+
+A1 = frozenset().union(*PRONOUNS.values())
+assert co_occurrences([forms["F"]], A1) == 1 * 9
+assert co_occurrences([subject_forms["F"], subject_forms["M"]], A1) == 10 + 10
+
+# %% [markdown]
+# The hand values: in the female form of our example in D_A, *she* stands twice and counts once, beside nine other words (*leaves, for, London, without, a, word, and,
+# suffers, quietly*). In D_S *Jane* is a tenth.
+
+# %%
+def altered_terms(rows):
+    """The words that stand where the female and the male form of a base sentence differ, in every form."""
+    terms = set()
+    for _, sentences in rows.groupby("sentence_idx")["sentence"]:
+        forms = [[word.strip().lower() for word in words] for words in sentences]
+        if len({len(words) for words in forms}) == 1:
+            terms |= {word for words in zip(*forms, strict=True) if words[0] != words[1] for word in words}
+    return frozenset(terms)
+
+
+rows = []
+for name, table in whole.items():
+    table = table.sort_values(["sentence_idx", "target"])
+    for term_list, terms in {"A1": A1, "A2": A1 | altered_terms(table)}.items():
+        counted = table.groupby("target")["sentence"].apply(lambda sentences: co_occurrences(sentences, terms))
+        rows += [(name, term_list, len(terms), CLASSES[k], n, n / counted.sum()) for k, n in counted.items()]
+bias = pd.DataFrame(rows, columns=["dataset", "term_list", "terms", "class", "C", "bias"])
+_ = stage.table("bias", bias)
+bias.pivot(index=["dataset", "term_list", "terms"], columns="class", values="bias").round(3).astype(object).fillna("-")
+
+# %% [markdown]
+# *Reading it.* The values lie near 1/3 (or 1/2), yet not on it, and that is no fault of the data. *Her* does the work of both *him* and *his*, so a female sentence holds fewer
+# distinct gender terms than its male form. In D_S the other people keep their gender, which shifts all forms alike. The paper prints .33 for each form of D_A; equation 1 read literally gives
+# something else, on the published data too (.315, .355, .329 for A1).
+
+# %% [markdown]
+# ## 10 · Which words go with which class?
+#
+# *tf-idf* weighs a word in a sentence by how often it is there and how rare it is elsewhere. The *Pearson correlation* of that weight with "is this row of the class?"
+# says how much a word by itself gives the class away: 1 would be a word that stands in all rows of the class and in no other (paper, Figure 3).
+
+# %%
+def tfidf_correlation(rows):
+    """Pearson's r between the tf-idf weight of each word and membership of each class (word x class)."""
+    vectorizer = TfidfVectorizer(analyzer=lambda words: [word.strip().lower() for word in words])
+    weights = vectorizer.fit_transform(rows["sentence"])
+    member = pd.get_dummies(rows["target"]).to_numpy(float)
+    covariance = weights.T @ (member - member.mean(axis=0)) / len(rows)
+    variance = weights.power(2).mean(axis=0).A1 - weights.mean(axis=0).A1 ** 2
+    r = covariance / np.sqrt(variance.clip(1e-12))[:, None] / member.std(axis=0)
+    return pd.DataFrame(r, index=vectorizer.get_feature_names_out(), columns=list(CLASSES[:member.shape[1]]))
+
+
+by_hand = tfidf_correlation(pd.DataFrame({"sentence": [["she"], ["he"], ["she"], ["he"]], "target": [0, 1, 0, 1]}))
+assert np.allclose(by_hand, [[-1, 1], [1, -1]])  # he, she
+
+# %% [markdown]
+# The check: where *she* and *he* are all there is, each is perfectly correlated with its class. Now the ten most correlated words of every class.
+
+# %%
+correlation = pd.concat([tfidf_correlation(rows)[gender].rename("r").rename_axis("word").reset_index()
+                         .sort_values(["r", "word"], ascending=[False, True]).head(10)
+                         .assign(dataset=name, **{"class": gender})
+                         for name, rows in whole.items() for gender in CLASSES[:rows["target"].max() + 1]])
+_ = stage.table("correlation", correlation[["dataset", "class", "word", "r"]])
+top = correlation[correlation["dataset"].isin(["D_A", "D_S"])].assign(rank=lambda t: t.groupby(["dataset", "class"]).cumcount() + 1)
+top["shown"] = [f"{word} {r:.2f}" for word, r in zip(top["word"], top["r"], strict=True)]
+top.pivot(index="rank", columns=["dataset", "class"], values="shown")
+
+# %% [markdown]
+# *Reading it.* Pronouns lead in every column, as in the paper's Figure 3. In D_S they are weaker, since the pronouns of other people stand in all forms. For the
+# non-binary class, verbs such as *are* and *have* follow the pronouns: agreement is evidence as well.
+
+# %% [markdown]
+# ## 11 · How long, and how much is masked?
+#
+# The share of masked words is also a floor: an explanation that spreads its mass evenly puts exactly this share on the mask. Models work on *word pieces* (a rare word
+# such as *nibling* is split into several), and a mass that is even over pieces gives slightly different shares. Both stand in the table, the mean over rows, per data set and split.
+
+# %%
+tokenizer = Tokenizer.from_file(f"{load_encoder_path('all-MiniLM-L6-v2')}/tokenizer.json")
+tokenizer.no_padding()
+tokenizer.no_truncation()
+words = sorted({word for rows in whole.values() for sentence in rows["sentence"] for word in sentence})
+pieces = {word: len(code.ids) for word, code in zip(words, tokenizer.encode_batch(words, add_special_tokens=False),
+                                                   strict=True)}
+print(f"{len(words)} distinct words, {sum(n > 1 for n in pieces.values())} of them in several pieces")
+
+# %% [markdown]
+# A row's shares come first, then their means.
+
+# %%
+def masked_shares(row):
+    """The masked share of a row's words and of its word pieces."""
+    sizes = np.array([pieces[word] for word in row.sentence])
+    mask = np.array(row.ground_truth)
+    mask = np.pad(mask, (0, max(0, len(sizes) - len(mask))))[:len(sizes)]  # on_fault="keep" leaves misfits
+    return mask.mean(), (sizes * mask).sum() / sizes.sum()
+
+
+rows = []
+for name, splits in data.items():
+    for split, part in splits.items():
+        lengths, masked = part["sentence"].map(len), part["ground_truth"].map(sum)
+        shares = np.array([masked_shares(row) for row in part.itertuples()]).mean(axis=0)
+        rows.append((name, split, len(part), part["sentence_idx"].nunique(), lengths.min(), lengths.mean(),
+                     lengths.max(), masked.mean(), *shares, int((masked == 0).sum())))
+statistics = pd.DataFrame(rows, columns=["dataset", "split", "rows", "base_sentences", "words_min", "words_mean", "words_max",
+                                         "masked_mean", "share_of_words", "share_of_pieces", "rows_without_mask"])
+stage.table("statistics", statistics)
+
+# %% [markdown]
+# *Reading it.* D_A masks clearly more words than D_S, and the sets with three classes more than those with two, since verbs join in. So raw scores of explanations must not be
+# compared between these sets: an explainer that knows nothing scores higher where more is masked. Stage 4 corrects for it.
+
+# %% [markdown]
+# ## 12 · The figure
+#
+# Left: how many words of a base sentence are masked. Right: bias_C with the pronoun list A1; the dashed line is perfect balance.
+
+# %%
+counted = pd.concat([whole[name].drop_duplicates("sentence_idx").assign(
+    dataset=name, x=lambda t: t["ground_truth"].map(sum).clip(upper=9)) for name in ("D_A", "D_S")])
+left_panel = counted.groupby(["dataset", "x"]).size().rename("value").reset_index().assign(panel="masked words")
+right_panel = bias[(bias["term_list"] == "A1") & bias["dataset"].isin(["D_A", "D_S"])]
+right_panel = right_panel.rename(columns={"class": "x", "bias": "value"}).assign(panel="bias_C")
+plotted = pd.concat([left_panel, right_panel])[["panel", "dataset", "x", "value"]].reset_index(drop=True)
+_ = stage.table("figure", plotted)
+plotted.pivot(index=["panel", "x"], columns="dataset", values="value").round(3).astype(object).fillna("-")
+
+# %% [markdown]
+# The same numbers as a picture. (The last column on the left holds everything from nine masked words up.)
+
+# %%
+with plt.rc_context(STYLE | {"axes.grid.axis": "y"}):
+    figure, (left_ax, right_ax) = plt.subplots(1, 2, figsize=(9, 3.2), width_ratios=[3, 2], layout="constrained")
+    for ax, part in ((left_ax, left_panel), (right_ax, right_panel)):
+        sns.barplot(part, x="x", y="value", hue="dataset", palette=COLOURS[:2], edgecolor="0.2", ax=ax)
+        for bar in ax.containers[1]:
+            bar.set_hatch("//")
+    left_ax.set(xlabel="masked words in a base sentence", ylabel="base sentences")
+    left_ax.set_xticks(left_ax.get_xticks(), [text.get_text().replace("9", "9+") for text in left_ax.get_xticklabels()])
+    left_ax.legend(title=None, frameon=False)
+    right_ax.axhline(1 / 3, color="0.2", linestyle="--", linewidth=1)
+    right_ax.set(xlabel="form", ylabel="bias_C (term list A1)")
+    right_ax.get_legend().remove()
+stage.figure("data", figure)
+
+# %% [markdown]
+# D_S crowds at two and three masked words, most often a pronoun and its verb. D_A has a long tail, the sentences with several people. On the right the female bar of D_A is the
+# lowest of its three, for the reason given in section 9: *her* does the work of two words.
+
+# %% [markdown]
+# ## 13 · Writing the data sets
+#
+# One JSON object per line, in GECO's own format. Beside them lie a card for people (what the data are for, their limits, what not to do with them) and metadata in *Croissant*, a
+# format that data-set search engines and loaders read. Reading back what was written must give the same rows.
+
+# %%
+for name, splits in data.items():
+    for split, part in splits.items():
+        path = stage.path(f"{DATASETS[name]}/{split}.jsonl")
+        write_geco(part, path)
+        again = read_geco(path, on_fault="keep")
+        assert list(again["sentence"]) == list(part["sentence"]) and list(again["row_id"]) == list(part["row_id"])
+        assert list(again["ground_truth"]) == list(part["ground_truth"])
+print((stage.folder / "binary_gender_subj" / "test.jsonl").read_text().splitlines()[0] if data_source == "bundled" else "")
+
+# %% [markdown]
+# The numbers in the card are those of this run.
+
+# %%
+in_split = {split: data["D_A"][split]["sentence_idx"].nunique() for split in SPLITS}
+identical = dict(zip(agreement["dataset"], agreement["identical"], strict=True))
+numbers = {"base_sentences": sum(in_split.values()), "train_base": in_split["train"], "test_base": in_split["test"],
+           "novels": summaries["title"].nunique(), "sentences": len(summaries), "candidates": len(candidates),
+           "rejected": sum(key in candidates for key in rejected), "unlabelled": len(unlabelled),
+           "pipeline": pipeline_name, "second": len(second), "same_subj": identical["D_S"],
+           "same_all": identical["D_A"], "on_fault": on_fault, "faults": int((faults["what_was_done"] != "reported").sum())}
+card = read_card(folder / "card.yaml", data_source, numbers)
+write_atomic(stage.path("dataset_card.md"), dataset_card(card))
+files = {f"{name}_{split}": f"{DATASETS[name]}/{split}.jsonl" for name in data for split in SPLITS}
+save_json(croissant(card, stage.folder, files), stage.path("croissant.json"))
+print("\n".join(dataset_card(card).splitlines()[:3]))
+
+# %% [markdown]
+# ## What could be wrong
+#
+# - **The parser.** It decides which sentences become candidates. Its errors cost sentences and hardly let a wrong one through, since every candidate is read by a person.
+# - **The labels.** They were written after one guide. Two labellers who share a guide agree easily; that does not make the guide right. Whether *survivor* is the neutral
+#   form of *widow* is a choice.
+# - **Three forms are not gender.** *She*, *he* and singular *they* are a device to place evidence in a sentence. Do not read results on it as results about people.
+# - **Evidence has company.** A classifier can use a verb such as *walk* or a rare word such as *pibling* in place of a pronoun. All of them are in the mask, so an explanation that
+#   names them is right; but it then says little about how a model treats pronouns.
+# - **Small numbers.** The bundled test set has a few dozen base sentences. It shows how things work and cannot rank methods.
+#
+# ## Try it
+#
+# - Write a label for one of the sentences that were filtered out for their length, and relax the filter.
+# - Set `spacy_pipeline` to a pipeline of yours and compare the counts.
+# - Set `data_source = "geco"` and look at the table of section 7: which faults would you repair, and which not?
+
+# %% [markdown]
+# Last, the list of all files with their checksums, which the next stages check.
+
+# %%
+stage.close(globals())
+
+# %% [markdown]
+# ## Hand-over
+#
+# Four data sets now lie in this stage's folder. [02_training](02_training.ipynb) trains classifiers on them, from a frozen network with a new head to a tiny one trained from
+# scratch, and asks which of them have learnt more than "read the first pronoun".

@@ -91,5 +91,6 @@ def load_classifier(name: str, revision: str, classes: Sequence[str]) -> HFClass
     """A pre-trained encoder with a new head for these classes; the head is drawn by `apply_scheme`."""
     with quiet():
         module = AutoModelForSequenceClassification.from_pretrained(
-            load_encoder_path(name, revision), revision=revision or None, num_labels=len(classes))
+            load_encoder_path(name, revision), revision=revision or None, num_labels=len(classes),
+            ignore_mismatched_sizes=True)  # a checkpoint may carry a head for other classes
         return HFClassifier(module, load_tokenizer(name, revision), classes)

@@ -1,0 +1,110 @@
+"""Training whole models: the frozen encoder reads once with the same numbers, and everything can learn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+import transformers as tf
+from tiny_models import CLASSES, saved, toy_rows
+
+from lib.models.load import build_model
+from lib.models.schemes import scheme_named
+from lib.seeds import seed_for
+from lib.training import Settings, fit, token_forward, validation_split
+from lib.transfer import Trainer
+
+CPU = torch.device("cpu")
+SETTINGS = Settings(epochs=6, lr=0.02, batch_size=16)
+
+
+def halves():
+    rows = toy_rows()
+    return rows[rows["sentence_idx"] < 20].reset_index(drop=True), rows[rows["sentence_idx"] >= 20].reset_index(drop=True)
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "xlnet", "gpt2"])
+def test_reading_once_gives_the_numbers_of_reading_always(family, tmp_path):
+    train, test = halves()
+    trainer = Trainer(saved(tmp_path, family), "", CPU)
+    found = trainer.train("C", 3, train, test, CLASSES, SETTINGS)
+    model, trained = build_model(trainer.recipe("C", CLASSES, 3))
+    encoded = model.encode(train["sentence"])
+    split = validation_split(train["sentence_idx"], 0.2, seed_for("validation", 3))
+    curve = fit(token_forward(model, encoded), trained, torch.tensor(train["target"].to_numpy()),
+                torch.tensor([len(one.ids) for one in encoded]), split, SETTINGS, seed_for("fit", "C", 3))
+    assert found.curve.to_numpy() == pytest.approx(curve.to_numpy(), abs=1e-4)
+    expected = model.predict(test["sentence"], 64)
+    assert found.predictions[[f"p_{c}" for c in CLASSES]].to_numpy() == pytest.approx(expected, abs=1e-4)
+
+
+def test_the_encoder_reads_each_sentence_once_for_all_seeds(tmp_path, monkeypatch):
+    train, test = halves()
+    trainer = Trainer(saved(tmp_path, "bert"), "", CPU)
+    rows_read = []
+    plain = tf.BertModel.forward
+
+    def counting(self, *args, **kwargs):
+        rows_read.append(len(kwargs["inputs_embeds"]))
+        return plain(self, *args, **kwargs)
+
+    monkeypatch.setattr(tf.BertModel, "forward", counting)
+    texts = {tuple(words) for split in (train, test) for words in split["sentence"]}
+    found = [trainer.train("C", seed, train, test, CLASSES, SETTINGS) for seed in (0, 1)]
+    checks = 2 * max(rows_read)  # each call of read_all compares one batch with the plain forward
+    assert len(texts) <= sum(rows_read) <= len(texts) + checks
+    assert not np.allclose(found[0].predictions["p_F"], found[1].predictions["p_F"])
+
+
+@pytest.mark.parametrize("scheme", ["CE", "CEf", "CEfAf", "OLA-CEA"])
+def test_models_learn_what_a_pronoun_says(scheme, tmp_path):
+    train, test = halves()
+    settings = Settings(epochs=12, lr=0.02, batch_size=8, eps=1e-5)
+    found = Trainer(saved(tmp_path, "bert"), "", CPU).train(scheme, 0, train, test, CLASSES, settings)
+    assert (found.predictions["predicted"] == found.predictions["target"]).mean() > 0.8 and found.train_accuracy > 0.8
+    assert len(found.curve) == 12 and found.predictions["row_id"].tolist() == test["row_id"].tolist()
+    assert found.predictions[["p_F", "p_M", "p_NB"]].sum(axis=1).to_numpy() == pytest.approx(np.ones(len(test)), abs=1e-5)
+    learns = scheme_named(scheme).trained()
+    assert set(found.trained) == {name for part in learns for name in found.model.parts()[part]}
+    assert not any(m.training for m in found.model.module.modules())
+
+
+def test_two_classes_give_two_probabilities(tmp_path):
+    train, test = (rows[rows["target"] < 2].reset_index(drop=True) for rows in halves())
+    found = Trainer(saved(tmp_path, "bert"), "", CPU).train("C", 0, train, test, CLASSES[:2], SETTINGS)
+    assert list(found.predictions.columns[-2:]) == ["p_F", "p_M"] and set(found.predictions["predicted"]) <= {0, 1}
+
+
+def test_the_released_ola_accumulates_over_sets_padded_whole(tmp_path, monkeypatch):
+    import lib.transfer as module
+
+    seen = {}
+
+    def watch(forward, trained, targets, lengths, split, settings, seed):
+        seen.update(settings=settings)
+        return fit(forward, trained, targets, lengths, split, settings, seed)
+
+    monkeypatch.setattr(module, "fit", watch)
+    train, test = halves()
+    for variant, gradients, grouped in (("corrected", "zeroed", True), ("as_released", "accumulated", False)):
+        trainer = Trainer(saved(tmp_path, "bert"), "", CPU, ola=variant)
+        found = trainer.train("OLA-CEA", 0, train, test, CLASSES, SETTINGS)
+        assert (seen["settings"].gradients, seen["settings"].grouped) == (gradients, grouped)
+        assert found.model.variant == variant
+        trainer.train("CEf", 0, train, test, CLASSES, SETTINGS)
+        assert seen["settings"].gradients == "zeroed"  # the fault is OLA's alone
+
+
+def test_weight_decay_trains_the_whole_table(tmp_path):
+    train, test = halves()
+    trainer = Trainer(saved(tmp_path, "bert"), "", CPU)
+    found = trainer.train("CEf", 0, train, test, CLASSES, Settings(epochs=1, lr=0.01, batch_size=16, weight_decay=0.1))
+    start = build_model(trainer.recipe("CEf", CLASSES, 0))[0].module.get_input_embeddings().weight
+    assert found.rows == [] and not torch.equal(found.model.module.get_input_embeddings().weight[-1], start[-1])
+
+
+def test_the_time_is_predicted_from_a_few_sentences(tmp_path):
+    train, test = halves()
+    trainer = Trainer(saved(tmp_path, "bert"), "", CPU)
+    short, long = (trainer.predicted_seconds("CEfAf", train, test, CLASSES, Settings(epochs, 0.01, 8), n_base=8) for epochs in (1, 50))
+    assert 0 < short < long and not trainer._kept

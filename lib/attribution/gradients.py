@@ -15,13 +15,17 @@ from contextlib import contextmanager
 
 import numpy as np
 import torch
-from captum.attr import DeepLift, GradientShap, GuidedBackprop, InputXGradient, IntegratedGradients
-from captum.attr import Saliency as CaptumSaliency
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from lib.attribution.seam import Score, TokenBatch, TokenScores, network_of, score_of_rows
 from lib.errors import TouchstoneError, did_you_mean
+
+with warnings.catch_warnings():
+    # captum's progress bar would like to be a widget and says so in every notebook; no bar of it is ever shown here.
+    warnings.filterwarnings("ignore", message="IProgress not found")
+    from captum.attr import DeepLift, GradientShap, GuidedBackprop, InputXGradient, IntegratedGradients
+    from captum.attr import Saliency as CaptumSaliency
 
 AGGREGATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "sum": lambda vectors: vectors.sum(-1),

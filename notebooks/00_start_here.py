@@ -1,0 +1,244 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Start here: which words made the model say that, and how would we know?
+#
+# Welcome. This notebook takes about a minute. It needs no download, no GPU, and no idea yet of what an *attribution* is.
+#
+# Next: [GECO, stage 1](geco/01_data_generation.ipynb)
+
+# %% [markdown]
+# ## You will see
+#
+# - **one sentence**, written in three ways, so that we know which of its words carry the evidence;
+# - **one model**, trained in front of you, that tells the three ways apart;
+# - **one attribution**: a number for every word of the sentence, which says how much the word moved the model;
+# - **one metric**: a single number for how well the attribution points at the words that we know to matter.
+#
+# That is the whole idea of this repository. The rest is doing it carefully, for four published studies.
+#
+# | In | Out |
+# |---|---|
+# | `geco/material/labels.yaml`: labelled sentences about characters of novels, written for this repository | `accuracy.csv`, `probabilities.csv`, `attribution.csv`, `completeness.csv`, `mass_accuracy.csv`, one figure |
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+from lib.attribution import explain
+from lib.corpora import CLASSES
+from lib.labels import labelled_rows, read_labels
+from lib.metrics import mass_accuracy, truth_share
+from lib.paths import material
+from lib.plots import COLOURS, STYLE
+from lib.seeds import pick_device, set_up
+from lib.stage import open_stage
+from lib.training import Settings
+from lib.transfer import Trainer
+
+# %% [markdown]
+# ## Settings
+#
+# Every notebook here has one cell like the next one. It holds all the numbers that you may want to change.
+
+# %% tags=["parameters"]
+seed = 0  # of every random choice
+n_threads = 1  # CPU threads
+n_train = 40  # sentences to learn from, each in three forms
+n_test = 20  # sentences to test on, each in three forms
+n_steps = 50  # points on the path of the attribution method
+
+# %% [markdown]
+# ## One sentence
+#
+# We have some labelled sentences from plot summaries of novels. Each one is about a person, and a label says what becomes of
+# each word in a female (F), a male (M) and a non-binary (NB) form. This is ours for today. We keep it away from the
+# training.
+
+# %%
+set_up(seed, n_threads)
+stage = open_stage("start_here", "", "")
+labels = read_labels(material("geco") / "labels.yaml")
+rows = labelled_rows(list(labels.values()), "all")
+ours = rows[rows["sentence_idx"] == list(labels).index("north_and_south-02")].reset_index(drop=True)
+print(f"{len(labels)} labelled sentences, {len(rows)} rows")
+pd.DataFrame([*ours["sentence"], ours["ground_truth"][0]], index=[*CLASSES, "changes"])
+
+# %% [markdown]
+# Look at the last line. A 1 marks a word that differs between the forms, a 0 a word that is the same in all three.
+#
+# Now comes the trick that everything rests on. If a model can tell the forms apart, **it can only do so by the words marked
+# 1**. *to*, *it* and *tell* are there in every form, so they cannot help. For once we know the right answer before we ask for an
+# explanation. The marks are called the **ground truth**.
+
+# %% [markdown]
+# ## One model
+#
+# The model is a *transformer*, a small one: all-MiniLM-L6-v2, which somebody else has trained on a billion pairs of
+# sentences. It turns a sentence into a list of numbers. On top of it we put a *head*, one small layer that turns these
+# numbers into three probabilities: F, M, NB. Only the head is new, and only the head learns.
+#
+# We give it a few dozen sentences to learn from, and test it on others.
+
+# %%
+names = np.random.default_rng(seed).permutation([i for i in rows["sentence_idx"].unique() if i != ours["sentence_idx"][0]])
+train = rows[rows["sentence_idx"].isin(names[:n_train])].reset_index(drop=True)
+test = rows[rows["sentence_idx"].isin(names[n_train:n_train + n_test])].reset_index(drop=True)
+print(f"{len(train)} rows to learn from, {len(test)} to test on, classes {', '.join(CLASSES)}")
+
+# %% [markdown]
+# Three classes of equal size: somebody who guesses is right one time in three. What share of the test rows does our model
+# get right, after forty passes over the training rows?
+
+# %% tags=["nbval-ignore-output"]
+trainer = Trainer("all-MiniLM-L6-v2", "", pick_device("cpu"))
+found = trainer.train("C", seed, train, pd.concat([test, ours], ignore_index=True), CLASSES,
+                      Settings(epochs=40, lr=0.01, batch_size=32))
+model, tested = found.model, found.predictions
+is_ours = tested["sentence_idx"] == ours["sentence_idx"][0]
+accuracy = (tested["predicted"] == tested["target"])[~is_ours].mean()
+stage.table("accuracy", pd.DataFrame({"who": ["guessing", "the model"], "accuracy": [1 / 3, accuracy]}))
+
+# %% [markdown]
+# It has learnt something. And our own sentence? Here is what the model says of its three forms.
+
+# %% tags=["nbval-ignore-output"]
+probabilities = tested[is_ours][[f"p_{name}" for name in CLASSES]].reset_index(drop=True)
+stage.table("probabilities", probabilities.assign(form=list(CLASSES)), digits=2)
+
+# %% [markdown]
+# Each line is one form, each number a probability. The model takes the female form for female, with some confidence. **Why?** It
+# cannot tell us. It is six layers of sums and products over twenty million learnt numbers. So people have invented methods that ask from
+# outside.
+#
+# ## One attribution
+#
+# An **attribution method** gives every word a number: how much did this word move the model towards its answer? Positive means
+# *towards*, negative means *away from*, zero means *made no difference*.
+#
+# **Before you look:** which words would you point at in *She leaves it to her daughter to tell her mother*, if the question is
+# how one can see that the form is female?
+#
+# The method that we use is called **Integrated Gradients**. It starts from the empty sentence, in which every word is blank,
+# walks in small steps to the real one, and at every step asks: if I go on a little, how much does the probability of F rise, and
+# through which word? It adds up what each word contributed on the way. One line is enough to call it.
+
+# %% tags=["nbval-ignore-output"]
+explained = explain(model, ours, "Integrated Gradients", {"n_steps": n_steps}).iloc[0]
+words, scores, truth = explained["words"], np.array(explained["scores"]), np.array(ours["ground_truth"][0])
+table = pd.DataFrame({"word": words, "ground_truth": truth, "score": scores})
+stage.table("attribution", table)
+
+# %% [markdown]
+# The two *her* stand out, and *daughter* follows. *mother* gets nothing at all, although it says the same: the model has made up its mind by
+# other words. *leaves* is marked 1 as well and gets next to nothing, and that is fair: *leaves* tells NB from the others (*they leave*), but F
+# and M share it, so it is no sign of a female form.
+#
+# Can we trust these numbers at all? There is one check that needs no opinion. The walk began at the empty sentence and ended at the real
+# one. So **the scores have to add up to the rise of the probability between the two**. This property is called completeness, and the
+# difference that is left is called *delta*.
+
+# %% tags=["nbval-ignore-output"]
+rise = scores.sum() - explained["delta"]
+check = pd.DataFrame({"what": ["sum of the scores", "rise of the probability", "delta"],
+                      "value": [scores.sum(), rise, explained["delta"]]})
+assert abs(explained["delta"]) < 0.01
+stage.table("completeness", check)
+
+# %% [markdown]
+# They agree. Here is the same attribution as a picture. The hatched bars are the words that we know to matter.
+
+# %%
+with plt.rc_context(STYLE | {"axes.grid.axis": "y"}):
+    figure, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
+    for is_truth, colour, hatch, label in ((1, COLOURS[2], "//", "changes with the form"), (0, "0.65", "", "the same in all forms")):
+        chosen = np.flatnonzero(truth == is_truth)
+        _ = ax.bar(chosen, scores[chosen], color=colour, hatch=hatch, label=label)
+    _ = ax.set_xticks(range(len(words)), words)
+    _ = ax.set(ylabel="moves the model\ntowards F by")
+    _ = ax.axhline(0, color="0.3", linewidth=0.8)
+    _ = ax.legend(frameon=False)
+stage.figure("attribution", figure)
+plt.show()
+
+# %% [markdown]
+# ## One metric
+#
+# A picture convinces too easily. We want a number that can be compared. The studies use many; here is the simplest, **mass accuracy**. By hand:
+#
+# 1. Drop the signs. A word with -0.03 has drawn as much attention as one with 0.03.
+# 2. Divide by the sum, so that all words together have one unit of attention, the *mass*.
+# 3. Add up the mass on the words of the ground truth.
+#
+# 1 means that all attention lies on words that matter, 0 means that none does.
+
+# %% tags=["nbval-ignore-output"]
+mass = np.abs(scores) / np.abs(scores).sum()
+by_hand = mass[truth == 1].sum()
+assert np.isclose(by_hand, mass_accuracy(scores, truth))  # the library's function agrees
+result = pd.DataFrame({"explanation": ["Integrated Gradients", "noise, on average"],
+                       "mass_accuracy": [by_hand, truth_share(truth)]})
+stage.table("mass_accuracy", result)
+
+# %% [markdown]
+# The second line is the important one. An "explanation" that gives all words the same, or that rolls dice, also reaches a mass accuracy:
+# the share of marked words in the sentence, here 6 of 11. We call such things **floors**. A number without its floor beside it says little.
+# Ours is well above.
+#
+# One check more, on the way out: is the explanation better than noise on this sentence, and did the model learn?
+
+# %%
+assert by_hand > truth_share(truth)
+assert accuracy > 1 / 3
+
+# %% [markdown]
+# ## What could be wrong
+#
+# Nearly everything, and that is what the studies are about:
+#
+# - It was one sentence, one model and one method. With another sentence the result may be worse. Do methods differ at all, or do
+#   we see the luck of a sentence?
+# - All attention on one *her* would have scored 1, and the other *her* and *daughter* would have gone unseen.
+# - We know what the *data* contain. What the *model* uses is another question: it may use half of it.
+# - *Integrated Gradients* is one of about ten common methods. They disagree.
+#
+# ## Try it
+#
+# - Set `n_train = 5`. The model gets worse. Does the explanation?
+# - In the explanation cell, write `"LIME"` or `"Saliency"` in place of `"Integrated Gradients"` (without the settings).
+# - Explain the NB form: `.iloc[2]`. Is *leave* still ignored?
+
+# %% [markdown]
+# ## Where to go from here
+#
+# Four published studies ask the same question, *can an explanation of a language model be trusted?*, each with another kind of ground truth.
+# Each is told in the same five notebooks. Rows are what you read; columns are what they share.
+#
+# | | 01 data generation | 02 training | 03 attribution | 04 metrics | 05 figures |
+# |---|---|---|---|---|---|
+# | **geco** - which words were altered ([GECOBench](https://arxiv.org/abs/2406.11547)) | [text to three forms](geco/01_data_generation.ipynb) | [six ways to train](geco/02_training.ipynb) | [ten methods](geco/03_attribution.ipynb) | [scores, floors, claims](geco/04_metrics.ipynb) | [the paper's figures](geco/05_figures.ipynb) |
+# | **lm_saliency** - which noun a verb agrees with ([Ding and Koehn](https://arxiv.org/abs/2104.05824)) | planned | planned | planned | planned | planned |
+# | **cebab** - what people's edits do to a model ([CEBaB](https://arxiv.org/abs/2205.14140)) | planned | planned | planned | planned | planned |
+# | **implicit_bias** - a pronoun that should be even ([Ye et al.](https://arxiv.org/abs/2110.01094)) | planned | planned | planned | planned | planned |
+#
+# What this notebook made lies in `outputs/start_here/`:
+
+# %%
+stage.close({"seed": seed, "n_threads": n_threads, "n_train": n_train, "n_test": n_test, "n_steps": n_steps})
+
+# %% [markdown]
+# ## Hand-over
+#
+# No other notebook reads these files; each study begins with its own text. Begin with [GECO, stage 1](geco/01_data_generation.ipynb): where do
+# sentences come from in which one knows the words that matter?

@@ -44,7 +44,8 @@ class Claim:
     unit; for "equal" the margin. `table`, `value`, `statistic`: where the rows come from. `left`, `right`: selections
     of rows, every left against every right; without `right` left is compared with `target`. `over`: repeated for each
     combination. `quorum`: how many of the comparisons must hold. `exact`: a count of the whole data, no sample of it.
-    `numbers`: the claim is one row of paper_numbers.csv per matching number. `bert`: it speaks of BERT's own numbers.
+    `numbers`: the claim is one row of claims.csv per number that the paper prints. `classifies`: it is about how well
+    models classify, so models below the first-pronoun rule are judged as well. `caveat`: stands with every reason.
     """
 
     id: str
@@ -65,6 +66,7 @@ class Claim:
     quorum: str = "all"
     exact: bool = False
     numbers: bool = False
+    classifies: bool = False
     caveat: str = ""
 
 
@@ -147,13 +149,14 @@ def judge_contrasts(claim: Claim, tables: Mapping[str, pd.DataFrame], scale: str
 
     A verdict needs the interval (base sentences and seeds) and, against the many comparisons, a Holm-corrected test
     over base sentences. One training seed decides nothing about a trained model: its spread is not known.
-    `below`: (dataset, scheme) of models that do not beat the first-pronoun rule; no claim rests on them.
+    `below`: (dataset, scheme) of models below the first-pronoun rule; no claim on explanations rests on them.
     """
-    rows = [_contrast(claim, tables[claim.table], left, right, place, n_bootstrap, alpha, seed)
+    frame = _quick_to_select(claim, tables[claim.table])
+    rows = [_contrast(claim, frame, left, right, place, n_bootstrap, alpha, seed)
             for place in _combinations(claim.over) for left, right in product(claim.left, claim.right or [None])]
     parts = pd.DataFrame(rows)
     parts["p_effect"], parts["p_absence"] = holm(parts["p_effect"]), holm(parts["p_absence"])
-    blocked = set(below)
+    blocked = set() if claim.classifies else set(below)
     found = [_verdict(claim, part, scale, alpha, blocked) for part in parts.to_dict("records")]
     parts["verdict"], parts["why"] = [v.verdict for v in found], [v.why for v in found]
     return parts.drop(columns="models")
@@ -238,6 +241,12 @@ def _contrast(claim: Claim, frame: pd.DataFrame, left: Mapping[str, Any], right:
     return {"id": claim.id, "comparison": _label(first, second), "estimate": found.estimate, "low": found.low,
             "high": found.high, "n": found.n_sentences, "n_seeds": found.n_seeds, "p_effect": p_effect,
             "p_absence": p_absence, "models": [_model(first)] + ([_model(second)] if second else [])}
+
+
+def _quick_to_select(claim: Claim, frame: pd.DataFrame) -> pd.DataFrame:
+    """The same rows with their text columns as categories: hundreds of comparisons select from them."""
+    names = {name for selection in (claim.over, *claim.left, *claim.right) for name in selection}
+    return frame.astype({name: "category" for name in names if not pd.api.types.is_bool_dtype(frame[name])})
 
 
 def _select(frame: pd.DataFrame, selection: Mapping[str, Any]) -> pd.DataFrame:

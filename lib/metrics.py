@@ -154,18 +154,16 @@ def without_verbs(rows: pd.DataFrame) -> list[list[int]]:
     """The ground-truth masks without the positions that read the same in the male and the female form.
 
     GECO's mask marks every position that differs between any two forms, so the verb of "She sings / He sings / They
-    sing" is ground truth in all three, though it tells F and M apart in none. A sentence whose M or F form is missing
-    gets an empty mask, and with it undefined measures. `rows`: one data set, with sentence_idx, gender or target.
+    sing" is ground truth in all three, though it tells F and M apart in none. A row that cannot be aligned, since its F
+    or M form is missing or of another length, gets an empty mask, and with it undefined measures. `rows`: one data set.
     """
     words = {(idx, target): [w.strip().lower() for w in sentence]
              for idx, target, sentence in zip(rows["sentence_idx"], rows["target"], rows["sentence"])}
     masks = []
     for idx, mask in zip(rows["sentence_idx"], rows["ground_truth"]):
-        female, male = words.get((idx, 0), [""] * len(mask)), words.get((idx, 1), [""] * len(mask))
-        if not len(female) == len(male) == len(mask):
-            raise TouchstoneError(f"sentence {idx}: its forms have {len(female)} and {len(male)} words and its mask "
-                                  f"{len(mask)} entries; read the data with on_fault='repair' or 'drop'")
-        masks.append([int(m and f != g) for m, f, g in zip(mask, female, male)])
+        female, male = words.get((idx, 0), []), words.get((idx, 1), [])
+        aligned = len(female) == len(male) == len(mask)
+        masks.append([int(m and f != g) for m, f, g in zip(mask, female, male)] if aligned else [0] * len(mask))
     return masks
 
 

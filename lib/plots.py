@@ -42,10 +42,10 @@ def plot_mass_accuracy(table: pd.DataFrame, value: str = "MA", label: str = "mas
     `table`: dataset, scheme, method, `value`, low, high and below_first_pronoun; floors carry scheme "-".
     """
     models, floors = table[table["scheme"] != "-"], table[table["scheme"] == "-"]
-    figure, axes = _panels(models, label)
+    figure, axes, methods = _panels(models, label)
     for (dataset, scheme), ax in axes.items():
         part = models[(models["dataset"] == dataset) & (models["scheme"] == scheme)]
-        _dots(ax, part, value)
+        _dots(ax, part, value, methods)
         for floor in floors[floors["dataset"] == dataset].itertuples():
             style, colour = FLOOR_LOOKS[floor.method]
             ax.axvline(getattr(floor, value), linestyle=style, color=colour, linewidth=1.4, zorder=1)
@@ -61,11 +61,11 @@ def plot_relative_mass_accuracy(table: pd.DataFrame) -> Plotted:
     `table`: dataset, scheme, method, RMA, low, high, below_first_pronoun. The line at 1 is the zero-shot model itself.
     """
     models = table[table["scheme"] != "ZS"]
-    figure, axes = _panels(models, "median MA / MA of the zero-shot model")
+    figure, axes, methods = _panels(models, "median MA / MA of the zero-shot model")
     for (dataset, scheme), ax in axes.items():
         part = models[(models["dataset"] == dataset) & (models["scheme"] == scheme)]
         ax.axvline(1.0, color="0.3", linewidth=1.2, linestyle="--", zorder=1)
-        _dots(ax, part, "RMA")
+        _dots(ax, part, "RMA", methods)
         _mark_below(ax, part)
     _legend(figure, _family_handles(models), {"zero-shot model": ("--", (0.3, 0.3, 0.3))},
             bool(models["below_first_pronoun"].any()))
@@ -151,13 +151,13 @@ def plot_form_difference(table: pd.DataFrame) -> Plotted:
     `table`: dataset, scheme, method, words ("truth" or "other"), difference, low, high, below_first_pronoun.
     """
     table = table[table["words"].isin(["truth", "other"])]
-    figure, axes = _panels(table, "attribution per word, female minus male form")
+    figure, axes, methods = _panels(table, "attribution per word, female minus male form")
     looks = {"truth": ("D", COLOURS[2], -0.15), "other": ("o", "0.55", 0.15)}
     for (dataset, scheme), ax in axes.items():
         ax.axvline(0.0, color="0.3", linewidth=1.0, zorder=1)
         for words, (marker, colour, shift) in looks.items():
             part = table[(table["dataset"] == dataset) & (table["scheme"] == scheme) & (table["words"] == words)]
-            _interval_dots(ax, part, "difference", _positions(part, ax) + shift, marker, colour)
+            _interval_dots(ax, part, "difference", _positions(part, methods) + shift, marker, colour)
         _mark_below(ax, table[(table["dataset"] == dataset) & (table["scheme"] == scheme)])
     names = {"truth": "ground-truth words", "other": "other words"}
     _legend(figure, {names[w]: (m, c) for w, (m, c, _) in looks.items()}, {}, bool(table["below_first_pronoun"].any()))
@@ -189,7 +189,7 @@ def plot_significance(table: pd.DataFrame, alpha: float = 0.05) -> Plotted:
     return figure, table[["dataset", "scheme", "method", "p_holm"]]
 
 
-def _panels(table: pd.DataFrame, label: str) -> tuple[Figure, dict[tuple[str, str], Axes]]:
+def _panels(table: pd.DataFrame, label: str) -> tuple[Figure, dict[tuple[str, str], Axes], list[str]]:
     """A grid of panels, data sets down and schemes across, methods on the shared y axis."""
     datasets, schemes = list(table["dataset"].unique()), _known_first(table["scheme"].unique(), SCHEMES)
     methods = _known_first(table["method"].unique(), METHODS)
@@ -203,13 +203,13 @@ def _panels(table: pd.DataFrame, label: str) -> tuple[Figure, dict[tuple[str, st
             ax.set_yticks(range(len(methods)), methods)
             ax.set_ylim(len(methods) - 0.4, -0.6)
         figure.supxlabel(label, fontsize=10)
-    return figure, grid
+    return figure, grid, methods
 
 
-def _dots(ax: Axes, part: pd.DataFrame, value: str) -> None:
+def _dots(ax: Axes, part: pd.DataFrame, value: str, methods: list[str]) -> None:
     for family, (marker, colour) in FAMILY_LOOKS.items():
         own = part[part["method"].map(_family) == family]
-        _interval_dots(ax, own, value, _positions(own, ax), marker, colour)
+        _interval_dots(ax, own, value, _positions(own, methods), marker, colour)
 
 
 def _interval_dots(ax: Axes, part: pd.DataFrame, value: str, y: np.ndarray, marker: str, colour: object) -> None:
@@ -218,9 +218,8 @@ def _interval_dots(ax: Axes, part: pd.DataFrame, value: str, y: np.ndarray, mark
     ax.errorbar(x, y, xerr=reach, fmt=marker, color=colour, markersize=5, linewidth=1.4, capsize=2, zorder=3)
 
 
-def _positions(part: pd.DataFrame, ax: Axes) -> np.ndarray:
-    names = [tick.get_text() for tick in ax.get_yticklabels()]
-    return np.array([names.index(method) for method in part["method"]], dtype=float)
+def _positions(part: pd.DataFrame, methods: list[str]) -> np.ndarray:
+    return np.array([methods.index(method) for method in part["method"]], dtype=float)
 
 
 def _mark_below(ax: Axes, part: pd.DataFrame) -> None:

@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from scipy import stats
-from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import DescrStatsW
 
 from lib.errors import TouchstoneError
@@ -48,8 +47,8 @@ def estimate(values: pd.DataFrame, value: str, statistic: str = "mean", n_bootst
     """The mean (or median) over rows, averaged over seeds, with an interval over base sentences and seeds.
 
     Base sentences are resampled (cluster bootstrap, expanded percentile interval of Hesterberg 2015, so that few
-    sentences do not give an interval that is too short). Seeds are too few to be resampled: with k of them the
-    deviation of their mean is drawn from its t distribution with k - 1 degrees of freedom. With one seed the interval
+    sentences do not give an interval that is too short). Seeds are too few to be resampled: with k of them their mean
+    gets the t interval with k - 1 degrees of freedom, and the two intervals are joined. With one seed the interval
     speaks of sentences only. Rows whose value is not defined (NaN) are left out; with none left all is NaN.
     `statistic`: "mean" or "median".
     """
@@ -66,7 +65,7 @@ def estimate(values: pd.DataFrame, value: str, statistic: str = "mean", n_bootst
     ones = np.ones((1, len(clusters)))
     points = np.array([summary(x, cluster[part], ones)[0] for part, x in per_seed])
     draws = np.mean([summary(x, cluster[part], weights) for part, x in per_seed], axis=0)
-    return _interval(points, draws, len(known), len(clusters), alpha, np.random.default_rng([seed, 1]))
+    return _interval(points, draws, known[value], len(clusters), alpha)
 
 
 def estimates(frame: pd.DataFrame, by: Sequence[str], value: str, statistic: str = "mean", n_bootstrap: int = 1000,
@@ -82,18 +81,18 @@ def paired_differences(left: pd.DataFrame, right: pd.DataFrame, value: str) -> p
 
     Both tables: row_id, sentence_idx, seed and the value. Rows that only one side has are left out.
     """
-    keys = ["row_id", "sentence_idx"]
-    if left["seed"].nunique() > 1 and right["seed"].nunique() > 1:
-        keys.append("seed")
-    elif right["seed"].nunique() > 1:
-        left = left.drop(columns="seed")
-    else:
-        right = right.drop(columns="seed")
-    columns = [*keys, "seed", value]
-    joined = left[[c for c in dict.fromkeys(columns) if c in left]].merge(
-        right[[c for c in dict.fromkeys(columns) if c in right]], on=keys, suffixes=("_left", "_right"))
-    joined["difference"] = joined[f"{value}_left"] - joined[f"{value}_right"]
-    return joined[["row_id", "sentence_idx", "seed", "difference"]]
+    swapped = right["seed"].nunique() > left["seed"].nunique()
+    many, few = (right, left) if swapped else (left, right)
+    by_seed = few["seed"].nunique() > 1
+    where = _pair_key(few, by_seed).get_indexer(_pair_key(many, by_seed))
+    pairs = many.loc[where >= 0, ["row_id", "sentence_idx", "seed"]].reset_index(drop=True)
+    gap = many[value].to_numpy(float)[where >= 0] - few[value].to_numpy(float)[where[where >= 0]]
+    return pairs.assign(difference=-gap if swapped else gap)
+
+
+def _pair_key(frame: pd.DataFrame, by_seed: bool) -> pd.Index:
+    rows = frame["row_id"].astype(object)
+    return pd.Index(zip(rows, frame["seed"]) if by_seed else rows, tupleize_cols=False)
 
 
 def clustered_wilcoxon(values: pd.DataFrame, value: str) -> SignedRank:
@@ -134,12 +133,15 @@ def cohen_dz(differences: np.ndarray) -> float:
 
 
 def holm(p_values: Sequence[float]) -> np.ndarray:
-    """Holm's correction for testing many things at once; undefined (NaN) tests are not counted."""
+    """Holm's correction for testing many things at once; undefined (NaN) tests are not counted.
+
+    (The one in statsmodels collects garbage at every call, half a second each; the tests compare the two.)
+    """
     p_values = np.asarray(p_values, float)
-    known = ~np.isnan(p_values)
+    order = np.argsort(p_values)[:np.sum(~np.isnan(p_values))]  # NaN sorts last
     adjusted = np.full(p_values.shape, np.nan)
-    if known.any():
-        adjusted[known] = multipletests(p_values[known], method="holm")[1]
+    steps = p_values[order] * np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(steps))
     return adjusted
 
 
@@ -220,20 +222,20 @@ def _resamples(n_clusters: int, n_bootstrap: int, seed: int) -> np.ndarray:
     return rng.multinomial(n_clusters, np.full(n_clusters, 1 / n_clusters), size=n_bootstrap).astype(float)
 
 
-def _interval(points: np.ndarray, draws: np.ndarray, n: int, n_clusters: int, alpha: float,
-              rng: np.random.Generator) -> Estimate:
-    centre, n_seeds = float(np.mean(points)), len(points)
-    seed_error = np.std(points, ddof=1) / np.sqrt(n_seeds) if n_seeds > 1 else 0.0
+def _interval(points: np.ndarray, draws: np.ndarray, known: pd.Series, n_clusters: int, alpha: float) -> Estimate:
+    """Join the percentiles over sentences with the t interval over seeds (Zou and Donner 2008: squares of the reaches)."""
+    centre, n_seeds, n = float(np.mean(points)), len(points), len(known)
     if n_clusters < 2:  # one sentence says nothing about others
         return Estimate(centre, np.nan, np.nan, n, n_clusters, n_seeds, np.nan, np.nan)
     stretch = np.sqrt(n_clusters / (n_clusters - 1))
     tail = stats.norm.cdf(-stretch * stats.t.ppf(1 - alpha / 2, n_clusters - 1))
-    spread = draws + (seed_error * rng.standard_t(n_seeds - 1, len(draws)) if seed_error else 0.0)
-    low, high = np.nanquantile(spread, [tail, 1 - tail])
+    below, above = np.abs(np.nanquantile(draws, [tail, 1 - tail]) - centre)
+    seed_error = np.std(points, ddof=1) / np.sqrt(n_seeds) if n_seeds > 1 else 0.0
+    reach = stats.t.ppf(1 - alpha / 2, n_seeds - 1) * seed_error if n_seeds > 1 else 0.0
+    limits = np.clip([centre - np.hypot(below, reach), centre + np.hypot(above, reach)], known.min(), known.max())
     sentence_error = stretch * np.nanstd(draws)
     df = _satterthwaite([sentence_error, seed_error], [n_clusters - 1, max(n_seeds - 1, 1)])
-    return Estimate(centre, float(low), float(high), n, n_clusters, n_seeds,
-                    float(np.hypot(sentence_error, seed_error)), df)
+    return Estimate(centre, *map(float, limits), n, n_clusters, n_seeds, float(np.hypot(sentence_error, seed_error)), df)
 
 
 def _satterthwaite(errors: Sequence[float], dfs: Sequence[float]) -> float:

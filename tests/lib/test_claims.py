@@ -126,6 +126,8 @@ def test_no_claim_rests_on_a_model_below_the_first_pronoun_rule():
     c = claim(left=[{"method": "strong"}], right=[{"method": "middle"}], over={"dataset": ["D_A"], "scheme": ["C", "CE"]})
     parts = judge_contrasts(c, {"explanations": scored(schemes=("C", "CE"))}, "paper", below=[("D_A", "C")], n_bootstrap=200)
     assert parts["verdict"].tolist() == ["not run", "holds"] and "first-pronoun" in parts["why"][0]
+    about_models = claim(left=c.left, right=c.right, over=c.over, classifies=True)
+    assert verdicts(about_models, scored(schemes=("C", "CE")), below=[("D_A", "C")]) == ["holds", "holds"]
     row = summarise(c, parts, "paper")
     assert row["verdict"] == "holds" and "1 not run" in row["why"] and tuple(row) == COLUMNS
     assert row["low"] < row["ours"] < row["high"] and row["n"] == 80

@@ -143,11 +143,12 @@ def test_verbs_leave_the_mask_and_case_is_no_difference():
     assert without_verbs(rows) == [[1, 0, 1, 0]] * 3
 
 
-def test_a_sentence_without_its_male_form_has_no_truth_left():
-    rows = forms({"F": ["She", "sings"], "NB": ["They", "sing"]}, [1, 1])
-    assert without_verbs(rows)[0] == [1, 1]  # she against nothing: everything differs
-    with pytest.raises(TouchstoneError, match="sentence 0"):
-        without_verbs(forms({"F": ["She"], "M": ["He", "sings"]}, [1]))
+def test_rows_that_cannot_be_aligned_have_no_truth_left():
+    missing = forms({"F": ["She", "sings"], "NB": ["They", "sing"]}, [1, 1])
+    assert without_verbs(missing) == [[0, 0]] * 2
+    longer = pd.concat([forms({"F": ["She"]}, [1]), forms({"M": ["He", "sings"], "NB": ["They", "sing"]}, [1, 1])])
+    assert without_verbs(longer) == [[0], [0, 0], [0, 0]]
+    assert np.isnan(mass_accuracy([0.5, 0.5], without_verbs(missing)[0]))
 
 
 def explanations(scores: list[float], **about: object) -> pd.DataFrame:

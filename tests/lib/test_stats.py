@@ -8,6 +8,7 @@ import pytest
 from scipy import stats as scipy_stats
 from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
+from statsmodels.stats.multitest import multipletests
 
 from lib.errors import TouchstoneError
 from lib.stats import (
@@ -123,6 +124,8 @@ def test_holm_by_hand_and_undefined_tests_do_not_count():
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     assert holm([0.01, np.nan, 0.04])[[0, 2]] == pytest.approx([0.02, 0.04])
     assert np.isnan(holm([np.nan])).all()
+    p = np.random.default_rng(0).random(50) ** 4
+    assert holm(p) == pytest.approx(multipletests(p, method="holm")[1])
 
 
 def test_the_smallest_detectable_difference_is_found_four_times_of_five():

@@ -16,6 +16,7 @@ import os
 import re
 import sys
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -174,7 +175,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _papermill(source: Path, executed: Path, job: Job, label: str) -> None:
-    from papermill import execute_notebook  # here, so that a plan and a skip cost nobody the import
+    with warnings.catch_warnings():  # papermill's own bar is off, and widgets for it are not installed
+        warnings.filterwarnings("ignore", message="IProgress not found")
+        from papermill import execute_notebook  # here, so that a plan and a skip cost nobody the import
 
     bar = {"desc": label, "leave": False} if sys.stderr.isatty() else False
     execute_notebook(str(source), str(executed), parameters=job.given, kernel_name="python3",

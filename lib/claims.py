@@ -107,7 +107,7 @@ def judge(claim: Claim, estimate: float, low: float, high: float, n: int, scale:
     if scale == "small":
         return Verdict("undecided", SMALL)
     if np.isnan(low) or (n < MIN_SENTENCES and not claim.exact):
-        return Verdict("undecided", f"{n} base sentences are too few to decide on")
+        return Verdict("undecided", "too few base sentences to decide on")
     size = claim.smallest_effect
     if claim.direction in ("equal", "different"):
         inside, outside = (low >= -size and high <= size), (low > size or high < -size)
@@ -164,7 +164,9 @@ def judge_contrasts(claim: Claim, tables: Mapping[str, pd.DataFrame], scale: str
 
 def claim_row(claim: Claim, verdict: Verdict, scale: str, paper: float | str = "", ours: float = np.nan,
               low: float = np.nan, high: float = np.nan, n: int = 0, quantity: str = "") -> dict[str, Any]:
-    """One line of claims.csv."""
+    """One line of claims.csv; where the paper prints no number, `paper` is the direction that it claims."""
+    signs = {"greater": "> ", "less": "< ", "equal": "= ", "different": "not "}
+    paper = f"{signs[claim.direction]}{claim.target:g}" if paper == "" else paper
     why = "; ".join(part for part in (verdict.why, claim.caveat) if part)
     return dict(zip(COLUMNS, (claim.source, quantity or claim.quantity, paper, ours, low, high, n, scale,
                               verdict.verdict, why, claim.id), strict=True))
@@ -177,8 +179,7 @@ def summarise(claim: Claim, parts: pd.DataFrame, scale: str) -> dict[str, Any]:
     middle = float(known["estimate"].median()) if len(known) else np.nan
     one = known.iloc[0] if len(known) == 1 else None
     low, high = (known["estimate"].min(), known["estimate"].max()) if one is None else (one["low"], one["high"])
-    paper = {"greater": "> ", "less": "< ", "equal": "= ", "different": "not "}[claim.direction] + f"{claim.target:g}"
-    return claim_row(claim, verdict, scale, paper, middle, low, high, int(known["n"].max()) if len(known) else 0)
+    return claim_row(claim, verdict, scale, "", middle, low, high, int(known["n"].max()) if len(known) else 0)
 
 
 def compare_numbers(claim: Claim, numbers: pd.DataFrame, ours: pd.DataFrame, scale: str, is_original_data: bool,

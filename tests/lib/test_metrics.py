@@ -12,11 +12,14 @@ from lib.metrics import (
     METRICS,
     add_relative,
     average_precision,
+    by_correctness,
     chance_normalised_mass_accuracy,
     form_differences,
     mask_recall,
     mass_accuracy,
+    piece_counts,
     precision_at_specificity,
+    relative_floors,
     relative_mass_accuracy,
     roc_auc,
     score_explanations,
@@ -219,3 +222,35 @@ def test_form_differences_of_equal_forms_are_zero_and_of_nothing_undefined():
     assert form_differences(same[same["target"] == 0], ROWS).empty
     silent = pd.concat([explanations([0.0, 0.0], row_id=f"0-{c}", target=t) for t, c in enumerate("FM")])
     assert form_differences(silent, ROWS)[["truth_words", "all_words", "absolute"]].isna().all(axis=None)
+
+
+def test_a_floor_beside_relative_mass_accuracy():
+    scored = pd.DataFrame([{"dataset": "D_A", "scheme": s, "method": m, "row_id": r, "MA": ma} for s, m, r, ma in (
+        ("ZS", "LIME", "a", 0.2), ("ZS", "LIME", "b", 0.4), ("ZS", "LIME", "c", 0.0), ("-", "First pronoun", "a", 1.0),
+        ("-", "First pronoun", "b", 0.8), ("-", "First pronoun", "c", 1.0))])
+    assert relative_floors(scored, "First pronoun").to_dict("records") == [
+        {"dataset": "D_A", "method": "LIME", "RMA": pytest.approx((5.0 + 2.0) / 2)}]
+
+
+def test_right_and_wrong_rows_of_a_sentence_are_kept_apart():
+    about = {"dataset": "D_A", "scheme": "C", "seed": 0, "method": "LIME", "sentence_idx": 7}
+    scored = pd.DataFrame([{**about, "row_id": f"7-{c}", "MA": ma} for c, ma in (("F", 0.2), ("M", 0.4), ("NB", 0.9))])
+    predictions = pd.DataFrame([{**about, "row_id": f"7-{c}", "target": t, "predicted": p}
+                                for c, t, p in (("F", 0, 0), ("M", 1, 1), ("NB", 2, 0))])
+    found = by_correctness(scored, predictions).set_index("is_correct")["MA"]
+    assert found[True] == pytest.approx(0.3) and found[False] == pytest.approx(0.9)
+
+
+def test_sub_words_are_counted_word_by_word():
+    class Pieces:
+        """A tokenizer that cuts words into pieces of two letters."""
+
+        def __call__(self, words, is_split_into_words, add_special_tokens):
+            assert is_split_into_words and not add_special_tokens
+            self.found = [i for i, word in enumerate(words) for _ in range(0, len(word.strip()), 2)]
+            return self
+
+        def word_ids(self):
+            return self.found
+
+    assert piece_counts([["she", "is", " "], ["benchmark"]], Pieces()) == [[2, 1, 0], [5]]

@@ -21,9 +21,9 @@ CONTEXT: dict[str, Any] = {
     "data": {"@id": "cr:data", "@type": "@json"}, "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
     "examples": {"@id": "cr:examples", "@type": "@json"},
     **{word: f"cr:{word}" for word in (
-        "column", "equivalentProperty", "extract", "field", "fileObject", "fileProperty", "fileSet", "format", "includes", "jsonPath", "key",
-        "md5", "parentField", "path", "recordSet", "references", "regex", "repeated", "replace", "samplingRate", "separator", "source",
-        "subField", "transform")}}
+        "column", "equivalentProperty", "extract", "field", "fileObject", "fileProperty", "fileSet", "format",
+        "includes", "jsonPath", "key", "md5", "parentField", "path", "recordSet", "references", "regex", "repeated", "replace",
+        "samplingRate", "separator", "source", "subField", "transform")}}
 ROW_FIELDS = {"sentence_idx": ("sc:Integer", "The base sentence; all its forms share the number.", False),
               "target": ("sc:Integer", "The class: 0 female, 1 male, 2 neutral (non-binary).", False),
               "gender": ("sc:Text", "The form of the sentence: female, male or neutral.", False),

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 
 from lib.errors import TouchstoneError
@@ -13,6 +16,9 @@ from lib.faults import check_on_fault, drop_faulty, find_format_faults, repair_r
 from lib.paths import data_root
 from lib.stage import Stage
 from lib.store import sha256_of, write_atomic
+
+# tqdm, which pooch and transformers bring along, warns that there are no widgets; saved notebooks hold no stderr
+warnings.filterwarnings("ignore", message="IProgress not found")
 
 CLASSES = ("F", "M", "NB")
 GENDERS = ("female", "male", "neutral")
@@ -82,6 +88,37 @@ def load_dataset(stage: Stage, dataset: str, split: str) -> pd.DataFrame:
     return rows[fits].reset_index(drop=True)
 
 
+def altered_terms(rows: pd.DataFrame) -> frozenset[str]:
+    """The words, in small letters, that stand in any form where the female and the male form of a base sentence differ.
+
+    `rows`: sorted by target within a base sentence. Base sentences whose forms differ in length are passed over.
+    """
+    terms: set[str] = set()
+    for _, sentences in rows.groupby("sentence_idx")["sentence"]:
+        forms = [[word.strip().lower() for word in words] for words in sentences]
+        if len({len(words) for words in forms}) == 1:
+            terms |= {word for words in zip(*forms, strict=True) if words[0] != words[1] for word in words}
+    return frozenset(terms)
+
+
+def mask_statistics(rows: pd.DataFrame, n_pieces: Callable[[str], int]) -> dict[str, float]:
+    """Rows, lengths in words, masked words, and the mean over rows of the masked share of words and of word pieces.
+
+    `n_pieces`: into how many pieces a tokenizer splits a word. The share of pieces is what an even attribution puts on
+    the mask, so it is the expected mass accuracy of noise (paper, eq. 3). Masks are read up to the sentence's length.
+    """
+    lengths, masked = rows["sentence"].map(len), rows["ground_truth"].map(sum)
+    shares = []
+    for words, mask in zip(rows["sentence"], rows["ground_truth"], strict=True):
+        sizes, ones = np.array([n_pieces(word) for word in words]), np.array(mask)
+        fitting = np.pad(ones, (0, max(0, len(sizes) - len(ones))))[:len(sizes)]  # on_fault="keep" leaves misfits
+        shares.append((fitting.mean(), (sizes * fitting).sum() / sizes.sum()))
+    of_words, of_pieces = np.mean(shares, axis=0)
+    return {"rows": len(rows), "base_sentences": rows["sentence_idx"].nunique(), "words_min": lengths.min(),
+            "words_mean": lengths.mean(), "words_max": lengths.max(), "masked_mean": masked.mean(),
+            "share_of_words": of_words, "share_of_pieces": of_pieces, "rows_without_mask": int((masked == 0).sum())}
+
+
 def fetch_geco(base_url: str = GECO_URL) -> Path:
     """The folder of the published GECO, each file checked against its SHA-256; what is missing is downloaded once.
 
@@ -148,7 +185,8 @@ def _record(line: bytes, where: str) -> dict[str, Any]:
     if not isinstance(mask, list) or not all(value in (0, 1) for value in mask):
         raise TouchstoneError(f"{where}: the ground truth holds something other than 0 and 1; write {expected}")
     if not isinstance(record["sentence_idx"], int):
-        raise TouchstoneError(f"{where}: sentence_idx {record['sentence_idx']!r} is not a whole number; write {expected}")
+        raise TouchstoneError(f"{where}: sentence_idx {record['sentence_idx']!r} is not a whole number; "
+                              f"write {expected}")
     idx = record["sentence_idx"]
     return {"row_id": f"{idx}-{CLASSES[int(target)]}", "sentence_idx": idx, "target": int(target),
             "gender": record["gender"], "sentence": words, "ground_truth": [int(value) for value in mask]}

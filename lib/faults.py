@@ -1,10 +1,10 @@
-"""Faults in corpora of GECO's kind: named with their rows; those of form are repaired, those of wording only reported."""
+"""Faults in corpora of GECO's kind, named with their rows: those of form are repaired, those of wording reported."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from difflib import SequenceMatcher
 from typing import Any
 
@@ -93,6 +93,22 @@ def find_wording_faults(rows: pd.DataFrame) -> pd.DataFrame:
         if set(form) == {0, 1, 2} and len({len(row.sentence) for row in form.values()}) == 1:
             found += [(form[2].row_id, fault, n) for fault, n in _form_faults(form) if n]
     return pd.DataFrame(found, columns=["row", "fault", "words"])
+
+
+def fault_table(data: Mapping[str, Mapping[str, pd.DataFrame]]) -> pd.DataFrame:
+    """All faults of data sets by name and split: dataset, split, row, fault, words, what_was_done.
+
+    Faults of form are those that `lib.corpora.read_geco` left in `.attrs` (they are taken out of there, since pd.concat
+    cannot compare tables in attrs); faults of wording are looked for in the sets with three classes.
+    """
+    columns, found = ["dataset", "split", "row", "fault", "words", "what_was_done"], []
+    for name, splits in data.items():
+        for split, rows in splits.items():
+            here = [rows.attrs.pop("faults").assign(words=0)] if "faults" in rows.attrs else []
+            if rows["target"].nunique() == 3:
+                here.append(find_wording_faults(rows).assign(what_was_done="reported"))
+            found += [frame.assign(dataset=name, split=split)[columns] for frame in here]
+    return pd.concat(found, ignore_index=True)
 
 
 def _merge_key(row: Any) -> tuple[str, int]:

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 import yaml
+from sklearn.metrics import cohen_kappa_score
 
 from lib.corpora import CLASSES, COLUMNS, GENDERS
 from lib.errors import TouchstoneError
@@ -41,7 +43,8 @@ def read_labels(path: Path | str) -> dict[str, Label]:
     try:
         entries = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     except yaml.YAMLError as error:
-        raise TouchstoneError(f"{path} is not valid YAML ({' '.join(str(error).split())}); correct that line") from error
+        reason = " ".join(str(error).split())
+        raise TouchstoneError(f"{path} is not valid YAML ({reason}); correct that line") from error
     if not isinstance(entries, dict):
         raise TouchstoneError(f"{path} does not map sentence ids to labels; write `id: {{tokens: ..., subject: ...}}`")
     return {str(name): _checked(str(name), entry, f"{path}, sentence {name}") for name, entry in entries.items()}
@@ -72,7 +75,7 @@ def differing_positions(variants: Sequence[Sequence[str]]) -> list[int]:
 def labelled_rows(labels: Sequence[Label], scope: Scope, classes: Sequence[str] = CLASSES) -> pd.DataFrame:
     """The rows of a data set in GECO's columns: every label in each class; the k-th label is base sentence k.
 
-    The mask is one per base sentence and data set: with classes F and M only, verbs that agree with "they" are not in it.
+    There is one mask per base sentence and data set; with classes F and M only, it holds no verb that follows "they".
     """
     rows = []
     for idx, label in enumerate(labels):
@@ -87,6 +90,20 @@ def labelled_rows(labels: Sequence[Label], scope: Scope, classes: Sequence[str] 
 def altered_words(label: Label, scope: Scope) -> list[int]:
     """For each word of the original sentence, 1 where the label alters or deletes it, else 0."""
     return [int(i in label.replacements(scope)) for i in range(len(label.words))]
+
+
+def label_agreement(first: Mapping[str, Label], second: Mapping[str, Label], scope: Scope) -> dict[str, float]:
+    """How far two labellings of the same sentences agree, over the sentences of the second.
+
+    sentences, identical (all three forms the same, word by word), share_identical; words, words_agree (share of the
+    original words that both alter or both leave), and Cohen's kappa of altered / not altered: 0 chance, 1 perfect.
+    """
+    same = [gender_variants(first[key], scope) == gender_variants(other, scope) for key, other in second.items()]
+    ours = [flag for key in second for flag in altered_words(first[key], scope)]
+    theirs = [flag for other in second.values() for flag in altered_words(other, scope)]
+    return {"sentences": len(same), "identical": sum(same), "share_identical": sum(same) / len(same),
+            "words": len(ours), "words_agree": float(np.mean(np.equal(ours, theirs))),
+            "kappa": float(cohen_kappa_score(ours, theirs))}
 
 
 def _word(original: str, change: Replacement, k: int) -> str:
@@ -111,8 +128,8 @@ def _checked(name: str, entry: Any, where: str) -> Label:
                               "sentence; label the subject's words or reject the sentence")
     for position, change in scopes["subj"].items():
         if scopes["all"].get(position, ()) != change and position not in reasons:
-            raise TouchstoneError(f"{where}, position {position} ({words[position]}) is altered in subj, but not in the "
-                                  "same way in all; make them agree, or give a reason under `reasons`")
+            raise TouchstoneError(f"{where}, position {position} ({words[position]}) is altered in subj, but not in "
+                                  "the same way in all; make them agree, or give a reason under `reasons`")
     return Label(name, words, entry["subject"], names, scopes["subj"], scopes["all"])
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -48,7 +48,8 @@ def read_summaries(path: Path) -> pd.DataFrame:
     texts = re.split(r"^## ", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
     titles = [text.split("\n", 1)[0].strip() for text in texts]
     if not titles or len(set(map(text_id, titles))) < len(titles):
-        raise TouchstoneError(f"{path} has no headings `## Title`, or two that give the same id; every text needs its own")
+        raise TouchstoneError(f"{path} has no headings `## Title`, or two that give the same id; "
+                              "give every text one of its own")
     for title, text in zip(titles, texts, strict=True):
         paragraphs = [" ".join(part.split()) for part in text.partition("\n")[2].split("\n\n") if part.strip()]
         sentences = [(number, sentence) for number, part in enumerate(paragraphs, start=1)
@@ -74,8 +75,8 @@ def load_pipeline(name: str) -> Language:
     """
     given = spacy_pipeline() if name == ENVIRONMENT else name
     if given is None:
-        raise TouchstoneError("spacy_pipeline is \"environment\" but TOUCHSTONE_SPACY is not set; set it to the name or "
-                              "path of a spaCy pipeline, or use spacy_pipeline: stored")
+        raise TouchstoneError("spacy_pipeline is \"environment\", but TOUCHSTONE_SPACY is not set; set it to the name "
+                              "or path of a spaCy pipeline, or use spacy_pipeline: stored")
     try:
         pipeline = spacy.load(given)
     except (OSError, ImportError) as error:
@@ -210,6 +211,24 @@ def is_human(token: Token, human_nouns: Collection[str]) -> bool:
     if token.pos_ == "NOUN":
         return token.lemma_.lower() in human_nouns
     return token.pos_ == "PROPN" or token.lower_ in ("he", "she")
+
+
+def apply_filters(docs: Mapping[str, Doc], filters: Mapping[str, Callable[[Doc], bool]],
+                  ) -> tuple[dict[str, Doc], dict[str, str], pd.DataFrame]:
+    """Apply named filters one after the other, then leave out repeated sentences.
+
+    Returns the documents that are left by id, the filter that took each of the others, and a table (step, sentences) of
+    what was left after each step.
+    """
+    left, lost, steps = dict(docs), {}, [("sentences", len(docs))]
+    for name, keeps in filters.items():
+        lost |= {key: name for key, doc in left.items() if not keeps(doc)}
+        left = {key: doc for key, doc in left.items() if key not in lost}
+        steps.append((name, len(left)))
+    first = {doc.text: key for key, doc in reversed(left.items())}
+    lost |= {key: "no duplicate" for key, doc in left.items() if first[doc.text] != key}
+    left = {key: doc for key, doc in left.items() if key not in lost}
+    return left, lost, pd.DataFrame([*steps, ("no duplicate", len(left))], columns=["step", "sentences"])
 
 
 def read_word_list(path: Path) -> frozenset[str]:

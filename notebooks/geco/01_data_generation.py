@@ -15,22 +15,25 @@
 #
 # [Start here](../00_start_here.ipynb) · next: [02_training](02_training.ipynb)
 #
-# An explanation of a text classifier says which words made it decide. To check such a claim we need text where the right answer is
-# known before any model is trained. GECOBench (arXiv 2406.11547) gets it with a trick: take a sentence about one person, write
-# it in a female, a male and a non-binary form, and let a classifier tell the forms apart. The words that changed carry all the
-# evidence. Every other word is the same in all three, so it cannot help.
+# An explanation of a text classifier says which words made it decide. To check such a claim we need text
+# where the right answer is known before any model is trained. GECOBench (arXiv 2406.11547) gets it with a
+# trick: take a sentence about one person, write it in a female, a male and a non-binary form, and let a
+# classifier tell the forms apart. The words that changed carry all the evidence. Every other word is the
+# same in all three, so it cannot help.
 
 # %% [markdown]
 # ## You will see
 #
 # - how plain text becomes candidate sentences, filter by filter, with a count after each;
-# - how one label per sentence gives three aligned forms and a *mask*: a 0/1 list over the words, 1 where the forms differ;
-# - what the data are like: how many words are masked, which words go with which class, whether one form is favoured.
+# - how one label per sentence gives three aligned forms and a *mask*: a 0/1 list over the words, 1 where
+#   the forms differ;
+# - what the data are like: how many words are masked, which words go with which class, whether one form is
+#   favoured.
 #
 # | in | out (in this stage's output folder) |
 # |---|---|
-# | 48 plot summaries of ours, their stored parse, our labels; or the published GECO | four data sets, `train.jsonl` and `test.jsonl` each: one form of one sentence per line |
-# | | `counts.csv`, `faults.csv`, `statistics.csv`, `bias.csv`, `correlation.csv`, `figure.csv`, one figure |
+# | 48 plot summaries of ours, 810 sentences, with their stored parse and our labels | four data sets, `train.jsonl` and `test.jsonl` each; one form of one sentence per line |
+# | or the published GECO, 1610 base sentences | `counts`, `agreement`, `faults`, `bias`, `correlation`, `statistics`, `figure` (`.csv`), one figure |
 # | | `dataset_card.md` for people, `croissant.json` for programs |
 
 # %%
@@ -42,13 +45,13 @@ import pandas as pd
 import seaborn as sns
 import yaml
 from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.metrics import cohen_kappa_score
 from tokenizers import Tokenizer
 
 from lib.cards import croissant, dataset_card, read_card
-from lib.corpora import CLASSES, DATASETS, SPLITS, check_data_source, fetch_geco, read_geco, write_geco
-from lib.faults import PRONOUNS, find_wording_faults
-from lib.labels import Label, altered_words, differing_positions, gender_variants, labelled_rows, read_labels
+from lib.corpora import (CLASSES, DATASETS, SPLITS, altered_terms, check_data_source, fetch_geco, mask_statistics,
+                         read_geco, write_geco)
+from lib.faults import PRONOUNS, fault_table
+from lib.labels import Label, differing_positions, gender_variants, label_agreement, labelled_rows, read_labels
 from lib.models.sources import load_encoder_path
 from lib.paths import material
 from lib.plots import COLOURS, STYLE
@@ -56,17 +59,20 @@ from lib.seeds import set_up
 from lib.show import show_source
 from lib.stage import open_stage
 from lib.store import save_json, write_atomic
-from lib.text import (STORED, annotate, is_human, is_neuter, is_third_singular, load_pipeline, read_summaries,
-                      read_word_list, stored_annotation, stored_pipeline, subject_of)
+from lib.text import (STORED, annotate, apply_filters, is_human, is_neuter, is_third_singular, load_pipeline,
+                      read_summaries, read_word_list, stored_annotation, stored_pipeline, subject_of)
 
 # %% [markdown]
 # ## Settings
 #
-# The values below are those of the small scale and need no download. `data_source` chooses what is handed to the next stage: `bundled`
-# is the text that this notebook works through, `geco` is the published data set (downloaded once, checked against its SHA-256). With `geco`,
-# sections 1 to 6 still tell the story on the bundled text, and sections 7 to 11 describe the published data.
-# `on_fault` says what becomes of rows of the published files that are malformed. `spacy_pipeline` is `stored` (the parse that lies beside the
-# text), `environment` (the pipeline that `TOUCHSTONE_SPACY` names) or the name of a pipeline, `en_core_web_sm` for instance.
+# The values below are those of the small scale and need no download. `data_source` chooses what is handed
+# to the next stage: `bundled` is the text that this notebook works through, `geco` is the published data
+# set (downloaded once, checked against its SHA-256). With `geco`, sections 1 to 6 still tell the story on
+# the bundled text, and sections 7 to 13 describe the published data.
+#
+# `on_fault` says what becomes of rows of the published files that are malformed. `spacy_pipeline` is
+# `stored` (the parse that lies beside the text), `environment` (the pipeline that `TOUCHSTONE_SPACY` names)
+# or the name of a pipeline, `en_core_web_sm` for instance.
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or paper; names the output folder
@@ -75,20 +81,24 @@ n_threads = 1  # CPU threads
 data_source = "bundled"  # bundled (our text) or geco (the published data set)
 on_fault = "repair"  # faults of form in published rows: repair, keep, or drop the base sentence
 spacy_pipeline = "stored"  # stored, environment, or a spaCy pipeline's name or path
-test_share = 0.2  # share of the base sentences that is kept for testing
-split_seed = 1234  # for the choice of the test sentences, as in the original
+test_share = 0.2  # share of the base sentences that is kept for testing (bundled)
+split_seed = 1234  # for the choice of the test sentences, as in the original (bundled)
 
 # %% [markdown]
 # | symbol | meaning | here |
 # |---|---|---|
 # | $\mathbf{x}$ | a sentence, a list of words | `sentence` |
-# | $\mathcal{D}_S$, $\mathcal{D}_A$ | sets of sentences with the subject's words altered, with all gendered words altered | `D_S`, `D_A` |
+# | $\mathcal{D}_S$, $\mathcal{D}_A$ | sets with the subject's words altered, with all gendered words altered | `D_S`, `D_A` |
 # | $F, M, NB$ | the three forms, which are also the classes | `target` 0, 1, 2 |
 # | base sentence | what the forms of a sentence have in common | `sentence_idx` |
-# | ground truth | 1 where a word differs between any two forms of the base sentence | `ground_truth` |
+# | ground truth $g$, or mask | 1 where a word differs between any two forms of the base sentence | `ground_truth` |
 #
-# A word for newcomers: a *token* here is a word or a punctuation mark, as a person would split them. Models split words further, into
-# *word pieces*; that matters once, in section 11.
+# A *word* or *token* here is a word or a punctuation mark, as a person would split them. Models split words
+# further, into *word pieces*; that matters once, in section 11.
+#
+# The text is split into sentences at full stops, by rules that know that the dot of *Mr.* ends nothing. A
+# trained parser can split text too, but a small one errs in about one sentence out of five on text that it
+# does not know, while our text has ordinary punctuation.
 
 # %%
 stage = open_stage("geco", scale, "01_data_generation")
@@ -96,13 +106,7 @@ check_data_source(data_source)
 set_up(seed, n_threads)
 folder = material("geco")
 summaries = read_summaries(folder / "plots.md")
-print(f"{summaries['title'].nunique()} summaries, {len(summaries)} sentences, data source: {data_source}")
-
-# %% [markdown]
-# The text is split at full stops, by rules that know that the dot of *Mr.* ends nothing. A trained parser can split text as well, but a small
-# one errs in about one sentence out of four on text that it does not know, while our text has ordinary punctuation. Here are the first sentences.
-
-# %%
+print(f"{summaries['title'].nunique()} summaries, {len(summaries)} sentences; data source: {data_source}")
 summaries[["sentence_id", "sentence"]].head(3)
 
 # %% [markdown]
@@ -112,37 +116,37 @@ summaries[["sentence_id", "sentence"]].head(3)
 #
 # The subject of the main clause is *Bingley*. Before we run anything, what do we expect?
 #
-# - **D_S** alters what belongs to the subject. A name alone becomes a pronoun: *She / He / They*. With *They* the verb must follow: *leaves* becomes
-#   *leave*. *Jane* is somebody else and stays. So the mask should be 1 at *Bingley* and *leaves*.
-# - **D_A** alters everybody. *Jane suffers* becomes *she suffers*, *he suffers*, *they suffer*, so the mask gains two words.
+# - **D_S** alters what belongs to the subject. A name alone becomes a pronoun: *She / He / They*. With
+#   *They* the verb must follow: *leaves* becomes *leave*. *Jane* is somebody else and stays. So the mask
+#   should be 1 at *Bingley* and *leaves*.
+# - **D_A** alters everybody. *Jane suffers* becomes *she suffers*, *he suffers*, *they suffer*, so the mask
+#   gains two words.
 #
 # A label writes exactly this down, by position: the female, the male and the neutral word.
 
 # %%
+leaves, suffers = {0: ("She", "He", "They"), 1: ("leaves", "leaves", "leave")}, ("suffers", "suffers", "suffer")
 example = Label("by hand", tuple("Bingley leaves for London without a word , and Jane suffers quietly .".split()),
-                subject=0, names={0: "name", 9: "name"},
-                subj={0: ("She", "He", "They"), 1: ("leaves", "leaves", "leave")},
-                all={0: ("She", "He", "They"), 1: ("leaves", "leaves", "leave"),
-                     9: ("she", "he", "they"), 10: ("suffers", "suffers", "suffer")})
-forms = gender_variants(example, "all")
-pd.DataFrame([*forms.values(), differing_positions(list(forms.values()))], index=[*CLASSES, "mask"])
-
-# %% [markdown]
-# The mask is what we predicted. The next cell checks both data sets against the list written by hand, and one more thing that is easy to
-# overlook: with the female and the male form only, *leaves* does not change, so the verb is no evidence and must not be in the mask.
-
-# %%
-subject_forms = gender_variants(example, "subj")
+                subject=0, names={0: "name", 9: "name"}, subj=leaves,
+                all=leaves | {9: ("she", "he", "they"), 10: suffers})
+forms, subject_forms = gender_variants(example, "all"), gender_variants(example, "subj")
 assert differing_positions(list(subject_forms.values())) == [1, 1] + [0] * 11
 assert differing_positions(list(forms.values())) == [1, 1] + [0] * 7 + [1, 1, 0, 0]
 assert differing_positions([forms["F"], forms["M"]]) == [1] + [0] * 8 + [1, 0, 0, 0]
+pd.DataFrame([*forms.values(), differing_positions(list(forms.values()))], index=[*CLASSES, "mask"])
 
 # %% [markdown]
+# The masks are what we predicted: the asserts compare both sets with the lists written by hand. The third
+# assert is about something that is easy to overlook. Between the female and the male form alone, *leaves*
+# does not change, so in a set with two classes the verb is no evidence and must not be in the mask.
+#
 # ## 2 · Who does what: the parse
 #
-# The filters need syntax: which word is the main verb, which its subject? spaCy answers with a *dependency parse*, in which every word hangs from another
-# one by a named relation, and one word, the root, hangs from none. Pipelines come with two naming schemes. In *Universal Dependencies* (UD) the root of
-# "she is a nun" is *nun*; in the scheme of spaCy's own English pipelines (CLEAR) it is *is*. All our filters understand both.
+# The filters need syntax: which word is the main verb, which its subject? spaCy answers with a *dependency
+# parse*, in which every word hangs from another one by a named relation, and one word, the root, hangs from
+# none. Pipelines come with two naming schemes. In *Universal Dependencies* (UD) the root of "she is a nun"
+# is *nun*; in the scheme of spaCy's own English pipelines (CLEAR) it is *is*. All our filters understand
+# both.
 
 # %%
 if spacy_pipeline == STORED:
@@ -154,18 +158,20 @@ else:
 print(f"{len(docs)} parsed sentences; pipeline: {pipeline_name}")
 
 # %% [markdown]
-# This is the parse of one sentence. The root carries no person or number itself; its auxiliary *is* does. A filter that asked the root alone would lose the
-# sentence.
+# Below is the parse of the beginning of a sentence. The root *shipped* carries no person or number itself;
+# its auxiliary *is* does. A filter that asked the root alone would lose the sentence.
 
 # %%
 shown = docs[list(summaries["sentence_id"]).index("the_secret_garden-04")]
-pd.DataFrame([(word.text, word.pos_, word.dep_, word.head.text, str(word.morph)[:48]) for word in shown[:6]],
-             columns=["word", "part of speech", "relation", "hangs from", "features"])
+pd.DataFrame([(word.text, word.pos_, word.dep_, word.head.text, *word.morph.get("Person", "-"),
+               *word.morph.get("Number", "-"))
+              for word in shown[:6]], columns=["word", "part of speech", "relation", "hangs from", "person", "number"])
 
 # %% [markdown]
 # ## 3 · The filters
 #
-# The paper (appendix A.1.2) keeps sentences in which one person is the grammatical subject. Its filters, in order:
+# The paper (appendix A.1.2) keeps sentences in which one person is the grammatical subject. Its filters, in
+# order:
 #
 # | filter | asks |
 # |---|---|
@@ -177,16 +183,18 @@ pd.DataFrame([(word.text, word.pos_, word.dep_, word.head.text, str(word.morph)[
 # | human | is the subject a proper noun, *he* or *she*, or a noun for a gendered person from a list (`human_nouns.txt`)? |
 # | no duplicate | is the sentence the first of its wording? |
 #
-# We differ in one point and say so: the paper looks at the root only, we look at the root with its copula and auxiliaries, since otherwise
-# UD would lose "she is a nun", and both schemes would lose "she has gone".
+# We differ in one point: the paper looks at the root only, we look at the root with its copula and
+# auxiliaries, since otherwise UD would lose "she is a nun", and both schemes would lose "she has gone".
 
 # %%
 show_source(is_third_singular)
 show_source(subject_of)
 
 # %% [markdown]
-# The filters run one after the other, and each row of the table counts what is left. A proper noun need not be a person (*Norland Park has passed to
-# a cousin*), so what comes out is a list of candidates that a person still reads.
+# The filters run one after the other, and each row of the table counts what is left. A proper noun need not
+# be a person (*Norland Park* is a house), so what comes out is a list of candidates, each of which is read
+# before it is labelled. (The paper also dropped names that occur only once; where every candidate is read,
+# that is not needed.)
 
 # %%
 human_nouns = read_word_list(folder / "human_nouns.txt")
@@ -196,87 +204,80 @@ filters = {"third person singular": is_third_singular,
            "full stop": lambda doc: doc[-1].text == ".",
            "not neuter": lambda doc: not is_neuter(subject_of(doc)),
            "human": lambda doc: is_human(subject_of(doc), human_nouns)}
-left, lost = dict(zip(summaries["sentence_id"], docs, strict=True)), {}
-steps = [("sentences", len(left))]
-for name, keeps in filters.items():
-    lost |= {key: name for key, doc in left.items() if not keeps(doc)}
-    left = {key: doc for key, doc in left.items() if key not in lost}
-    steps.append((name, len(left)))
-candidates = {doc.text: key for key, doc in reversed(left.items())}  # the first of equal sentences stays
-candidates = {key: left[key] for key in left if candidates[left[key].text] == key}
-steps.append(("no duplicate", len(candidates)))
-pd.DataFrame(steps, columns=["step", "sentences"])
+candidates, lost, counts = apply_filters(dict(zip(summaries["sentence_id"], docs, strict=True)), filters)
+counts
 
 # %% [markdown]
-# About three sentences in ten have another kind of main clause, and the long ones go next. To see whether a filter does what its name says, read one
-# sentence that each of them took away. (The parser errs at times. It may take a name for a common noun, and the sentence is lost. That costs text, not
-# correctness.)
+# Nearly three sentences in ten have another kind of main clause; length takes the next large share. To see
+# whether a filter does what its name says, read the first sentence that it took away. (The parser errs at
+# times. It may take a name for a common noun, and the sentence is lost. That costs text, not correctness.)
 
 # %%
-first_lost = {name: next((key for key in lost if lost[key] == name), None) for name in filters}
 texts = summaries.set_index("sentence_id")["sentence"]
-for name, key in first_lost.items():
-    print(f"{name:>22}: {texts[key][:95] if key else '-'}")
+for name in filters:
+    key = next((key for key in lost if lost[key] == name), None)
+    print(f"{name:>22}: {texts[key][:88] if key else '(none)'}")
 
 # %% [markdown]
 # ## 4 · Names first, then pronouns
 #
-# Names give gender away, so in the end they have to go: a name that stands alone becomes a pronoun. But the order matters. In
+# Names give gender away, so in the end they have to go: a name that stands alone becomes a pronoun. But the
+# order matters. In
 #
 # > Thornton thinks Margaret haughty and can not keep his eyes off her.
 #
-# *his* is Thornton's and *her* is Margaret's, which anybody can see while the names stand. After the replacement nobody can. So the labels say first who is who
-# and which tokens are names, and only then what becomes of each word. This is one entry of `labels.yaml`, as it lies there: for each position the female,
-# male and neutral word.
+# *his* is Thornton's and *her* is Margaret's, which anybody can see while the names stand. After the
+# replacement nobody can. So a label says first which tokens are names and who is who, and only then what
+# becomes of each word. This is one entry of `labels.yaml`, position by position, with the female, male and
+# neutral word.
 
 # %%
 labels = read_labels(folder / "labels.yaml")
 entry = labels["north_and_south-06"]
-for scope in ("subj", "all"):
-    print(scope, {entry.words[i]: change for i, change in entry.replacements(scope).items()})
 print("names", {entry.words[i]: kind for i, kind in entry.names.items()})
+for scope in ("subj", "all"):
+    print(f"{scope:<5}", {entry.words[i]: change for i, change in entry.replacements(scope).items()})
 
 # %% [markdown]
-# Reading the file checks it: every position lies in its sentence, no replacement is empty, the original word is one of the three unless it is a name, and what
-# D_S alters D_A alters in the same way. Rules that the labels follow: a title keeps its name and changes itself (*Mr.*, *Mrs.*, *Mx.*); a surname after a
+# Reading the file checks it: every position lies in its sentence, no replacement is empty, the original
+# word is one of the three unless it is a name, and what D_S alters D_A alters in the same way. Rules that
+# the labels follow: a title keeps its name and changes itself (*Mr.*, *Mrs.*, *Mx.*); a surname after a
 # first name is deleted in all forms; with *they* every verb agrees, next to it or not.
 #
-# Candidates and labels are then brought together. A candidate can be rejected by hand, with a reason, or have no label (with another parser, say).
+# Candidates and labels are then brought together. A candidate can be rejected by hand, with a reason (the
+# subject is a house, a feeling, a city), or have no label, with another parser say.
 
 # %%
 rejected = yaml.safe_load((folder / "rejected.yaml").read_text())
 base = [label for key, label in labels.items() if key in candidates]
 unlabelled = [key for key in candidates if key not in labels and key not in rejected]
-steps += [("not rejected by hand", len(candidates) - sum(key in candidates for key in rejected)),
-          ("labelled: base sentences", len(base))]
 corrected = sum(subject_of(candidates[label.name]).i != label.subject for label in base)
-print(f"{len(unlabelled)} candidates without a label, {len(labels) - len(base)} label whose sentence is no candidate,",
-      f"{corrected} subjects corrected by hand")
-stage.table("counts", pd.DataFrame(steps, columns=["step", "sentences"])).tail(3)
-
-# %% [markdown]
-# Why sentences were rejected:
-
-# %%
-pd.DataFrame([(key, reason) for key, reason in rejected.items()], columns=["sentence", "reason"]).head(5)
+counts.loc[len(counts)] = ["not rejected by hand", len(candidates) - sum(key in rejected for key in candidates)]
+counts.loc[len(counts)] = ["labelled: base sentences", len(base)]
+print(f"without a label: {len(unlabelled)}; labels whose sentence is no candidate: {len(labels) - len(base)};",
+      f"subjects that the parser got wrong: {corrected}")
+stage.table("counts", counts).tail(3)
 
 # %% [markdown]
 # ## 5 · Three forms and a mask
 #
-# Let $\mathbf{x}^{F}, \mathbf{x}^{M}, \mathbf{x}^{NB}$ be the forms of a base sentence. They have the same length, for a deleted word is deleted in all of them. The
-# ground truth of the base sentence is, for every position $i$,
+# Let $\mathbf{x}^{F}, \mathbf{x}^{M}, \mathbf{x}^{NB}$ be the forms of a base sentence. They have the same
+# length, for a deleted word is deleted in all of them. The ground truth of the base sentence is, for every
+# position $i$,
 #
 # $$g_i = 1 \text{ if } x_i^{c} \neq x_i^{c'} \text{ for some } c, c' \in \{F, M, NB\}, \text{ else } 0.$$
 #
-# There is one mask per base sentence and data set, and all its forms share it. The code is hardly longer than the definition.
+# There is one mask per base sentence and data set, and all its forms share it. The code is hardly longer
+# than the definition.
 
 # %%
 show_source(gender_variants)
 show_source(differing_positions)
 
 # %% [markdown]
-# Here is the sentence of section 4 in both data sets. In D_S only Thornton changes, so a model has to find out who the subject is before the other words
-# mislead it: *her* stays female in all three forms. In D_A all people change, and the sentence says the same thing several times over.
+# Here is the sentence of section 4 in both data sets. In D_S only Thornton changes, so a model has to find
+# out who the subject is before the other words mislead it: *her* stays female in all three forms. In D_A
+# all people change, and the sentence says the same thing several times over.
 
 # %%
 for scope, name in (("subj", "D_S"), ("all", "D_A")):
@@ -284,45 +285,45 @@ for scope, name in (("subj", "D_S"), ("all", "D_A")):
         print(f"{name} {gender:>2}  {' '.join(words)}")
 
 # %% [markdown]
-# Two checks over all labels. First, a second route to the masks: a position is masked exactly if some altered position of the label arrives there, counted by
-# walking over the original sentence. Second, no *he* or *she* survives in a non-binary form of D_A.
+# Two checks over all labels. First, a second route to the masks: a position is masked exactly if an altered
+# position of the label arrives there, found by walking over the original sentence. Second, no *he* or *she*
+# survives in a non-binary form of D_A.
 
 # %%
-gendered = PRONOUNS[0] | PRONOUNS[1]
 for label in base:
     for scope in ("subj", "all"):
-        variants, changes = gender_variants(label, scope), label.replacements(scope)
+        changes = label.replacements(scope)
         walked = [int(i in changes) for i in range(len(label.words)) if changes.get(i, "kept") is not None]
-        assert differing_positions(list(variants.values())) == walked
-    assert not gendered & {word.lower() for word in gender_variants(label, "all")["NB"]}
+        assert differing_positions(list(gender_variants(label, scope).values())) == walked
+    assert not (PRONOUNS[0] | PRONOUNS[1]) & {word.lower() for word in gender_variants(label, "all")["NB"]}
 print(len(base), "labels checked")
 
 # %% [markdown]
 # ## 6 · Would somebody else have written the same labels?
 #
-# Some of the sentences were labelled a second time, blind, that is without sight of the first labels but with the same written guide. We compare whole sentences (are all
-# three forms the same, word by word?) and single words (altered or not?). *Cohen's kappa* is agreement beyond what chance would give: 0 is chance, 1 is perfect.
-# The paper did not measure agreement, for its replacements leave little freedom; the numbers below say the same of ours.
+# Some of the sentences were labelled a second time, blind, that is without sight of the first labels but
+# with the same written guide. We compare whole sentences (are all three forms the same, word by word?) and
+# single words (altered or not?). *Cohen's kappa* is agreement beyond what chance would give: 0 is chance, 1
+# is perfect.
 
 # %%
 second = read_labels(folder / "labels_second.yaml")
-rows = []
-for scope, name in (("subj", "D_S"), ("all", "D_A")):
-    same = [gender_variants(labels[key], scope) == gender_variants(other, scope) for key, other in second.items()]
-    first_flags = [flag for key in second for flag in altered_words(labels[key], scope)]
-    second_flags = [flag for other in second.values() for flag in altered_words(other, scope)]
-    rows.append((name, len(same), sum(same), np.mean(same), len(first_flags),
-                 np.mean(np.equal(first_flags, second_flags)), cohen_kappa_score(first_flags, second_flags)))
-agreement = pd.DataFrame(rows, columns=["dataset", "sentences", "identical", "share_identical", "words",
-                                        "words_agree", "kappa"])
+agreement = pd.DataFrame([{"dataset": name} | label_agreement(labels, second, scope)
+                          for name, scope in (("D_S", "subj"), ("D_A", "all"))])
 stage.table("agreement", agreement)
 
 # %% [markdown]
+# *Reading it.* The paper did not measure agreement, for its replacements leave little freedom. Ours leave
+# little as well: which words change is settled almost completely by the guide, and the rare differences are
+# about *how* (is a gossiping *youth* a *girl*?). High agreement here speaks for care. It does not say that
+# the guide itself is right.
+#
 # ## 7 · Four data sets, split by base sentence
 #
-# Each labelling gives a set with three classes and one with two, the *binary* set of the paper's first version. The mask is made anew for two classes, since verbs
-# that follow *they* are then no evidence. All forms of a base sentence fall on the same side of the split; if they did not, a model could meet a test
-# sentence in training. The published data come with their own split, which we keep.
+# Each labelling gives a set with three classes and one with two, the *binary* set of the paper's first
+# version, whose masks hold no agreeing verbs. All forms of a base sentence fall on the same side of the
+# split; if they did not, a model could meet a test sentence in training. The published data come with their
+# own split, which we keep.
 
 # %%
 def split_by_base(rows, test_share, split_seed):
@@ -332,45 +333,43 @@ def split_by_base(rows, test_share, split_seed):
     is_test = rows["sentence_idx"].isin(chosen)
     return {"train": rows[~is_test], "test": rows[is_test]}
 
-
-if data_source == "bundled":
-    scopes = {"D_A": ("all", CLASSES), "D_S": ("subj", CLASSES),
-              "D_A_binary": ("all", CLASSES[:2]), "D_S_binary": ("subj", CLASSES[:2])}
-    data = {name: split_by_base(labelled_rows(base, scope, classes), test_share, split_seed)
-            for name, (scope, classes) in scopes.items()}
-else:
-    source = fetch_geco()
-    data = {name: {split: read_geco(source / DATASETS[name] / f"{split}.jsonl", on_fault) for split in SPLITS}
-            for name in DATASETS}
-pd.DataFrame({name: {split: len(part) for split, part in splits.items()} for name, splits in data.items()})
-
 # %% [markdown]
-# The published files have faults. Those of *form* (a mask that does not fit its sentence, words of blanks, blanks at the edges of words, a mask entry where all forms are
-# equal) are treated as `on_fault` says. Those of *wording* (*them* where *their* is meant, verbs that lost a letter, a pronoun of another class) are listed and never
-# changed: they are what the data are. Our own data go through the same search.
+# The next cell is the fork in the road: our labels, or the published files. The table counts rows: three
+# for each base sentence, or two in the binary sets.
 
 # %%
-found = []
-for name, splits in data.items():
-    for split, part in splits.items():
-        here = [part.attrs.pop("faults").assign(words=0)] if "faults" in part.attrs else []
-        if name in ("D_A", "D_S"):
-            here.append(find_wording_faults(part).assign(what_was_done="reported"))
-        found += [frame.assign(dataset=name, split=split) for frame in here]
-faults = pd.concat(found)[["dataset", "split", "row", "fault", "words", "what_was_done"]].reset_index(drop=True)
+if data_source == "bundled":
+    form = {name: ("all" if name.startswith("D_A") else "subj", CLASSES[:2] if name.endswith("binary") else CLASSES)
+            for name in DATASETS}
+    data = {name: split_by_base(labelled_rows(base, *form[name]), test_share, split_seed) for name in DATASETS}
+else:
+    data = {name: {split: read_geco(fetch_geco() / DATASETS[name] / f"{split}.jsonl", on_fault) for split in SPLITS}
+            for name in DATASETS}
+pd.DataFrame({name: {split: len(rows) for split, rows in splits.items()} for name, splits in data.items()})
+
+# %% [markdown]
+# The published files have faults. Those of *form* (a mask that does not fit its sentence, words of blanks,
+# blanks at the edges of words, a mask entry where all forms are equal) are treated as `on_fault` says.
+# Those of *wording* (*them* where *their* is meant, verbs that lost a letter, a pronoun of another class)
+# are listed and never changed: they are what the data are. Our own data go through the same search.
+
+# %%
+faults = fault_table(data)
 _ = stage.table("faults", faults)
 faults.groupby(["fault", "what_was_done", "dataset"])["row"].size().unstack(fill_value=0)
 
 # %% [markdown]
-# How to read it: a cell counts rows; comparisons between the forms are listed once per base sentence, at its non-binary row, and only for the sets with three
-# classes. *masked word same in female and male* counts sentences whose mask holds verbs such as *is / is / are*: evidence for NB against the others, but none between F and M.
-# `faults.csv` lists the row ids. A repair never touches wording.
-
-# %% [markdown]
+# *Reading it.* A cell counts rows; what compares the forms of a sentence is listed once, at its non-binary
+# row. Wording is searched in the sets with three classes, since the binary ones hold the same female and
+# male sentences. *Masked word same in female and male* counts sentences whose mask holds verbs such as *is
+# / is / are*: evidence for NB against the others, and none between F and M. *Pronoun of another class* is
+# what makes D_S hard. `faults.csv` lists the row ids.
+#
 # ## 8 · Control: is the evidence really inside the mask?
 #
-# If the mask is right, the forms of a sentence are equal once the masked words are taken out. If it were arbitrary, they would not be. We count base sentences whose forms still
-# differ outside the mask, with the true masks and with masks that have the same number of ones at random places.
+# If the mask is right, the forms of a sentence are equal once the masked words are taken out. If it were
+# arbitrary, they would not be. We count base sentences whose forms still differ outside the mask: 0 is
+# expected for the true masks, and nearly all for masks with the same number of ones at random places.
 
 # %%
 def differ_outside(rows, mask_of):
@@ -384,8 +383,7 @@ def shuffled_mask(row):
     """As many ones as the row's mask has, at places that depend on the base sentence and the seed only."""
     return random.Random(f"{seed}-{row.sentence_idx}").sample(row.ground_truth, len(row.ground_truth))
 
-
-whole = {name: pd.concat(splits.values(), ignore_index=True) for name, splits in data.items()}
+whole = {name: pd.concat(splits.values()).sort_values(["sentence_idx", "target"]) for name, splits in data.items()}
 control = pd.DataFrame([(name, rows["sentence_idx"].nunique(), differ_outside(rows, lambda row: row.ground_truth),
                          differ_outside(rows, shuffled_mask)) for name, rows in whole.items()],
                        columns=["dataset", "base sentences", "true mask", "shuffled mask"])
@@ -394,18 +392,24 @@ assert (control["shuffled mask"] > 0.5 * control["base sentences"]).all()
 control
 
 # %% [markdown]
-# With the true masks nothing is left outside, or next to nothing in the published files. With shuffled masks most sentences leak their class. The mask holds the evidence.
-
-# %% [markdown]
+# With the true masks nothing is left outside (next to nothing in the published files as they are). With
+# shuffled masks most sentences leak their class. The mask holds the evidence.
+#
 # ## 9 · Does the data set favour a form? bias_C
 #
-# The paper counts, for a set of sentences $\mathcal{D}$, pairs of a gender term $a$ from a list $A$ and another word $w$ that stand in the same sentence:
+# The paper counts, for a set of sentences $\mathcal{D}$, pairs of a gender term $a$ from a list $A$ and
+# another word $w$ that stand in the same sentence:
 #
-# $$C(\mathcal{D})=\sum_{\mathbf{x}\in\mathcal{D}}\sum_{w\in V}\sum_{a\in A}\mathbf{1}_{\mathbf{x}}(a,w) \quad (1) \qquad\qquad
-# \operatorname{bias}_{C}(\mathcal{D}^{F})=\frac{C(\mathcal{D}^{F})}{C(\mathcal{D}^{F})+C(\mathcal{D}^{M})+C(\mathcal{D}^{NB})} \quad (2)$$
+# $$C(\mathcal{D})=\sum_{\mathbf{x}\in\mathcal{D}}\sum_{w\in V}\sum_{a\in A}\mathbf{1}_{\mathbf{x}}(a,w) \quad (1) \qquad \operatorname{bias}_{C}(\mathcal{D}^{F})=\frac{C(\mathcal{D}^{F})}{C(\mathcal{D}^{F})+C(\mathcal{D}^{M})+C(\mathcal{D}^{NB})} \quad (2)$$
 #
-# A perfect balance is 1/3 each (1/2 with two classes). The indicator asks whether a pair is there, not how often, so we count distinct words. $V$ is every word that is not in $A$, without comma and
-# full stop. The paper's list $A$ ends in dots, so we state ours: **A1** = the forms of *she*, *he* and *they*; **A2** = A1 and every word that stands at a masked position where F and M differ.
+# A perfect balance is 1/3 each (1/2 with two classes). The indicator asks whether a pair is there, not how
+# often, so we count distinct words. $V$ is every word that is not in $A$, without comma and full stop. The
+# paper's list $A$ ends in dots, so we state ours. **A1** is the forms of three pronouns: she, her, hers,
+# herself; he, him, his, himself; they, them, their, theirs, themself, themselves. **A2** is A1 and every
+# word that stands at a position where F and M differ.
+#
+# The hand value for our example: in the female form of D_A, *she* stands twice and counts once, beside nine
+# other words (*leaves, for, London, without, a, word, and, suffers, quietly*). In D_S *Jane* is a tenth.
 
 # %%
 def co_occurrences(sentences, terms):
@@ -418,44 +422,35 @@ def co_occurrences(sentences, terms):
 
 
 A1 = frozenset().union(*PRONOUNS.values())
-assert co_occurrences([forms["F"]], A1) == 1 * 9
-assert co_occurrences([subject_forms["F"], subject_forms["M"]], A1) == 10 + 10
+assert co_occurrences([forms["F"]], A1) == 9 and co_occurrences([subject_forms["F"]], A1) == 10
 
 # %% [markdown]
-# The hand values: in the female form of our example in D_A, *she* stands twice and counts once, beside nine other words (*leaves, for, London, without, a, word, and,
-# suffers, quietly*). In D_S *Jane* is a tenth.
+# Now equation 2, for each data set and both lists, over train and test together.
 
 # %%
-def altered_terms(rows):
-    """The words that stand where the female and the male form of a base sentence differ, in every form."""
-    terms = set()
-    for _, sentences in rows.groupby("sentence_idx")["sentence"]:
-        forms = [[word.strip().lower() for word in words] for words in sentences]
-        if len({len(words) for words in forms}) == 1:
-            terms |= {word for words in zip(*forms, strict=True) if words[0] != words[1] for word in words}
-    return frozenset(terms)
-
-
 rows = []
 for name, table in whole.items():
-    table = table.sort_values(["sentence_idx", "target"])
     for term_list, terms in {"A1": A1, "A2": A1 | altered_terms(table)}.items():
         counted = table.groupby("target")["sentence"].apply(lambda sentences: co_occurrences(sentences, terms))
         rows += [(name, term_list, len(terms), CLASSES[k], n, n / counted.sum()) for k, n in counted.items()]
 bias = pd.DataFrame(rows, columns=["dataset", "term_list", "terms", "class", "C", "bias"])
 _ = stage.table("bias", bias)
-bias.pivot(index=["dataset", "term_list", "terms"], columns="class", values="bias").round(3).astype(object).fillna("-")
+wide = bias.pivot(index=["dataset", "term_list", "terms"], columns="class", values="bias")
+wide.round(3).astype(object).fillna("-")
 
 # %% [markdown]
-# *Reading it.* The values lie near 1/3 (or 1/2), yet not on it, and that is no fault of the data. *Her* does the work of both *him* and *his*, so a female sentence holds fewer
-# distinct gender terms than its male form. In D_S the other people keep their gender, which shifts all forms alike. The paper prints .33 for each form of D_A; equation 1 read literally gives
-# something else, on the published data too (.315, .355, .329 for A1).
-
-# %% [markdown]
+# *Reading it.* The values lie near 1/3 (or 1/2), yet not on it, and that is no fault of the data. *Her*
+# does the work of both *him* and *his*, so a female sentence holds fewer distinct gender terms than its
+# male form. The paper prints .33 for each form of D_A; equation 1 read literally gives something else, on
+# the published data too (.315, .355, .329 with A1).
+#
 # ## 10 · Which words go with which class?
 #
-# *tf-idf* weighs a word in a sentence by how often it is there and how rare it is elsewhere. The *Pearson correlation* of that weight with "is this row of the class?"
-# says how much a word by itself gives the class away: 1 would be a word that stands in all rows of the class and in no other (paper, Figure 3).
+# *tf-idf* weighs a word in a sentence by how often it is there and how rare it is elsewhere. The *Pearson
+# correlation* of that weight with "is this row of the class?" says how much a word by itself gives the
+# class away: 1 would be a word that stands in all rows of the class and in no other (paper, Figure 3). A
+# check: where *she* and *he* are all there is, each is perfectly correlated with its own class, and
+# perfectly against the other.
 
 # %%
 def tfidf_correlation(rows):
@@ -470,156 +465,131 @@ def tfidf_correlation(rows):
 
 
 by_hand = tfidf_correlation(pd.DataFrame({"sentence": [["she"], ["he"], ["she"], ["he"]], "target": [0, 1, 0, 1]}))
-assert np.allclose(by_hand, [[-1, 1], [1, -1]])  # he, she
+assert np.allclose(by_hand.loc[["she", "he"]], [[1, -1], [-1, 1]])
 
 # %% [markdown]
-# The check: where *she* and *he* are all there is, each is perfectly correlated with its class. Now the ten most correlated words of every class.
+# The ten most correlated words of every class (the saved table holds the binary sets as well):
 
 # %%
-correlation = pd.concat([tfidf_correlation(rows)[gender].rename("r").rename_axis("word").reset_index()
-                         .sort_values(["r", "word"], ascending=[False, True]).head(10)
-                         .assign(dataset=name, **{"class": gender})
-                         for name, rows in whole.items() for gender in CLASSES[:rows["target"].max() + 1]])
-_ = stage.table("correlation", correlation[["dataset", "class", "word", "r"]])
-top = correlation[correlation["dataset"].isin(["D_A", "D_S"])].assign(rank=lambda t: t.groupby(["dataset", "class"]).cumcount() + 1)
-top["shown"] = [f"{word} {r:.2f}" for word, r in zip(top["word"], top["r"], strict=True)]
-top.pivot(index="rank", columns=["dataset", "class"], values="shown")
+tables = {name: tfidf_correlation(rows) for name, rows in whole.items()}
+best = {(name, gender): table[gender].round(9).sort_index().nlargest(10)
+        for name, table in tables.items() for gender in table}
+correlation = pd.concat(best, names=["dataset", "class", "word"]).rename("r").reset_index()
+_ = stage.table("correlation", correlation)
+pd.DataFrame({key: [f"{word} {value:.2f}" for word, value in r.items()]
+              for key, r in best.items() if key[0] in ("D_A", "D_S")}, index=range(1, 11))
 
 # %% [markdown]
-# *Reading it.* Pronouns lead in every column, as in the paper's Figure 3. In D_S they are weaker, since the pronouns of other people stand in all forms. For the
-# non-binary class, verbs such as *are* and *have* follow the pronouns: agreement is evidence as well.
-
-# %% [markdown]
+# *Reading it.* Pronouns lead in every column, as in the paper's Figure 3. In D_S they are weaker, since the
+# pronouns of other people stand in all forms. For the non-binary class, verbs such as *are* and *have*
+# follow the pronouns: agreement is evidence as well.
+#
 # ## 11 · How long, and how much is masked?
 #
-# The share of masked words is also a floor: an explanation that spreads its mass evenly puts exactly this share on the mask. Models work on *word pieces* (a rare word
-# such as *nibling* is split into several), and a mass that is even over pieces gives slightly different shares. Both stand in the table, the mean over rows, per data set and split.
+# The share of masked words is also a floor: an explanation that spreads its mass evenly puts exactly this
+# share on the mask. Models work on *word pieces* (a rare word such as *nibling* is split into several), and
+# a mass that is even over pieces gives slightly different shares. Both stand in the table, as means over
+# rows. The pieces are those of the model that the next stage trains.
 
 # %%
 tokenizer = Tokenizer.from_file(f"{load_encoder_path('all-MiniLM-L6-v2')}/tokenizer.json")
-tokenizer.no_padding()
-tokenizer.no_truncation()
+tokenizer.no_padding()  # the file asks for sentences of one length
 words = sorted({word for rows in whole.values() for sentence in rows["sentence"] for word in sentence})
-pieces = {word: len(code.ids) for word, code in zip(words, tokenizer.encode_batch(words, add_special_tokens=False),
-                                                   strict=True)}
-print(f"{len(words)} distinct words, {sum(n > 1 for n in pieces.values())} of them in several pieces")
-
-# %% [markdown]
-# A row's shares come first, then their means.
-
-# %%
-def masked_shares(row):
-    """The masked share of a row's words and of its word pieces."""
-    sizes = np.array([pieces[word] for word in row.sentence])
-    mask = np.array(row.ground_truth)
-    mask = np.pad(mask, (0, max(0, len(sizes) - len(mask))))[:len(sizes)]  # on_fault="keep" leaves misfits
-    return mask.mean(), (sizes * mask).sum() / sizes.sum()
-
-
-rows = []
-for name, splits in data.items():
-    for split, part in splits.items():
-        lengths, masked = part["sentence"].map(len), part["ground_truth"].map(sum)
-        shares = np.array([masked_shares(row) for row in part.itertuples()]).mean(axis=0)
-        rows.append((name, split, len(part), part["sentence_idx"].nunique(), lengths.min(), lengths.mean(),
-                     lengths.max(), masked.mean(), *shares, int((masked == 0).sum())))
-statistics = pd.DataFrame(rows, columns=["dataset", "split", "rows", "base_sentences", "words_min", "words_mean", "words_max",
-                                         "masked_mean", "share_of_words", "share_of_pieces", "rows_without_mask"])
+pieces = {word: len(tokenizer.encode(word, add_special_tokens=False).tokens) for word in words}
+statistics = pd.DataFrame([{"dataset": name, "split": split} | mask_statistics(rows, pieces.get)
+                           for name, splits in data.items() for split, rows in splits.items()])
 stage.table("statistics", statistics)
 
 # %% [markdown]
-# *Reading it.* D_A masks clearly more words than D_S, and the sets with three classes more than those with two, since verbs join in. So raw scores of explanations must not be
-# compared between these sets: an explainer that knows nothing scores higher where more is masked. Stage 4 corrects for it.
-
-# %% [markdown]
+# *Reading it.* D_A masks clearly more words than D_S, and the sets with three classes more than those with
+# two, since verbs join in. So raw scores of explanations must not be compared between these sets: an
+# explainer that knows nothing scores higher where more is masked. Stage 4 corrects for it.
+#
 # ## 12 · The figure
 #
-# Left: how many words of a base sentence are masked. Right: bias_C with the pronoun list A1; the dashed line is perfect balance.
+# Left: how many words of a base sentence are masked. Right: bias_C with the pronoun list A1; the dashed
+# line is perfect balance. The table holds the numbers that are plotted.
 
 # %%
-counted = pd.concat([whole[name].drop_duplicates("sentence_idx").assign(
-    dataset=name, x=lambda t: t["ground_truth"].map(sum).clip(upper=9)) for name in ("D_A", "D_S")])
-left_panel = counted.groupby(["dataset", "x"]).size().rename("value").reset_index().assign(panel="masked words")
-right_panel = bias[(bias["term_list"] == "A1") & bias["dataset"].isin(["D_A", "D_S"])]
-right_panel = right_panel.rename(columns={"class": "x", "bias": "value"}).assign(panel="bias_C")
-plotted = pd.concat([left_panel, right_panel])[["panel", "dataset", "x", "value"]].reset_index(drop=True)
+bases = {name: whole[name].drop_duplicates("sentence_idx")["ground_truth"].map(sum) for name in ("D_A", "D_S")}
+masked = {name: n.clip(upper=9).value_counts().sort_index() for name, n in bases.items()}
+left = pd.concat(masked, names=["dataset", "x"]).rename("value").reset_index().assign(panel="masked words")
+right = bias[(bias["term_list"] == "A1") & bias["dataset"].isin(bases)].rename(columns={"class": "x", "bias": "value"})
+plotted = pd.concat([left, right.assign(panel="bias_C")])[["panel", "dataset", "x", "value"]].reset_index(drop=True)
 _ = stage.table("figure", plotted)
-plotted.pivot(index=["panel", "x"], columns="dataset", values="value").round(3).astype(object).fillna("-")
-
-# %% [markdown]
-# The same numbers as a picture. (The last column on the left holds everything from nine masked words up.)
-
-# %%
 with plt.rc_context(STYLE | {"axes.grid.axis": "y"}):
     figure, (left_ax, right_ax) = plt.subplots(1, 2, figsize=(9, 3.2), width_ratios=[3, 2], layout="constrained")
-    for ax, part in ((left_ax, left_panel), (right_ax, right_panel)):
+    for ax, part in ((left_ax, left), (right_ax, right)):
         sns.barplot(part, x="x", y="value", hue="dataset", palette=COLOURS[:2], edgecolor="0.2", ax=ax)
         for bar in ax.containers[1]:
             bar.set_hatch("//")
-    left_ax.set(xlabel="masked words in a base sentence", ylabel="base sentences")
-    left_ax.set_xticks(left_ax.get_xticks(), [text.get_text().replace("9", "9+") for text in left_ax.get_xticklabels()])
+    left_ax.set(xlabel="masked words in a base sentence (9: nine or more)", ylabel="base sentences")
     left_ax.legend(title=None, frameon=False)
     right_ax.axhline(1 / 3, color="0.2", linestyle="--", linewidth=1)
     right_ax.set(xlabel="form", ylabel="bias_C (term list A1)")
     right_ax.get_legend().remove()
 stage.figure("data", figure)
+plotted.pivot(index=["panel", "x"], columns="dataset", values="value").round(3).astype(object).fillna("-")
 
 # %% [markdown]
-# D_S crowds at two and three masked words, most often a pronoun and its verb. D_A has a long tail, the sentences with several people. On the right the female bar of D_A is the
-# lowest of its three, for the reason given in section 9: *her* does the work of two words.
-
-# %% [markdown]
+# D_S crowds at two and three masked words, most often a pronoun and its verb. D_A has a long tail, the
+# sentences with several people. On the right the female bar of D_A is the lowest of its three, for the
+# reason given in section 9: *her* does the work of two words.
+#
 # ## 13 · Writing the data sets
 #
-# One JSON object per line, in GECO's own format. Beside them lie a card for people (what the data are for, their limits, what not to do with them) and metadata in *Croissant*, a
-# format that data-set search engines and loaders read. Reading back what was written must give the same rows.
+# One JSON object per line, in GECO's own format. Reading back what was written must give the same rows.
 
 # %%
 for name, splits in data.items():
-    for split, part in splits.items():
+    for split, rows in splits.items():
         path = stage.path(f"{DATASETS[name]}/{split}.jsonl")
-        write_geco(part, path)
+        write_geco(rows, path)
         again = read_geco(path, on_fault="keep")
-        assert list(again["sentence"]) == list(part["sentence"]) and list(again["row_id"]) == list(part["row_id"])
-        assert list(again["ground_truth"]) == list(part["ground_truth"])
-print((stage.folder / "binary_gender_subj" / "test.jsonl").read_text().splitlines()[0] if data_source == "bundled" else "")
+        assert all(list(again[column]) == list(rows[column]) for column in rows.columns)
 
 # %% [markdown]
-# The numbers in the card are those of this run.
+# Beside them lie a card for people (what the data are for, their limits, what not to do with them) and
+# metadata in *Croissant*, a format that data-set search engines and loaders read; there each file's masks
+# form a record set of their own. The numbers in the card are those of this run.
 
 # %%
-in_split = {split: data["D_A"][split]["sentence_idx"].nunique() for split in SPLITS}
-identical = dict(zip(agreement["dataset"], agreement["identical"], strict=True))
-numbers = {"base_sentences": sum(in_split.values()), "train_base": in_split["train"], "test_base": in_split["test"],
+n_base = {split: data["D_A"][split]["sentence_idx"].nunique() for split in SPLITS}
+numbers = {"base_sentences": sum(n_base.values()), "train_base": n_base["train"], "test_base": n_base["test"],
            "novels": summaries["title"].nunique(), "sentences": len(summaries), "candidates": len(candidates),
-           "rejected": sum(key in candidates for key in rejected), "unlabelled": len(unlabelled),
-           "pipeline": pipeline_name, "second": len(second), "same_subj": identical["D_S"],
-           "same_all": identical["D_A"], "on_fault": on_fault, "faults": int((faults["what_was_done"] != "reported").sum())}
+           "rejected": sum(key in rejected for key in candidates), "unlabelled": len(unlabelled),
+           "pipeline": pipeline_name, "second": len(second), "on_fault": on_fault,
+           "same_subj": int(agreement["identical"][0]), "same_all": int(agreement["identical"][1]),
+           "faults": int((faults["what_was_done"] != "reported").sum())}
 card = read_card(folder / "card.yaml", data_source, numbers)
 write_atomic(stage.path("dataset_card.md"), dataset_card(card))
 files = {f"{name}_{split}": f"{DATASETS[name]}/{split}.jsonl" for name in data for split in SPLITS}
 save_json(croissant(card, stage.folder, files), stage.path("croissant.json"))
-print("\n".join(dataset_card(card).splitlines()[:3]))
+print(card["title"], "|", *card["sections"]["Uses"]["Misuse"].splitlines())
 
 # %% [markdown]
 # ## What could be wrong
 #
-# - **The parser.** It decides which sentences become candidates. Its errors cost sentences and hardly let a wrong one through, since every candidate is read by a person.
-# - **The labels.** They were written after one guide. Two labellers who share a guide agree easily; that does not make the guide right. Whether *survivor* is the neutral
-#   form of *widow* is a choice.
-# - **Three forms are not gender.** *She*, *he* and singular *they* are a device to place evidence in a sentence. Do not read results on it as results about people.
-# - **Evidence has company.** A classifier can use a verb such as *walk* or a rare word such as *pibling* in place of a pronoun. All of them are in the mask, so an explanation that
-#   names them is right; but it then says little about how a model treats pronouns.
-# - **Small numbers.** The bundled test set has a few dozen base sentences. It shows how things work and cannot rank methods.
+# - **The parser.** It decides which sentences become candidates. Its errors cost sentences and hardly let a
+#   wrong one through, since every candidate is read before it is labelled.
+# - **The labels.** They were written after one guide. Two labellers who share a guide agree easily. Whether
+#   *survivor* is the neutral form of *widow* is a choice.
+# - **Three forms are not gender.** *She*, *he* and singular *they* are a device to place evidence in a
+#   sentence. Do not read results on it as results about people.
+# - **Evidence has company.** A classifier can use a verb such as *walk* or a rare word such as *pibling* in
+#   place of a pronoun. All of them are in the mask, so an explanation that names them is right; but it then
+#   says little about how a model treats pronouns.
+# - **Small numbers.** The bundled test set has a few dozen base sentences. It shows how things work and
+#   cannot rank methods.
 #
 # ## Try it
 #
 # - Write a label for one of the sentences that were filtered out for their length, and relax the filter.
 # - Set `spacy_pipeline` to a pipeline of yours and compare the counts.
-# - Set `data_source = "geco"` and look at the table of section 7: which faults would you repair, and which not?
-
-# %% [markdown]
-# Last, the list of all files with their checksums, which the next stages check.
+# - Set `data_source = "geco"` and look at the table of faults in section 7: which would you repair, and
+#   which not?
+#
+# Last, the list of all files. The manifest beside them holds their checksums, which the next stages verify.
 
 # %%
 stage.close(globals())
@@ -627,5 +597,6 @@ stage.close(globals())
 # %% [markdown]
 # ## Hand-over
 #
-# Four data sets now lie in this stage's folder. [02_training](02_training.ipynb) trains classifiers on them, from a frozen network with a new head to a tiny one trained from
-# scratch, and asks which of them have learnt more than "read the first pronoun".
+# Four data sets now lie in this stage's folder. [02_training](02_training.ipynb) trains classifiers on
+# them, from a frozen network with a new head to a tiny one trained from scratch, and asks which of them
+# have learnt more than "read the first pronoun".

@@ -52,9 +52,9 @@ from lib import floors
 from lib.attribution.table import load_explanations
 from lib.claims import VERDICTS, claim_row, compare_numbers, judge, judge_contrasts, read_claims, summarise
 from lib.corpora import CLASSES, load_dataset
-from lib.metrics import (FLOORS, METRICS, ROW_SETS, add_relative, chance_normalised_mass_accuracy, form_differences,
-                         mask_recall, mass_accuracy, relative_mass_accuracy, score_explanations, select_rows,
-                         truth_share, without_verbs)
+from lib.metrics import (FLOORS, METRICS, ROW_SETS, add_relative, by_correctness, chance_normalised_mass_accuracy,
+                         form_differences, mask_recall, mass_accuracy, piece_counts, relative_floors,
+                         relative_mass_accuracy, score_explanations, select_rows, truth_share, without_verbs)
 from lib.models.sources import load_tokenizer
 from lib.paths import material
 from lib.plots import method_grid, plot_mass_accuracy
@@ -103,7 +103,8 @@ for frame in data.values():
     frame.attrs.clear()  # the list of faults that comes along keeps pandas from putting tables together
 print(f"{len(explanations)} explanations by {explanations['method'].nunique()} methods and floors")
 n_explained = explanations.groupby("dataset")["row_id"].nunique()
-pd.DataFrame({"test_rows": {name: len(data[name, "test"]) for name in names}, "explained": n_explained}).fillna(0).astype(int)
+n_rows = {name: len(data[name, "test"]) for name in names}
+pd.DataFrame({"test_rows": n_rows, "explained": n_explained}).fillna(0).astype(int)
 
 # %% [markdown]
 # The forms of the explained base sentences are test rows: no model was trained on them.
@@ -220,16 +221,16 @@ pd.DataFrame({name: [round(float(metric(scores, mask)), 3)] for name, metric in 
 # noise falls on pieces, and a word of two pieces catches twice as much.
 
 # %%
-model = predictions.iloc[0]
-recipe = json.loads(stage.input("02_training", f"models/{model['dataset']}/{model['scheme']}/seed{model['seed']}.json").read_text())
-tokenizer = load_tokenizer(recipe["encoder"], recipe["revision"])
-truth = pd.concat([data[name, "test"].assign(dataset=name) for name in explanations["dataset"].unique()], ignore_index=True)
-truth["token_counts"] = [np.bincount(tokenizer(words, is_split_into_words=True, add_special_tokens=False).word_ids(),
-                                     minlength=len(words)) for words in truth["sentence"]]
-verbless = [m for _, part in truth.groupby("dataset", sort=False) for m in without_verbs(part)]
+about = predictions.iloc[0]
+recipe = stage.input("02_training", f"models/{about['dataset']}/{about['scheme']}/seed{about['seed']}.json")
+recipe = json.loads(recipe.read_text())
+explained = explanations["dataset"].unique()
+truth = pd.concat([data[name, "test"].assign(dataset=name) for name in explained], ignore_index=True)
+truth["token_counts"] = piece_counts(truth["sentence"], load_tokenizer(recipe["encoder"], recipe["revision"]))
+verbless = [mask for name in explained for mask in without_verbs(data[name, "test"])]
 truths = {"union": truth, "no_verbs": truth.assign(ground_truth=verbless)}
-marked = pd.DataFrame({name: t.groupby("dataset")["ground_truth"].apply(lambda m: sum(map(sum, m))) for name, t in truths.items()})
-marked.assign(same_in_F_and_M=lambda t: (1 - t["no_verbs"] / t["union"]).round(3))
+marked = {name: table["ground_truth"].map(sum).groupby(table["dataset"]).sum() for name, table in truths.items()}
+pd.DataFrame(marked).assign(same_in_F_and_M=lambda t: (1 - t["no_verbs"] / t["union"]).round(3))
 
 # %% [markdown]
 # A good part of what the mask calls true is the same word in two forms out of three. A method that ignores the verb in F and M
@@ -246,9 +247,11 @@ scored = {name: add_relative(score_explanations(explanations, table)) for name, 
 chosen = select_rows(scored["union"], predictions, rows)
 by = ["dataset", "scheme", "method"]
 everyone = explanations[by].drop_duplicates()
-counts = {which: select_rows(scored["union"], predictions, which).groupby(["dataset", "scheme"])["row_id"].nunique() for which in ROW_SETS}
-row_sets = everyone[["dataset", "scheme"]].drop_duplicates().join(pd.DataFrame(counts), on=["dataset", "scheme"])
-stage.table("row_sets", row_sets.fillna(0).astype({which: int for which in ROW_SETS}))
+models = everyone[["dataset", "scheme"]].drop_duplicates(ignore_index=True)
+for which in ROW_SETS:
+    kept = select_rows(scored["union"], predictions, which).groupby(["dataset", "scheme"])["row_id"].nunique()
+    models[which] = [kept.get(key, 0) for key in zip(models["dataset"], models["scheme"])]
+stage.table("row_sets", models)
 
 # %% [markdown]
 # *Reading it.* The zero-shot model is often wrong, and the papers' choice keeps only sentences that it gets right as well. What is left
@@ -265,7 +268,8 @@ def floor_predictions(name: str) -> pd.DataFrame:
     """The two classifiers that see no language model, in the form of predictions."""
     train, test = data[name, "train"], data[name, "test"]
     classes = CLASSES[:test["target"].nunique()]
-    guesses = {"First pronoun rule": floors.first_pronoun_class(test, classes), "Bag of words": floors.bag_of_words(train, test)}
+    guesses = {"First pronoun rule": floors.first_pronoun_class(test, classes),
+               "Bag of words": floors.bag_of_words(train, test)}
     about = test[["row_id", "sentence_idx", "target"]].assign(dataset=name, seed=-1)
     return pd.concat([about.assign(scheme=rule, predicted=guess) for rule, guess in guesses.items()])
 
@@ -273,7 +277,7 @@ def floor_predictions(name: str) -> pd.DataFrame:
 judged = pd.concat([predictions, *[floor_predictions(name) for name in names]], ignore_index=True)
 judged["is_correct"] = (judged["target"] == judged["predicted"]).astype(float)
 hard = {(name, row_id) for name in names
-        for row_id in data[name, "test"].loc[floors.first_pronoun_is_other(data[name, "test"]), "row_id"]}
+        for row_id in data[name, "test"]["row_id"][floors.first_pronoun_is_other(data[name, "test"])]}
 judged["is_hard"] = [key in hard for key in zip(judged["dataset"], judged["row_id"])]
 
 # %% [markdown]
@@ -294,8 +298,8 @@ accuracy = accuracies(judged).merge(on_hard, on=["dataset", "scheme"], how="left
 accuracy["n_hard"] = accuracy["n_hard"].fillna(0).astype(int)
 rule = accuracy[accuracy["scheme"] == "First pronoun rule"].set_index("dataset")["accuracy"]
 accuracy["below_first_pronoun"] = accuracy["accuracy"] < accuracy["dataset"].map(rule)
-below = set(accuracy.loc[accuracy["below_first_pronoun"], ["dataset", "scheme"]].itertuples(index=False, name=None))
-stage.table("accuracy_vs_floors", accuracy)[["dataset", "scheme", "accuracy", "low", "high", "accuracy_hard", "n_hard", "below_first_pronoun"]]
+below = set(zip(*accuracy.loc[accuracy["below_first_pronoun"], ["dataset", "scheme"]].to_numpy().T))
+stage.table("accuracy_vs_floors", accuracy).drop(columns=["n", "n_sentences", "low_hard", "high_hard"])
 
 # %% [markdown]
 # *Reading it.* Find `First pronoun rule` of a data set first, then compare. On hard rows the rule falls to chance and the bag of words does
@@ -312,7 +316,8 @@ stage.table("accuracy_vs_floors", accuracy)[["dataset", "scheme", "accuracy", "l
 def summarise_rows(frame: pd.DataFrame) -> pd.DataFrame:
     """Mass accuracy on both scales with intervals, and the means of the other measures; no rows give no values."""
     mass = estimates(frame, by, "MA", "mean", n_bootstrap, alpha, seed).rename(columns={"estimate": "MA"})
-    above = estimates(frame, by, "MA_chance_normalised", "mean", n_bootstrap, alpha, seed)[[*by, "estimate", "low", "high"]]
+    above = estimates(frame, by, "MA_chance_normalised", "mean", n_bootstrap, alpha, seed)
+    above = above[[*by, "estimate", "low", "high"]]
     above.columns = [*by, "MA_chance_normalised", "low_normalised", "high_normalised"]
     others = frame.groupby(by)[["share", *list(METRICS)[1:]]].mean().reset_index()
     joined = mass.drop(columns=["standard_error", "df"]).merge(above, on=by).merge(others, on=by)
@@ -359,14 +364,12 @@ both.pivot(index=["dataset", "method", "scheme"], columns="truth", values=["MA",
 trained = chosen[~chosen["scheme"].isin(["-", "ZS"])]
 of_models = everyone[~everyone["scheme"].isin(["-", "ZS"])]
 relative = estimates(trained, by, "RMA", "median", n_bootstrap, alpha, seed).rename(columns={"estimate": "RMA"})
-relative = of_models.merge(relative.drop(columns=["standard_error", "df"]), on=by, how="left")
-relative["undefined"] = of_models.merge(trained["RMA"].isna().groupby([trained[c] for c in by]).mean().reset_index(), on=by, how="left")["RMA"].to_numpy()
-baseline = scored["union"].query("scheme == 'ZS'")
+undefined = trained.assign(undefined=trained["RMA"].isna()).groupby(by, as_index=False)["undefined"].mean()
+relative = of_models.merge(relative.drop(columns=["standard_error", "df"]), on=by, how="left").merge(undefined, on=by, how="left")
 for floor in ("First pronoun", "Uniform random"):
-    mass = scored["union"].query("method == @floor").set_index(["dataset", "row_id"])["MA"]
-    over = relative_mass_accuracy(mass.reindex(pd.MultiIndex.from_frame(baseline[["dataset", "row_id"]])).to_numpy(), baseline["MA"].to_numpy())
-    medians = pd.Series(over, pd.MultiIndex.from_frame(baseline[["dataset", "method"]])).groupby(level=[0, 1]).median()
-    relative["RMA_" + floor.lower().replace(" ", "_")] = medians.reindex(pd.MultiIndex.from_frame(relative[["dataset", "method"]])).to_numpy()
+    name = "RMA_" + floor.lower().replace(" ", "_")
+    reached = relative_floors(scored["union"], floor).rename(columns={"RMA": name})
+    relative = relative.merge(reached, on=["dataset", "method"], how="left")
 relative["below_first_pronoun"] = [key in below for key in zip(relative["dataset"], relative["scheme"])]
 method_grid(stage.table("relative_mass_accuracy", relative), "RMA").astype(object).fillna("")
 
@@ -379,7 +382,8 @@ method_grid(stage.table("relative_mass_accuracy", relative), "RMA").astype(objec
 # %% tags=["nbval-ignore-output"]
 gains = trained.assign(gain=trained["MA"] - trained["MA_ZS"])
 found = [(*key, part["gain"].mean(), *clustered_wilcoxon(part, "gain")) for key, part in gains.groupby(by, sort=False)]
-wilcoxon = of_models.merge(pd.DataFrame(found, columns=[*by, "gain", "p", "rank_biserial", "dz", "n_sentences"]), on=by, how="left")
+found = pd.DataFrame(found, columns=[*by, "gain", "p", "rank_biserial", "dz", "n_sentences"])
+wilcoxon = of_models.merge(found, on=by, how="left")
 wilcoxon["p_holm"] = holm(wilcoxon["p"])
 method_grid(stage.table("wilcoxon", wilcoxon), "p_holm").astype(object).fillna("")
 
@@ -414,11 +418,12 @@ places = {"winner": ranked["left"].where(is_left, ranked["right"]), "loser": ran
 n_pairs = {role: ranked.assign(method=method).groupby(by).size().rename(role) for role, method in places.items()}
 ranking = of_models.merge(mass_table.query("rows == @rows and truth == 'union'")[[*by, "MA"]], on=by)
 ranking = ranking.join(n_pairs["winner"], on=by).join(n_pairs["loser"], on=by).fillna({"winner": 0, "loser": 0})
-ranking["best_place"] = 1 + ranking["loser"].astype(int)
-ranking["worst_place"] = ranking.groupby(["dataset", "scheme"])["method"].transform("size") - ranking["winner"].astype(int)
+n_methods = ranking.groupby(["dataset", "scheme"])["method"].transform("size")
+ranking = ranking.assign(best_place=1 + ranking["loser"].astype(int), worst_place=n_methods - ranking["winner"].astype(int))
 limit = pairs.groupby(["dataset", "scheme"])["smallest_detectable"].median()
 shown = stage.table("ranking", ranking.drop(columns=["winner", "loser"]).join(limit, on=["dataset", "scheme"]))
-method_grid(shown.assign(place=shown["best_place"].astype(str) + " to " + shown["worst_place"].astype(str)), "place")
+shown["place"] = shown["best_place"].astype(str) + " to " + shown["worst_place"].astype(str)
+method_grid(shown, "place")
 
 # %% [markdown]
 # Where every method reads "1 to" the number of methods, nothing is ranked, and we claim nothing of the order in the tables above.
@@ -459,14 +464,14 @@ stage.table("tpr_tnr", rates)
 # row of the same sentence: above zero, the model is surer about female forms. Sets with three classes can answer it too.
 
 # %% tags=["nbval-ignore-output"]
-own = predictions[predictions["target"] < 2].assign(p_own=lambda p: np.where(p["target"] == 0, p["p_F"], p["p_M"]),
-                                                    is_correct=lambda p: (p["target"] == p["predicted"]).astype(float))
+two = predictions[predictions["target"] < 2]
+two = two.assign(p_own=np.where(two["target"] == 0, two["p_F"], two["p_M"]), is_correct=(two["target"] == two["predicted"]) * 1.0)
 key = ["dataset", "scheme", "seed", "sentence_idx"]
-female, male = (own.loc[own["target"] == target, [*key, "p_own", "is_correct"]] for target in (0, 1))
-forms = female.merge(male, on=key, suffixes=("_F", "_M"))
+female, male = (two.loc[two["target"] == target, [*key, "p_own", "is_correct"]] for target in (0, 1))
+forms = female.merge(male, on=key, suffixes=("_F", "_M")).assign(row_id=lambda t: t["sentence_idx"].astype(str))
 forms["percent"] = 100 * (forms["p_own_F"] - forms["p_own_M"])
-forms = forms.assign(absolute_difference=forms["percent"].abs() / 100, male_minus_female=forms["is_correct_M"] - forms["is_correct_F"],
-                     row_id=forms["sentence_idx"].astype(str))
+forms["absolute_difference"] = forms["percent"].abs() / 100
+forms["male_minus_female"] = forms["is_correct_M"] - forms["is_correct_F"]
 gap = estimates(forms, ["dataset", "scheme"], "percent", "mean", n_bootstrap, alpha, seed).drop(columns=["standard_error", "df"])
 stage.table("prediction_difference", gap)
 
@@ -475,13 +480,13 @@ stage.table("prediction_difference", gap)
 # (a row per true class, averaged over seeds):
 
 # %% tags=["nbval-ignore-output"]
-kinds = predictions[["dataset", "scheme", "target"]].drop_duplicates().merge(pd.Series(range(3), name="predicted"), how="cross")
-kinds = kinds[(kinds["predicted"] < 2) | ~kinds["dataset"].str.endswith("_binary")]
-shares = predictions.groupby(["dataset", "scheme", "target"])["predicted"].value_counts(normalize=True).rename("share")
-confusion = kinds.join(shares, on=list(kinds)).fillna({"share": 0}).sort_values(list(kinds), ignore_index=True)
-confusion = confusion.assign(**{c: confusion[c].map(dict(enumerate(CLASSES))) for c in ("target", "predicted")})
+kinds = predictions[["dataset", "scheme", "target"]].drop_duplicates()
+shares = predictions.groupby(list(kinds))["predicted"].value_counts(normalize=True).rename("share")
+confusion = kinds.merge(pd.Series(range(3), name="predicted"), how="cross").join(shares, on=[*kinds, "predicted"])
+confusion = confusion[(confusion["predicted"] < 2) | ~confusion["dataset"].str.endswith("_binary")].fillna({"share": 0})
+confusion = confusion.replace({"target": dict(enumerate(CLASSES)), "predicted": dict(enumerate(CLASSES))})
 shown = stage.table("confusion", confusion)
-shown.pivot(index=["dataset", "scheme", "target"], columns="predicted", values="share").astype(object).fillna("")
+shown.pivot(index=list(kinds), columns="predicted", values="share").astype(object).fillna("")
 
 # %% [markdown]
 # An *ROC curve* asks, for every threshold on P(M): how many male rows pass, and how many female rows pass by mistake? The curves of the
@@ -489,13 +494,15 @@ shown.pivot(index=["dataset", "scheme", "target"], columns="predicted", values="
 
 # %% tags=["nbval-ignore-output"]
 grid, curves = np.linspace(0, 1, 21), []
-for (name, scheme), part in predictions[predictions["dataset"].str.endswith("_binary")].groupby(["dataset", "scheme"], sort=False):
+is_binary = predictions["dataset"].str.endswith("_binary")
+for (name, scheme), part in predictions[is_binary].groupby(["dataset", "scheme"], sort=False):
     runs = [(run["target"], run["p_M"]) for _, run in part.groupby("seed")]
     passed = np.mean([np.interp(grid, *roc_curve(*run)[:2]) for run in runs], axis=0)
-    curves.append(pd.DataFrame({"dataset": name, "scheme": scheme, "false_positive_rate": grid, "true_positive_rate": passed,
-                                "auc": np.mean([roc_auc_score(*run) for run in runs])}))
+    area = np.mean([roc_auc_score(*run) for run in runs])
+    curves.append(pd.DataFrame({"dataset": name, "scheme": scheme, "auc": area, "false_positive_rate": grid,
+                                "true_positive_rate": passed}))
 roc = pd.concat(curves, ignore_index=True) if curves else pd.DataFrame(columns=["dataset", "scheme", "auc"])
-stage.table("roc", roc).drop_duplicates(["dataset", "scheme"])[["dataset", "scheme", "auc"]].reset_index(drop=True)
+stage.table("roc", roc)[["dataset", "scheme", "auc"]].drop_duplicates(ignore_index=True)
 
 # %% [markdown]
 # ### Is the same word explained differently in the two forms?
@@ -506,13 +513,14 @@ stage.table("roc", roc).drop_duplicates(["dataset", "scheme"])[["dataset", "sche
 # %% tags=["nbval-ignore-output"]
 without_zero_shot = explanations[explanations["scheme"] != "ZS"]
 aligned = form_differences(select_rows(without_zero_shot, predictions, rows), truth)
-aligned["row_id"] = aligned["sentence_idx"].astype(str)
 columns = {"all": "all_words", "truth": "truth_words", "other": "other_words", "absolute": "absolute"}
-found = [estimates(aligned, by, column, "mean", n_bootstrap, alpha, seed).assign(words=words) for words, column in columns.items()]
-tests = pd.DataFrame([(*key, clustered_wilcoxon(part, "truth_words").p) for key, part in aligned.groupby(by, sort=False)], columns=[*by, "p"])
-difference = pd.concat(found, ignore_index=True).rename(columns={"estimate": "difference"}).merge(tests.assign(p_holm=holm(tests["p"])), on=by)
+found = [estimates(aligned, by, column, "mean", n_bootstrap, alpha, seed).assign(words=words)
+         for words, column in columns.items()]
+tests = [(*key, clustered_wilcoxon(part, "truth_words").p) for key, part in aligned.groupby(by, sort=False)]
+tests = pd.DataFrame(tests, columns=[*by, "p"]).assign(p_holm=lambda t: holm(t["p"]))
+found = pd.concat(found).rename(columns={"estimate": "difference"}).drop(columns=["standard_error", "df"])
 cells = without_zero_shot[by].drop_duplicates().merge(pd.Series(list(columns), name="words"), how="cross")
-difference = cells.merge(difference.drop(columns=["standard_error", "df"]), on=[*by, "words"], how="left")
+difference = cells.merge(found, on=[*by, "words"], how="left").merge(tests, on=by, how="left")
 difference["below_first_pronoun"] = [key in below for key in zip(difference["dataset"], difference["scheme"])]
 shown = stage.table("attribution_difference", difference)
 shown.pivot(index=by, columns="words", values="difference")[list(columns)].groupby(level=[0, 1]).mean().round(3)
@@ -533,6 +541,7 @@ shuffled = truth.assign(ground_truth=[rng.permutation(m).tolist() for m in truth
 lost = score_explanations(explanations[explanations["method"].isin(FLOORS)], shuffled)
 kept = scored["union"][scored["union"]["method"].isin(FLOORS)]
 controls = kept.groupby(["dataset", "method"], sort=False)[["share", "MA"]].mean()
+zero_shot = scored["union"].query("scheme == 'ZS'")
 controls["MA_shuffled_masks"] = lost.groupby(["dataset", "method"], sort=False)["MA"].mean()
 stage.table("controls", controls.reset_index())
 
@@ -544,7 +553,7 @@ for name, part in controls.droplevel("dataset").groupby(controls.index.get_level
     assert abs(part.loc["Uniform random", "MA"] - part.loc["Uniform random", "share"]) < 0.06
     assert part.loc["First pronoun", "MA"] > part.loc["Uniform random", "MA"] + 0.3
     assert (part["MA_shuffled_masks"] < part["share"] + 0.25).all()
-    assert (baseline.query("dataset == @name").groupby("method")["MA"].mean() < part.loc["First pronoun", "MA"]).all()
+    assert (zero_shot.query("dataset == @name").groupby("method")["MA"].mean() < part.loc["First pronoun", "MA"]).all()
 
 # %% [markdown]
 # So the measure answers to where the mass lies, and to nothing else that these rules have.
@@ -561,10 +570,8 @@ for name, part in controls.droplevel("dataset").groupby(controls.index.get_level
 
 # %%
 claims = {claim.id: claim for claim in read_claims(material("geco") / "claims.yaml")}
-keys = [*by, "seed", "sentence_idx", "is_correct"]
-by_correctness = scored["union"].merge(judged[["dataset", "scheme", "seed", "row_id", "is_correct"]]).groupby(keys, as_index=False)["MA"].mean()
-by_correctness = by_correctness.assign(row_id=by_correctness["sentence_idx"].astype(str), is_correct=by_correctness["is_correct"] == 1)
-tables = {"explanations": chosen, "predictions": judged, "pairs": forms, "forms": aligned, "correctness": by_correctness}
+tables = {"explanations": chosen, "predictions": judged, "pairs": forms, "forms": aligned,
+          "correctness": by_correctness(scored["union"], predictions)}
 comparisons = {name: judge_contrasts(claim, tables, scale, below, n_bootstrap, alpha, seed)
                for name, claim in claims.items() if claim.table}
 print(f"{len(claims)} claims, {sum(map(len, comparisons.values()))} comparisons")
@@ -579,7 +586,8 @@ def counted(name: str) -> dict[str, int]:
     train, test = data[name, "train"], data[name, "test"]
     n_base = len(set(train["sentence_idx"]) | set(test["sentence_idx"]))
     kind = "n_rows" if name.endswith("_binary") else "n_sentences"
-    return {"n_base_sentences": n_base, "n_sentences": len(train) + len(test), f"{kind}_train": len(train), f"{kind}_test": len(test)}
+    return {"n_base_sentences": n_base, "n_sentences": len(train) + len(test), f"{kind}_train": len(train),
+            f"{kind}_test": len(test)}
 
 
 bias = pd.read_csv(stage.input("01_data_generation", "bias.csv")).query("term_list == 'A1'")
@@ -593,9 +601,11 @@ exact = pd.DataFrame(exact, columns=["quantity", "dataset", "scheme", "class", "
 # other sentences or another encoder.
 
 # %%
-percent = accuracy.assign(quantity="accuracy", **{c: 100 * accuracy[c] for c in ("low", "high")}, estimate=100 * accuracy["accuracy"])
-ours = pd.concat([exact.assign(low=exact["estimate"], high=exact["estimate"]), percent, rates,
-                  gap.assign(quantity="average_prediction_difference")]).assign(n=lambda t: t["n_sentences"]).fillna({"class": ""})
+percent = accuracy[["dataset", "scheme", "n_sentences"]].assign(quantity="accuracy", estimate=100 * accuracy["accuracy"],
+                                                               low=100 * accuracy["low"], high=100 * accuracy["high"])
+gaps = gap.assign(quantity="average_prediction_difference")
+ours = pd.concat([exact.assign(low=exact["estimate"], high=exact["estimate"]), percent, rates, gaps])
+ours = ours.assign(n=ours["n_sentences"]).fillna({"class": ""})
 paper_numbers = pd.read_csv(material("geco") / "paper_numbers.csv")
 is_geco = scale != "small" and counted(names[0])["n_base_sentences"] == 1610
 is_bert = "bert-base-uncased" in recipe["encoder"]
@@ -609,12 +619,14 @@ print(f"{len(numbers)} printed numbers have a quantity that is computed here")
 # that vary more also differ more between the forms?
 
 # %% tags=["nbval-ignore-output"]
-explained = set(zip(explanations["dataset"], explanations["row_id"]))
-candidates = [row for row in truth.itertuples() if row.target == 0 and (row.dataset, row.row_id) in explained and len(row.sentence) >= 7
-              and (spot := floors.first_pronoun(row.sentence)) and row.ground_truth[spot[0]]]
-example = min(candidates, key=lambda row: (row.dataset, len(row.sentence), row.sentence_idx))
-one = explanations.query("dataset == @example.dataset and row_id == @example.row_id").drop_duplicates(["scheme", "method"])
-lines = [(example.dataset, row.row_id, row.scheme, row.method, i, word, share, example.ground_truth[i]) for row in one.itertuples()
+shown_rows = truth.merge(explanations[["dataset", "row_id"]].drop_duplicates()).query("target == 0")
+spots = [floors.first_pronoun(words) for words in shown_rows["sentence"]]
+is_fit = [spot is not None and mask[spot[0]] == 1 and len(mask) >= 7 for spot, mask in zip(spots, shown_rows["ground_truth"])]
+shortest = shown_rows[is_fit].assign(length=lambda t: t["sentence"].map(len)).sort_values(["dataset", "length", "sentence_idx"])
+example = shortest.iloc[0]
+one = explanations[(explanations["dataset"] == example["dataset"]) & (explanations["row_id"] == example["row_id"])]
+lines = [(example["dataset"], example["row_id"], row.scheme, row.method, i, word, share, example["ground_truth"][i])
+         for row in one.drop_duplicates(["scheme", "method"]).itertuples()
          for i, (word, share) in enumerate(zip(row.words, np.abs(row.scores) / max(np.abs(row.scores).sum(), 1e-12)))]
 sentence = pd.DataFrame(lines, columns=["dataset", "row_id", "scheme", "method", "position", "word", "share", "is_truth"])
 stage.table("example_sentence", sentence).drop_duplicates("position")[["dataset", "row_id", "position", "word", "is_truth"]]
@@ -624,17 +636,19 @@ stage.table("example_sentence", sentence).drop_duplicates("position")[["dataset"
 
 # %% tags=["nbval-ignore-output"]
 correlation = pd.read_csv(stage.input("01_data_generation", "correlation.csv"))
-top = correlation[correlation["dataset"].isin(["D_A", "D_S"]) & correlation["class"].isin(["F", "M"])].sort_values("r", ascending=False)
-on_top = top.groupby(["dataset", "class"]).head(2)["word"].isin(["she", "her", "he", "his", "him"]).mean()
+leading = correlation.query("dataset in ['D_A', 'D_S'] and `class` in ['F', 'M']").sort_values("r", ascending=False)
+leading = leading.groupby(["dataset", "class"]).head(2)["word"].isin(["she", "her", "he", "his", "him"]).mean()
 seen = sentence[sentence["scheme"] != "-"]
 largest = seen.loc[seen.groupby(["scheme", "method"])["share"].idxmax(), "position"]
-spread = chosen.groupby(by)["MA"].std().rename("spread").reset_index().merge(aligned.groupby(by)["absolute"].mean().reset_index(), on=by)
-counts_here = [scheme != "-" and (name, scheme) not in below for name, scheme in zip(spread["dataset"], spread["scheme"])]
-ranks = spread[counts_here].dropna()[["spread", "absolute"]].rank()
-related = pearsonr(ranks["spread"], ranks["absolute"]) if len(ranks) > 3 else None
-single = {"tfidf_top_words": (on_top, on_top, on_top, counted(names[0])["n_base_sentences"]),
-          "pronoun_stands_out": ((largest == floors.first_pronoun(example.sentence)[0]).mean(), np.nan, np.nan, 1),
-          "spread_goes_with_difference": (related.statistic, *related.confidence_interval(), len(ranks)) if related else (np.nan,) * 3 + (0,)}
+on_pronoun = (largest == floors.first_pronoun(example["sentence"])[0]).mean()
+counts_here = [scheme != "-" and (name, scheme) not in below for name, scheme in zip(aligned["dataset"], aligned["scheme"])]
+spread = chosen.groupby(by)["MA"].std().to_frame().join(aligned[counts_here].groupby(by)["absolute"].mean(), how="inner")
+ranks = spread.dropna().rank()
+related = pearsonr(ranks["MA"], ranks["absolute"]) if len(ranks) > 3 else None
+single = {"tfidf_top_words": (leading, leading, leading, counted(names[0])["n_base_sentences"]),
+          "pronoun_stands_out": (on_pronoun, np.nan, np.nan, 1), "spread_goes_with_difference": (np.nan, np.nan, np.nan, 0)}
+if related:
+    single["spread_goes_with_difference"] = (related.statistic, *related.confidence_interval(), len(ranks))
 stage.table("single_numbers", pd.DataFrame(single, index=["ours", "low", "high", "n"]).T.rename_axis("claim").reset_index())
 
 # %% [markdown]
@@ -643,8 +657,10 @@ stage.table("single_numbers", pd.DataFrame(single, index=["ours", "low", "high",
 # sentences. Shown are the claims; the printed numbers are in the file.
 
 # %% tags=["nbval-ignore-output"]
-singles = [claim_row(claims[name], judge(claims[name], *[x - claims[name].target for x in found[:3]], found[3], scale), scale,
-                     "", *found) for name, found in single.items()]
+singles = []
+for name, found in single.items():
+    relative_to_claim = [x - claims[name].target for x in found[:3]]
+    singles.append(claim_row(claims[name], judge(claims[name], *relative_to_claim, found[3], scale), scale, "", *found))
 written = [summarise(claims[name], parts, scale) for name, parts in comparisons.items()]
 verdicts = pd.DataFrame([*numbers, *written, *singles])
 assert set(verdicts["verdict"]) <= set(VERDICTS if scale != "small" else ("undecided", "not run"))

@@ -42,8 +42,8 @@
 # %%
 import pandas as pd
 
-from lib.plots import (method_grid, plot_correlation, plot_example, plot_form_difference, plot_mass_accuracy, plot_performance,
-                       plot_relative_mass_accuracy, plot_significance)
+from lib.plots import (method_grid, plot_correlation, plot_example, plot_form_difference, plot_mass_accuracy,
+                       plot_performance, plot_relative_mass_accuracy, plot_significance)
 from lib.stage import open_stage
 
 # %% [markdown]
@@ -54,6 +54,9 @@ from lib.stage import open_stage
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or paper; names the output folder
 formats = ["png"]  # file formats of the figures: png, pdf, svg
+
+# %% [markdown]
+# All the tables are read here, at once. If stage 4 has not run yet, the next cell says which command to type.
 
 # %%
 stage = open_stage("geco", scale, "05_figures")
@@ -109,10 +112,10 @@ method_grid(places, "place").astype(object).fillna("")
 
 # %% tags=["nbval-ignore-output"]
 stage.table("verdict_figure_2b", verdicts(
-    "integrated_gradients_best", "three_best", "pattern_variant_unreached", "beyond_the_first_pronoun", "ola_beats_bert", "ola_above_random",
-    "ola_same_on_both_sets", "ola_input_x_gradient_best", "ola_input_x_gradient_near_pattern", "datasets_differ",
-    "datasets_differ_beyond_base_rate", "level_on_D_S", "level_on_D_A", "three_on_par_on_D_S", "others_near_random_on_D_S",
-    "right_rows_explained_better"))
+    "integrated_gradients_best", "three_best", "pattern_variant_unreached", "beyond_the_first_pronoun", "ola_beats_bert",
+    "ola_above_random", "ola_same_on_both_sets", "ola_input_x_gradient_best", "ola_input_x_gradient_near_pattern",
+    "datasets_differ", "datasets_differ_beyond_base_rate", "level_on_D_S", "level_on_D_A", "three_on_par_on_D_S",
+    "others_near_random_on_D_S", "right_rows_explained_better"))
 
 # %% [markdown]
 # **Why.** Two lines are ours and not the papers'. `beyond_the_first_pronoun` asks what the papers did not: does a method find more than a
@@ -162,9 +165,9 @@ ranked.pivot(index="rank", columns=["dataset", "class"], values="word")
 # **The verdict,** and beside it the balance of the data sets (bias_C, equations 1 and 2; one third each would be perfect):
 
 # %%
-shares = stage.table("figure_3_bias", tables["bias"]).pivot(index="dataset", columns="class", values="bias").astype(object).fillna("-")
+shares = stage.table("figure_3_bias", tables["bias"]).pivot(index="dataset", columns="class", values="bias")
 stage.table("verdict_figure_3", verdicts("tfidf_top_words")[["id", "paper", "ours", "n", "verdict", "why"]])
-shares
+shares.astype(object).fillna("")
 
 # %% [markdown]
 # **Why.** The correlations follow from the construction, and no model takes part in them, so the agreement says that the labelling
@@ -180,13 +183,14 @@ shares
 # %% tags=["nbval-ignore-output"]
 figure, plotted = plot_performance(tables["accuracy_vs_floors"])
 stage.figure("figure_4", figure, formats)
-stage.table("figure_4", plotted)[["dataset", "scheme", "accuracy", "low", "high", "accuracy_hard", "n_hard", "below_first_pronoun"]]
+stage.table("figure_4", plotted).drop(columns=["n", "n_sentences", "low_hard", "high_hard"])
 
 # %% [markdown]
 # A dot to the left of the dashed line is a model that has learnt less than a rule without training. **The verdicts:**
 
 # %% tags=["nbval-ignore-output"]
-stage.table("verdict_figure_4", verdicts("accuracy_above_80", "learnt_more_than_the_first_pronoun", "rates_comparable", "prediction_gap_shrinks"))
+stage.table("verdict_figure_4", verdicts("accuracy_above_80", "learnt_more_than_the_first_pronoun", "rates_comparable",
+                                         "prediction_gap_shrinks"))
 
 # %% [markdown]
 # **Why.** 80 % is a low bar here: on the published data, the class of the first pronoun is right in 98.7 % of the rows of D_A and in 94.1 % of
@@ -256,7 +260,8 @@ method_grid(stage.table("figure_v1_8", plotted), "p_holm").astype(object).fillna
 
 # %% tags=["nbval-ignore-output"]
 is_number = tables["claims"]["id"].str.match("latest_|v1_")
-stage.table("claims_in_full", tables["claims"][~is_number].reset_index(drop=True))[["id", "source", "quantity", "paper", "ours", "verdict", "why"]]
+claims = stage.table("claims_in_full", tables["claims"][~is_number].reset_index(drop=True))
+claims[["id", "source", "quantity", "paper", "ours", "verdict", "why"]]
 
 # %% [markdown]
 # And the numbers that the papers print, where this run has a counterpart:

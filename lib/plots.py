@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -33,6 +34,7 @@ FLOOR_LOOKS: dict[str, tuple[object, tuple[float, ...]]] = {
     "Uniform random": (":", COLOURS[7]), "First pronoun": ("--", COLOURS[1]), "Pronoun list": ("-.", (0.15, 0.15, 0.15)),
     "Pattern Variant": ((0, (5, 1, 1, 1, 1, 1)), COLOURS[9]), "First pronoun rule": ("--", COLOURS[1]),
     "Bag of words": ("-.", (0.15, 0.15, 0.15)), "Chance": (":", COLOURS[7])}
+P_COLOURS = ListedColormap(["#08306b", "#4a86c5", "#b5d3ea", "#f2f2f2"])  # p below .001, .01, alpha; the rest
 BELOW = "below the first-pronoun rule"
 
 
@@ -138,7 +140,7 @@ def plot_example(table: pd.DataFrame) -> Plotted:
     with plt.rc_context(STYLE | {"axes.grid": False}):
         figure, axes = plt.subplots(len(methods), len(schemes), sharex=True, sharey=True, squeeze=False,
                                     layout="constrained",
-                                    figsize=((0.13 * len(words) + 0.25) * len(schemes) + 2.6, 0.7 * len(methods) + 1.6))
+                                    figsize=((0.135 * len(words) + 0.15) * len(schemes) + 2.4, 0.62 * len(methods) + 1.6))
         for (row, column), ax in np.ndenumerate(axes):
             is_floor = schemes[column] == "-"
             shown = (floors[row] if row < len(floors) else "") if is_floor else methods[row]
@@ -147,7 +149,7 @@ def plot_example(table: pd.DataFrame) -> Plotted:
             for bar, is_truth in zip(bars, part["is_truth"]):
                 bar.set_hatch("//" if is_truth else "")
             ax.set(ylim=(0, 1), yticks=[0, 1])
-            ax.set_xticks(words["position"], words["word"], rotation=90, fontsize=8)
+            ax.set_xticks(words["position"], words["word"], rotation=90, fontsize=9)
             for tick, is_truth in zip(ax.get_xticklabels(), words["is_truth"]):
                 tick.set_fontweight("bold" if is_truth else "normal")
             if row == 0:
@@ -198,13 +200,13 @@ def plot_significance(table: pd.DataFrame, alpha: float = 0.05) -> Plotted:
             part = table[table["dataset"] == dataset]
             wide = method_grid(part, "p_holm").droplevel("dataset").rename(columns=_scheme_label)
             steps = np.digitize(wide, [0.001, 0.01, alpha]).astype(float)
-            texts = wide.map(lambda p: "" if np.isnan(p) else "<.001" if p < 0.001 else f"{p:.2f}" if p < 0.995 else "1")
-            sns.heatmap(pd.DataFrame(steps, wide.index, wide.columns).where(wide.notna()), ax=ax, cmap="cividis", vmin=0,
+            texts = wide.map(lambda p: "" if np.isnan(p) else "<.001" if p < 0.001 else f"{p:.3f}"[1:] if p < 0.9995 else "1")
+            sns.heatmap(pd.DataFrame(steps, wide.index, wide.columns).where(wide.notna()), ax=ax, cmap=P_COLOURS, vmin=0,
                         vmax=3, annot=texts, fmt="", cbar=False, linewidths=1, annot_kws={"fontsize": 9})
             ax.set(title=dataset, xlabel="", ylabel="")
             ax.tick_params(axis="y", rotation=0, length=0)
             ax.tick_params(axis="x", labelsize=9, length=0)
-        handles = [Patch(facecolor=plt.get_cmap("cividis")(i / 3), label=label)
+        handles = [Patch(facecolor=P_COLOURS(i), edgecolor="0.6", label=label)
                    for i, label in enumerate(("p < .001", "p < .01", f"p < {alpha:g}", "not significant"))]
         figure.legend(handles=handles, loc="outside upper center", ncols=4, frameon=False)
     return figure, table[["dataset", "scheme", "method", "p_holm"]]

@@ -77,13 +77,13 @@ def estimates(frame: pd.DataFrame, by: Sequence[str], value: str, statistic: str
 
 
 def paired_differences(left: pd.DataFrame, right: pd.DataFrame, value: str) -> pd.DataFrame:
-    """Left minus right, row by row and seed by seed; a side with a single seed (a floor, say) meets every seed.
+    """Left minus right, row by row and seed by seed; a floor, which has no training (seed -1), meets every seed.
 
-    Both tables: row_id, sentence_idx, seed and the value. Rows that only one side has are left out.
+    Both tables: row_id, sentence_idx, seed and the value. Rows and seeds that only one side has are left out.
     """
-    swapped = right["seed"].nunique() > left["seed"].nunique()
+    swapped = (left["seed"] == -1).all() and len(right) > 0
     many, few = (right, left) if swapped else (left, right)
-    by_seed = few["seed"].nunique() > 1
+    by_seed = not (few["seed"] == -1).all()
     where = _pair_key(few, by_seed).get_indexer(_pair_key(many, by_seed))
     pairs = many.loc[where >= 0, ["row_id", "sentence_idx", "seed"]].reset_index(drop=True)
     gap = many[value].to_numpy(float)[where >= 0] - few[value].to_numpy(float)[where[where >= 0]]

@@ -432,11 +432,14 @@ method_grid(shown, "place")
 #
 # How much of the variance of mass accuracy lies between trainings (`seed`), base sentences, classes (`target`) and methods? `share` is
 # a share of the total sum of squares. `sd` is a standard deviation in units of mass accuracy: that of `seed:method` says how far
-# a method moves, beside the others, when the same model is trained again. All rows are used, so that the table is balanced.
+# a method moves, beside the others, when the same model is trained again. All rows are used, and the methods that were run for
+# every seed, so that the table is balanced.
 
 # %% tags=["nbval-ignore-output"]
 everything = scored["union"][~scored["union"]["scheme"].isin(["-", "ZS"])]
 factors, interactions = ["seed", "sentence_idx", "target", "method"], [("seed", "method"), ("sentence_idx", "method")]
+n_seeds = everything.groupby(by)["seed"].transform("nunique")
+everything = everything[n_seeds == n_seeds.groupby([everything["dataset"], everything["scheme"]]).transform("max")]
 split = [variance_split(part, "MA", factors, interactions).assign(dataset=key[0], scheme=key[1])
          for key, part in everything.groupby(["dataset", "scheme"], sort=False)]
 variance = pd.concat(split, ignore_index=True)[["dataset", "scheme", "term", "levels", "share", "sd"]]

@@ -93,6 +93,10 @@ def test_pairs_meet_within_row_and_seed_and_a_floor_meets_every_seed():
     turned = paired_differences(floor, trained, "v")
     assert turned["difference"].tolist() == [-0.5, -1.5, -2.5] and turned["seed"].tolist() == [0, 1, 0]
     assert paired_differences(trained, trained.assign(v=0.0), "v")["difference"].tolist() == [1.0, 2.0, 3.0]
+    assert paired_differences(floor, floor.assign(v=0.0), "v")["difference"].tolist() == [0.5, 0.5, 0.5]
+    one_seed = trained[trained["seed"] == 0].assign(v=0.0)
+    assert paired_differences(trained, one_seed, "v")["difference"].tolist() == [1.0, 3.0]  # seed 1 has no partner
+    assert paired_differences(trained, floor.iloc[:0], "v").empty and paired_differences(trained.iloc[:0], trained, "v").empty
 
 
 def test_the_clustered_wilcoxon_keeps_its_level_and_the_unclustered_one_does_not():

@@ -26,6 +26,7 @@ with warnings.catch_warnings():
     warnings.filterwarnings("ignore", message="IProgress not found")
     from captum.attr import DeepLift, GradientShap, GuidedBackprop, InputXGradient, IntegratedGradients
     from captum.attr import Saliency as CaptumSaliency
+    from captum.attr._core.deep_lift import SUPPORTED_NON_LINEAR
 
 AGGREGATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "sum": lambda vectors: vectors.sum(-1),
@@ -74,6 +75,11 @@ def deep_lift(batch: TokenBatch, aggregation: str = "sum") -> TokenScores:
             _inputs(batch), batch.reference, additional_forward_args=mask_and_rows(batch),
             return_convergence_delta=True)
     return TokenScores(aggregate(found, aggregation), delta)
+
+
+def seen_by_deep_lift(network: nn.Module) -> list[str]:
+    """The names of the modules to which captum's DeepLift applies its rule; all others get the ordinary gradient."""
+    return [name for name, module in network.named_modules() if type(module) in SUPPORTED_NON_LINEAR]
 
 
 def integrated_gradients(batch: TokenBatch, aggregation: str = "sum", n_steps: int = 50,

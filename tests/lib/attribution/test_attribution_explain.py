@@ -106,6 +106,12 @@ def test_dropout_is_off_while_explaining(bert: TextModel) -> None:
     assert explain(bert, row, "Saliency").scores[0] == before
 
 
+def test_parameters_learn_again_after_an_explanation(bert: TextModel) -> None:
+    fixed = bert.module.classifier.bias.requires_grad_(False)
+    explain(bert, as_rows(["he sings ."], [0]), "Saliency")
+    assert not fixed.requires_grad and bert.module.classifier.weight.requires_grad
+
+
 def own(scores: object) -> Method:
     return Method("mine", lambda model, rows, **settings: scores, "own", "word")
 

@@ -29,7 +29,9 @@ LONGEST_CELL = 900  # seconds
 def execute(source: Path) -> None:
     """Run one notebook in a fresh kernel; nothing is written if a cell fails."""
     notebook = read_notebook(source)
-    client = NotebookClient(notebook, timeout=LONGEST_CELL, kernel_name="python3", resources={"metadata": {"path": str(ROOT)}})
+    quiet = ["--IPKernelApp.log_level=CRITICAL"]  # it warns at every start that it talks over local TCP
+    client = NotebookClient(notebook, timeout=LONGEST_CELL, kernel_name="python3", extra_arguments=quiet,
+                            resources={"metadata": {"path": str(ROOT)}})
     try:
         client.execute()
     except CellExecutionError as error:

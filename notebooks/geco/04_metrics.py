@@ -46,23 +46,25 @@ import json
 import numpy as np
 import pandas as pd
 from scipy.stats import pearsonr
-from sklearn.metrics import roc_auc_score, roc_curve
 
 from lib import floors
 from lib.attribution.table import load_explanations
 from lib.claims import VERDICTS, claim_row, compare_numbers, judge, judge_contrasts, read_claims, summarise
 from lib.corpora import CLASSES, load_dataset
 from lib.metrics import (FLOORS, METRICS, ROW_SETS, add_relative, by_correctness, chance_normalised_mass_accuracy,
-                         form_differences, mask_recall, mass_accuracy, piece_counts, relative_floors,
-                         relative_mass_accuracy, score_explanations, select_rows, truth_share, without_verbs)
+                         form_differences, mask_recall, mass_accuracy, piece_counts, relative_mass_accuracy,
+                         score_explanations, select_rows, truth_share, without_verbs)
 from lib.models.sources import load_tokenizer
 from lib.paths import material
 from lib.plots import method_grid, plot_mass_accuracy
 from lib.seeds import set_up
 from lib.show import show_source
 from lib.stage import open_stage
-from lib.stats import clustered_wilcoxon, compare_all, estimates, holm, variance_split
+from lib.stats import estimates
 from lib.store import load_parquet
+from lib.summaries import (compare_methods, confusion_shares, gain_tests, mark_below, pair_forms, possible_places,
+                           roc_points, split_variance, summarise_accuracy, summarise_forms, summarise_mass,
+                           summarise_relative, trained_only, word_shares)
 
 # %% [markdown]
 # ## Settings
@@ -95,12 +97,12 @@ alpha = 0.05  # level of the tests; the intervals have 1 - alpha
 # %%
 stage = open_stage("geco", scale, "04_metrics")
 set_up(seed, n_threads)
+how = {"n_bootstrap": n_bootstrap, "alpha": alpha, "seed": seed}
 explanations = load_explanations(stage.input("03_attribution", "explanations.parquet"))
 predictions = load_parquet(stage.input("02_training", "predictions.parquet")).query("split == 'test'")
 names = sorted(set(explanations["dataset"]) | set(predictions["dataset"]))
 data = {(name, split): load_dataset(stage, name, split) for name in names for split in ("train", "test")}
-for frame in data.values():
-    frame.attrs.clear()  # the list of faults that comes along keeps pandas from putting tables together
+_ = [table.attrs.clear() for table in data.values()]  # a list of faults comes along and keeps pandas from joining tables
 print(f"{len(explanations)} explanations by {explanations['method'].nunique()} methods and floors")
 n_explained = explanations.groupby("dataset")["row_id"].nunique()
 n_rows = {name: len(data[name, "test"]) for name in names}
@@ -135,14 +137,12 @@ pd.DataFrame({"word": words, "ground_truth": mask, "score": scores, "share_of_ma
 #
 # $$\mathrm{MA}(\mathbf{h}, \mathbf{s}) = \sum_j s_j h_j, \qquad s_j \ge 0,\quad \sum_j s_j = 1 \qquad (3)$$
 
+#
+# Below is the code, and a check against the hand value, against the example that the paper gives (attributions .9, 0, 0, .1, ground
+# truth on the first two words, mass accuracy .9), and of the claim that neither sign nor scale matter.
+
 # %%
 show_source(mass_accuracy)
-
-# %% [markdown]
-# We check the hand value, the example that the paper gives (attributions .9, 0, 0, .1, ground truth on the first two words, mass
-# accuracy .9), and that neither sign nor scale matter.
-
-# %%
 assert np.isclose(mass_accuracy(scores, mask), 0.8)
 assert np.isclose(mass_accuracy([0.9, 0, 0, 0.1], [1, 1, 0, 0]), 0.9)
 assert np.isclose(mass_accuracy([-7 * s for s in scores], mask), 0.8)
@@ -158,15 +158,11 @@ assert np.isclose(mass_accuracy([-7 * s for s in scores], mask), 0.8)
 # has 0 and perfection 1:
 #
 # $$\mathrm{MA}_{\mathrm{chance\ normalised}} = \frac{\mathrm{MA} - \mathrm{share}}{1 - \mathrm{share}}$$
+#
+# The check: recall 2/3, (.8 - .3) / (1 - .3) = 5/7, and a simulation in which noise has a chance-normalised mass accuracy of 0 on average.
 
 # %%
 show_source(mask_recall)
-
-# %% [markdown]
-# By hand: recall 2/3, and (.8 - .3) / (1 - .3) = 5/7. Then a simulation: noise on the ten words must have a chance-normalised
-# mass accuracy of 0 on average.
-
-# %%
 assert np.isclose(mask_recall(scores, mask), 2 / 3)
 assert np.isclose(chance_normalised_mass_accuracy(mass_accuracy(scores, mask), truth_share(mask)), 5 / 7)
 noise = mass_accuracy(np.random.default_rng(seed).random((20000, 10)), np.tile(mask, (20000, 1)))
@@ -181,14 +177,11 @@ assert abs(chance_normalised_mass_accuracy(noise, 0.3).mean()) < 0.01
 # Above 1, the explanation found more of the changed words than before any training. *Our reading:* one ratio per row and the
 # median over rows, because a mean of ratios is ruled by the rows with a tiny denominator; not defined where the baseline
 # found nothing. (The released code takes the logarithm of the ratio minus 1, and so loses every row that became worse.)
+#
+# The check: twice as good, as good, half as good, and a baseline of zero.
 
 # %%
 show_source(relative_mass_accuracy)
-
-# %% [markdown]
-# Twice as good, as good, half as good, and a baseline of zero:
-
-# %%
 ratios = relative_mass_accuracy(np.array([0.8, 0.4, 0.2, 0.4]), np.array([0.4, 0.4, 0.4, 0.0]))
 assert ratios[:3].tolist() == [2.0, 1.0, 0.5] and np.isnan(ratios[3])
 
@@ -227,8 +220,7 @@ recipe = json.loads(recipe.read_text())
 explained = explanations["dataset"].unique()
 truth = pd.concat([data[name, "test"].assign(dataset=name) for name in explained], ignore_index=True)
 truth["token_counts"] = piece_counts(truth["sentence"], load_tokenizer(recipe["encoder"], recipe["revision"]))
-verbless = [mask for name in explained for mask in without_verbs(data[name, "test"])]
-truths = {"union": truth, "no_verbs": truth.assign(ground_truth=verbless)}
+truths = {"union": truth, "no_verbs": truth.assign(ground_truth=[m for name in explained for m in without_verbs(data[name, "test"])])}
 marked = {name: table["ground_truth"].map(sum).groupby(table["dataset"]).sum() for name, table in truths.items()}
 pd.DataFrame(marked).assign(same_in_F_and_M=lambda t: (1 - t["no_verbs"] / t["union"]).round(3))
 
@@ -262,8 +254,13 @@ stage.table("row_sets", models)
 # Explaining a model makes sense if it has learnt something. Chance is one in three. But *the class of the first pronoun*, a rule that
 # needs no training, is nearly always right. So we ask for more than chance: a model should beat this rule and a logistic regression
 # on word counts (*bag of words*), which both know nothing of the order of the words.
+#
+# A row is *hard* when its first pronoun is somebody else's: no form changes it, and the rule can only guess. There a model must show that it
+# has found the subject. The intervals resample base sentences, never rows, since the forms of a sentence are nearly copies of
+# each other; section 6 says how seeds enter. A model whose accuracy is below the rule's is marked, and **no claim about its
+# explanations will rest on it**.
 
-# %%
+# %% tags=["nbval-ignore-output"]
 def floor_predictions(name: str) -> pd.DataFrame:
     """The two classifiers that see no language model, in the form of predictions."""
     train, test = data[name, "train"], data[name, "test"]
@@ -279,26 +276,8 @@ judged["is_correct"] = (judged["target"] == judged["predicted"]).astype(float)
 hard = {(name, row_id) for name in names
         for row_id in data[name, "test"]["row_id"][floors.first_pronoun_is_other(data[name, "test"])]}
 judged["is_hard"] = [key in hard for key in zip(judged["dataset"], judged["row_id"])]
-
-# %% [markdown]
-# A row is *hard* when its first pronoun is somebody else's: no form changes it, and the rule can only guess. There a model must show that it
-# has found the subject. The intervals resample base sentences, never rows, since the forms of a sentence are nearly copies of
-# each other; section 6 says how seeds enter. A model whose accuracy is below the rule's is marked, and **no claim about its
-# explanations will rest on it**.
-
-# %% tags=["nbval-ignore-output"]
-def accuracies(frame: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy of every model with an interval over base sentences and seeds."""
-    table = estimates(frame, ["dataset", "scheme"], "is_correct", "mean", n_bootstrap, alpha, seed)
-    return table.rename(columns={"estimate": "accuracy"}).drop(columns=["standard_error", "df"])
-
-
-on_hard = accuracies(judged[judged["is_hard"]]).drop(columns=["n_seeds", "n_sentences"])
-accuracy = accuracies(judged).merge(on_hard, on=["dataset", "scheme"], how="left", suffixes=("", "_hard"))
-accuracy["n_hard"] = accuracy["n_hard"].fillna(0).astype(int)
-rule = accuracy[accuracy["scheme"] == "First pronoun rule"].set_index("dataset")["accuracy"]
-accuracy["below_first_pronoun"] = accuracy["accuracy"] < accuracy["dataset"].map(rule)
-below = set(zip(*accuracy.loc[accuracy["below_first_pronoun"], ["dataset", "scheme"]].to_numpy().T))
+accuracy = summarise_accuracy(judged, **how)
+below = set(accuracy.loc[accuracy["below_first_pronoun"], ["dataset", "scheme"]].itertuples(index=False, name=None))
 stage.table("accuracy_vs_floors", accuracy).drop(columns=["n", "n_sentences", "low_hard", "high_hard"])
 
 # %% [markdown]
@@ -311,32 +290,18 @@ stage.table("accuracy_vs_floors", accuracy).drop(columns=["n", "n_sentences", "l
 # For each data set, scheme and method: the mean over rows, averaged over trainings (seeds), with an interval. Base sentences are
 # resampled a thousand times. Where a model was trained with several seeds, their spread is added by the t interval of the seeds'
 # mean; resampling three seeds would promise too much. With one seed, the interval speaks about sentences only.
-
-# %%
-def summarise_rows(frame: pd.DataFrame) -> pd.DataFrame:
-    """Mass accuracy on both scales with intervals, and the means of the other measures; no rows give no values."""
-    mass = estimates(frame, by, "MA", "mean", n_bootstrap, alpha, seed).rename(columns={"estimate": "MA"})
-    above = estimates(frame, by, "MA_chance_normalised", "mean", n_bootstrap, alpha, seed)
-    above = above[[*by, "estimate", "low", "high"]]
-    above.columns = [*by, "MA_chance_normalised", "low_normalised", "high_normalised"]
-    others = frame.groupby(by)[["share", *list(METRICS)[1:]]].mean().reset_index()
-    joined = mass.drop(columns=["standard_error", "df"]).merge(above, on=by).merge(others, on=by)
-    return everyone.merge(joined, on=by, how="left").fillna({"n": 0, "n_sentences": 0, "n_seeds": 0})
-
-# %% [markdown]
+#
 # How to read the file: `n` rows of `n_sentences` base sentences, `n_seeds` trainings; `MA` from `low` to `high`; the chance-normalised
 # value with its own limits; `share` (counted in `share_of`); recall and the ranking measures. It holds every row set with both
 # ground truths. Below is `MA` for the chosen rows and GECO's mask.
 
 # %% tags=["nbval-ignore-output"]
-parts = [summarise_rows(select_rows(scored[name], predictions, which)).assign(rows=which, truth=name, share_of="tokens")
+parts = [summarise_mass(select_rows(scored[name], predictions, which), everyone, **how).assign(rows=which, truth=name)
          for which in ROW_SETS for name in truths]
-mass_table = pd.concat(parts, ignore_index=True).astype({"n": int, "n_sentences": int, "n_seeds": int})
-mass_table["below_first_pronoun"] = [key in below for key in zip(mass_table["dataset"], mass_table["scheme"])]
-first = [*by, "rows", "truth", "n", "n_sentences", "n_seeds", "share", "share_of"]
-mass_table = mass_table[[*first, *[c for c in mass_table if c not in first]]]
-shown = stage.table("mass_accuracy", mass_table).query("rows == @rows and truth == 'union'")
-method_grid(shown, "MA").astype(object).fillna("")
+mass = mark_below(pd.concat(parts, ignore_index=True).assign(share_of="tokens"), below)
+main = mass.query("rows == @rows and truth == 'union'").reset_index(drop=True)
+stage.table("mass_accuracy", mass)
+method_grid(main, "MA").astype(float).round(3).astype(object).fillna("")
 
 # %% [markdown]
 # *Reading it.* Start in the column `-`. *First pronoun* puts all mass on the first pronoun of the sentence, and few methods reach it.
@@ -347,7 +312,7 @@ method_grid(shown, "MA").astype(object).fillna("")
 # The same without the verbs, for one method and one floor, with recall beside it:
 
 # %% tags=["nbval-ignore-output"]
-two = mass_table.query("rows == @rows and method in ['First pronoun', 'Integrated Gradients']")
+two = mass.query("rows == @rows and method in ['First pronoun', 'Integrated Gradients']")
 both = stage.table("truths_compared", two[[*by, "truth", "share", "MA", "MA_chance_normalised", "recall"]])
 both.pivot(index=["dataset", "method", "scheme"], columns="truth", values=["MA", "recall"])
 
@@ -361,16 +326,8 @@ both.pivot(index=["dataset", "method", "scheme"], columns="truth", values=["MA",
 # `RMA_first_pronoun` and `RMA_uniform_random` say what these floors reach over the same zero-shot values.
 
 # %% tags=["nbval-ignore-output"]
-trained = chosen[~chosen["scheme"].isin(["-", "ZS"])]
-of_models = everyone[~everyone["scheme"].isin(["-", "ZS"])]
-relative = estimates(trained, by, "RMA", "median", n_bootstrap, alpha, seed).rename(columns={"estimate": "RMA"})
-undefined = trained.assign(undefined=trained["RMA"].isna()).groupby(by, as_index=False)["undefined"].mean()
-relative = of_models.merge(relative.drop(columns=["standard_error", "df"]), on=by, how="left").merge(undefined, on=by, how="left")
-for floor in ("First pronoun", "Uniform random"):
-    name = "RMA_" + floor.lower().replace(" ", "_")
-    reached = relative_floors(scored["union"], floor).rename(columns={"RMA": name})
-    relative = relative.merge(reached, on=["dataset", "method"], how="left")
-relative["below_first_pronoun"] = [key in below for key in zip(relative["dataset"], relative["scheme"])]
+trained, of_models = trained_only(chosen), trained_only(everyone)
+relative = mark_below(summarise_relative(trained, scored["union"], of_models, **how), below)
 method_grid(stage.table("relative_mass_accuracy", relative), "RMA").astype(object).fillna("")
 
 # %% [markdown]
@@ -380,12 +337,7 @@ method_grid(stage.table("relative_mass_accuracy", relative), "RMA").astype(objec
 # values are corrected for their number by *Holm's* method (the smallest times the number of tests, the next times one less, ...).
 
 # %% tags=["nbval-ignore-output"]
-gains = trained.assign(gain=trained["MA"] - trained["MA_ZS"])
-found = [(*key, part["gain"].mean(), *clustered_wilcoxon(part, "gain")) for key, part in gains.groupby(by, sort=False)]
-found = pd.DataFrame(found, columns=[*by, "gain", "p", "rank_biserial", "dz", "n_sentences"])
-wilcoxon = of_models.merge(found, on=by, how="left")
-wilcoxon["p_holm"] = holm(wilcoxon["p"])
-method_grid(stage.table("wilcoxon", wilcoxon), "p_holm").astype(object).fillna("")
+method_grid(stage.table("wilcoxon", gain_tests(trained, of_models)), "p_holm").astype(object).fillna("")
 
 # %% [markdown]
 # *Reading it.* With the eight base sentences of the small scale, the smallest p value that this test can give is 2 / 2^8 = .008, before the
@@ -399,10 +351,7 @@ method_grid(stage.table("wilcoxon", wilcoxon), "p_holm").astype(object).fillna("
 # least that large, its interval excludes zero, and the corrected test agrees.
 
 # %% tags=["nbval-ignore-output"]
-groups = trained.groupby(["dataset", "scheme"], sort=False)
-pairs = pd.concat([compare_all(part, "method", "MA", n_bootstrap, alpha, seed).assign(dataset=key[0], scheme=key[1])
-                   for key, part in groups if part["method"].nunique() > 1], ignore_index=True)
-pairs = pairs[["dataset", "scheme", *[c for c in pairs if c not in ("dataset", "scheme")]]]
+pairs = compare_methods(trained, **how)
 stage.table("method_pairs", pairs).groupby(["dataset", "scheme"], sort=False).agg(
     pairs=("is_ranked", "size"), ranked=("is_ranked", "sum"), typical_difference=("difference", lambda d: d.abs().median()),
     smallest_detectable=("smallest_detectable", "median")).round(3)
@@ -412,18 +361,9 @@ stage.table("method_pairs", pairs).groupby(["dataset", "scheme"], sort=False).ag
 # pairs follow the best and the worst place that each method can have:
 
 # %% tags=["nbval-ignore-output"]
-ranked = pairs[pairs["is_ranked"]]
-is_left = ranked["difference"] > 0
-places = {"winner": ranked["left"].where(is_left, ranked["right"]), "loser": ranked["right"].where(is_left, ranked["left"])}
-n_pairs = {role: ranked.assign(method=method).groupby(by).size().rename(role) for role, method in places.items()}
-ranking = of_models.merge(mass_table.query("rows == @rows and truth == 'union'")[[*by, "MA"]], on=by)
-ranking = ranking.join(n_pairs["winner"], on=by).join(n_pairs["loser"], on=by).fillna({"winner": 0, "loser": 0})
-n_methods = ranking.groupby(["dataset", "scheme"])["method"].transform("size")
-ranking = ranking.assign(best_place=1 + ranking["loser"].astype(int), worst_place=n_methods - ranking["winner"].astype(int))
-limit = pairs.groupby(["dataset", "scheme"])["smallest_detectable"].median()
-shown = stage.table("ranking", ranking.drop(columns=["winner", "loser"]).join(limit, on=["dataset", "scheme"]))
-shown["place"] = shown["best_place"].astype(str) + " to " + shown["worst_place"].astype(str)
-method_grid(shown, "place")
+places = stage.table("ranking", possible_places(pairs, trained_only(main)))
+places["place"] = places["best_place"].astype(str) + " to " + places["worst_place"].astype(str)
+method_grid(places, "place")
 
 # %% [markdown]
 # Where every method reads "1 to" the number of methods, nothing is ranked, and we claim nothing of the order in the tables above.
@@ -436,15 +376,8 @@ method_grid(shown, "place")
 # every seed, so that the table is balanced.
 
 # %% tags=["nbval-ignore-output"]
-everything = scored["union"][~scored["union"]["scheme"].isin(["-", "ZS"])]
-factors, interactions = ["seed", "sentence_idx", "target", "method"], [("seed", "method"), ("sentence_idx", "method")]
-n_seeds = everything.groupby(by)["seed"].transform("nunique")
-everything = everything[n_seeds == n_seeds.groupby([everything["dataset"], everything["scheme"]]).transform("max")]
-split = [variance_split(part, "MA", factors, interactions).assign(dataset=key[0], scheme=key[1])
-         for key, part in everything.groupby(["dataset", "scheme"], sort=False)]
-variance = pd.concat(split, ignore_index=True)[["dataset", "scheme", "term", "levels", "share", "sd"]]
-shown = stage.table("variance", variance)
-shown.pivot(index=["dataset", "scheme"], columns="term", values="share")[shown["term"].unique()].astype(object).fillna("")
+variance = stage.table("variance", split_variance(trained_only(scored["union"])))
+variance.pivot(index=["dataset", "scheme"], columns="term", values="share")[variance["term"].unique()].astype(object).fillna("")
 
 # %% [markdown]
 # *Reading it.* One seed shows no spread between seeds; those cells stay empty. Where `seed:method` is not small beside `method`, another
@@ -453,59 +386,30 @@ shown.pivot(index=["dataset", "scheme"], columns="term", values="share")[shown["
 # ## 10 · The first version's questions
 #
 # The first version of the paper (v1) had two classes, F and M, and asked whether the models treat them alike. *True positive rate*: male rows
-# that are called male (the released code counts male as positive). *True negative rate*: female rows that are called female. In percent:
+# that are called male (the released code counts male as positive). *True negative rate*: female rows that are called female. *Average
+# prediction difference*: the probability of F on a female row minus that of M on the male row of the same sentence; above zero, the model
+# is surer about female forms, and sets with three classes can answer that too. In percent, as in v1's Table 4 (intervals in the files):
 
 # %% tags=["nbval-ignore-output"]
-binary = judged[judged["dataset"].str.endswith("_binary")].assign(percent=lambda frame: 100 * frame["is_correct"])
-rates = estimates(binary, ["dataset", "scheme", "target"], "percent", "mean", n_bootstrap, alpha, seed)
-rates["quantity"] = rates["target"].map({0: "TNR", 1: "TPR"})
-rates = rates[["quantity", "dataset", "scheme", "estimate", "low", "high", "n", "n_sentences", "n_seeds"]]
+binary = judged[judged["dataset"].str.endswith("_binary")].assign(percent=lambda t: 100 * t["is_correct"])
+rates = estimates(binary, ["dataset", "scheme", "target"], "percent", **how)
+rates = rates.assign(quantity=rates["target"].map({0: "TNR", 1: "TPR"})).drop(columns=["target", "standard_error", "df"])
+forms = pair_forms(predictions)
+gap = estimates(forms, ["dataset", "scheme"], "percent", **how).drop(columns=["standard_error", "df"])
 stage.table("tpr_tnr", rates)
-
-# %% [markdown]
-# The floors are in the table as well. The *average prediction difference* is the probability of F on a female row minus that of M on the male
-# row of the same sentence: above zero, the model is surer about female forms. Sets with three classes can answer it too.
-
-# %% tags=["nbval-ignore-output"]
-two = predictions[predictions["target"] < 2]
-two = two.assign(p_own=np.where(two["target"] == 0, two["p_F"], two["p_M"]), is_correct=(two["target"] == two["predicted"]) * 1.0)
-key = ["dataset", "scheme", "seed", "sentence_idx"]
-female, male = (two.loc[two["target"] == target, [*key, "p_own", "is_correct"]] for target in (0, 1))
-forms = female.merge(male, on=key, suffixes=("_F", "_M")).assign(row_id=lambda t: t["sentence_idx"].astype(str))
-forms["percent"] = 100 * (forms["p_own_F"] - forms["p_own_M"])
-forms["absolute_difference"] = forms["percent"].abs() / 100
-forms["male_minus_female"] = forms["is_correct_M"] - forms["is_correct_F"]
-gap = estimates(forms, ["dataset", "scheme"], "percent", "mean", n_bootstrap, alpha, seed).drop(columns=["standard_error", "df"])
 stage.table("prediction_difference", gap)
+both = pd.concat([rates, gap.assign(quantity="difference")])
+both.pivot(index=["dataset", "scheme"], columns="quantity", values="estimate")[["TPR", "TNR", "difference"]].round(2).astype(object).fillna("")
 
 # %% [markdown]
-# An interval that holds zero: no form is favoured as far as this run can tell. What a model takes for what is in its confusion matrix
-# (a row per true class, averaged over seeds):
+# A small difference whose interval holds zero favours no form, as far as this run can tell. What a model takes for what is in its *confusion matrix*
+# (a row per true class). An *ROC curve* asks, for every threshold on P(M): how many male rows pass, and how many female rows
+# pass by mistake? The curves of the binary sets go to `roc.csv`.
 
 # %% tags=["nbval-ignore-output"]
-kinds = predictions[["dataset", "scheme", "target"]].drop_duplicates()
-shares = predictions.groupby(list(kinds))["predicted"].value_counts(normalize=True).rename("share")
-confusion = kinds.merge(pd.Series(range(3), name="predicted"), how="cross").join(shares, on=[*kinds, "predicted"])
-confusion = confusion[(confusion["predicted"] < 2) | ~confusion["dataset"].str.endswith("_binary")].fillna({"share": 0})
-confusion = confusion.replace({"target": dict(enumerate(CLASSES)), "predicted": dict(enumerate(CLASSES))})
-shown = stage.table("confusion", confusion)
-shown.pivot(index=list(kinds), columns="predicted", values="share").astype(object).fillna("")
-
-# %% [markdown]
-# An *ROC curve* asks, for every threshold on P(M): how many male rows pass, and how many female rows pass by mistake? The curves of the
-# binary sets, read off at fixed false positive rates and averaged over seeds, are in `roc.csv`; here is the area under each.
-
-# %% tags=["nbval-ignore-output"]
-grid, curves = np.linspace(0, 1, 21), []
-is_binary = predictions["dataset"].str.endswith("_binary")
-for (name, scheme), part in predictions[is_binary].groupby(["dataset", "scheme"], sort=False):
-    runs = [(run["target"], run["p_M"]) for _, run in part.groupby("seed")]
-    passed = np.mean([np.interp(grid, *roc_curve(*run)[:2]) for run in runs], axis=0)
-    area = np.mean([roc_auc_score(*run) for run in runs])
-    curves.append(pd.DataFrame({"dataset": name, "scheme": scheme, "auc": area, "false_positive_rate": grid,
-                                "true_positive_rate": passed}))
-roc = pd.concat(curves, ignore_index=True) if curves else pd.DataFrame(columns=["dataset", "scheme", "auc"])
-stage.table("roc", roc)[["dataset", "scheme", "auc"]].drop_duplicates(ignore_index=True)
+stage.table("roc", roc_points(predictions[predictions["dataset"].str.endswith("_binary")]))
+confusion = stage.table("confusion", confusion_shares(predictions, CLASSES))
+confusion.pivot(index=["dataset", "scheme", "target"], columns="predicted", values="share").astype(object).fillna("")
 
 # %% [markdown]
 # ### Is the same word explained differently in the two forms?
@@ -514,19 +418,11 @@ stage.table("roc", roc)[["dataset", "scheme", "auc"]].drop_duplicates(ignore_ind
 # ground truth gains, the rest loses. `absolute` is the mean size of the difference on ground-truth words.
 
 # %% tags=["nbval-ignore-output"]
-without_zero_shot = explanations[explanations["scheme"] != "ZS"]
-aligned = form_differences(select_rows(without_zero_shot, predictions, rows), truth)
-columns = {"all": "all_words", "truth": "truth_words", "other": "other_words", "absolute": "absolute"}
-found = [estimates(aligned, by, column, "mean", n_bootstrap, alpha, seed).assign(words=words)
-         for words, column in columns.items()]
-tests = [(*key, clustered_wilcoxon(part, "truth_words").p) for key, part in aligned.groupby(by, sort=False)]
-tests = pd.DataFrame(tests, columns=[*by, "p"]).assign(p_holm=lambda t: holm(t["p"]))
-found = pd.concat(found).rename(columns={"estimate": "difference"}).drop(columns=["standard_error", "df"])
-cells = without_zero_shot[by].drop_duplicates().merge(pd.Series(list(columns), name="words"), how="cross")
-difference = cells.merge(found, on=[*by, "words"], how="left").merge(tests, on=by, how="left")
-difference["below_first_pronoun"] = [key in below for key in zip(difference["dataset"], difference["scheme"])]
+others = explanations[explanations["scheme"] != "ZS"]
+aligned = form_differences(select_rows(others, predictions, rows), truth)
+difference = mark_below(summarise_forms(aligned, everyone[everyone["scheme"] != "ZS"], **how), below)
 shown = stage.table("attribution_difference", difference)
-shown.pivot(index=by, columns="words", values="difference")[list(columns)].groupby(level=[0, 1]).mean().round(3)
+shown.pivot_table(index=["dataset", "scheme"], columns="words", values="difference", sort=False).round(3)
 
 # %% [markdown]
 # Shown is the mean over methods; the file has each of them. A small signed and a large absolute difference says that the forms are explained
@@ -536,7 +432,7 @@ shown.pivot(index=by, columns="words", values="difference")[list(columns)].group
 #
 # Four things must be true before we believe any of this, whatever the models did. Noise must reach the share of ground truth and no more.
 # Pointing at the first pronoun must beat noise by far. With the **masks shuffled** within each sentence, every advantage must
-# be gone. And the **untrained** model must not be explained better than the pronoun rule.
+# be gone. And the **untrained** model must not be explained better than the pronoun rule. The margins are wide enough for a small run.
 
 # %%
 rng = np.random.default_rng(seed)
@@ -546,17 +442,12 @@ kept = scored["union"][scored["union"]["method"].isin(FLOORS)]
 controls = kept.groupby(["dataset", "method"], sort=False)[["share", "MA"]].mean()
 zero_shot = scored["union"].query("scheme == 'ZS'")
 controls["MA_shuffled_masks"] = lost.groupby(["dataset", "method"], sort=False)["MA"].mean()
-stage.table("controls", controls.reset_index())
-
-# %% [markdown]
-# The order, with margins that are wide enough for a small run:
-
-# %%
 for name, part in controls.droplevel("dataset").groupby(controls.index.get_level_values("dataset")):
     assert abs(part.loc["Uniform random", "MA"] - part.loc["Uniform random", "share"]) < 0.06
     assert part.loc["First pronoun", "MA"] > part.loc["Uniform random", "MA"] + 0.3
     assert (part["MA_shuffled_masks"] < part["share"] + 0.25).all()
     assert (zero_shot.query("dataset == @name").groupby("method")["MA"].mean() < part.loc["First pronoun", "MA"]).all()
+stage.table("controls", controls.reset_index())
 
 # %% [markdown]
 # So the measure answers to where the mass lies, and to nothing else that these rules have.
@@ -575,43 +466,33 @@ for name, part in controls.droplevel("dataset").groupby(controls.index.get_level
 claims = {claim.id: claim for claim in read_claims(material("geco") / "claims.yaml")}
 tables = {"explanations": chosen, "predictions": judged, "pairs": forms, "forms": aligned,
           "correctness": by_correctness(scored["union"], predictions)}
-comparisons = {name: judge_contrasts(claim, tables, scale, below, n_bootstrap, alpha, seed)
-               for name, claim in claims.items() if claim.table}
+comparisons = {name: judge_contrasts(claim, tables, scale, below, **how) for name, claim in claims.items() if claim.table}
 print(f"{len(claims)} claims, {sum(map(len, comparisons.values()))} comparisons")
 
 # %% [markdown]
-# Other claims are numbers that the papers print (`material/paper_numbers.csv`); each is set beside ours. First what can be counted exactly:
-# the size of the data sets, and bias_C of stage 1 with the pronoun list A1.
+# Other claims are numbers that the papers print (`material/paper_numbers.csv`); each is set beside ours: the sizes of the data sets, bias_C
+# of stage 1 with the pronoun list A1, and what was measured above, in percent. A number that belongs to GECO or to BERT is shown
+# but not judged where this run has other sentences or another encoder.
 
 # %%
-def counted(name: str) -> dict[str, int]:
-    """The counts of the papers' tables of data sets."""
+def sizes(name: str) -> dict[str, int]:
+    """The numbers of the papers' tables of data sets."""
     train, test = data[name, "train"], data[name, "test"]
     n_base = len(set(train["sentence_idx"]) | set(test["sentence_idx"]))
     kind = "n_rows" if name.endswith("_binary") else "n_sentences"
-    return {"n_base_sentences": n_base, "n_sentences": len(train) + len(test), f"{kind}_train": len(train),
-            f"{kind}_test": len(test)}
+    return {"n_base_sentences": n_base, "n_sentences": len(train) + len(test), f"{kind}_train": len(train), f"{kind}_test": len(test)}
 
 
-bias = pd.read_csv(stage.input("01_data_generation", "bias.csv")).query("term_list == 'A1'")
-exact = [(quantity, name, "", "", n, n) for name in names for quantity, n in counted(name).items()]
-exact += [("bias_C", name, "", form, value, counted(name)["n_base_sentences"])
-          for name, form, value in bias[["dataset", "class", "bias"]].itertuples(index=False) if name in names]
-exact = pd.DataFrame(exact, columns=["quantity", "dataset", "scheme", "class", "estimate", "n_sentences"])
-
-# %% [markdown]
-# Then what was measured, in percent as in the papers. A number that belongs to GECO or to BERT is shown but not judged where this run has
-# other sentences or another encoder.
-
-# %%
-percent = accuracy[["dataset", "scheme", "n_sentences"]].assign(quantity="accuracy", estimate=100 * accuracy["accuracy"],
-                                                               low=100 * accuracy["low"], high=100 * accuracy["high"])
-gaps = gap.assign(quantity="average_prediction_difference")
-ours = pd.concat([exact.assign(low=exact["estimate"], high=exact["estimate"]), percent, rates, gaps])
-ours = ours.assign(n=ours["n_sentences"]).fillna({"class": ""})
+bias = pd.read_csv(stage.input("01_data_generation", "bias.csv")).query("term_list == 'A1' and dataset in @names")
+exact = pd.DataFrame([(name, quantity, n) for name in names for quantity, n in sizes(name).items()], columns=["dataset", "quantity", "estimate"])
+exact = pd.concat([exact, bias.rename(columns={"bias": "estimate"}).assign(quantity="bias_C")])
+exact = exact.assign(low=exact["estimate"], high=exact["estimate"], n_sentences=[sizes(name)["n_base_sentences"] for name in exact["dataset"]])
+percent = accuracy[["accuracy", "low", "high"]].mul(100).rename(columns={"accuracy": "estimate"})
+percent = percent.join(accuracy[["dataset", "scheme", "n_sentences"]]).assign(quantity="accuracy")
+ours = pd.concat([exact, percent, rates, gap.assign(quantity="average_prediction_difference")])
+ours = ours.assign(n=ours["n_sentences"], scheme=ours["scheme"].fillna(""), **{"class": ours["class"].fillna("")})
 paper_numbers = pd.read_csv(material("geco") / "paper_numbers.csv")
-is_geco = scale != "small" and counted(names[0])["n_base_sentences"] == 1610
-is_bert = "bert-base-uncased" in recipe["encoder"]
+is_geco, is_bert = scale != "small" and sizes(names[0])["n_base_sentences"] == 1610, "bert-base-uncased" in recipe["encoder"]
 numbers = [line for claim in claims.values() if claim.numbers
            for line in compare_numbers(claim, paper_numbers, ours, scale, is_geco, is_bert)]
 print(f"{len(numbers)} printed numbers have a quantity that is computed here")
@@ -622,22 +503,13 @@ print(f"{len(numbers)} printed numbers have a quantity that is computed here")
 # that vary more also differ more between the forms?
 
 # %% tags=["nbval-ignore-output"]
-shown_rows = truth.merge(explanations[["dataset", "row_id"]].drop_duplicates()).query("target == 0")
-spots = [floors.first_pronoun(words) for words in shown_rows["sentence"]]
-is_fit = [spot is not None and mask[spot[0]] == 1 and len(mask) >= 7 for spot, mask in zip(spots, shown_rows["ground_truth"])]
-shortest = shown_rows[is_fit].assign(length=lambda t: t["sentence"].map(len)).sort_values(["dataset", "length", "sentence_idx"])
+female = truth.merge(explanations[["dataset", "row_id"]].drop_duplicates()).query("target == 0")
+spots = [floors.first_pronoun(words) for words in female["sentence"]]
+is_fit = [spot is not None and mask[spot[0]] == 1 and len(mask) >= 7 for spot, mask in zip(spots, female["ground_truth"])]
+shortest = female[is_fit].assign(length=lambda t: t["sentence"].map(len)).sort_values(["dataset", "length", "sentence_idx"])
 example = shortest.iloc[0]
-one = explanations[(explanations["dataset"] == example["dataset"]) & (explanations["row_id"] == example["row_id"])]
-lines = [(example["dataset"], example["row_id"], row.scheme, row.method, i, word, share, example["ground_truth"][i])
-         for row in one.drop_duplicates(["scheme", "method"]).itertuples()
-         for i, (word, share) in enumerate(zip(row.words, np.abs(row.scores) / max(np.abs(row.scores).sum(), 1e-12)))]
-sentence = pd.DataFrame(lines, columns=["dataset", "row_id", "scheme", "method", "position", "word", "share", "is_truth"])
-stage.table("example_sentence", sentence).drop_duplicates("position")[["dataset", "row_id", "position", "word", "is_truth"]]
-
-# %% [markdown]
-# The three numbers:
-
-# %% tags=["nbval-ignore-output"]
+is_example = (explanations["dataset"] == example["dataset"]) & (explanations["row_id"] == example["row_id"])
+sentence = word_shares(explanations[is_example], example["ground_truth"])
 correlation = pd.read_csv(stage.input("01_data_generation", "correlation.csv"))
 leading = correlation.query("dataset in ['D_A', 'D_S'] and `class` in ['F', 'M']").sort_values("r", ascending=False)
 leading = leading.groupby(["dataset", "class"]).head(2)["word"].isin(["she", "her", "he", "his", "him"]).mean()
@@ -648,10 +520,11 @@ counts_here = [scheme != "-" and (name, scheme) not in below for name, scheme in
 spread = chosen.groupby(by)["MA"].std().to_frame().join(aligned[counts_here].groupby(by)["absolute"].mean(), how="inner")
 ranks = spread.dropna().rank()
 related = pearsonr(ranks["MA"], ranks["absolute"]) if len(ranks) > 3 else None
-single = {"tfidf_top_words": (leading, leading, leading, counted(names[0])["n_base_sentences"]),
+single = {"tfidf_top_words": (leading, leading, leading, sizes(names[0])["n_base_sentences"]),
           "pronoun_stands_out": (on_pronoun, np.nan, np.nan, 1), "spread_goes_with_difference": (np.nan, np.nan, np.nan, 0)}
 if related:
     single["spread_goes_with_difference"] = (related.statistic, *related.confidence_interval(), len(ranks))
+stage.table("example_sentence", sentence)
 stage.table("single_numbers", pd.DataFrame(single, index=["ours", "low", "high", "n"]).T.rename_axis("claim").reset_index())
 
 # %% [markdown]
@@ -680,18 +553,16 @@ stage.table("claims", verdicts)[["id", "paper", "ours", "n", "verdict"]].iloc[le
 # Mass accuracy by scheme and method, with intervals, and the floors as lines. A grey panel is a model below the first-pronoun rule.
 
 # %% tags=["nbval-ignore-output"]
-plotted = mass_table.query("rows == @rows and truth == 'union'").reset_index(drop=True)
-figure, table = plot_mass_accuracy(plotted)
+figure, table = plot_mass_accuracy(main)
 stage.figure("mass_accuracy", figure)
-stage.table("figure", table).head(10)
+stage.table("figure", table)
+stage.table("bias", bias)
+stage.table("correlation", correlation)
+table.head(10).round(3)
 
 # %% [markdown]
-# Intervals that cross each other and the floors: that is what an undecided ranking looks like. What stage 5 needs of stage 1 is handed on
-# from here, so that it reads one folder only.
-
-# %%
-stage.table("bias", bias)
-_ = stage.table("correlation", correlation)
+# Intervals that cross each other and the floors: that is what an undecided ranking looks like. What stage 5 needs of stage 1, bias_C and the
+# correlations, is handed on from here, so that it reads one folder only.
 
 # %% [markdown]
 # ## What could be wrong

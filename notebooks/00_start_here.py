@@ -13,7 +13,8 @@
 # %% [markdown]
 # # Start here: which words made the model say that, and how would we know?
 #
-# Welcome. This notebook takes about a minute. It needs no download, no GPU, and no idea yet of what an *attribution* is.
+# Welcome. This notebook takes about a minute. It needs no download, no GPU, and no idea yet of what an *attribution*
+# is.
 #
 # Next: [GECO, stage 1](geco/01_data_generation.ipynb)
 
@@ -62,9 +63,9 @@ n_steps = 50  # points on the path of the attribution method
 # %% [markdown]
 # ## One sentence
 #
-# We have some labelled sentences from plot summaries of novels. Each one is about a person, and a label says what becomes of
-# each word in a female (F), a male (M) and a non-binary (NB) form. This is ours for today. We keep it away from the
-# training.
+# We have some labelled sentences from plot summaries of novels. Each one is about a person, and a label says what
+# becomes of each word in a female (F), a male (M) and a non-binary (NB) form. This is ours for today. We keep it away
+# from the training.
 
 # %%
 set_up(seed, n_threads)
@@ -78,16 +79,16 @@ pd.DataFrame([*ours["sentence"], ours["ground_truth"][0]], index=[*CLASSES, "cha
 # %% [markdown]
 # Look at the last line. A 1 marks a word that differs between the forms, a 0 a word that is the same in all three.
 #
-# Now comes the trick that everything rests on. If a model can tell the forms apart, **it can only do so by the words marked
-# 1**. *to*, *it* and *tell* are there in every form, so they cannot help. For once we know the right answer before we ask for an
-# explanation. The marks are called the **ground truth**.
+# Now comes the trick that everything rests on. If a model can tell the forms apart, **it can only do so by the words
+# marked 1**. *to*, *it* and *tell* are there in every form, so they cannot help. For once we know the right answer
+# before we ask for an explanation. The marks are called the **ground truth**.
 
 # %% [markdown]
 # ## One model
 #
 # The model is a *transformer*, a small one: all-MiniLM-L6-v2, which somebody else has trained on a billion pairs of
-# sentences. It turns a sentence into a list of numbers. On top of it we put a *head*, one small layer that turns these
-# numbers into three probabilities: F, M, NB. Only the head is new, and only the head learns.
+# sentences. It turns a sentence into a list of numbers. On top of it we put a *head*, one small layer that turns
+# these numbers into three probabilities: F, M, NB. Only the head is new, and only the head learns.
 #
 # We give it a few dozen sentences to learn from, and test it on others.
 
@@ -98,8 +99,8 @@ test = rows[rows["sentence_idx"].isin(names[n_train:n_train + n_test])].reset_in
 print(f"{len(train)} rows to learn from, {len(test)} to test on, classes {', '.join(CLASSES)}")
 
 # %% [markdown]
-# Three classes of equal size: somebody who guesses is right one time in three. What share of the test rows does our model
-# get right, after forty passes over the training rows?
+# Three classes of equal size: somebody who guesses is right one time in three. What share of the test rows does our
+# model get right, after forty passes over the training rows?
 
 # %% tags=["nbval-ignore-output"]
 trainer = Trainer("all-MiniLM-L6-v2", "", pick_device("cpu"))
@@ -118,21 +119,22 @@ probabilities = tested[is_ours][[f"p_{name}" for name in CLASSES]].reset_index(d
 stage.table("probabilities", probabilities.assign(form=list(CLASSES)), digits=2)
 
 # %% [markdown]
-# Each line is one form, each number a probability. The model takes the female form for female, with some confidence. **Why?** It
-# cannot tell us. It is six layers of sums and products over twenty million learnt numbers. So people have invented methods that ask from
-# outside.
+# Each line is one form, each number a probability. The model takes the female form for female, with some confidence.
+# **Why?** It cannot tell us. It is six layers of sums and products over twenty million learnt numbers. So people have
+# invented methods that ask from outside.
 #
 # ## One attribution
 #
-# An **attribution method** gives every word a number: how much did this word move the model towards its answer? Positive means
-# *towards*, negative means *away from*, zero means *made no difference*.
+# An **attribution method** gives every word a number: how much did this word move the model towards its answer?
+# Positive means *towards*, negative means *away from*, zero means *made no difference*.
 #
-# **Before you look:** which words would you point at in *She leaves it to her daughter to tell her mother*, if the question is
-# how one can see that the form is female?
+# **Before you look:** which words would you point at in *She leaves it to her daughter to tell her mother*, if the
+# question is how one can see that the form is female?
 #
-# The method that we use is called **Integrated Gradients**. It starts from the empty sentence, in which every word is blank,
-# walks in small steps to the real one, and at every step asks: if I go on a little, how much does the probability of F rise, and
-# through which word? It adds up what each word contributed on the way. One line is enough to call it.
+# The method that we use is called **Integrated Gradients**. It starts from the empty sentence, in which every word is
+# blank, walks in small steps to the real one, and at every step asks: if I go on a little, how much does the
+# probability of F rise, and through which word? It adds up what each word contributed on the way. One line is enough
+# to call it.
 
 # %% tags=["nbval-ignore-output"]
 explained = explain(model, ours, "Integrated Gradients", {"n_steps": n_steps}).iloc[0]
@@ -141,13 +143,13 @@ table = pd.DataFrame({"word": words, "ground_truth": truth, "score": scores})
 stage.table("attribution", table)
 
 # %% [markdown]
-# The two *her* stand out, and *daughter* follows. *mother* gets nothing at all, although it says the same: the model has made up its mind by
-# other words. *leaves* is marked 1 as well and gets next to nothing, and that is fair: *leaves* tells NB from the others (*they leave*), but F
-# and M share it, so it is no sign of a female form.
+# The two *her* stand out, and *daughter* follows. *mother* gets nothing at all, although it says the same: the model
+# has made up its mind by other words. *leaves* is marked 1 as well and gets next to nothing, and that is fair:
+# *leaves* tells NB from the others (*they leave*), but F and M share it, so it is no sign of a female form.
 #
-# Can we trust these numbers at all? There is one check that needs no opinion. The walk began at the empty sentence and ended at the real
-# one. So **the scores have to add up to the rise of the probability between the two**. This property is called completeness, and the
-# difference that is left is called *delta*.
+# Can we trust these numbers at all? There is one check that needs no opinion. The walk began at the empty sentence
+# and ended at the real one. So **the scores have to add up to the rise of the probability between the two**. This
+# property is called completeness, and the difference that is left is called *delta*.
 
 # %% tags=["nbval-ignore-output"]
 rise = scores.sum() - explained["delta"]
@@ -175,7 +177,8 @@ plt.show()
 # %% [markdown]
 # ## One metric
 #
-# A picture convinces too easily. We want a number that can be compared. The studies use many; here is the simplest, **mass accuracy**. By hand:
+# A picture convinces too easily. We want a number that can be compared. The studies use many; here is the simplest,
+# **mass accuracy**. By hand:
 #
 # 1. Drop the signs. A word with -0.03 has drawn as much attention as one with 0.03.
 # 2. Divide by the sum, so that all words together have one unit of attention, the *mass*.
@@ -192,9 +195,9 @@ result = pd.DataFrame({"explanation": ["Integrated Gradients", "noise, on averag
 stage.table("mass_accuracy", result)
 
 # %% [markdown]
-# The second line is the important one. An "explanation" that gives all words the same, or that rolls dice, also reaches a mass accuracy:
-# the share of marked words in the sentence, here 6 of 11. We call such things **floors**. A number without its floor beside it says little.
-# Ours is well above.
+# The second line is the important one. An "explanation" that gives all words the same, or that rolls dice, also
+# reaches a mass accuracy: the share of marked words in the sentence, here 6 of 11. We call such things **floors**. A
+# number without its floor beside it says little. Ours is well above.
 #
 # One check more, on the way out: is the explanation better than noise on this sentence, and did the model learn?
 
@@ -207,8 +210,8 @@ assert accuracy > 1 / 3
 #
 # Nearly everything, and that is what the studies are about:
 #
-# - It was one sentence, one model and one method. With another sentence the result may be worse. Do methods differ at all, or do
-#   we see the luck of a sentence?
+# - It was one sentence, one model and one method. With another sentence the result may be worse. Do methods differ at
+#   all, or do we see the luck of a sentence?
 # - All attention on one *her* would have scored 1, and the other *her* and *daughter* would have gone unseen.
 # - We know what the *data* contain. What the *model* uses is another question: it may use half of it.
 # - *Integrated Gradients* is one of about ten common methods. They disagree.
@@ -216,14 +219,16 @@ assert accuracy > 1 / 3
 # ## Try it
 #
 # - Set `n_train = 5`. The model gets worse. Does the explanation?
-# - In the explanation cell, write `"LIME"` or `"Saliency"` in place of `"Integrated Gradients"` (without the settings).
+# - In the explanation cell, write `"LIME"` or `"Saliency"` in place of `"Integrated Gradients"` (without the
+#   settings).
 # - Explain the NB form: `.iloc[2]`. Is *leave* still ignored?
 
 # %% [markdown]
 # ## Where to go from here
 #
-# Four published studies ask the same question, *can an explanation of a language model be trusted?*, each with another kind of ground truth.
-# Each is told in the same five notebooks. Rows are what you read; columns are what they share.
+# Four published studies ask the same question, *can an explanation of a language model be trusted?*, each with
+# another kind of ground truth. Each is told in the same five notebooks. Rows are what you read; columns are what they
+# share.
 #
 # | | 01 data generation | 02 training | 03 attribution | 04 metrics | 05 figures |
 # |---|---|---|---|---|---|
@@ -240,5 +245,5 @@ stage.close({"seed": seed, "n_threads": n_threads, "n_train": n_train, "n_test":
 # %% [markdown]
 # ## Hand-over
 #
-# No other notebook reads these files; each study begins with its own text. Begin with [GECO, stage 1](geco/01_data_generation.ipynb): where do
-# sentences come from in which one knows the words that matter?
+# No other notebook reads these files; each study begins with its own text. Begin with [GECO, stage
+# 1](geco/01_data_generation.ipynb): where do sentences come from in which one knows the words that matter?

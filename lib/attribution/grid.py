@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from lib.attribution.explain import explain
-from lib.attribution.registry import resolve_method
+from lib.attribution.registry import METHODS, resolve_method
 from lib.attribution.table import in_format
 from lib.progress import progress
 from lib.units import Units
@@ -57,6 +57,23 @@ class Sources(Protocol):
 
     def mark_of(self, unit: Unit) -> str:
         """A mark that changes when the model does, found without loading it."""
+
+
+def settings_by_method(explained: Mapping[str, str], aggregation: Mapping[str, str], normalise_special: bool,
+                       *more: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Every method's settings, from parameters that speak of many methods; `more` holds settings by method.
+
+    A misspelt method name is refused: its setting would otherwise be ignored without a word.
+    """
+    parts: list[Mapping[str, Mapping[str, Any]]] = [{name: {"explained": what} for name, what in explained.items()},
+                                                    {name: {"aggregation": how} for name, how in aggregation.items()}]
+    special = {name for name, method in METHODS.items() if "normalise_special" in method.defaults}
+    settings: dict[str, dict[str, Any]] = {name: {"normalise_special": normalise_special} for name in special}
+    for part in (*parts, *more):
+        for name, values in part.items():
+            resolve_method(name)
+            settings[name] = settings.get(name, {}) | dict(values)
+    return settings
 
 
 def plan_units(models: pd.DataFrame, methods: Sequence[str], settings: Mapping[str, Mapping[str, Any]], n_base: int,

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from conftest import as_rows, build
 
-from lib.attribution import explain
-from lib.attribution.grid import Unit, explain_unit, packed, plan_units, predicted_seconds, run_units
+from lib.attribution import METHODS, explain
+from lib.attribution.grid import Unit, explain_unit, packed, plan_units, predicted_seconds, run_units, settings_by_method
 from lib.attribution.sources import choose_rows
 from lib.attribution.table import validated
 from lib.errors import TouchstoneError
@@ -55,6 +55,15 @@ def test_the_plan_has_floors_once_and_costly_methods_on_one_seed() -> None:
     assert (found["D_A", "C", 0, "LIME"].n_base, found["D_A", "OLA-CEA", 0, "LIME"].n_base) == (4, 0)
     assert found["D_A", "C", 0, "LIME"].settings == {"explained": "probability", "n_samples": 7}
     assert len({u.name for u in plan}) == len(plan)
+
+
+def test_settings_are_put_together_and_misspelt_methods_refused() -> None:
+    found = settings_by_method({"LIME": "logit"}, {"Saliency": "l2"}, True, {"LIME": {"n_samples": 3}})
+    assert found["LIME"] == {"explained": "logit", "n_samples": 3}
+    assert found["Saliency"] == {"normalise_special": True, "aggregation": "l2"}
+    plan_units(MODELS, list(METHODS), found, 1, 1)
+    with pytest.raises(TouchstoneError, match="no method 'Salency'; did you mean 'Saliency'"):
+        settings_by_method({"Salency": "logit"}, {}, False)
 
 
 def test_the_plan_refuses_unknown_names_before_anything_runs() -> None:

@@ -1,0 +1,599 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # GECO 3 · Attribution: which words does a method say made the model decide?
+#
+# *GECOBench (Wilming et al.), sections 3.3.1 and 3.3.2; the released code at commit f0907c6.*
+#
+# Previous: [02_training](02_training.ipynb) · Next: [04_metrics](04_metrics.ipynb)
+
+# %% [markdown]
+# ## You will see
+#
+# - one sentence explained by ten methods, side by side, and how much they disagree;
+# - three of the methods in full, each checked by a second route to the same number, and what the others compute;
+# - a proof that two of the paper's methods, as released, return rounding noise for BERT, and what we do instead.
+#
+# | In | from | holds |
+# |---|---|---|
+# | `<data set>/train.jsonl`, `test.jsonl` | 01 | sentences (words), ground truth (one 0 or 1 per word) |
+# | `models/`, `predictions.parquet` | 02 | trained models; what each of them predicts on each test row |
+#
+# | Out | holds |
+# |---|---|
+# | `explanations.parquet` | one line per data set, scheme, seed, method and row: the words and a signed number for each |
+# | `side_by_side.csv`, `completeness.csv`, `shapley.csv`, `vanishing.csv`, `deeplift.csv`, `position.csv` | the example and the proofs |
+# | `overview.csv`, `sample_sizes.csv`, `controls.csv`, a figure | the full run |
+
+# %%
+import copy
+import json
+from itertools import product
+from math import comb
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import seaborn as sns
+import torch
+from IPython.display import display
+from torch import nn
+
+from lib.attribution import METHODS, SCHEMA, Row, TokenBatch, explain, load_explanations, save_explanations
+from lib.attribution.explain import token_batch
+from lib.attribution.gradients import (deep_lift, guided_backprop, input_x_gradient, integrated_gradients, saliency,
+                                       seen_by_deep_lift)
+from lib.attribution.grid import Unit, explain_unit, plan_units, predicted_seconds, run_units, settings_by_method
+from lib.attribution.perturbation import kernel_shap
+from lib.attribution.sources import StageSources
+from lib.corpora import load_dataset
+from lib.metrics import score_explanations
+from lib.models.load import build_model
+from lib.seeds import pick_device, set_up
+from lib.show import show_source
+from lib.stage import open_stage
+from lib.store import load_parquet
+from lib.units import Units
+
+# %% [markdown]
+# ## Settings
+#
+# `methods` lists what is run; a function of your own joins as `"module:function"`. `explained` names the function
+# whose value a method explains: the *logit* of the row's class (the raw score, before the softmax) or its
+# *probability*. `aggregation` names how a method that returns a vector per word piece makes one number of it; section
+# 5 shows why that is not a detail. The small scale takes fewer base sentences, path points and samples than the
+# paper. The released settings are in `params/geco/paper.yaml`.
+#
+# At the larger scales the costly methods can be limited to one training seed, every finished part is kept, and a
+# stopped run goes on where it was.
+
+# %% tags=["parameters"]
+scale = "small"  # which run: small | cpu | paper
+seed = 0  # of the choice of the explained base sentences
+n_threads = 1  # threads of PyTorch
+device = "auto"  # auto | cpu | cuda
+reuse_units = False  # take finished parts from, and publish them to, outputs/reference
+datasets = ["D_A", "D_S"]  # data sets
+schemes = ["ZS", "C", "CE", "CEf", "CEfAf", "OLA-CEA"]  # how the explained models were trained
+methods = ["Saliency", "InputXGradient", "Guided Backprop", "DeepLift", "Gradient SHAP", "Integrated Gradients",
+           "Kernel SHAP", "LIME", "Uniform random", "Pattern Variant", "First pronoun", "Pronoun list"]  # and floors
+n_base = 6  # base sentences of the test split that are explained, in all their forms (0: all)
+n_base_ola = 6  # the same for OLA, which is cheap
+one_seed_methods = []  # costly methods: of a scheme (but OLA) they explain the first seed only
+ig_steps = 16  # Integrated Gradients: points on the path
+ig_rule = "riemann_middle"  # Integrated Gradients: where the points lie: riemann_middle | gausslegendre
+lime_samples = 50  # LIME: altered texts per sentence
+kernel_shap_samples = 25  # Kernel SHAP: coalitions per sentence
+gradient_shap_samples = 5  # Gradient SHAP: points per sentence
+explained = {"Saliency": "logit", "InputXGradient": "logit", "Guided Backprop": "logit", "DeepLift": "logit",
+             "Gradient SHAP": "logit", "Integrated Gradients": "probability", "Kernel SHAP": "probability",
+             "LIME": "probability"}  # what is explained: logit | probability
+aggregation = {"Saliency": "l1", "InputXGradient": "sum", "Guided Backprop": "l2", "DeepLift": "sum",
+               "Gradient SHAP": "sum", "Integrated Gradients": "sum"}  # vector to number: sum | l1 (sizes) | l2 (length)
+normalise_special = False  # as released: sizes divided by their sum, CLS and SEP included, before words are summed
+method_settings = {}  # settings of your own methods, by method name
+sample_sizes = []  # LIME and Kernel SHAP once more, with these numbers of samples
+sample_base = 6  # base sentences for sample_sizes
+explanation_files = []  # explanations made elsewhere, Parquet in the format of section 7
+
+# %% [markdown]
+# | symbol | variable | shape | meaning |
+# |---|---|---|---|
+# | $\mathbf{x}$ | `embeddings` | batch, token, hidden | the word embeddings of a sentence, before positions are added |
+# | $\mathbf{x}'$ | `reference` | batch, token, hidden | the same with every word piece replaced by padding; CLS and SEP stay |
+# | $f$ | `score` | batch | what is explained: one number per row |
+# | $\mathbf{s}$ | `scores` | words of the sentence | an explanation: one signed number per word |
+# | $\mathbf{h}$ | `ground_truth` | words of the sentence | 1 where the forms of a sentence differ |
+#
+# Three words for newcomers. A *token* is what the model reads: a whole word, or a *piece* of a rare one, or a special
+# token (CLS in front, SEP at the end). An *embedding* is the list of numbers that stands for a token. A *gradient*
+# says how fast a number rises when each input number is raised a little.
+
+# %%
+set_up(seed, n_threads)
+stage = open_stage("geco", scale, "03_attribution")
+predictions = load_parquet(stage.input("02_training", "predictions.parquet")).query("split == 'test'")
+trained = predictions.query("dataset in @datasets and scheme in @schemes")[["dataset", "scheme", "seed"]].drop_duplicates()
+sources = StageSources(stage, predictions, seed, pick_device(device))
+for name in datasets:
+    test, n_models = load_dataset(stage, name, "test"), (trained["dataset"] == name).sum()
+    print(f"{name}: {len(test)} test rows, {test['sentence_idx'].nunique()} base sentences, {n_models} models")
+
+# %% [markdown]
+# ## 1 · By hand, with a model of four numbers
+#
+# Before we trust a method on a model that nobody understands, we try it on one that everybody does. Two words, two
+# numbers for each, and a model that multiplies and adds:
+#
+# $$f = \sum_{\text{words}} (x_1 - x_2), \qquad \textit{she} = (2, 1),\quad \textit{sings} = (0, 3),\quad \text{padding} = (1, 0)$$
+#
+# *she* adds $2 - 1 = 1$ and *sings* adds $0 - 3 = -3$. What should an explanation say?
+#
+# - **Input × Gradient** multiplies each number by its effect: $1$ and $-3$.
+# - **Integrated Gradients** asks what changed *since the reference*, and padding adds $1$ itself: $1 - 1 = 0$ and $-3
+#   - 1 = -4$. So does **Kernel SHAP**.
+# - **Saliency** asks only how sensitive the model is. That is $|1| + |-1| = 2$ for both words. It does not look at
+#   the word at all.
+#
+# All three are right. They answer different questions, and only the second kind depends on a reference. Every method
+# here stands on the same seam: a function from (embeddings, mask) to one number per row. It need not be a classifier,
+# and it need not be a network.
+
+# %%
+word_vectors = torch.tensor([[[2.0, 1.0], [0.0, 3.0]]])
+padding = torch.tensor([[[1.0, 0.0], [1.0, 0.0]]])
+two_words = TokenBatch(score=lambda x, mask: (x[..., 0] - x[..., 1]).sum(1), embeddings=word_vectors,
+                       reference=padding, mask=torch.ones(1, 2), is_word=torch.ones(1, 2) > 0, seeds=(seed,))
+
+# %% [markdown]
+# Now the library's own functions, against what we worked out.
+
+# %%
+by_hand = {input_x_gradient: [1, -3], integrated_gradients: [0, -4], kernel_shap: [0, -4], saliency: [2, 2]}
+for method, expected in by_hand.items():
+    found = method(two_words).scores[0]
+    print(f"{method.__name__:>22}: she {expected[0]:2}, sings {expected[1]:2}")
+    assert torch.allclose(found, torch.tensor(expected, dtype=torch.float), atol=1e-4)
+
+# %% [markdown]
+# ## 2 · One sentence, side by side
+#
+# Now a real model. First the settings of all methods are put together and the whole run is planned: which model is
+# explained by which method. The plan is checked here, so that a misspelt method or setting stops the run now and not
+# after an hour.
+
+# %%
+numbers = {"Integrated Gradients": {"n_steps": ig_steps, "rule": ig_rule}, "LIME": {"n_samples": lime_samples},
+           "Kernel SHAP": {"n_samples": kernel_shap_samples}, "Gradient SHAP": {"n_samples": gradient_shap_samples}}
+settings = settings_by_method(explained, aggregation, normalise_special, numbers, method_settings)
+plan = plan_units(trained, methods, settings, n_base, n_base_ola, one_seed_methods)
+print(f"{len(methods)} methods, {len(trained)} models, {len(plan)} parts")
+
+# %% [markdown]
+# We show the last of the encoder schemes, in which everything was trained, on the first data set.
+
+# %%
+shown_scheme = ([name for name in schemes if not name.startswith("OLA")] or schemes)[-1]
+shown = next(unit for unit in plan_units(trained, ["Integrated Gradients"], settings, n_base, n_base_ola)
+             if (unit.dataset, unit.scheme) == (datasets[0], shown_scheme))
+model = sources.model_of(shown)
+print(f"{shown.scheme} on {shown.dataset}, training seed {shown.seed}, classes {', '.join(model.classes)}")
+
+# %% [markdown]
+# The sentence is the one that the paper uses as its example. Its three forms begin *She loves*, *He loves*, *They
+# love*, and go on with *her*, *his*, *their*. So the ground truth is *She*, *loves* and *her*.
+#
+# The model must have found *She* or *her*; *loves* tells only *They* from the others. **Prediction:** a good method
+# puts nearly everything on *She* and *her*, and next to nothing on *loves*.
+#
+# The methods' numbers have different units, so each column is divided by the sum of its sizes: the sizes of a column
+# sum to 1.
+
+# %% tags=["nbval-ignore-output"]
+words, truth = "She loves to spend time with her favorite cat .".split(), [1, 1, 0, 0, 0, 0, 1, 0, 0, 0]
+example = pd.DataFrame({"row_id": ["example"], "sentence_idx": [-1], "target": [0], "sentence": [words]})
+columns = {}
+for unit in plan:
+    if unit.dataset == datasets[0] and (unit.scheme, unit.seed) in ((shown_scheme, shown.seed), ("-", -1)):
+        found = explain(sources.model_of(unit), example, unit.method, unit.settings, seed=unit.seed)
+        columns[unit.method] = np.array(found["scores"][0]) / np.abs(found["scores"][0]).sum()
+columns = {name: columns[name] for name in methods}
+stage.table("side_by_side", pd.DataFrame({"word": words, "ground_truth": truth, **columns}), digits=2)
+
+# %% [markdown]
+# The same as a picture. Bold words are ground truth, orange is towards F, violet away from it. Below the line stand
+# the floors, which see no model.
+
+# %%
+grid = pd.DataFrame(columns, index=words).T.round(2) + 0.0  # + 0.0 turns -0.0 into 0.0
+figure, ax = plt.subplots(figsize=(8.2, 0.36 * len(columns) + 1.2), layout="constrained")
+_ = sns.heatmap(grid, ax=ax, cmap="PuOr_r", center=0, vmin=-1, vmax=1, annot=True, fmt=".2f", annot_kws={"size": 8},
+                linewidths=0.5, cbar_kws={"label": "share of the attribution, signed"})
+n_models = sum(name not in METHODS or METHODS[name].family != "floor" for name in columns)
+_ = ax.axhline(n_models, color="0.2", linewidth=1.5)
+for label, is_truth in zip(ax.get_xticklabels(), truth):
+    label.set_fontweight("bold" if is_truth else "normal")
+_ = ax.tick_params(axis="x", rotation=45)
+stage.figure("side_by_side", figure)
+plt.show()
+
+# %% [markdown]
+# *Reading it.* The prediction holds for Integrated Gradients and Gradient SHAP, and roughly for LIME. Saliency and
+# Guided Backprop look alike; they have no sign and spread over the sentence, for they measure how sensitive the model
+# is at a word, not what the word did. Input × Gradient, DeepLift and Kernel SHAP give *She* little, and the first two
+# even turn *her* against F. Is the model odd, or are the methods? Below the line, rules that know nothing of the
+# model look better than most of them.
+#
+# ## 3 · Three definitions in full
+#
+# ### Input × Gradient
+#
+# Multiply every input number by the slope of the score in it, and add up what belongs to one token (Shrikumar et al.
+# 2017):
+#
+# $$s_t = \sum_h x_{th}\, \frac{\partial f}{\partial x_{th}}(\mathbf{x})$$
+#
+# It would be exact if the model were a straight line through the origin. The gradient is taken in the **word
+# embeddings**: what the model looks up for each token, before it adds anything. (The released code took the gradient
+# at the *output* of the whole embedding layer and fed that in as word embeddings again. So positions and LayerNorm
+# were applied twice, and another model was explained.)
+
+# %%
+show_source(input_x_gradient)
+
+# %% [markdown]
+# Check by a second route: PyTorch's own differentiation, in three lines.
+
+# %%
+row = Row("example", -1, 0, words, seed)
+batch = token_batch(model, [row], model.encode([words]), "logit")
+x = batch.embeddings.clone().requires_grad_()
+gradient = torch.autograd.grad(batch.score(x, batch.mask).sum(), x)[0]
+assert torch.allclose(input_x_gradient(batch).scores, (batch.embeddings * gradient).sum(-1), rtol=1e-4, atol=1e-6)
+shapes = {"embeddings": batch.embeddings, "mask": batch.mask, "scores": input_x_gradient(batch).scores}
+print({name: tuple(tensor.shape) for name, tensor in shapes.items()})
+
+# %% [markdown]
+# Twelve tokens for ten words: CLS and SEP are the other two. They get scores as well, and these are dropped. A word
+# of several pieces gets the sum of its pieces.
+#
+# ### Integrated Gradients
+#
+# One slope says little about a curve. So walk from the reference $\mathbf{x}'$ to $\mathbf{x}$ on a straight line and
+# take the mean of the slopes on the way (Sundararajan et al. 2017, eq. 1):
+#
+# $$s_t = \sum_h (x_{th} - x'_{th}) \int_0^1 \frac{\partial f}{\partial x_{th}}\big(\mathbf{x}' + \alpha(\mathbf{x} - \mathbf{x}')\big)\, d\alpha$$
+#
+# What is won is **completeness**: the scores of all tokens add up to $f(\mathbf{x}) - f(\mathbf{x}')$. The reference
+# here is the same sentence with every word piece replaced by padding.
+
+# %%
+show_source(integrated_gradients)
+
+# %% [markdown]
+# Check by a second route: the sum written as a loop, and completeness. The integral becomes a sum over a few points,
+# so completeness holds only up to a gap, **delta**. More points close it. The gap is stored with every explanation.
+
+# %%
+batch = token_batch(model, [row], model.encode([words]), "probability")
+step, total = batch.embeddings - batch.reference, torch.zeros_like(batch.embeddings)
+for k in range(ig_steps):
+    x = (batch.reference + (k + 0.5) / ig_steps * step).requires_grad_()
+    total += torch.autograd.grad(batch.score(x, batch.mask).sum(), x)[0]
+by_loop, by_captum = (step * total / ig_steps).sum(-1), integrated_gradients(batch, n_steps=ig_steps).scores
+assert torch.allclose(by_captum, by_loop, rtol=1e-3, atol=1e-5)
+
+# %% [markdown]
+# The loop and captum agree. Now completeness: `rise` is what the scores should add up to.
+
+# %% tags=["nbval-ignore-output"]
+with torch.no_grad():
+    rise = (batch.score(batch.embeddings, batch.mask) - batch.score(batch.reference, batch.mask)).item()
+gaps = {n: integrated_gradients(batch, n_steps=n).delta.item() for n in (4, 16, 64, 128)}
+assert abs(gaps[128]) < 0.01
+stage.table("completeness", pd.DataFrame({"n_steps": gaps.keys(), "rise": rise, "delta": gaps.values()}))
+
+# %% [markdown]
+# ### Kernel SHAP
+#
+# The third idea needs no gradient. Take words away, see what happens, and share out the difference fairly. "Fairly"
+# has a definition: the **Shapley value** of a token is its contribution to $f$, averaged over all orders in which the
+# tokens could have arrived. For $d$ tokens that takes $2^d$ texts. Kernel SHAP (Lundberg and Lee 2017, theorem 2)
+# gets it from a regression instead: draw some coalitions of tokens, replace the absent ones by padding, and fit a
+# weighted linear model; its coefficients tend to the Shapley values.
+
+# %%
+show_source(kernel_shap)
+
+# %% [markdown]
+# Check by a second route: on five words all $2^5 = 32$ coalitions can be tried, and the definition computed as it
+# stands.
+
+# %%
+short = ["She", "loves", "her", "cat", "."]
+batch = token_batch(model, [Row("short", -1, 0, short, seed)], model.encode([short]), "probability")
+players, worth = batch.is_word[0].nonzero()[:, 0].tolist(), {}
+for present in product([False, True], repeat=len(players)):
+    keep = ~batch.is_word[0]
+    keep[players] = torch.tensor(present)
+    with torch.no_grad():
+        worth[present] = batch.score(torch.where(keep[:, None], batch.embeddings, batch.reference), batch.mask).item()
+print(f"{len(worth)} coalitions of {len(players)} tokens")
+
+# %% [markdown]
+# Each pair of coalitions that differ in one token gives one contribution of that token. Shapley's weights average
+# them over all orders.
+
+# %% tags=["nbval-ignore-output"]
+exact = np.zeros(len(players))
+for present, value in worth.items():
+    for i in np.flatnonzero(present):
+        without = tuple(p and j != i for j, p in enumerate(present))
+        exact[i] += (value - worth[without]) / (len(players) * comb(len(players) - 1, sum(without)))
+sampled = {n: kernel_shap(batch, n_samples=n).scores[0, players].numpy() for n in (25, 100, 1000)}
+assert np.abs(sampled[1000] - exact).max() < 0.15 * np.abs(exact).max() + 1e-4
+pieces = np.array(model.tokenizer.convert_ids_to_tokens(model.encode([short])[0].ids))[players]
+by_samples = {f"{n} samples": scores for n, scores in sampled.items()}
+stage.table("shapley", pd.DataFrame({"token": pieces, "exact": exact, **by_samples}))
+
+# %% [markdown]
+# With five tokens even 25 samples come close. An average sentence has more than twenty tokens, and 25 samples (the
+# released setting) are then hardly more than the number of coefficients. Keep that in mind when Kernel SHAP comes out
+# badly.
+#
+# ## 4 · The others in one table
+#
+# | method | formula for one token | checked against | source |
+# |---|---|---|---|
+# | Saliency | $\sum_h \lvert\partial f/\partial x_{th}\rvert$ | automatic differentiation | [Simonyan et al. 2013](https://arxiv.org/abs/1312.6034) |
+# | Guided Backprop | length of the gradient, negative signals cut at each ReLU | the plain gradient; a network with a ReLU | [Springenberg et al. 2015](https://arxiv.org/abs/1412.6806) |
+# | DeepLift | $\sum_h (x_{th}-x'_{th})\, m_{th}$, multipliers $m$ by the rescale rule | secant slope of the only activation it sees | [Shrikumar et al. 2017](https://arxiv.org/abs/1704.02685) |
+# | Gradient SHAP | Integrated Gradients from a few random points of the path | the same draws in a loop; its limit | [Lundberg and Lee 2017](https://arxiv.org/abs/1705.07874) |
+# | LIME | weight of a ridge regression of $f$ on which words are left | the regression in closed form | [Ribeiro et al. 2016](https://arxiv.org/abs/1602.04938) |
+# | Uniform random | a random number per word piece | its mean | GECOBench, 3.3.2 |
+# | Pattern Variant | $\mathrm{Cov}(\text{tf-idf of the word}, \text{is the row of class } k)$, on the train split | NumPy's covariance | GECOBench, 3.3.2; [Haufe et al. 2014](https://doi.org/10.1016/j.neuroimage.2013.10.067) |
+# | First pronoun, Pronoun list | all mass on the first pronoun, on all pronouns | by hand | this study |
+#
+# The checks run in `tests/lib/attribution`, for a tiny random BERT, RoBERTa, GPT-2 and OLA. Where we leave the
+# released code:
+#
+# - **LIME** gets each sentence as the list of its *positions*, so two occurrences of *her* are two features. The
+#   released code finds words by looking for their letters, so that *he* is found in *she*, *the* and *her*. It also
+#   explains the class M for every row; here every method explains the row's own class.
+# - **Pattern Variant** uses "is this row of class $k$" as the target. With the class numbers 0, 1, 2 the class in the
+#   middle has no covariance with its own words.
+# - Every random draw has a seed made of method, row and training seed, so a row's explanation does not depend on
+#   which rows are beside it.
+#
+# ## 5 · Two methods that return nothing
+#
+# BERT adds positions to the word embeddings and then applies **LayerNorm**: it subtracts the mean over the dimensions
+# and divides by the standard deviation. If we add the same constant to all dimensions of a token, LayerNorm takes it
+# away again, and nothing in the model changes. So the slope in that direction is zero:
+#
+# $$\sum_h \frac{\partial f}{\partial x_{th}} = 0 \quad\text{for every token, exactly.}$$
+#
+# Now read the released code: Guided Backprop and DeepLift are aggregated by *exactly this sum*. What it returns is
+# the rounding error of the computer. We can see that by computing with more digits: a real number would stay,
+# rounding error shrinks along.
+
+# %%
+is_bert = getattr(getattr(model.module, "config", None), "model_type", "") == "bert"  # what follows is about BERT
+double = copy.copy(model)
+double.module = copy.deepcopy(model.module).double()
+print(next(model.module.parameters()).dtype, next(double.module.parameters()).dtype)
+
+# %% [markdown]
+# The same gradient from both, summed over the dimensions, beside the sum of its sizes.
+
+# %% tags=["nbval-ignore-output"]
+vanishing = {}
+for digits, kind in (("float32 (7 digits)", model), ("float64 (16 digits)", double)):
+    one = token_batch(kind, [row], kind.encode([words]), "logit")
+    vectors = torch.autograd.grad(kind.logits(x := one.embeddings.clone().requires_grad_(), one.mask)[0, 0], x)[0]
+    vanishing[digits] = vectors.sum(-1).abs().max().item() / vectors.abs().sum(-1).max().item()
+assert not is_bert or vanishing["float64 (16 digits)"] < 1e-14 and vanishing["float32 (7 digits)"] < 1e-5
+quotients = pd.DataFrame({"computed in": vanishing.keys(), "largest sum / largest sum of sizes": vanishing.values()})
+stage.table("vanishing", quotients, digits=20)
+
+# %% [markdown]
+# Nine digits more in the computation, nine digits less in the result: there is nothing there. After taking sizes and
+# dividing by the sum, this nothing looks like an explanation, and like a random one. Bars for "Guided Backprop" and
+# "DeepLift" of BERT in the paper's figures show it, so we do not compare ours with them.
+#
+# What can be done? **Guided Backprop**: is it at least different from the plain gradient? It changes the gradient at
+# ReLU activations only. How many has this model?
+
+# %%
+n_relu = sum(type(module) is nn.ReLU for module in model.module.modules())
+one = token_batch(model, [row], model.encode([words]), "logit")
+vectors = torch.autograd.grad(one.score(x := one.embeddings.clone().requires_grad_(), one.mask).sum(), x)[0]
+assert n_relu or torch.equal(guided_backprop(one).scores, vectors.norm(dim=-1))  # equal to the last digit
+print(f"ReLU modules: {n_relu}")
+
+# %% [markdown]
+# None. So Guided Backprop is the plain gradient, and it cannot tell us more than Saliency does; only the aggregation
+# can differ. We take the **length** of the vector (`"l2"`), where Saliency takes the sum of sizes.
+#
+# **DeepLift** replaces slopes at activations by the slope of the straight line from reference to input. captum knows
+# Tanh, ReLU and a few more. Which modules of our model does it know?
+
+# %% tags=["nbval-ignore-output"]
+known = seen_by_deep_lift(model.module)
+found = deep_lift(one)
+plain = ((one.embeddings - one.reference) * vectors).sum(-1)
+with torch.no_grad():
+    change = (one.score(one.embeddings, one.mask) - one.score(one.reference, one.mask)).item()
+assert not is_bert or known == ["bert.pooler.activation"]
+stage.table("deeplift", pd.DataFrame({
+    "quantity": ["modules that captum's DeepLift knows", "correlation with gradient x (x - reference)", "sum of all scores",
+                 "change of the logit", "gap between the two"],
+    "value": [len(known), np.corrcoef(found.scores[0], plain[0])[0, 1], found.scores.sum().item(), change, found.delta.item()]}))
+
+# %% [markdown]
+# One module, the tanh of the *pooler* behind the last layer. The GELU activations, the attention and LayerNorm are
+# treated as if they were straight lines. So DeepLift here is gradient × (input - reference), slightly bent, and its
+# completeness, the property that it was invented for, fails by the gap in the last line. We keep it with
+# contributions (multipliers times difference, summed), which do not vanish, and store the gap.
+#
+# One fact more, which we have not seen written down. LayerNorm also divides by the size, so nothing changes when the
+# sum of word, position and type embedding is *stretched*. Hence $(\mathbf{e} + \mathbf{p} +
+# \mathbf{t})\cdot\mathbf{g} = 0$ at every token, and **Input × Gradient of the word embedding is minus the gradient
+# along position and type**: $\mathbf{e}\cdot\mathbf{g} = -(\mathbf{p}+\mathbf{t})\cdot\mathbf{g}$. It tells us how
+# the score would change if a token's *position and type* were turned down a little. That is a strange question to ask
+# about a word. Methods with a reference do not have this problem: they multiply with the difference of two word
+# embeddings.
+
+# %% tags=["nbval-ignore-output"]
+parts, n_tokens = dict(double.module.named_parameters()), len(words) + 2
+positions = parts.get("bert.embeddings.position_embeddings.weight", torch.full((n_tokens, 1), torch.nan))
+types = parts.get("bert.embeddings.token_type_embeddings.weight", torch.zeros(1, 1))
+one = token_batch(double, [row], double.encode([words]), "logit")
+vectors = torch.autograd.grad(one.score(x := one.embeddings.clone().requires_grad_(), one.mask).sum(), x)[0][0]
+along = -((positions[:n_tokens] + types[0]) * vectors).sum(-1).detach()
+assert not is_bert or torch.allclose(input_x_gradient(one).scores[0], along, rtol=1e-4, atol=1e-9)
+pieces = model.tokenizer.convert_ids_to_tokens(model.encode([words])[0].ids)
+stage.table("position", pd.DataFrame({"token": pieces, "input x gradient": input_x_gradient(one).scores[0],
+                                      "minus gradient along position and type": along}), digits=5)
+
+# %% [markdown]
+# The two columns are equal, to all the digits that LayerNorm's small constant leaves. So when Input × Gradient does
+# badly on BERT and well on OLA, which has neither positions nor LayerNorm, it is no accident.
+#
+# ## 6 · The full run
+#
+# Every model explains the same base sentences of the test split in all their forms, always for the class that the row
+# really has (a row that the model gets wrong is explained, too; stage 04 decides which rows count). At the larger
+# scales the next cell first prints how long it will take, from a timed sample.
+
+# %%
+store = Units("geco", scale, "03_attribution", reuse_units)
+if scale != "small":
+    forecast = predicted_seconds(plan, sources, store)
+    print(forecast.round(1).to_string(index=False), f"\n{forecast['seconds'].sum() / 60:.0f} minutes in all")
+
+# %% [markdown]
+# Each part of the plan (a data set, a scheme, a seed, a method) is kept as soon as it is finished. Explanations that
+# were made elsewhere are checked against the format and appended.
+
+# %%
+ours = run_units(plan, sources, store)
+theirs = [load_explanations(stage.external(path)) for path in explanation_files]
+explanations = pd.concat([ours, *theirs], ignore_index=True)
+save_explanations(stage.path("explanations.parquet"), explanations)
+print(f"{len(explanations)} explanations, {sum(map(len, theirs))} of them made elsewhere:",
+      ", ".join(f"{explanations[name].nunique()} {name}s" for name in ("dataset", "scheme", "method", "row_id")))
+
+# %% [markdown]
+# ## 7 · How to read the table
+#
+# This is the repository's one format for explanations. A Parquet file with these columns, made by any program, can be
+# handed in with `explanation_files` and is then scored like our own.
+
+# %%
+with pd.option_context("display.max_colwidth", 90):
+    display(pd.DataFrame([(kind.__name__, meaning) for kind, meaning in SCHEMA.values()], index=list(SCHEMA),
+                         columns=["type", "meaning"]))
+
+# %% [markdown]
+# A summary of this run: for each method and data set how many explanations there are; the median share of the largest
+# word (1: everything on one word); the median gap to completeness, for the methods that have one, as a share of what
+# had to be explained.
+
+# %% tags=["nbval-ignore-output"]
+sizes = explanations["scores"].map(lambda scores: np.abs(scores).max() / max(np.abs(scores).sum(), 1e-30))
+explained_sum = explanations["scores"].map(sum) - explanations["delta"]
+summary = explanations.assign(largest=sizes, gap=(explanations["delta"] / explained_sum).abs())
+by_method = summary.groupby(["dataset", "method"], sort=False)
+overview = by_method.agg(explanations=("row_id", "size"), largest_word=("largest", "median"), gap=("gap", "median"))
+stage.table("overview", overview.reset_index())
+
+# %% [markdown]
+# *Reading it.* Integrated Gradients closes its gap to a few percent with the points that it has. DeepLift does not
+# come near: its median gap is of the size of what it has to explain, as section 5 predicted. *largest_word* says how
+# pointed an explanation is, which is not the same as how right it is: *First pronoun* is as pointed as can be.
+#
+# ### More samples
+#
+# LIME and Kernel SHAP draw at random. Are their results a matter of luck? Where `sample_sizes` names numbers of
+# samples, both run once more with each, on a few base sentences. At scale small the list is empty.
+
+# %% tags=["nbval-ignore-output"]
+sampling = [name for name in ("LIME", "Kernel SHAP") if name in methods]
+first = trained.groupby(["dataset", "scheme"], sort=False)["seed"].min().reset_index()
+lines = []
+for m, name, n in product(first.itertuples(), sampling, sample_sizes):
+    chosen = METHODS[name].settings(settings[name] | {"n_samples": n})
+    unit = Unit(m.dataset, m.scheme, int(m.seed), name, chosen, sample_base, note=f"_{n}")
+    scored = score_explanations(explain_unit(unit, sources, store), load_dataset(stage, unit.dataset, "test"))
+    lines.append((unit.dataset, unit.scheme, unit.method, n, len(scored), scored["MA"].mean()))
+columns = ["dataset", "scheme", "method", "n_samples", "rows", "MA"]
+stage.table("sample_sizes", pd.DataFrame(lines, columns=columns))
+
+# %% [markdown]
+# ## 8 · Controls
+#
+# Two explanations must be worse than a good one, or something is wrong with us. The metric is mass accuracy (the
+# share of the attribution, without signs, that lies on ground truth; stage 04 tells it in full).
+#
+# - **noise**, which explains nothing;
+# - **the same method on the same model before training**: its head is random, so there is nothing about gender to
+#   find.
+
+# %% tags=["nbval-ignore-output"]
+rows, found = sources.rows_of(shown), {"trained": explain_unit(shown, sources, store)}
+recipe = json.loads(stage.input("02_training", f"models/{shown.dataset}/{shown.scheme}/seed{shown.seed}.json").read_text())
+untrained = build_model(recipe)[0]
+untrained.module.to(pick_device(device))
+found["before training"] = explain(untrained, rows, shown.method, shown.settings, seed=shown.seed)
+found["noise"] = explain(model, rows, "Uniform random", seed=shown.seed)
+mass = {name: score_explanations(table, rows)["MA"].mean() for name, table in found.items()}
+one = predictions.query("dataset == @shown.dataset and scheme == @shown.scheme and seed == @shown.seed")
+if (one["predicted"] == one["target"]).mean() > 0.8:  # a model that has learnt nothing has nothing to be explained
+    assert mass["trained"] > mass["before training"] and mass["trained"] > mass["noise"]
+methods_used = [shown.method, shown.method, "Uniform random"]
+controls = pd.DataFrame({"model": mass.keys(), "method": methods_used, "rows": len(rows), "MA": mass.values()})
+stage.table("controls", controls)
+
+# %% [markdown]
+# *Reading it.* Training moves the attribution onto the words that matter. Before training it lies about where noise
+# lies, though the encoder has read a billion sentences: what is explained is the head's answer, and the head had none
+# yet.
+#
+# ## What could be wrong
+#
+# - **The reference.** Padding stands for "no word", but a sentence of padding is nothing that the model has ever
+#   read. Another reference gives other numbers, for five of the ten methods.
+# - **The function.** A probability near 1 is flat, its gradient small; a logit is not. The paper mixes both, and so
+#   do we, by name.
+# - **The class.** We explain the row's own class. On rows that the model gets wrong this asks why a class was *not*
+#   chosen.
+# - **Luck.** LIME and Kernel SHAP draw few samples here. With another seed some words change places.
+# - **Size.** Six base sentences show how it is done. They support no ranking.
+#
+# ## Try it
+#
+# - `aggregation["Guided Backprop"] = "sum"`: look at the nothing of section 5 in the table of section 2.
+# - `explained["Integrated Gradients"] = "logit"`, or `ig_rule = "gausslegendre"` with few points: which gap is
+#   smaller?
+# - Write `def by_length(model, rows): return [[len(word) for word in row.words] for row in rows]` into a file
+#   `mine.py` on your `PYTHONPATH`, add `"mine:by_length"` to `methods`, and see how it does in stage 04.
+
+# %%
+stage.close(globals())
+
+# %% [markdown]
+# ## Hand-over
+#
+# [04_metrics](04_metrics.ipynb) reads `explanations.parquet` and the ground truth of stage 01, and asks which of
+# these explanations point at the words that were changed, how sure we can be, and which claims of the papers follow.

@@ -18,6 +18,7 @@ from lib.attribution.table import in_format
 from lib.attribution.words import word_scores
 from lib.errors import TouchstoneError
 from lib.models.face import Encoded, TextModel, device_of, length_buckets, pad
+from lib.models.shortcut import first_token_only
 from lib.progress import progress
 from lib.seeds import seed_for
 
@@ -52,18 +53,23 @@ def explain(model: Any, rows: pd.DataFrame, method: str | Method, settings: Mapp
 def _explain_model(model: TextModel, rows: Sequence[Row], method: Method, settings: Mapping[str, Any]) -> Found:
     model.module.eval()  # dropout would make every explanation a draw of its own
     encoded = [_encode(model, row, method.name) for row in rows]
-    if method.level == "word":
-        return list(method.function(model, list(rows), **settings)), [None] * len(rows)
+    with parameters_fixed(model.module), first_token_only(model):
+        if method.level == "word":
+            return list(method.function(model, list(rows), **settings)), [None] * len(rows)
+        return _explain_tokens(model, rows, encoded, method, settings)
+
+
+def _explain_tokens(model: TextModel, rows: Sequence[Row], encoded: Sequence[Encoded], method: Method,
+                    settings: Mapping[str, Any]) -> Found:
     found: dict[int, tuple[Float[np.ndarray, "token"], float | None]] = {}
     own = {name: value for name, value in settings.items() if name not in COMMON}
-    with parameters_fixed(model.module):
-        for bucket in progress(length_buckets([len(one.ids) for one in encoded], ROWS), method.name):
-            batch = token_batch(model, [rows[i] for i in bucket], [encoded[i] for i in bucket], settings["explained"])
-            answer: TokenScores = method.function(batch, **own)
-            gaps = [None] * len(bucket) if answer.delta is None else answer.delta.tolist()
-            for i, tokens, gap in zip(bucket, answer.scores.cpu().numpy(), gaps, strict=True):
-                n_words, special = len(rows[i].words), settings["normalise_special"]
-                found[i] = word_scores(tokens, encoded[i].word_ids, n_words, special), gap
+    for bucket in progress(length_buckets([len(one.ids) for one in encoded], ROWS), method.name):
+        batch = token_batch(model, [rows[i] for i in bucket], [encoded[i] for i in bucket], settings["explained"])
+        answer: TokenScores = method.function(batch, **own)
+        gaps = [None] * len(bucket) if answer.delta is None else answer.delta.tolist()
+        for i, tokens, gap in zip(bucket, answer.scores.cpu().numpy(), gaps, strict=True):
+            n_words, special = len(rows[i].words), settings["normalise_special"]
+            found[i] = word_scores(tokens, encoded[i].word_ids, n_words, special), gap
     return [found[i][0] for i in range(len(rows))], [found[i][1] for i in range(len(rows))]
 
 

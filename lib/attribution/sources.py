@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,12 +12,15 @@ import torch
 
 from lib.attribution.floors import fit_pattern
 from lib.attribution.grid import Unit, mark
-from lib.corpora import load_dataset
+from lib.corpora import CLASSES, load_dataset
 from lib.errors import TouchstoneError
-from lib.models.load import load_trained
+from lib.models.load import build_model, load_trained
 from lib.seeds import seed_for
 from lib.stage import Stage
+from lib.training import Settings
+from lib.transfer import Trainer
 
+N_SHOWN = 100  # base sentences that a model in place of stage 02's learns from
 MODEL = ["dataset", "scheme", "seed"]
 
 
@@ -77,6 +81,28 @@ class StageSources:
         found = self.predictions
         same = (found["dataset"] == unit.dataset) & (found["scheme"] == unit.scheme) & (found["seed"] == unit.seed)
         return mark(found[same].drop(columns=MODEL).sort_values("row_id"))
+
+    def model_to_show(self, unit: Unit, encoder: str, revision: str) -> tuple[Any, Any, str]:
+        """A unit's model, the same before training, and in words what it is.
+
+        A run that found stage 02's numbers in the reference has no weights to show. Then a head is trained on a few
+        base sentences, which takes seconds, and the words say so.
+        """
+        recipe_file = f"models/{unit.dataset}/{unit.scheme}/seed{unit.seed}.json"
+        if (self.stage.folder.parent / "02_training" / recipe_file).is_file():
+            model = self.model_of(unit)
+            recipe = json.loads(self.stage.input("02_training", recipe_file).read_text())
+            what = f"{unit.scheme} on {unit.dataset}, training seed {unit.seed}"
+        else:
+            train, test = (choose_rows(load_dataset(self.stage, unit.dataset, split), n, self.seed)
+                           for split, n in (("train", N_SHOWN), ("test", 1)))
+            trainer = Trainer(encoder, revision, self.device)
+            found = trainer.train("C", unit.seed, train, test, CLASSES, Settings(epochs=40, lr=0.01, batch_size=32))
+            model, recipe = found.model, found.recipe
+            what = f"C on {N_SHOWN} base sentences of {unit.dataset}, trained here, for the weights of stage 02 are not at hand"
+        before = build_model(recipe, getattr(model, "used_ids", ()))[0]
+        before.module.to(self.device)
+        return model, before, what
 
     def _first_model(self, dataset: str) -> tuple[str, str, int]:
         models = self.predictions.loc[self.predictions["dataset"] == dataset, MODEL].drop_duplicates()

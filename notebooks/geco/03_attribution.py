@@ -37,7 +37,6 @@
 
 # %%
 import copy
-import json
 from itertools import product
 from math import comb
 
@@ -55,10 +54,9 @@ from lib.attribution.gradients import (deep_lift, guided_backprop, input_x_gradi
                                        seen_by_deep_lift)
 from lib.attribution.grid import Unit, explain_unit, plan_units, predicted_seconds, run_units, settings_by_method
 from lib.attribution.perturbation import kernel_shap
-from lib.attribution.sources import StageSources
+from lib.attribution.sources import StageSources, choose_rows
 from lib.corpora import load_dataset
 from lib.metrics import score_explanations
-from lib.models.load import build_model
 from lib.seeds import pick_device, set_up
 from lib.show import show_source
 from lib.stage import open_stage
@@ -83,7 +81,9 @@ seed = 0  # of the choice of the explained base sentences
 n_threads = 1  # threads of PyTorch
 device = "auto"  # auto | cpu | cuda
 reuse_units = False  # take finished parts from, and publish them to, outputs/reference
-datasets = ["D_A", "D_S"]  # data sets
+encoder = "all-MiniLM-L6-v2"  # the pre-trained language model, as in 02
+encoder_revision = ""  # the commit of a hub id
+datasets = ["D_A", "D_S"]  # the data sets with three classes
 schemes = ["ZS", "C", "CE", "CEf", "CEfAf", "OLA-CEA"]  # how the explained models were trained
 methods = ["Saliency", "InputXGradient", "Guided Backprop", "DeepLift", "Gradient SHAP", "Integrated Gradients",
            "Kernel SHAP", "LIME", "Uniform random", "Pattern Variant", "First pronoun", "Pronoun list"]  # and floors
@@ -186,8 +186,8 @@ print(f"{len(methods)} methods, {len(trained)} models, {len(plan)} parts")
 shown_scheme = ([name for name in schemes if not name.startswith("OLA")] or schemes)[-1]
 shown = next(unit for unit in plan_units(trained, ["Integrated Gradients"], settings, n_base, n_base_ola)
              if (unit.dataset, unit.scheme) == (datasets[0], shown_scheme))
-model = sources.model_of(shown)
-print(f"{shown.scheme} on {shown.dataset}, training seed {shown.seed}, classes {', '.join(model.classes)}")
+model, untrained, what = sources.model_to_show(shown, encoder, encoder_revision)
+print(f"{what}; classes {', '.join(model.classes)}")
 
 # %% [markdown]
 # The sentence is the one that the paper uses as its example. Its three forms begin *She loves*, *He loves*, *They
@@ -205,7 +205,8 @@ example = pd.DataFrame({"row_id": ["example"], "sentence_idx": [-1], "target": [
 columns = {}
 for unit in plan:
     if unit.dataset == datasets[0] and (unit.scheme, unit.seed) in ((shown_scheme, shown.seed), ("-", -1)):
-        found = explain(sources.model_of(unit), example, unit.method, unit.settings, seed=unit.seed)
+        sees = sources.model_of(unit) if unit.scheme == "-" and unit.method != "Uniform random" else model
+        found = explain(sees, example, unit.method, unit.settings, seed=unit.seed)
         columns[unit.method] = np.array(found["scores"][0]) / np.abs(found["scores"][0]).sum()
 columns = {name: columns[name] for name in methods}
 stage.table("side_by_side", pd.DataFrame({"word": words, "ground_truth": truth, **columns}), digits=2)
@@ -551,19 +552,17 @@ stage.table("sample_sizes", pd.DataFrame(lines, columns=columns))
 #   find.
 
 # %% tags=["nbval-ignore-output"]
-rows, found = sources.rows_of(shown), {"trained": explain_unit(shown, sources, store)}
-recipe = json.loads(stage.input("02_training", f"models/{shown.dataset}/{shown.scheme}/seed{shown.seed}.json").read_text())
-untrained = build_model(recipe)[0]
-untrained.module.to(pick_device(device))
-found["before training"] = explain(untrained, rows, shown.method, shown.settings, seed=shown.seed)
+test = load_dataset(stage, shown.dataset, "test")
+rows = choose_rows(test, min(4, test["sentence_idx"].nunique()), seed)
+found = {name: explain(one, rows, shown.method, shown.settings, seed=shown.seed)
+         for name, one in {"trained": model, "before training": untrained}.items()}
 found["noise"] = explain(model, rows, "Uniform random", seed=shown.seed)
 mass = {name: score_explanations(table, rows)["MA"].mean() for name, table in found.items()}
-one = predictions.query("dataset == @shown.dataset and scheme == @shown.scheme and seed == @shown.seed")
-if (one["predicted"] == one["target"]).mean() > 0.8:  # a model that has learnt nothing has nothing to be explained
+accuracy = (model.predict(test["sentence"], 64).argmax(1) == test["target"]).mean()
+if accuracy > 0.8:  # a model that has learnt nothing has nothing to be explained
     assert mass["trained"] > mass["before training"] and mass["trained"] > mass["noise"]
-methods_used = [shown.method, shown.method, "Uniform random"]
-controls = pd.DataFrame({"model": mass.keys(), "method": methods_used, "rows": len(rows), "MA": mass.values()})
-stage.table("controls", controls)
+controls = pd.DataFrame({"model": mass.keys(), "rows": len(rows), "MA": mass.values()})
+stage.table("controls", controls.assign(method=[shown.method, shown.method, "Uniform random"]))
 
 # %% [markdown]
 # *Reading it.* Training moves the attribution onto the words that matter. Before training it lies about where noise

@@ -13,25 +13,32 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from torch import nn
 from transformers import (
     BertConfig,
+    BertForMaskedLM,
     BertForSequenceClassification,
+    BertModel,
     GPT2Config,
     GPT2ForSequenceClassification,
+    GPT2LMHeadModel,
     PreTrainedTokenizerFast,
     RobertaConfig,
     RobertaForSequenceClassification,
 )
 
-from lib.models.face import Encoded
+from lib.models.face import Encoded, RunsFromEmbeddings
 from lib.models.hf import HFClassifier
 from lib.models.ola import OneLayerAttention
+from lib.models.zero_shot import LabelSimilarity, PromptedCausalLM, PromptedMaskedLM
 
 CLASSES = ("F", "M", "NB")
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "she", "he", "they", "the", "sing", "##s", "##er", "a", "old", "song", "."]
-SENTENCES = ["she sings a song .", "he sings the old song .", "they sing a song .", "the singer sings .", "he", "they sing"]
+LABEL_WORDS = {"F": "she", "M": "he", "NB": "they"}
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "she", "he", "they", "the", "sing", "##s", "##er", "a", "old", "song",
+          ".", "[MASK]"]
+SENTENCES = ["she sings a song .", "he sings the old song .", "they sing a song .", "the singer sings .", "he",
+             "they sing"]
 
 
 class LinearText:
-    """One number per word and class, added up: logit_c = sum over words of w_c . e(word). PAD is a word like any other."""
+    """One number per word and class, added up: logit_c = sum over words of w_c . e(word). PAD counts as a word."""
 
     classes = ("left", "right")
     max_length = 12
@@ -65,15 +72,16 @@ def tiny_tokenizer(framed: bool = True) -> PreTrainedTokenizerFast:
     inner = Tokenizer(models.WordPiece({piece: i for i, piece in enumerate(PIECES)}, unk_token="[UNK]"))
     inner.pre_tokenizer = pre_tokenizers.Whitespace()
     if framed:
-        inner.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
-        return PreTrainedTokenizerFast(tokenizer_object=inner, unk_token="[UNK]", pad_token="[PAD]", cls_token="[CLS]",
-                                       sep_token="[SEP]", model_max_length=24)
+        frame = [("[CLS]", 2), ("[SEP]", 3)]
+        inner.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", special_tokens=frame)
+        return PreTrainedTokenizerFast(tokenizer_object=inner, unk_token="[UNK]", pad_token="[PAD]", mask_token="[MASK]",
+                                       cls_token="[CLS]", sep_token="[SEP]", model_max_length=24)
     return PreTrainedTokenizerFast(tokenizer_object=inner, unk_token="[UNK]", pad_token="[PAD]", eos_token="[PAD]",
                                    model_max_length=24)
 
 
-def build(kind: str) -> HFClassifier | OneLayerAttention:
-    """A random classifier with weights large enough for words to interact."""
+def build(kind: str) -> RunsFromEmbeddings:
+    """A random model with weights large enough for words to interact."""
     torch.manual_seed(0)
     shape = dict(vocab_size=len(PIECES), num_labels=3, pad_token_id=0, initializer_range=0.3)
     wide = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32)
@@ -86,14 +94,24 @@ def build(kind: str) -> HFClassifier | OneLayerAttention:
     if kind == "GPT-2":
         config = GPT2Config(**shape, n_embd=16, n_layer=2, n_head=2, n_positions=24, bos_token_id=0, eos_token_id=0)
         return HFClassifier(GPT2ForSequenceClassification(config), tiny_tokenizer(framed=False), CLASSES)
+    if kind == "masked LM":
+        config = BertConfig(**shape, **wide, max_position_embeddings=24)
+        return PromptedMaskedLM(BertForMaskedLM(config), tiny_tokenizer(), LABEL_WORDS)
+    if kind == "causal LM":
+        config = GPT2Config(**shape, n_embd=16, n_layer=2, n_head=2, n_positions=24, bos_token_id=0, eos_token_id=0)
+        return PromptedCausalLM(GPT2LMHeadModel(config), tiny_tokenizer(framed=False), LABEL_WORDS)
+    if kind == "similarity":
+        config = BertConfig(**shape, **wide, max_position_embeddings=24)
+        return LabelSimilarity(BertModel(config), tiny_tokenizer(), LABEL_WORDS)
     return OneLayerAttention(tiny_tokenizer(), range(len(PIECES)), CLASSES, seed=0)
 
 
 def as_rows(sentences: Sequence[str], targets: Sequence[int] | None = None) -> pd.DataFrame:
     """Rows to explain, numbered as GECO's are."""
     targets = targets or [i % 3 for i in range(len(sentences))]
-    return pd.DataFrame({"row_id": [f"{i}-{CLASSES[t]}" for i, t in enumerate(targets)], "sentence_idx": range(len(sentences)),
-                         "target": targets, "sentence": [s.split() for s in sentences]})
+    return pd.DataFrame({"row_id": [f"{i}-{CLASSES[t]}" for i, t in enumerate(targets)],
+                         "sentence_idx": range(len(sentences)), "target": targets,
+                         "sentence": [s.split() for s in sentences]})
 
 
 @pytest.fixture
@@ -102,7 +120,12 @@ def linear() -> LinearText:
 
 
 @pytest.fixture(scope="session", params=["BERT", "RoBERTa", "GPT-2", "OLA"])
-def model(request: pytest.FixtureRequest) -> HFClassifier | OneLayerAttention:
+def model(request: pytest.FixtureRequest) -> RunsFromEmbeddings:
+    return build(request.param)
+
+
+@pytest.fixture(params=["masked LM", "causal LM", "similarity"])
+def zero_shot(request: pytest.FixtureRequest) -> RunsFromEmbeddings:
     return build(request.param)
 
 

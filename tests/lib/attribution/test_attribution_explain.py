@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from conftest import CLASSES, LinearText, as_rows
+from conftest import CLASSES, LinearText, as_rows, build
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,7 +19,8 @@ from lib.attribution.seam import Row, class_score
 from lib.attribution.table import validated
 from lib.attribution.words import word_scores
 from lib.errors import TouchstoneError
-from lib.models.face import TextModel
+from lib.models.face import RunsFromEmbeddings, TextModel
+from lib.seeds import seed_for
 
 FEW = {"Integrated Gradients": {"n_steps": 5}, "LIME": {"n_samples": 20}, "Kernel SHAP": {"n_samples": 12}}
 
@@ -104,6 +105,35 @@ def test_dropout_is_off_while_explaining(bert: TextModel) -> None:
     before = explain(bert, row, "Saliency").scores[0]
     bert.module.train()
     assert explain(bert, row, "Saliency").scores[0] == before
+
+
+@pytest.mark.parametrize("method", [name for name, method in METHODS.items() if method.family != "floor"])
+def test_zero_shot_models_are_explained_and_their_cue_gets_nothing(zero_shot: RunsFromEmbeddings, method: str) -> None:
+    rows = as_rows(["he sings .", "the old singer"], [1, 2])
+    found = explain(zero_shot, rows, method, FEW.get(method), seed=0)
+    for scores, words in zip(found.scores, rows.sentence, strict=True):
+        assert len(scores) == len(words) and np.abs(scores).sum() > 0
+    if method == "Integrated Gradients":  # complete over the words alone: the cue stands in the reference as well
+        encoded = zero_shot.encode(rows.sentence)
+        for i, one in enumerate(encoded):
+            batch = token_batch(zero_shot, [Row("1", 1, int(rows.target[i]), rows.sentence[i], 0)], [one], "probability")
+            with torch.no_grad():
+                change = batch.score(batch.embeddings, batch.mask) - batch.score(batch.reference, batch.mask)
+            exact = explain(zero_shot, rows, method, {"n_steps": 300}, seed=0).scores[i]
+            assert sum(exact) == pytest.approx(change.item(), abs=2e-3)
+
+
+@pytest.mark.parametrize("kind", ["BERT", "RoBERTa"])
+@pytest.mark.parametrize("method", [name for name, method in METHODS.items() if method.level == "token"])
+def test_leaving_out_what_the_classifier_does_not_read_changes_nothing(kind: str, method: str) -> None:
+    model, words = build(kind), "he sings the old song .".split()
+    row = Row("0-F", 0, 0, words, seed_for(method, "0-F", 0))
+    settings = METHODS[method].settings(FEW.get(method))
+    batch = token_batch(model, [row], model.encode([words]), settings.pop("explained"))
+    settings.pop("normalise_special")
+    whole = METHODS[method].function(batch, **settings).scores[0].numpy()
+    found = explain(model, as_rows([" ".join(words)], [0]), method, FEW.get(method), seed=0).scores[0]
+    np.testing.assert_allclose(found, word_scores(whole, model.encode([words])[0].word_ids, len(words)), rtol=1e-4, atol=1e-6)
 
 
 def test_parameters_learn_again_after_an_explanation(bert: TextModel) -> None:

@@ -110,7 +110,7 @@ def fit(forward: Forward, trained: Mapping[str, nn.Parameter], targets: Int[Tens
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     parameters = list(trained.values())
-    optimiser = torch.optim.Adam(parameters, lr=settings.lr, weight_decay=settings.weight_decay, eps=settings.eps)
+    optimiser = torch.optim.Adam(parameters, lr=settings.lr, weight_decay=settings.weight_decay, eps=settings.eps, fused=True)
     n_steps = settings.epochs * math.ceil(len(split.train) / settings.batch_size)
     schedule = get_linear_schedule_with_warmup(optimiser, round(settings.warm_up * n_steps), n_steps)
     curve, best, kept = [], math.inf, [p.detach().clone() for p in parameters]

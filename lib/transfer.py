@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,17 +14,22 @@ import torch
 from jaxtyping import Float
 from torch import nn
 
+from lib.errors import TouchstoneError
 from lib.models.face import Encoded, RunsFromEmbeddings
 from lib.models.hf import HFClassifier, Reading
-from lib.models.load import build_model
+from lib.models.load import build_model, save_trained
 from lib.models.ola import Variant
 from lib.models.schemes import Scheme, scheme_named, set_modes
+from lib.models.shortcut import first_token_only
 from lib.models.sources import load_tokenizer
 from lib.models.vocabulary import ids_in_use, rows_in_use
 from lib.seeds import seed_for
-from lib.training import CURVE, Forward, Settings, fit, token_forward, validation_split
+from lib.stage import Stage
+from lib.training import CURVE, Forward, Settings, Split, fit, token_forward, validation_split
+from lib.units import Units
 
 BATCH = 64  # rows that are predicted together; no result depends on it
+OLA_EPS = 1e-5  # Adam's eps for OLA, as released; the others have PyTorch's default
 
 
 @dataclass
@@ -56,16 +62,22 @@ class Trainer:
                 "scheme": scheme_named(scheme).name, "seed": seed_for("model", scheme, seed), "variant": self.ola}
 
     def train(self, scheme: str, seed: int, train: pd.DataFrame, test: pd.DataFrame, classes: Sequence[str],
-              settings: Settings) -> Trained:
-        """Train on one split and predict the other; a zero-shot model only predicts (no curve, no train accuracy)."""
+              settings: Settings | None) -> Trained:
+        """Train on one split and predict the other; a zero-shot model only predicts (no settings, curve, train accuracy).
+
+        The train accuracy is that of as many rows as the test split has, none of them from the validation share.
+        """
         recipe = self.recipe(scheme, classes, seed)
         model, trained = build_model(recipe, self._vocabulary(train, test) if scheme.startswith("OLA") else ())
         model.module.to(self.device)
         ours, theirs = model.encode(train["sentence"]), model.encode(test["sentence"])
         rows, curve, accuracy = [], pd.DataFrame(columns=CURVE), float("nan")
-        if trained:
-            rows, curve = self._fit(model, scheme_named(scheme), trained, ours, theirs, train, settings, seed)
-            accuracy = float((self._probabilities(model, scheme, ours).argmax(1) == train["target"].to_numpy()).mean())
+        if trained and settings is not None:
+            split = validation_split(train["sentence_idx"], self.validation_share, seed_for("validation", seed))
+            rows, curve = self._fit(model, scheme_named(scheme), trained, ours, theirs, train, split, settings, seed)
+            some = split.train[: len(test)]
+            found = self._probabilities(model, scheme, [ours[i] for i in some.tolist()]).argmax(1)
+            accuracy = float((found == train["target"].to_numpy()[some]).mean())
         found = predictions(test, self._probabilities(model, scheme, theirs), classes)
         return Trained(recipe, model, trained, rows, curve, found, accuracy)
 
@@ -87,17 +99,18 @@ class Trainer:
         return sorted({i for ids in tokenizer(sentences, is_split_into_words=True)["input_ids"] for i in ids})
 
     def _fit(self, model: RunsFromEmbeddings, scheme: Scheme, trained: dict[str, nn.Parameter], ours: list[Encoded],
-             theirs: list[Encoded], train: pd.DataFrame, settings: Settings, seed: int) -> tuple[list[int], pd.DataFrame]:
+             theirs: list[Encoded], train: pd.DataFrame, split: Split, settings: Settings,
+             seed: int) -> tuple[list[int], pd.DataFrame]:
         targets = torch.tensor(train["target"].to_numpy(), device=self.device)
         lengths = torch.tensor([len(one.ids) for one in ours])
-        split = validation_split(train["sentence_idx"], self.validation_share, seed_for("validation", seed))
         released = self.ola == "as_released" and scheme.name.startswith("OLA")
         if released:
             settings = replace(settings, gradients="accumulated", grouped=False)
         set_modes(model, scheme, settings.dropout)
 
         def run(forward: Forward, parameters: dict[str, nn.Parameter]) -> pd.DataFrame:
-            return fit(forward, parameters, targets, lengths, split, settings, seed_for("fit", scheme.name, seed))
+            with first_token_only(model):
+                return fit(forward, parameters, targets, lengths, split, settings, seed_for("fit", scheme.name, seed))
 
         rows: list[int] = []
         if isinstance(model, HFClassifier) and scheme.trained() == ("head",):
@@ -119,7 +132,8 @@ class Trainer:
     def _read(self, model: HFClassifier, encoded: list[Encoded]) -> Reading:
         new = list({tuple(one.ids): one for one in encoded if tuple(one.ids) not in self._kept}.values())
         if new:
-            reading = model.read_all(new, BATCH)
+            with first_token_only(model):
+                reading = model.read_all(new, BATCH)
             self._kept |= {tuple(one.ids): {name: kept[i] for name, kept in reading.items()} for i, one in enumerate(new)}
         rows = [self._kept[tuple(one.ids)] for one in encoded]
         return {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
@@ -128,7 +142,55 @@ class Trainer:
         if isinstance(model, HFClassifier) and scheme_named(scheme).trained() == ("head",):
             with torch.no_grad():
                 return model.head(self._read(model, encoded)).softmax(-1).cpu().numpy()
-        return model.probabilities(encoded, BATCH)
+        with first_token_only(model):
+            return model.probabilities(encoded, BATCH)
+
+
+def settings_by_scheme(schemes: Sequence[str], dropout: float, **by_scheme: Mapping[str, Any]) -> dict[str, Settings | None]:
+    """The training settings of each scheme from parameters that give one value per scheme; zero-shot has none.
+
+    >>> settings_by_scheme(["ZS", "C"], 0.0, epochs={"C": 3}, lr={"C": 0.1}, batch_size={"C": 8})["C"].epochs
+    3
+    """
+    found: dict[str, Settings | None] = {}
+    for scheme in dict.fromkeys(schemes):
+        if not scheme_named(scheme).trained():
+            found[scheme] = None
+            continue
+        for name, values in by_scheme.items():
+            if scheme not in values:
+                raise TouchstoneError(f"parameter {name} has no value for scheme {scheme}; add one, or leave the scheme out")
+        eps = OLA_EPS if scheme.startswith("OLA") else 1e-8
+        found[scheme] = Settings(dropout=dropout, eps=eps, **{name: values[scheme] for name, values in by_scheme.items()})
+    return found
+
+
+def run_unit(stage: Stage, units: Units, trainer: Trainer, dataset: str, scheme: str, seed: int, train: pd.DataFrame,
+             test: pd.DataFrame, classes: Sequence[str], settings: Settings | None) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """One model of the study, trained now or finished earlier: its predictions and its learning curve.
+
+    A new model leaves its tensors in `models/<dataset>/<scheme>/seed<k>`. What was finished with the same settings and
+    data is read instead; units that a fresh clone finds in the reference come without their tensors.
+    """
+    name = f"{dataset}-{scheme}-seed{seed}"
+    key = units.key(**trainer.recipe(scheme, classes, seed), settings=asdict(settings) if settings else None, share=trainer.validation_share,
+                    data=[digest(train), digest(test)])
+    found, curve = units.load(f"{name}-predictions", key), units.load(f"{name}-curve", key)
+    if found is None or curve is None:
+        result = trainer.train(scheme, seed, train, test, classes, settings)
+        save_trained(stage.path("models") / dataset / scheme, f"seed{seed}", result.recipe, result.model, result.trained, result.rows)
+        found, curve = result.predictions, result.curve.assign(train_accuracy=result.train_accuracy)
+        units.save(f"{name}-curve", key, curve)
+        units.save(f"{name}-predictions", key, found)
+    about = {"dataset": dataset, "scheme": scheme, "seed": seed}
+    stage.path("models")
+    return found.assign(split="test", **about), curve.assign(**about)
+
+
+def digest(rows: pd.DataFrame) -> str:
+    """A short hash of the sentences, targets and base sentences that a model is trained or tested on."""
+    text = rows[["row_id", "sentence_idx", "target", "sentence"]].to_json(orient="values")
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def predictions(rows: pd.DataFrame, probabilities: Float[np.ndarray, "batch class"], classes: Sequence[str]) -> pd.DataFrame:

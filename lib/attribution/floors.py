@@ -73,7 +73,8 @@ def pattern_variant(model: Pattern, rows: Sequence[Row]) -> Scores:
     if not isinstance(model, Pattern):
         raise TouchstoneError("Pattern Variant explains data, not a model; hand it fit_pattern(train) instead")
     unseen = np.zeros(model.n_classes)
-    return [np.array([model.covariance.get(word, unseen)[row.target] for word in as_counted(row.words)]) for row in rows]
+    return [np.array([model.covariance.get(word, unseen)[row.target] for word in as_counted(row.words)])
+            for row in rows]
 
 
 def _pronouns(row: Row) -> Float[np.ndarray, "token"]:

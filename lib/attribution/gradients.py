@@ -27,6 +27,7 @@ with warnings.catch_warnings():
     from captum.attr import DeepLift, GradientShap, GuidedBackprop, InputXGradient, IntegratedGradients
     from captum.attr import Saliency as CaptumSaliency
     from captum.attr._core.deep_lift import SUPPORTED_NON_LINEAR
+    from captum.attr._utils.approximation_methods import SUPPORTED_METHODS
 
 AGGREGATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "sum": lambda vectors: vectors.sum(-1),
@@ -90,6 +91,8 @@ def integrated_gradients(batch: TokenBatch, aggregation: str = "sum", n_steps: i
     the completeness gap: sum of all scores - (S(x) - S(reference)), which goes to 0 as the points become
     many.
     """
+    if rule not in SUPPORTED_METHODS:
+        raise TouchstoneError(f"the rule of Integrated Gradients is {rule!r}{did_you_mean(rule, SUPPORTED_METHODS)}")
     explainer = IntegratedGradients(ScoreNetwork(batch.score), multiply_by_inputs=True)
     found, delta = explainer.attribute(
         _inputs(batch), batch.reference, additional_forward_args=mask_and_rows(batch), n_steps=n_steps, method=rule,

@@ -92,8 +92,8 @@ def plan_units(models: pd.DataFrame, methods: Sequence[str], settings: Mapping[s
     first = models.groupby(["dataset", "scheme"])["seed"].transform("min")
     for model, first_seed in zip(models.itertuples(), first, strict=True):
         is_ola = model.scheme.startswith("OLA")
-        units += [Unit(model.dataset, model.scheme, int(model.seed), name, chosen[name], n_base_ola if is_ola else n_base)
-                  for name in methods
+        n = n_base_ola if is_ola else n_base
+        units += [Unit(model.dataset, model.scheme, int(model.seed), name, chosen[name], n) for name in methods
                   if name not in floors and (is_ola or model.seed == first_seed or name not in one_seed)]
     return units
 

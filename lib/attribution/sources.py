@@ -99,7 +99,8 @@ class StageSources:
             trainer = Trainer(encoder, revision, self.device)
             found = trainer.train("C", unit.seed, train, test, CLASSES, Settings(epochs=40, lr=0.01, batch_size=32))
             model, recipe = found.model, found.recipe
-            what = f"C on {N_SHOWN} base sentences of {unit.dataset}, trained here, for the weights of stage 02 are not at hand"
+            what = (f"C on {N_SHOWN} base sentences of {unit.dataset}, trained here, since the weights of stage 02 are "
+                    "not at hand")
         before = build_model(recipe, getattr(model, "used_ids", ()))[0]
         before.module.to(self.device)
         return model, before, what

@@ -74,8 +74,8 @@ def tiny_tokenizer(framed: bool = True) -> PreTrainedTokenizerFast:
     if framed:
         frame = [("[CLS]", 2), ("[SEP]", 3)]
         inner.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", special_tokens=frame)
-        return PreTrainedTokenizerFast(tokenizer_object=inner, unk_token="[UNK]", pad_token="[PAD]", mask_token="[MASK]",
-                                       cls_token="[CLS]", sep_token="[SEP]", model_max_length=24)
+        return PreTrainedTokenizerFast(tokenizer_object=inner, unk_token="[UNK]", pad_token="[PAD]", cls_token="[CLS]",
+                                       sep_token="[SEP]", mask_token="[MASK]", model_max_length=24)
     return PreTrainedTokenizerFast(tokenizer_object=inner, unk_token="[UNK]", pad_token="[PAD]", eos_token="[PAD]",
                                    model_max_length=24)
 

@@ -116,7 +116,8 @@ def test_zero_shot_models_are_explained_and_their_cue_gets_nothing(zero_shot: Ru
     if method == "Integrated Gradients":  # complete over the words alone: the cue stands in the reference as well
         encoded = zero_shot.encode(rows.sentence)
         for i, one in enumerate(encoded):
-            batch = token_batch(zero_shot, [Row("1", 1, int(rows.target[i]), rows.sentence[i], 0)], [one], "probability")
+            row = Row("1", 1, int(rows.target[i]), rows.sentence[i], 0)
+            batch = token_batch(zero_shot, [row], [one], "probability")
             with torch.no_grad():
                 change = batch.score(batch.embeddings, batch.mask) - batch.score(batch.reference, batch.mask)
             exact = explain(zero_shot, rows, method, {"n_steps": 300}, seed=0).scores[i]
@@ -132,8 +133,9 @@ def test_leaving_out_what_the_classifier_does_not_read_changes_nothing(kind: str
     batch = token_batch(model, [row], model.encode([words]), settings.pop("explained"))
     settings.pop("normalise_special")
     whole = METHODS[method].function(batch, **settings).scores[0].numpy()
+    expected = word_scores(whole, model.encode([words])[0].word_ids, len(words))
     found = explain(model, as_rows([" ".join(words)], [0]), method, FEW.get(method), seed=0).scores[0]
-    np.testing.assert_allclose(found, word_scores(whole, model.encode([words])[0].word_ids, len(words)), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
 
 
 def test_parameters_learn_again_after_an_explanation(bert: TextModel) -> None:

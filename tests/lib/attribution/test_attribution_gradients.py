@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 
+import numpy as np
 import pytest
 import torch
 from conftest import SENTENCES, as_rows, build
@@ -95,7 +96,8 @@ def test_input_x_gradient_of_a_bert_is_minus_the_gradient_along_position_and_typ
     tables = model.module.bert.embeddings
     n_tokens = batch.mask.shape[1]
     beside = tables.position_embeddings.weight[:n_tokens] + tables.token_type_embeddings.weight[0]
-    torch.testing.assert_close(input_x_gradient(batch).scores, -(beside * gradient(batch)).sum(-1).detach(), rtol=1e-6, atol=1e-9)
+    along = -(beside * gradient(batch)).sum(-1).detach()
+    torch.testing.assert_close(input_x_gradient(batch).scores, along, rtol=1e-6, atol=1e-9)
 
 
 def test_deep_lift_sees_only_the_poolers_tanh() -> None:
@@ -164,8 +166,6 @@ def test_gradient_shap_against_a_plain_loop_with_the_same_draws(model: TextModel
         row = batch.row(i)
         total = torch.zeros_like(row.embeddings)
         with drawing_from(seed):
-            import numpy as np
-
             np.random.choice(1, 5)
             places = np.random.uniform(0, 1, 5)
         for place in places:
@@ -194,8 +194,9 @@ def test_padding_at_the_end_changes_nothing_and_gets_nothing(model: TextModel) -
     """The mask is passed on: a padded batch equals the unpadded one."""
     batch = batch_of(model)
     pads = model.embed(torch.full((3, 2), model.tokenizer.pad_token_id)).detach()
-    longer = TokenBatch(batch.score, torch.cat([batch.embeddings, pads], 1), torch.nn.functional.pad(batch.mask, (0, 2)),
-                        torch.cat([batch.reference, pads], 1), torch.nn.functional.pad(batch.is_word, (0, 2)), batch.seeds)
+    mask, is_word = (nn.functional.pad(tensor, (0, 2)) for tensor in (batch.mask, batch.is_word))
+    longer = TokenBatch(batch.score, torch.cat([batch.embeddings, pads], 1), mask,
+                        torch.cat([batch.reference, pads], 1), is_word, batch.seeds)
     for method in (saliency, input_x_gradient, guided_backprop, deep_lift, integrated_gradients, gradient_shap):
         found, plain = method(longer).scores, method(batch).scores
         torch.testing.assert_close(found[:, :-2], plain, rtol=1e-4, atol=1e-5)
@@ -206,7 +207,7 @@ def test_the_embedding_layer_is_applied_once(bert: TextModel) -> None:
     batch = batch_of(bert)
     ids = torch.tensor([one.ids for one in bert.encode([SENTENCES[0].split()] * 3)])
     logits = bert.module(input_ids=ids, attention_mask=batch.mask).logits
-    torch.testing.assert_close(batch.score(batch.embeddings, batch.mask), logits.gather(1, torch.tensor([[0], [1], [2]]))[:, 0])
+    torch.testing.assert_close(batch.score(batch.embeddings, batch.mask), logits.diagonal())
 
 
 def test_the_score_needs_no_classifier_and_no_module() -> None:
@@ -218,6 +219,11 @@ def test_the_score_needs_no_classifier_and_no_module() -> None:
     torch.testing.assert_close(integrated_gradients(batch, n_steps=50).scores, torch.tensor([[5.0, 25.0]]))
     with pytest.raises(TouchstoneError, match="attribute `module`"):
         guided_backprop(batch)
+
+
+def test_an_unknown_rule_is_refused_with_the_nearest(bert: TextModel) -> None:
+    with pytest.raises(TouchstoneError, match="did you mean 'riemann_middle'"):
+        integrated_gradients(batch_of(bert), rule="middle")
 
 
 def test_an_unknown_aggregation_is_refused_with_the_nearest() -> None:

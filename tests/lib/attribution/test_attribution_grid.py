@@ -10,7 +10,15 @@ import pytest
 from conftest import as_rows, build
 
 from lib.attribution import METHODS, explain
-from lib.attribution.grid import Unit, explain_unit, packed, plan_units, predicted_seconds, run_units, settings_by_method
+from lib.attribution.grid import (
+    Unit,
+    explain_unit,
+    packed,
+    plan_units,
+    predicted_seconds,
+    run_units,
+    settings_by_method,
+)
 from lib.attribution.sources import choose_rows
 from lib.attribution.table import validated
 from lib.errors import TouchstoneError

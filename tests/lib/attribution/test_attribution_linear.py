@@ -37,7 +37,7 @@ def test_the_other_class_is_explained_when_it_is_the_target(linear: LinearText) 
 
 
 def test_lime_of_two_words_knows_only_their_difference(linear: LinearText) -> None:
-    """LIME almost always sees one word alone (1 or -3): the empty text has weight exp(-8), the full one is drawn once."""
+    """It sees one word alone (1 or -3) nearly always: the empty text has weight exp(-8), the full one comes once."""
     she, sings = explain(linear, as_rows(["she sings"], [0]), "LIME", LOGIT | {"n_samples": 2000}).scores[0]
     assert she - sings == pytest.approx(1 - -3, rel=0.01)
 

@@ -61,7 +61,8 @@ def sources(encoder: str, small_outputs: Path, monkeypatch: pytest.MonkeyPatch) 
     save_parquet(pd.concat([about, published], ignore_index=True), stage.path("predictions.parquet"))
     close(stage)
     stage = open_stage("geco", "small", "03_attribution")
-    return StageSources(stage, pd.read_parquet(stage.input("02_training", "predictions.parquet")), 0, torch.device("cpu"))
+    read = pd.read_parquet(stage.input("02_training", "predictions.parquet"))
+    return StageSources(stage, read, 0, torch.device("cpu"))
 
 
 def unit(method: str = "Saliency", scheme: str = "C", seed: int = 0, n_base: int = 2) -> Unit:

@@ -90,7 +90,7 @@ methods = ["Saliency", "InputXGradient", "Guided Backprop", "DeepLift", "Gradien
 n_base = 6  # base sentences of the test split that are explained, in all their forms (0: all)
 n_base_ola = 6  # the same for OLA, which is cheap
 one_seed_methods = []  # costly methods: of a scheme (but OLA) they explain the first seed only
-ig_steps = 16  # Integrated Gradients: points on the path
+ig_steps = 20  # Integrated Gradients: points on the path
 ig_rule = "riemann_middle"  # Integrated Gradients: where the points lie: riemann_middle | gausslegendre
 lime_samples = 50  # LIME: altered texts per sentence
 kernel_shap_samples = 25  # Kernel SHAP: coalitions per sentence
@@ -301,7 +301,7 @@ assert torch.allclose(by_captum, by_loop, rtol=1e-3, atol=1e-5)
 # %% tags=["nbval-ignore-output"]
 with torch.no_grad():
     rise = (batch.score(batch.embeddings, batch.mask) - batch.score(batch.reference, batch.mask)).item()
-gaps = {n: integrated_gradients(batch, n_steps=n).delta.item() for n in (4, 16, 64, 128)}
+gaps = {n: integrated_gradients(batch, n_steps=n).delta.item() for n in (4, 20, 64, 128)}
 assert abs(gaps[128]) < 0.01
 stage.table("completeness", pd.DataFrame({"n_steps": gaps.keys(), "rise": rise, "delta": gaps.values()}))
 

@@ -86,7 +86,7 @@ encoder_revision = ""  # the commit of a hub id
 datasets = ["D_A", "D_S"]  # the data sets with three classes
 schemes = ["ZS", "C", "CE", "CEf", "CEfAf", "OLA-CEA"]  # how the explained models were trained
 methods = ["Saliency", "InputXGradient", "Guided Backprop", "DeepLift", "Gradient SHAP", "Integrated Gradients",  # run:
-           "Kernel SHAP", "LIME", "Uniform random", "Pattern Variant", "First pronoun", "Pronoun list"]  # explanation methods, then floors
+           "Kernel SHAP", "LIME", "Uniform random", "Pattern Variant", "First pronoun", "Pronoun list"]  # then floors
 n_base = 6  # base sentences of the test split that are explained, in all their forms (0: all)
 n_base_ola = 6  # the same for OLA, which is cheap
 one_seed_methods = []  # costly methods: of a scheme (but OLA) they explain the first seed only
@@ -123,7 +123,8 @@ explanation_files = []  # explanations made elsewhere, Parquet in the format of 
 set_up(seed, n_threads)
 stage = open_stage("geco", scale, "03_attribution")
 predictions = load_parquet(stage.input("02_training", "predictions.parquet")).query("split == 'test'")
-trained = predictions.query("dataset in @datasets and scheme in @schemes")[["dataset", "scheme", "seed"]].drop_duplicates()
+wanted = predictions.query("dataset in @datasets and scheme in @schemes")
+trained = wanted[["dataset", "scheme", "seed"]].drop_duplicates()
 sources = StageSources(stage, predictions, seed, pick_device(device))
 for name in datasets:
     test, n_models = load_dataset(stage, name, "test"), (trained["dataset"] == name).sum()
@@ -140,8 +141,8 @@ for name in datasets:
 # *she* adds $2 - 1 = 1$ and *sings* adds $0 - 3 = -3$. What should an explanation say?
 #
 # - **Input × Gradient** multiplies each number by its effect: $1$ and $-3$.
-# - **Integrated Gradients** asks what changed *since the reference*, and padding adds $1$ itself: $1 - 1 = 0$ and $-3
-#   - 1 = -4$. So does **Kernel SHAP**.
+# - **Integrated Gradients** asks what changed *since the reference*. Padding adds $1$ itself, so *she* is left with
+#   $0$ and *sings* with $-4$. **Kernel SHAP** asks the same.
 # - **Saliency** asks only how sensitive the model is. That is $|1| + |-1| = 2$ for both words. It does not look at
 #   the word at all.
 #
@@ -233,8 +234,8 @@ plt.show()
 # as well, but with the few samples of the small scale they also reward *spend*, which is the same in all forms.
 # Saliency and Guided Backprop look alike. They have no sign, and they give *loves* a share: they measure how
 # sensitive the model is at a word, not what the word did. DeepLift turns *She* and *her* against F. Is the model odd,
-# or is the method? Section 5 will tell, and it will tell the same of Input × Gradient. Below the line, rules that
-# know nothing of the model look better than most of the methods.
+# or is the method? Section 5 will tell, and it has a word on Input × Gradient, too. Below the line, rules that know
+# nothing of the model look better than most of the methods.
 #
 # ## 3 · Three definitions in full
 #
@@ -371,6 +372,10 @@ stage.table("shapley", pd.DataFrame({"token": pieces, "exact": exact, **by_sampl
 # | Pattern Variant | $\mathrm{Cov}(\text{tf-idf of the word}, \text{is the row of class } k)$, on the train split | NumPy's covariance | GECOBench, 3.3.2; [Haufe et al. 2014](https://doi.org/10.1016/j.neuroimage.2013.10.067) |
 # | First pronoun, Pronoun list | all mass on the first pronoun, on all pronouns | by hand | this study |
 #
+# Words for newcomers: *tf-idf* counts how often a word stands in a sentence, and counts words that stand everywhere
+# for less. A *ridge regression* is a linear regression that prefers small weights. *ReLU*, *GELU* and *tanh* are
+# *activations*, the bends between two layers without which a network would be a straight line.
+#
 # The checks run in `tests/lib/attribution`, for a tiny random BERT, RoBERTa, GPT-2 and OLA. Where we leave the
 # released code:
 #
@@ -400,23 +405,32 @@ double = copy.copy(model)
 double.module = copy.deepcopy(model.module).double()
 print(next(model.module.parameters()).dtype, next(double.module.parameters()).dtype)
 
+
+def pieces_of(sentence: list[str]) -> list[str]:
+    """The tokens of a sentence in letters."""
+    return model.tokenizer.convert_ids_to_tokens(model.encode([sentence])[0].ids)
+
 # %% [markdown]
-# The same gradient from both, summed over the dimensions, beside the sum of its sizes.
+# The same gradient from both, summed over the dimensions; beside it the sum of its sizes, to compare with; and last
+# the "explanation" that comes out when these sums are taken for scores, as shares.
 
 # %% tags=["nbval-ignore-output"]
-vanishing = {}
-for digits, kind in (("float32 (7 digits)", model), ("float64 (16 digits)", double)):
+sums = {}
+for digits, kind in (("7_digits", model), ("16_digits", double)):
     one = token_batch(kind, [row], kind.encode([words]), "logit")
-    vectors = torch.autograd.grad(kind.logits(x := one.embeddings.clone().requires_grad_(), one.mask)[0, 0], x)[0]
-    vanishing[digits] = vectors.sum(-1).abs().max().item() / vectors.abs().sum(-1).max().item()
-assert not is_bert or vanishing["float64 (16 digits)"] < 1e-14 and vanishing["float32 (7 digits)"] < 1e-5
-quotients = pd.DataFrame({"computed in": vanishing.keys(), "largest sum / largest sum of sizes": vanishing.values()})
-stage.table("vanishing", quotients, digits=20)
+    vectors = torch.autograd.grad(one.score(x := one.embeddings.clone().requires_grad_(), one.mask).sum(), x)[0][0]
+    sums[digits], sizes = vectors.sum(-1).numpy(), vectors.abs().sum(-1).numpy()
+assert not is_bert or np.abs(sums["16_digits"]).max() < 1e-14 * sizes.max()
+vanishing = pd.DataFrame({"token": pieces_of(words), **{f"sum_{name}": values for name, values in sums.items()},
+                          "sum_of_sizes": sizes, **{f"share_{name}": np.abs(values) / np.abs(values).sum()
+                                                    for name, values in sums.items()}})
+stage.table("vanishing", vanishing, digits=20).round({"sum_of_sizes": 3, "share_7_digits": 2, "share_16_digits": 2})
 
 # %% [markdown]
-# Many digits more in the computation, as many less in the result: there is nothing there. After taking sizes and
-# dividing by the sum, this nothing looks like an explanation, and like a random one. Bars for "Guided Backprop" and
-# "DeepLift" of BERT in the paper's figures show it, so we do not compare ours with them.
+# Many digits more in the computation, as many less in the result: there is nothing there. And yet, divided by its own
+# sum (the last two columns), this nothing looks like an explanation. It is a random one: two computations of the same
+# thing put the weight on different words. By the released code, this is what the bars for "Guided Backprop" and
+# "DeepLift" of BERT in the paper's figures show, so we do not compare ours with them.
 #
 # What can be done? **Guided Backprop**: is it at least different from the plain gradient? It changes the gradient at
 # ReLU activations only. How many has this model?
@@ -443,9 +457,10 @@ with torch.no_grad():
     change = (one.score(one.embeddings, one.mask) - one.score(one.reference, one.mask)).item()
 assert not is_bert or known == ["bert.pooler.activation"]
 stage.table("deeplift", pd.DataFrame({
-    "quantity": ["modules that captum's DeepLift knows", "correlation with gradient x (x - reference)", "sum of all scores",
-                 "change of the logit", "gap between the two"],
-    "value": [len(known), np.corrcoef(found.scores[0], plain[0])[0, 1], found.scores.sum().item(), change, found.delta.item()]}))
+    "quantity": ["modules that captum's DeepLift knows", "correlation with gradient x (x - reference)",
+                 "sum of all scores", "change of the logit", "gap between the two"],
+    "value": [len(known), np.corrcoef(found.scores[0], plain[0])[0, 1], found.scores.sum().item(), change,
+              found.delta.item()]}))
 
 # %% [markdown]
 # One module, the tanh of the *pooler* behind the last layer. The GELU activations, the attention and LayerNorm are
@@ -469,8 +484,7 @@ one = token_batch(double, [row], double.encode([words]), "logit")
 vectors = torch.autograd.grad(one.score(x := one.embeddings.clone().requires_grad_(), one.mask).sum(), x)[0][0]
 along = -((positions[:n_tokens] + types[0]) * vectors).sum(-1).detach()
 assert not is_bert or torch.allclose(input_x_gradient(one).scores[0], along, rtol=1e-4, atol=1e-9)
-pieces = model.tokenizer.convert_ids_to_tokens(model.encode([words])[0].ids)
-stage.table("position", pd.DataFrame({"token": pieces, "input x gradient": input_x_gradient(one).scores[0],
+stage.table("position", pd.DataFrame({"token": pieces_of(words), "input x gradient": input_x_gradient(one).scores[0],
                                       "minus gradient along position and type": along}), digits=5)
 
 # %% [markdown]
@@ -535,7 +549,8 @@ stage.table("overview", overview.reset_index())
 # ### More samples
 #
 # LIME and Kernel SHAP draw at random. Are their results a matter of luck? Where `sample_sizes` names numbers of
-# samples, both run once more with each, on a few base sentences. At scale small the list is empty.
+# samples, both run once more with each, on a few base sentences: if mass accuracy rises with the samples, luck was
+# the trouble, and not the method. At scale small the list is empty.
 
 # %% tags=["nbval-ignore-output"]
 sampling = [name for name in ("LIME", "Kernel SHAP") if name in methods]
@@ -580,7 +595,7 @@ stage.table("controls", controls.assign(method=[shown.method, shown.method, "Uni
 # ## What could be wrong
 #
 # - **The reference.** Padding stands for "no word", but a sentence of padding is nothing that the model has ever
-#   read. Another reference gives other numbers, for five of the ten methods.
+#   read. Another reference gives other numbers, for four of the ten methods.
 # - **The function.** A probability near 1 is flat, its gradient small; a logit is not. The paper mixes both, and so
 #   do we, by name.
 # - **The class.** We explain the row's own class. On rows that the model gets wrong this asks why a class was *not*

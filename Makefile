@@ -29,7 +29,7 @@ demo: .venv/run  ## the geco study at small scale, from raw text to figures (abo
 
 .PHONY: test
 test: .venv/test  ## everything that CI runs: unit tests, notebook form and freshness, notebook values, tables
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest
 
 .PHONY: geco
 geco: .venv/run  ## one study: SCALE=small|cpu|paper [STAGE=03_attribution] [METHOD=LIME] [FORCE=1]

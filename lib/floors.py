@@ -50,7 +50,8 @@ def first_pronoun_is_other(rows: pd.DataFrame, classes: Sequence[str] = tuple(PR
     hardly any; in D_S only the subject's words are.
     """
     found = [first_pronoun(words, classes) for words in rows["sentence"]]
-    return np.array([hit is not None and not mask[hit[0]] for hit, mask in zip(found, rows["ground_truth"], strict=True)])
+    masks = rows["ground_truth"]
+    return np.array([hit is not None and not mask[hit[0]] for hit, mask in zip(found, masks, strict=True)])
 
 
 def bag_of_words(train: pd.DataFrame, test: pd.DataFrame) -> Int[np.ndarray, "batch"]:

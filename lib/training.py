@@ -92,7 +92,7 @@ def token_forward(model: TextModel, encoded: Sequence[Encoded], row_of: Int[Tens
     device = device_of(model.module)
     ids, mask = (t.to(device) for t in pad(encoded, model.tokenizer.pad_token_id))
     lengths = mask.sum(1).cpu()
-    ids = ids if row_of is None else row_of[ids].clamp(min=0)  # padding may have no row: any will do behind the mask
+    ids = ids if row_of is None else row_of[ids].clamp(min=0)  # padding may have no row: any will do
 
     def forward(index: Int[Tensor, "batch"]) -> Float[Tensor, "batch class"]:
         width = ids.shape[1] if whole_width else int(lengths[index].max())
@@ -110,7 +110,8 @@ def fit(forward: Forward, trained: Mapping[str, nn.Parameter], targets: Int[Tens
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     parameters = list(trained.values())
-    optimiser = torch.optim.Adam(parameters, lr=settings.lr, weight_decay=settings.weight_decay, eps=settings.eps, fused=True)
+    optimiser = torch.optim.Adam(parameters, lr=settings.lr, weight_decay=settings.weight_decay, eps=settings.eps,
+                                 fused=True)
     n_steps = settings.epochs * math.ceil(len(split.train) / settings.batch_size)
     schedule = get_linear_schedule_with_warmup(optimiser, round(settings.warm_up * n_steps), n_steps)
     curve, best, kept = [], math.inf, [p.detach().clone() for p in parameters]

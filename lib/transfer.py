@@ -63,7 +63,7 @@ class Trainer:
 
     def train(self, scheme: str, seed: int, train: pd.DataFrame, test: pd.DataFrame, classes: Sequence[str],
               settings: Settings | None) -> Trained:
-        """Train on one split and predict the other; a zero-shot model only predicts (no settings, curve, train accuracy).
+        """Train on one split and predict the other; a zero-shot model only predicts, and needs no settings.
 
         The train accuracy is that of as many rows as the test split has, none of them from the validation share.
         """
@@ -134,11 +134,13 @@ class Trainer:
         if new:
             with first_token_only(model):
                 reading = model.read_all(new, BATCH)
-            self._kept |= {tuple(one.ids): {name: kept[i] for name, kept in reading.items()} for i, one in enumerate(new)}
+            for i, one in enumerate(new):
+                self._kept[tuple(one.ids)] = {name: kept[i] for name, kept in reading.items()}
         rows = [self._kept[tuple(one.ids)] for one in encoded]
         return {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
 
-    def _probabilities(self, model: RunsFromEmbeddings, scheme: str, encoded: list[Encoded]) -> Float[np.ndarray, "batch class"]:
+    def _probabilities(self, model: RunsFromEmbeddings, scheme: str,
+                       encoded: list[Encoded]) -> Float[np.ndarray, "batch class"]:
         if isinstance(model, HFClassifier) and scheme_named(scheme).trained() == ("head",):
             with torch.no_grad():
                 return model.head(self._read(model, encoded)).softmax(-1).cpu().numpy()
@@ -146,7 +148,8 @@ class Trainer:
             return model.probabilities(encoded, BATCH)
 
 
-def settings_by_scheme(schemes: Sequence[str], dropout: float, **by_scheme: Mapping[str, Any]) -> dict[str, Settings | None]:
+def settings_by_scheme(schemes: Sequence[str], dropout: float,
+                       **by_scheme: Mapping[str, Any]) -> dict[str, Settings | None]:
     """The training settings of each scheme from parameters that give one value per scheme; zero-shot has none.
 
     >>> settings_by_scheme(["ZS", "C"], 0.0, epochs={"C": 3}, lr={"C": 0.1}, batch_size={"C": 8})["C"].epochs
@@ -159,9 +162,10 @@ def settings_by_scheme(schemes: Sequence[str], dropout: float, **by_scheme: Mapp
             continue
         for name, values in by_scheme.items():
             if scheme not in values:
-                raise TouchstoneError(f"parameter {name} has no value for scheme {scheme}; add one, or leave the scheme out")
+                raise TouchstoneError(f"parameter {name} has no value for scheme {scheme}; add one, or leave it out")
         eps = OLA_EPS if scheme.startswith("OLA") else 1e-8
-        found[scheme] = Settings(dropout=dropout, eps=eps, **{name: values[scheme] for name, values in by_scheme.items()})
+        chosen = {name: values[scheme] for name, values in by_scheme.items()}
+        found[scheme] = Settings(dropout=dropout, eps=eps, **chosen)
     return found
 
 
@@ -173,12 +177,13 @@ def run_unit(stage: Stage, units: Units, trainer: Trainer, dataset: str, scheme:
     data is read instead; units that a fresh clone finds in the reference come without their tensors.
     """
     name = f"{dataset}-{scheme}-seed{seed}"
-    key = units.key(**trainer.recipe(scheme, classes, seed), settings=asdict(settings) if settings else None, share=trainer.validation_share,
-                    data=[digest(train), digest(test)])
+    key = units.key(**trainer.recipe(scheme, classes, seed), settings=asdict(settings) if settings else None,
+                    share=trainer.validation_share, data=[digest(train), digest(test)])
     found, curve = units.load(f"{name}-predictions", key), units.load(f"{name}-curve", key)
     if found is None or curve is None:
         result = trainer.train(scheme, seed, train, test, classes, settings)
-        save_trained(stage.path("models") / dataset / scheme, f"seed{seed}", result.recipe, result.model, result.trained, result.rows)
+        save_trained(stage.path("models") / dataset / scheme, f"seed{seed}", result.recipe, result.model, result.trained,
+                     result.rows)
         found, curve = result.predictions, result.curve.assign(train_accuracy=result.train_accuracy)
         units.save(f"{name}-curve", key, curve)
         units.save(f"{name}-predictions", key, found)
@@ -193,7 +198,8 @@ def digest(rows: pd.DataFrame) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def predictions(rows: pd.DataFrame, probabilities: Float[np.ndarray, "batch class"], classes: Sequence[str]) -> pd.DataFrame:
+def predictions(rows: pd.DataFrame, probabilities: Float[np.ndarray, "batch class"],
+                classes: Sequence[str]) -> pd.DataFrame:
     """One line a row: row_id, sentence_idx, target, predicted class, and p_<class> for each class."""
     frame = rows[["row_id", "sentence_idx", "target"]].reset_index(drop=True)
     frame["predicted"] = probabilities.argmax(1)

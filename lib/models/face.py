@@ -55,7 +55,7 @@ def encode_words(tokenizer: Any, sentences: Sequence[Sequence[str]], max_length:
     """
     if len(sentences) == 0:
         return []
-    found = tokenizer([list(words) for words in sentences], is_split_into_words=True, truncation=False, verbose=False)
+    found = tokenizer([list(words) for words in sentences], is_split_into_words=True, verbose=False)
     encoded = [Encoded(list(ids), list(found.word_ids(i))) for i, ids in enumerate(found["input_ids"])]
     for i, (words, one) in enumerate(zip(sentences, encoded, strict=True)):
         check_length(i, words, len(one.ids), max_length)
@@ -65,8 +65,8 @@ def encode_words(tokenizer: Any, sentences: Sequence[Sequence[str]], max_length:
 def check_length(index: int, words: Sequence[str], n_tokens: int, max_length: int) -> None:
     """Refuse a sentence that has more tokens than the model has positions."""
     if n_tokens > max_length:
-        raise TouchstoneError(f"sentence {index} ({' '.join(words[:5])} ...) has {n_tokens} tokens and the model reads at "
-                              f"most {max_length}; shorten it, leave it out or choose a model that reads more")
+        raise TouchstoneError(f"sentence {index} ({' '.join(words[:5])} ...) has {n_tokens} tokens and the model reads "
+                              f"at most {max_length}; shorten it, leave it out or choose a model that reads more")
 
 
 def pad(encoded: Sequence[Encoded], pad_id: int,

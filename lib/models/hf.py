@@ -60,9 +60,10 @@ class HFClassifier(RunsFromEmbeddings):
         for bucket in buckets:
             ids, mask = (t.to(device) for t in pad([encoded[i] for i in bucket], pad_id))
             parts.append(self.reading(self.embed(ids), mask))
-            if len(parts) == 1 and not torch.allclose(self.head(parts[0]), self.logits(self.embed(ids), mask), atol=1e-4):
-                raise TouchstoneError(f"the head of {type(self.module).__name__} reads more than one token of its encoder; "
-                                      "train it without reusing the encoder's outputs")
+            whole = self.logits(self.embed(ids), mask) if len(parts) == 1 else None
+            if whole is not None and not torch.allclose(self.head(parts[0]), whole, atol=1e-4):
+                raise TouchstoneError(f"the head of {type(self.module).__name__} reads more than one token of its "
+                                      "encoder, so what it reads cannot be kept; choose another scheme than C")
         order = torch.tensor([i for bucket in buckets for i in bucket], device=device).argsort()
         return {name: torch.cat([part[name] for part in parts])[order] for name in parts[0]}
 
@@ -155,7 +156,7 @@ def longest_input(module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -
     """The most tokens a model reads: what the tokenizer says, and no more than there are positions."""
     limit = getattr(module.config, "max_position_embeddings", None) or -1
     tables = [m for m in module.modules() if isinstance(m, nn.Embedding) and m.num_embeddings == limit]
-    offset = max((m.padding_idx + 1 for m in tables if m.padding_idx is not None), default=0)  # RoBERTa counts from there
+    offset = max((m.padding_idx + 1 for m in tables if m.padding_idx is not None), default=0)  # RoBERTa begins there
     return min(int(tokenizer.model_max_length), limit - offset) if limit > 0 else int(tokenizer.model_max_length)
 
 

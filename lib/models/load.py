@@ -24,7 +24,8 @@ from lib.store import atomic_path, save_json, sha256_of
 ROWS = "rows_in_use"  # the token ids that the rows of a stored word table belong to
 
 
-def build_model(recipe: Mapping[str, Any], used_ids: Sequence[int] = ()) -> tuple[RunsFromEmbeddings, dict[str, nn.Parameter]]:
+def build_model(recipe: Mapping[str, Any],
+                used_ids: Sequence[int] = ()) -> tuple[RunsFromEmbeddings, dict[str, nn.Parameter]]:
     """The untrained model of a recipe, and the parameters that its scheme trains, by name.
 
     Recipe: encoder, revision, classes, scheme, seed (of what starts anew), and for OLA its variant. OLA takes from the
@@ -37,7 +38,8 @@ def build_model(recipe: Mapping[str, Any], used_ids: Sequence[int] = ()) -> tupl
         model.module.requires_grad_(False)
         return model, {}
     if scheme.name.startswith("OLA"):
-        ola = OneLayerAttention(load_tokenizer(encoder, revision), used_ids, classes, recipe["seed"], recipe["variant"])
+        tokenizer = load_tokenizer(encoder, revision)
+        ola = OneLayerAttention(tokenizer, used_ids, classes, recipe["seed"], recipe["variant"])
         return ola, apply_scheme(ola, scheme, recipe["seed"])
     classifier = load_classifier(encoder, revision, classes)
     return classifier, apply_scheme(classifier, scheme, recipe["seed"])
@@ -73,7 +75,8 @@ def read_trained(recipe_path: Path, weights_path: Path | None) -> RunsFromEmbedd
     rows = tensors.pop(ROWS, torch.tensor([], dtype=torch.long))
     model, trained = build_model(recipe, rows.tolist())
     if tensors.keys() != trained.keys():
-        raise TouchstoneError(f"{weights_path} holds other tensors than scheme {recipe['scheme']} trains; train it again")
+        raise TouchstoneError(f"{weights_path} holds other tensors than scheme {recipe['scheme']} trains; "
+                              "train it again")
     with torch.no_grad():
         for name, parameter in trained.items():
             if tensors[name].shape == parameter.shape:

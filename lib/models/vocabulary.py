@@ -34,7 +34,8 @@ def rows_in_use(module: PreTrainedModel, ids: Iterable[int]) -> Iterator[Int[Ten
     row_of = torch.full((table.num_embeddings,), -1, device=table.weight.device)
     row_of[chosen] = torch.arange(len(chosen), device=chosen.device)
     padding = None if table.padding_idx is None else int(row_of[table.padding_idx])
-    small = nn.Embedding.from_pretrained(table.weight.detach()[chosen].clone(), freeze=not table.weight.requires_grad,
+    rows = table.weight.detach()[chosen].clone()
+    small = nn.Embedding.from_pretrained(rows, freeze=not table.weight.requires_grad,
                                          padding_idx=None if padding == -1 else padding)
     module.set_input_embeddings(small)
     try:

@@ -17,7 +17,10 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
-from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, MODEL_FOR_MASKED_LM_MAPPING_NAMES
+from transformers.models.auto.modeling_auto import (
+    MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+    MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+)
 
 from lib.errors import TouchstoneError
 from lib.models.face import Encoded, RunsFromEmbeddings, check_length, device_of, pad
@@ -25,9 +28,10 @@ from lib.models.hf import longest_input, prepare_padding, read_token, run_head
 from lib.models.sources import load_encoder_path, load_tokenizer, quiet
 
 LABEL_WORDS = {"F": "female", "M": "male", "NB": "neutral"}
+# No pronouns in these: they would give the answer away.
 DESCRIPTIONS = {"F": "This sentence is about a woman.", "M": "This sentence is about a man.",
-                "NB": "This sentence is about a person of neutral gender."}  # no pronouns: they would give the answer away
-PERMUTATION_LMS = {"XLNetLMHeadModel"}  # listed as causal, yet each token sees itself: a next word cannot be read off
+                "NB": "This sentence is about a person of neutral gender."}
+PERMUTATION_LMS = {"XLNetLMHeadModel"}  # listed as causal, yet each token sees itself: no next word to read
 
 
 class PromptedModel(RunsFromEmbeddings):
@@ -171,6 +175,6 @@ def _label_ids(tokenizer: Any, label_words: Mapping[str, str]) -> list[int]:
     ids = [tokenizer([word], is_split_into_words=True, add_special_tokens=False)["input_ids"][0]
            for word in label_words.values()]
     if len(set(ids)) < len(ids) or tokenizer.unk_token_id in ids and tokenizer.unk_token_id != tokenizer.eos_token_id:
-        raise TouchstoneError(f"the tokenizer does not tell {', '.join(label_words.values())} apart by their first pieces; "
-                              "give other label words")
+        raise TouchstoneError(f"the tokenizer does not tell {', '.join(label_words.values())} apart by their first "
+                              "pieces; give other label words")
     return ids

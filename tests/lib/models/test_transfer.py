@@ -8,11 +8,14 @@ import torch
 import transformers as tf
 from tiny_models import CLASSES, saved, toy_rows
 
+from lib.errors import TouchstoneError
 from lib.models.load import build_model
 from lib.models.schemes import scheme_named
 from lib.seeds import seed_for
+from lib.stage import open_stage
 from lib.training import Settings, fit, token_forward, validation_split
-from lib.transfer import Trainer
+from lib.transfer import Trainer, digest, run_unit, settings_by_scheme
+from lib.units import Units
 
 CPU = torch.device("cpu")
 SETTINGS = Settings(epochs=6, lr=0.02, batch_size=16)
@@ -108,3 +111,55 @@ def test_the_time_is_predicted_from_a_few_sentences(tmp_path):
     trainer = Trainer(saved(tmp_path, "bert"), "", CPU)
     short, long = (trainer.predicted_seconds("CEfAf", train, test, CLASSES, Settings(epochs, 0.01, 8), n_base=8) for epochs in (1, 50))
     assert 0 < short < long and not trainer._kept
+
+
+def unit(trainer, scheme="CEf", seed=0, settings=SETTINGS, reuse=False, rows=None):
+    train, test = rows or halves()
+    stage = open_stage("geco", "small", "02_training")
+    found = run_unit(stage, Units("geco", "small", "02_training", reuse), trainer, "D_A", scheme, seed, train, test, CLASSES, settings)
+    return stage, found
+
+
+def test_a_finished_unit_is_not_trained_again(small_outputs, tmp_path, monkeypatch):
+    trainer = Trainer(saved(tmp_path, "bert"), "", CPU)
+    calls = []
+    plain = Trainer.train
+    monkeypatch.setattr(Trainer, "train", lambda self, *args: calls.append(args[0]) or plain(self, *args))
+    stage, (predictions, curve) = unit(trainer)
+    folder = stage.folder / "models" / "D_A" / "CEf"
+    assert sorted(p.name for p in folder.iterdir()) == ["seed0.json", "seed0.safetensors"]
+    assert set(predictions) >= {"dataset", "scheme", "seed", "split", "row_id", "sentence_idx", "target", "predicted", "p_F"}
+    assert set(curve) >= {"epoch", "train_loss", "validation_loss", "validation_accuracy", "train_accuracy"} and len(curve) == 6
+    _, (again, curve_again) = unit(trainer)
+    assert calls == ["CEf"]
+    assert again[["p_F", "p_M", "p_NB"]].to_numpy() == pytest.approx(predictions[["p_F", "p_M", "p_NB"]].to_numpy(), abs=1e-7)
+    assert curve_again["validation_loss"].to_numpy() == pytest.approx(curve["validation_loss"].to_numpy(), abs=1e-7)
+    train, test = halves()
+    unit(trainer, seed=1)
+    unit(trainer, settings=Settings(epochs=1, lr=0.02, batch_size=16))
+    unit(trainer, rows=(train.iloc[:-3], test))
+    unit(Trainer(trainer.encoder, "", CPU, validation_share=0.3))
+    assert len(calls) == 5
+
+
+def test_zero_shot_units_come_back_without_a_curve(small_outputs, tmp_path):
+    trainer = Trainer(saved(tmp_path, "bert", tf.AutoModelForMaskedLM), "", CPU)
+    first, second = (unit(trainer, "ZS", settings=None)[1] for _ in range(2))
+    assert first[1].empty and second[1].empty and second[0]["predicted"].tolist() == first[0]["predicted"].tolist()
+
+
+def test_the_digest_of_rows_sees_words_and_targets():
+    rows = toy_rows()
+    assert digest(rows) == digest(toy_rows()) != digest(rows.assign(target=0))
+    assert digest(rows.iloc[1:]) != digest(rows)
+
+
+def test_settings_come_one_value_per_scheme():
+    tables = dict(epochs={"C": 3, "OLA-CEA": 9}, lr={"C": 0.1, "OLA-CEA": 0.2}, batch_size={"C": 8, "OLA-CEA": 64})
+    found = settings_by_scheme(["ZS", "C", "OLA-CEA"], 0.1, **tables)
+    assert found["ZS"] is None and found["C"] == Settings(3, 0.1, 8, dropout=0.1)
+    assert found["OLA-CEA"].eps == 1e-5 and found["OLA-CEA"].batch_size == 64
+    with pytest.raises(TouchstoneError, match="parameter epochs has no value for scheme CE; add one"):
+        settings_by_scheme(["CE"], 0.0, **tables)
+    with pytest.raises(TouchstoneError, match="no transfer scheme 'CD'"):
+        settings_by_scheme(["CD"], 0.0, **tables)

@@ -81,6 +81,7 @@ def _draw(row: Row, n_samples: int) -> list[Positions]:
     asked: list[Positions] = []
 
     def listen(texts: Sequence[str]) -> Float[np.ndarray, "step class"]:
+        """Note the texts; any answer will do, for LIME draws before it asks."""
         asked.extend(tuple(int(position) for position in text.split()) for text in texts)
         return np.zeros((len(texts), 1))
 

@@ -1,1 +1,6 @@
 """Shared machinery of Touchstone: text and data, models, attribution, metrics, statistics, figures."""
+
+import warnings
+
+# tqdm, which transformers, captum, papermill and pooch bring along, warns that there are no widgets for its bars; a saved notebook holds no stderr
+warnings.filterwarnings("ignore", message="IProgress not found")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -16,9 +15,6 @@ from lib.faults import check_on_fault, drop_faulty, find_format_faults, repair_r
 from lib.paths import data_root
 from lib.stage import Stage
 from lib.store import sha256_of, write_atomic
-
-# tqdm, which pooch and transformers bring along, warns that there are no widgets; saved notebooks hold no stderr
-warnings.filterwarnings("ignore", message="IProgress not found")
 
 CLASSES = ("F", "M", "NB")
 GENDERS = ("female", "male", "neutral")

@@ -13,8 +13,9 @@ class TouchstoneError(ValueError):
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The end of an error about an unknown name: the nearest known one, or nothing where none is known.
 
-    >>> did_you_mean("LIMe", ["DeepLift", "LIME"])
+    >>> did_you_mean("lime", ["DeepLift", "LIME"])
     "; did you mean 'LIME'?"
     """
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    by_lower = {name.lower(): name for name in known}
+    near = difflib.get_close_matches(word.lower(), list(by_lower), n=1, cutoff=0)
+    return f"; did you mean {by_lower[near[0]]!r}?" if near else ""

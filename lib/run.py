@@ -16,7 +16,6 @@ import os
 import re
 import sys
 import time
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -175,9 +174,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _papermill(source: Path, executed: Path, job: Job, label: str) -> None:
-    with warnings.catch_warnings():  # papermill's own bar is off, and widgets for it are not installed
-        warnings.filterwarnings("ignore", message="IProgress not found")
-        from papermill import execute_notebook  # here, so that a plan and a skip cost nobody the import
+    from papermill import execute_notebook  # here, so that a plan and a skip cost nobody the import
 
     bar = {"desc": label, "leave": False} if sys.stderr.isatty() else False
     execute_notebook(str(source), str(executed), parameters=job.given, kernel_name="python3",

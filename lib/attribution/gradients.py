@@ -15,19 +15,15 @@ from contextlib import contextmanager
 
 import numpy as np
 import torch
+from captum.attr import DeepLift, GradientShap, GuidedBackprop, InputXGradient, IntegratedGradients
+from captum.attr import Saliency as CaptumSaliency
+from captum.attr._core.deep_lift import SUPPORTED_NON_LINEAR
+from captum.attr._utils.approximation_methods import SUPPORTED_METHODS
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from lib.attribution.seam import Score, TokenBatch, TokenScores, network_of, score_of_rows
 from lib.errors import TouchstoneError, did_you_mean
-
-with warnings.catch_warnings():
-    # captum's progress bar would like to be a widget and says so in every notebook; no bar of it is ever shown here.
-    warnings.filterwarnings("ignore", message="IProgress not found")
-    from captum.attr import DeepLift, GradientShap, GuidedBackprop, InputXGradient, IntegratedGradients
-    from captum.attr import Saliency as CaptumSaliency
-    from captum.attr._core.deep_lift import SUPPORTED_NON_LINEAR
-    from captum.attr._utils.approximation_methods import SUPPORTED_METHODS
 
 AGGREGATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "sum": lambda vectors: vectors.sum(-1),
@@ -67,8 +63,8 @@ def deep_lift(batch: TokenBatch, aggregation: str = "sum") -> TokenScores:
     """DeepLift (Shrikumar et al. 2017), rescale rule: multipliers times (x - reference), summed.
 
     captum applies the rule to activation modules it knows (Tanh, ReLU, ...); GELU, attention and LayerNorm
-    get the ordinary gradient. In BERT only the pooler's tanh is left, so the gap is large: it is reported,
-    not hidden.
+    get the ordinary gradient. In BERT and OLA only the pooler's tanh is left, so the gap is large: it is
+    reported, not hidden.
     """
     network = ScoreNetwork(batch.score, network_of(batch.score))
     with _expected("Setting forward, backward hooks and attributes on non-linear"):

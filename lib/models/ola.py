@@ -25,6 +25,7 @@ class OneLayerNet(nn.Module):
         self.embeddings = nn.Embedding(n_vocab, hidden)
         self.query, self.key, self.value = (nn.Linear(hidden, hidden) for _ in range(3))
         self.pooler = nn.Linear(hidden, hidden)
+        self.activation = nn.Tanh()  # a module, not a function: DeepLift bends modules only
         self.classifier = nn.Linear(hidden, n_classes)
 
     def attention(self, embeddings: Float[Tensor, "batch token hidden"],
@@ -44,7 +45,7 @@ class OneLayerNet(nn.Module):
                 mask: Int[Tensor, "batch token"] | None) -> Float[Tensor, "batch class"]:
         """Class scores: attention weights sum to one, so the mean of the values is the value of the mean."""
         mean = torch.einsum("bt,bth->bh", self.attention(embeddings, mask), embeddings)
-        return self.classifier(torch.tanh(self.pooler(self.value(mean))))
+        return self.classifier(self.activation(self.pooler(self.value(mean))))
 
 
 class OneLayerAttention(RunsFromEmbeddings):

@@ -65,14 +65,13 @@ def test_tables_of_this_run_are_the_reference(study: str, request: pytest.Fixtur
     ours = tables(run_folder(study, request))
     reference = tables(REFERENCE / study if study == "start_here" else REFERENCE / study / "small")
     assert reference and set(ours) == set(reference), "run `make execute` and `make reference`"
-    below = f"{study}/" if study == "start_here" else ""
-    wrong = [line for name in reference for line in differences(below + name, pd.read_csv(ours[name]), pd.read_csv(reference[name]))]
+    wrong = [line for name in reference for line in differences(f"{study}/{name}", pd.read_csv(ours[name]), pd.read_csv(reference[name]))]
     assert not wrong, "\n".join(wrong)
 
 
 def test_every_tolerance_belongs_to_a_table() -> None:
     known = {f"start_here/{name}" for name in tables(REFERENCE / "start_here")}
-    known |= {name for study in WRITTEN for name in tables(REFERENCE / study / "small")}
+    known |= {f"{study}/{name}" for study in WRITTEN for name in tables(REFERENCE / study / "small")}
     assert set(TOLERANCES["tables"]) <= known
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib.paths import ROOT, STAGES, outputs_root
+from lib.notebooks import find_notebooks
+from lib.paths import ROOT, outputs_root
 
 KINDS = {".csv", ".json", ".png"}
 VOLATILE = {"run.json"}
@@ -68,7 +69,8 @@ def main(study: str, scale: str) -> None:
         renew(outputs_root() / "start_here", reference / "start_here")
         return
     run = outputs_root() / study / scale
-    missing = [stage for stage in STAGES if not (run / stage / "manifest.json").is_file()]
+    stages = [notebook.stem for notebook in find_notebooks(study)]
+    missing = [stage for stage in stages if not (run / stage / "manifest.json").is_file()]
     if missing:
         raise SystemExit(f"{study} at scale {scale} is not complete ({', '.join(missing)}): make {study} SCALE={scale}")
     renew(run, reference / study / scale)

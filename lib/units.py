@@ -79,7 +79,7 @@ def _as_text(cell: Any) -> Any:
     if not isinstance(cell, list | tuple | np.ndarray):
         return cell
     short = [float(f"{x:.9g}") if isinstance(x, float | np.floating) else x for x in list(cell)]
-    return json.dumps(short, default=int)
+    return json.dumps(short, default=int, separators=(",", ":"))
 
 
 def _restore(frame: pd.DataFrame) -> pd.DataFrame:

@@ -18,7 +18,7 @@ from lib.attribution.table import in_format
 from lib.progress import progress
 from lib.units import Units
 
-LARGEST = 99_999  # what the largest score of a row is kept as: five digits are plenty, and git keeps the file
+LARGEST = 9_999  # what the largest score of a row is kept as: four digits do, and git keeps the file
 
 
 @dataclass(frozen=True)

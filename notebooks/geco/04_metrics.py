@@ -400,7 +400,7 @@ gap = estimates(forms, ["dataset", "scheme"], "percent", **how).drop(columns=["s
 stage.table("tpr_tnr", rates)
 stage.table("prediction_difference", gap)
 both = pd.concat([rates, gap.assign(quantity="difference")])
-both = both.pivot(index=["dataset", "scheme"], columns="quantity", values="estimate")[["TPR", "TNR", "difference"]]
+both = both.pivot(index=["dataset", "scheme"], columns="quantity", values="estimate").reindex(columns=["TPR", "TNR", "difference"])
 both.round(2).astype(object).fillna("")
 
 # %% [markdown]

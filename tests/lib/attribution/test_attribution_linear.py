@@ -22,6 +22,12 @@ BY_HAND = {
     "Gradient SHAP": [0, -4],
     "Integrated Gradients": [0, -4],
     "Kernel SHAP": [0, -4],
+    "Gradient norm": [2**0.5, 2**0.5],
+    "SmoothGrad": [2, 2],  # the slope is the same everywhere
+    "Occlusion": [0, -4],
+    "Shapley sampling": [0, -4],
+    "Exact Shapley": [0, -4],
+    "Partition SHAP": [0, -4],
 }
 
 

@@ -32,31 +32,31 @@ def integrated_gradients(batch: TokenBatch, aggregation: str = "sum", n_steps: i
     """
     if rule not in SUPPORTED_METHODS:
         raise TouchstoneError(f"the rule of Integrated Gradients is {rule!r}{did_you_mean(rule, SUPPORTED_METHODS)}")
-    about: dict[str, Tensor] = {}
+    change, about = change_of(batch), {}
     if tolerance is None:
         sizes, places = (make(n_steps) for make in approximation_parameters(rule))
         rows = torch.arange(len(batch.mask)).repeat_interleave(n_steps)
         each = torch.tensor(places, dtype=batch.embeddings.dtype).repeat(len(batch.mask))
         mean = path_gradients(batch, rows, each, torch.tensor(sizes, dtype=each.dtype).repeat(len(batch.mask)))
     else:
-        mean, about = integrate_until(batch, tolerance, min_steps, max_steps)
+        mean, about = integrate_until(batch, change, tolerance, min_steps, max_steps)
     vectors = (batch.embeddings - batch.reference) * mean
-    return TokenScores(aggregate(vectors, aggregation), vectors.sum((1, 2)) - change_of(batch), about)
+    return TokenScores(aggregate(vectors, aggregation), vectors.sum((1, 2)) - change, about)
 
 
-def integrate_until(batch: TokenBatch, tolerance: float, min_steps: int = 9,
+def integrate_until(batch: TokenBatch, change: Float[Tensor, "batch"], tolerance: float, min_steps: int = 9,
                     max_steps: int = 729) -> tuple[Float[Tensor, "batch token hidden"], dict[str, Tensor]]:
     """The mean gradient on each row's path, by the midpoint rule with 1, 3, 9, 27, ... points.
 
     The midpoints of n parts are among those of 3n, so no point is asked for twice. A row stops at the first n >=
-    `min_steps` at which its completeness gap is at most `tolerance` times the change that is explained, or at
+    `min_steps` at which its completeness gap is at most `tolerance` times the `change` that is explained, or at
     `max_steps`. Also returns, a row each, `steps` (points used) and `error`: the largest change of a token's share of
     the attribution since a third of the points.
     """
     if not 0 < tolerance < 1 or not 1 <= min_steps <= max_steps:
         raise TouchstoneError(f"Integrated Gradients has tolerance = {tolerance}, min_steps = {min_steps}, max_steps = "
                               f"{max_steps}; give a tolerance between 0 and 1, and 1 <= min_steps <= max_steps")
-    change, step = change_of(batch), batch.embeddings - batch.reference
+    step = batch.embeddings - batch.reference
     total, before = torch.zeros_like(step), torch.zeros_like(step[..., 0])
     steps, error = torch.zeros_like(change), torch.ones_like(change)
     active, n = torch.arange(len(step), device=step.device), 1

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lib.attribution import coalitions, floors, paths, single_pass, texts
+from lib.attribution import attention, coalitions, floors, paths, single_pass, texts
 from lib.errors import TouchstoneError, did_you_mean
 
 
@@ -21,7 +21,7 @@ class Method:
     `function(model, rows: list[Row], **settings)`, one list of word scores per row (or `WordScores`). `defaults` are
     all its settings; "explained" (logit, probability) and "normalise_special" belong to every token method.
     `options` are further settings, which are part of an explanation's record only where they were chosen. family:
-    gradient, perturbation, floor (sees no model) or own.
+    gradient, perturbation, attention, floor (sees no model) or own.
     """
 
     name: str
@@ -80,6 +80,7 @@ METHODS: dict[str, Method] = {method.name: method for method in (
     _token("Shapley sampling", coalitions.shapley_sampling, "perturbation", "probability"),
     _token("Exact Shapley", coalitions.exact_shapley, "perturbation", "probability"),
     _token("Partition SHAP", coalitions.partition_shap, "perturbation", "probability"),
+    _token("Attention rollout", attention.attention_rollout, "attention", "logit"),
     _word("Uniform random", floors.uniform_random, "floor"),
     _word("Pattern Variant", floors.pattern_variant, "floor"),
     _word("First pronoun", floors.first_pronoun, "floor"),

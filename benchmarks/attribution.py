@@ -45,8 +45,11 @@ IG_200: Asked = {"Integrated Gradients": {"n_steps": 200}}
 ENGINE_IG_200: Asked = {"Integrated Gradients": {"n_steps": 200, "rule": "gausslegendre"}}
 IG_1: Asked = {"Integrated Gradients": {"tolerance": 0.01}}
 LIMIT_BATCH = 25  # copies of a row in one plain pass; larger batches of short rows are hardly faster
-OTHERS: Asked = {**SINGLE, "DeepLift": {}, "Gradient SHAP": {"n_samples": 5}, "Kernel SHAP": {"n_samples": 25},
-                 "LIME": {"n_samples": 100}}
+GRADIENT_SHAP: Asked = {"Gradient SHAP": {"n_samples": 5}}
+KERNEL_SHAP: Asked = {"Kernel SHAP": {"n_samples": 25}}
+LIME_100: Asked = {"LIME": {"n_samples": 100}}
+LIME_5000: Asked = {"LIME": {"n_samples": 5000}}
+OTHERS: Asked = {**SINGLE, "DeepLift": {}, **GRADIENT_SHAP, **KERNEL_SHAP, **LIME_100}
 
 
 @dataclass(frozen=True)
@@ -67,12 +70,12 @@ class Line:
 LINES = [
     Line("three single-pass methods", SINGLE, SINGLE, (16, 96), ("forward-backward", 1)),
     Line("four single-pass methods", {**SINGLE, "DeepLift": {}}, {**SINGLE, "DeepLift": {}}, (16, 96)),
-    Line("Gradient SHAP, 5 points", {"Gradient SHAP": {}}, {"Gradient SHAP": {}}, (16, 96), ("forward-backward", 5)),
+    Line("Gradient SHAP, 5 points", GRADIENT_SHAP, GRADIENT_SHAP, (16, 96), ("forward-backward", 5)),
     Line("Integrated Gradients, 200 points", IG_200, ENGINE_IG_200, (2, 16), ("forward-backward", 200)),
     Line("Integrated Gradients to 1 %", IG_200, IG_1, (8, 48), None, "answer"),
-    Line("Kernel SHAP, 25 samples", {"Kernel SHAP": {}}, {"Kernel SHAP": {}}, (16, 96), ("forward", 25)),
-    Line("LIME, 100 samples", {"LIME": {"n_samples": 100}}, {"LIME": {"n_samples": 100}}, (16, 96), ("forward", 100)),
-    Line("LIME, 5000 samples", {"LIME": {"n_samples": 5000}}, {"LIME": {"n_samples": 5000}}, (0, 6)),
+    Line("Kernel SHAP, 25 samples", KERNEL_SHAP, KERNEL_SHAP, (16, 96), ("forward", 25)),
+    Line("LIME, 100 samples", LIME_100, LIME_100, (16, 96), ("forward", 100)),
+    Line("LIME, 5000 samples", LIME_5000, LIME_5000, (0, 6)),
     Line("eight methods", {**OTHERS, **IG_200}, {**OTHERS, **ENGINE_IG_200}, (2, 16)),
     Line("eight methods, Integrated Gradients to 1 %", {**OTHERS, **IG_200}, {**OTHERS, **IG_1}, (2, 16), None, "answer"),
 ]

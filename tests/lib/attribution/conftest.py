@@ -109,7 +109,9 @@ def build(kind: str) -> RunsFromEmbeddings:
         config_of, module_of = CAUSAL[kind]
         more = {"head_dim": 8} if kind == "Gemma" else {}
         config = config_of(**shape, **wide, **more, num_key_value_heads=1, max_position_embeddings=24)
-        return HFClassifier(module_of(config), tiny_tokenizer(framed=False), CLASSES)
+        module = module_of(config)
+        torch.nn.init.normal_(module.get_input_embeddings().weight, std=0.3)  # padding too: see test_attribution_adaptive
+        return HFClassifier(module, tiny_tokenizer(framed=False), CLASSES)
     if kind == "masked LM":
         config = BertConfig(**shape, **wide, max_position_embeddings=24)
         return PromptedMaskedLM(BertForMaskedLM(config), tiny_tokenizer(), LABEL_WORDS)

@@ -17,7 +17,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 from lib.attribution import METHODS, explain, load_explanations, save_explanations
 from lib.attribution.coalitions import exact_shapley, partition_shap, worth_of
 from lib.attribution.explain import token_batch
-from lib.attribution.paths import integrate_until
+from lib.attribution.paths import integrate_until, integrate_where_needed
 from lib.attribution.regression import all_masks, jackknife_error, shapley_values, weighted_ridge
 from lib.attribution.seam import Row, TokenBatch
 from lib.attribution.texts import TextPool, kernel, lime_masks
@@ -77,6 +77,60 @@ def tokens_sum(model: TextModel, row: pd.Series) -> float:
         return (one.score(one.embeddings, one.mask) - one.score(one.reference, one.mask)).item()
 
 
+def test_panels_are_exact_for_cubics_and_halved_where_the_score_bends() -> None:
+    """Simpson's rule integrates 4 x^3 exactly; a kink at 1/3 of the path is closed in on, and nothing else is."""
+    change = torch.tensor([17.0])
+    mean, about = integrate_where_needed(quadratic(4), change, 0.001)
+    assert about["steps"].item() == 5 and mean[0, :, 0].tolist() == pytest.approx([1, 8], rel=1e-6)
+    x = torch.tensor([[[3.0]]])
+    kink = TokenBatch(lambda e, m: torch.relu(e - 1).sum((1, 2)), x, torch.ones(1, 1), torch.zeros_like(x),
+                      torch.ones(1, 1) > 0, (0,))
+    mean, about = integrate_where_needed(kink, torch.tensor([2.0]), 0.001)
+    assert 3 * mean.item() == pytest.approx(2, abs=0.002)
+    assert about["steps"].item() <= 5 + 2 * 10  # each halving narrows the kink down: 2^-10 of the path is enough
+
+
+def test_panels_and_tripling_tend_to_the_same(family: RunsFromEmbeddings, rows: pd.DataFrame) -> None:
+    """A row of the tripling rule can meet the gap by luck (misses cancel over the path): then `error` tells."""
+    fine = explain(family, rows, IG, {"n_steps": 729})
+    for placing in ("tripling", "panels"):
+        found = explain(family, rows, IG, {"tolerance": 1e-3, "placing": placing})
+        for i, row in rows.iterrows():
+            if found.steps[i] < 700:
+                assert abs(found.delta[i]) <= 1e-3 * abs(tokens_sum(family, row)) + 2e-6
+                share, best = (np.divide(t.scores[i], np.abs(t.scores[i]).sum()) for t in (found, fine))
+                assert np.abs(share - best).max() <= (0.01 if placing == "panels" else 0.01 + 2 * found.error[i])
+
+
+@pytest.mark.parametrize("kind", ["Llama", "Qwen", "Gemma"])
+def test_a_reference_of_zeros_before_an_rms_norm_is_a_jump_that_only_panels_find(kind: str) -> None:
+    """RMSNorm does not see the length of a vector, so from zero on the model answers at once as for the whole word.
+
+    All change happens in the first thousandth of the path. Even midpoints by the hundred miss it, and say so by their
+    gap; panels close in on it.
+    """
+    model = build(kind)
+    with torch.no_grad():
+        model.module.get_input_embeddings().weight[model.tokenizer.pad_token_id] = 0.0
+    row = as_rows(["they sing"], [1])
+    total = tokens_sum(model, row.iloc[0])
+    even = explain(model, row, IG, {"tolerance": 0.01})
+    assert even.steps[0] == 729 and abs(even.delta[0]) > 0.1 * abs(total)
+    found = explain(model, row, IG, {"tolerance": 0.01, "placing": "panels"})
+    assert found.steps[0] < 729 and abs(found.delta[0]) <= 0.01 * abs(total)
+
+
+def test_no_point_of_a_panel_is_asked_for_twice(bert: TextModel) -> None:
+    seen: list[int] = []
+    inner = bert.logits
+    bert.logits = lambda e, m: (seen.append(len(m)), inner(e, m))[1]
+    batch = batch_of(bert, "he sings the old song .")
+    found = METHODS[IG].function(batch, tolerance=1e-5, placing="panels")
+    assert sum(seen) == found.about["steps"].item() + 2 > 7
+    few = METHODS[IG].function(batch, tolerance=1e-5, placing="panels", max_steps=9)
+    assert few.about["steps"].item() == 9
+
+
 def test_options_are_recorded_only_where_they_are_chosen(bert: TextModel, tmp_path: object) -> None:
     rows = as_rows(["he sings .", "she"])
     plain, chosen = explain(bert, rows, IG), explain(bert, rows, IG, {"tolerance": 0.01})
@@ -92,6 +146,8 @@ def test_options_are_recorded_only_where_they_are_chosen(bert: TextModel, tmp_pa
 def test_a_tolerance_that_means_nothing_is_refused(bert: TextModel, options: dict[str, float], message: str) -> None:
     with pytest.raises(TouchstoneError, match=message):
         explain(bert, as_rows(["he sings"]), IG, options)
+    with pytest.raises(TouchstoneError, match="did you mean 'panels'"):
+        explain(bert, as_rows(["he sings"]), IG, {"tolerance": 0.1, "placing": "panel"})
     with pytest.raises(TouchstoneError, match="largest error of a share"):
         explain(bert, as_rows(["he sings"]), "LIME", {"tolerance": 3.0})
 

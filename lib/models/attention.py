@@ -14,7 +14,7 @@ from lib.errors import TouchstoneError
 from lib.models.face import TextModel
 from lib.models.hf import HFClassifier
 from lib.models.ola import OneLayerAttention
-from lib.models.zero_shot import PromptedModel
+from lib.models.zero_shot import LabelSimilarity, PromptedModel
 
 
 @torch.no_grad()
@@ -34,16 +34,20 @@ def attention_maps(model: TextModel, embeddings: Float[Tensor, "batch token hidd
     return torch.stack(found)
 
 
-def positions_read(model: TextModel, mask: Int[Tensor, "batch token"]) -> Int[Tensor, "batch"]:
-    """The token of each row from which the model's answer is read."""
+def read_weights(model: TextModel, mask: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token"]:
+    """How much of each token's output the model's answer is read from: one token, or the mean over all."""
+    if isinstance(model, LabelSimilarity):
+        return mask / mask.sum(1, keepdim=True)
     if isinstance(model, OneLayerAttention) or isinstance(model, HFClassifier) and model.reads_first:
-        return torch.zeros_like(mask[:, 0])
-    if isinstance(model, HFClassifier):
-        return mask.sum(1) - 1
-    if isinstance(model, PromptedModel):
-        return model.position_read(mask)
-    raise TouchstoneError(f"{type(model).__name__} reads its answer from all tokens together, and attention rollout "
-                          "needs one; choose another method")
+        at = torch.zeros_like(mask[:, 0])
+    elif isinstance(model, HFClassifier):
+        at = mask.sum(1) - 1
+    elif isinstance(model, PromptedModel):
+        at = model.position_read(mask)
+    else:
+        raise TouchstoneError(f"nobody knows which token {type(model).__name__} reads its answer from; choose another "
+                              "method")
+    return torch.nn.functional.one_hot(at, mask.shape[1]).float()
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from lib.attribution.attention import attention_rollout, rollout
 from lib.attribution.explain import token_batch
 from lib.attribution.seam import Row, TokenBatch
 from lib.errors import TouchstoneError
-from lib.models.attention import attention_maps, positions_read
+from lib.models.attention import attention_maps, read_weights
 from lib.models.face import RunsFromEmbeddings
 
 
@@ -25,7 +25,7 @@ def test_rollout_is_the_product_of_matrices() -> None:
     whole = torch.eye(5).expand(2, 5, 5)
     for layer in maps.mean(2):
         whole = (layer + torch.eye(5)) / 2 @ whole
-    found = rollout(maps, torch.tensor([0, 3]))
+    found = rollout(maps, torch.nn.functional.one_hot(torch.tensor([0, 3]), 5).float())
     torch.testing.assert_close(found, torch.stack([whole[0, 0], whole[1, 3]]))
 
 
@@ -57,7 +57,7 @@ def test_padding_is_not_looked_at(kind: str) -> None:
     batch = batch_of(model)
     pads = torch.nn.functional.pad(batch.embeddings, (0, 0, 0, 2))
     mask = torch.nn.functional.pad(batch.mask, (0, 2))
-    found = rollout(attention_maps(model, pads, mask), positions_read(model, mask))
+    found = rollout(attention_maps(model, pads, mask), read_weights(model, mask))
     torch.testing.assert_close(found[:, :-2], attention_rollout(batch).scores, rtol=1e-4, atol=1e-6)
     assert found[:, -2:].abs().max() < 1e-6
 
@@ -68,13 +68,12 @@ def test_the_class_does_not_matter(bert: RunsFromEmbeddings) -> None:
     assert one == other
 
 
-def test_prompted_models_are_read_at_their_cue(zero_shot: RunsFromEmbeddings) -> None:
+def test_prompted_models_are_read_at_their_cue_and_similarity_everywhere(zero_shot: RunsFromEmbeddings) -> None:
     batch = batch_of(zero_shot)
-    if hasattr(zero_shot, "position_read"):
-        assert attention_rollout(batch).scores.sum().item() == pytest.approx(1, abs=1e-5)
-    else:
-        with pytest.raises(TouchstoneError, match="reads its answer from all tokens together"):
-            attention_rollout(batch)
+    assert attention_rollout(batch).scores.sum().item() == pytest.approx(1, abs=1e-5)
+    weights = read_weights(zero_shot, batch.mask)
+    one = hasattr(zero_shot, "position_read")
+    assert weights.max().item() == pytest.approx(1 if one else 1 / batch.mask.shape[1])
 
 
 def test_what_has_no_attention_is_refused(linear: LinearText) -> None:

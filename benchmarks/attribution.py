@@ -26,12 +26,13 @@ from originals import Scores, original
 from transformers import BertConfig, BertForSequenceClassification
 
 from lib.attribution import Row, explain_many
-from lib.attribution.explain import parameters_fixed, token_batch
+from lib.attribution.explain import token_batch
 from lib.corpora import CLASSES, load_dataset
 from lib.errors import TouchstoneError
 from lib.models.face import TextModel
 from lib.models.hf import HFClassifier
 from lib.models.load import load_trained
+from lib.models.shortcut import parameters_fixed
 from lib.models.sources import load_tokenizer
 from lib.paths import outputs_root
 from lib.seeds import set_up

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,7 +10,6 @@ import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import Bool, Float
-from torch import nn
 
 from lib.attribution.budget import TokenBudget
 from lib.attribution.registry import Method, resolve_method
@@ -21,7 +19,7 @@ from lib.attribution.table import in_format
 from lib.attribution.words import word_scores
 from lib.errors import TouchstoneError
 from lib.models.face import Encoded, TextModel, device_of, pad
-from lib.models.shortcut import first_token_only
+from lib.models.shortcut import first_token_only, parameters_fixed
 from lib.progress import progress
 from lib.seeds import seed_for
 
@@ -131,18 +129,6 @@ def _put(task: Task, part: Sequence[int], answer: TokenScores, encoded: Sequence
         task.deltas[i] = None if answer.delta is None else answer.delta[at].item()
         for name, numbers in answer.about.items():
             task.about.setdefault(name, [float("nan")] * len(encoded))[i] = float(numbers[at])
-
-
-@contextmanager
-def parameters_fixed(module: nn.Module) -> Iterator[None]:
-    """Within, no parameter asks for a gradient: only the embeddings' is wanted, and a sixth of the time is saved."""
-    trainable = [p for p in module.parameters() if p.requires_grad]
-    module.requires_grad_(False)
-    try:
-        yield
-    finally:
-        for parameter in trainable:
-            parameter.requires_grad_(True)
 
 
 def token_batch(model: TextModel, rows: Sequence[Row], encoded: Sequence[Encoded], explained: str) -> TokenBatch:

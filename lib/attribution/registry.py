@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lib.attribution import attention, coalitions, floors, paths, single_pass, texts
+from lib.attribution import attention, coalitions, floors, paths, propagation, single_pass, texts
 from lib.errors import TouchstoneError, did_you_mean
 
 
@@ -76,6 +76,8 @@ METHODS: dict[str, Method] = {method.name: method for method in (
     _word("LIME", texts.lime, "perturbation"),
     _token("Gradient norm", single_pass.gradient_norm, "gradient", "logit"),
     _token("SmoothGrad", paths.smooth_grad, "gradient", "logit"),
+    _token("DeepLift rescale", propagation.deep_lift_rescale, "gradient", "logit"),
+    _token("AttnLRP", propagation.attn_lrp, "gradient", "logit"),
     _token("Occlusion", coalitions.occlusion, "perturbation", "probability"),
     _token("Shapley sampling", coalitions.shapley_sampling, "perturbation", "probability"),
     _token("Exact Shapley", coalitions.exact_shapley, "perturbation", "probability"),

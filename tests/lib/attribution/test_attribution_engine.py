@@ -10,13 +10,14 @@ from captum.attr import FeatureAblation, NoiseTunnel, Saliency, ShapleyValueSamp
 from conftest import FAMILIES, SENTENCES, as_rows, build
 
 from lib.attribution import METHODS, explain, explain_many, gradients, perturbation
-from lib.attribution.explain import parameters_fixed, token_batch
+from lib.attribution.explain import token_batch
 from lib.attribution.gradients import ScoreNetwork, drawing_from, mask_and_rows
 from lib.attribution.seam import Row, TokenBatch
 from lib.attribution.shared import shared_pass
 from lib.attribution.single_pass import deep_lift, guided_backprop
 from lib.attribution.words import word_scores
 from lib.models.face import RunsFromEmbeddings, TextModel
+from lib.models.shortcut import parameters_fixed
 from lib.seeds import seed_for
 
 FEW = {"Integrated Gradients": {"n_steps": 5}, "LIME": {"n_samples": 40}, "Kernel SHAP": {"n_samples": 25},

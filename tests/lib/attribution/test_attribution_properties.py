@@ -23,7 +23,7 @@ FEW = {"Integrated Gradients": {"n_steps": 4}, "LIME": {"n_samples": 12}, "Kerne
        "SmoothGrad": {"n_samples": 2}, "Shapley sampling": {"n_samples": 2}, "Gradient SHAP": {"n_samples": 2}}
 SEEING = {name: FEW.get(name, {}) for name, method in METHODS.items() if method.family != "floor"}
 TOKEN = {name: chosen for name, chosen in SEEING.items() if METHODS[name].level == "token"}
-COMPLETE = ("DeepLift", "Integrated Gradients", "Gradient SHAP", "Kernel SHAP", "Shapley sampling", "Exact Shapley",
+COMPLETE = ("DeepLift", "DeepLift rescale", "Integrated Gradients", "Gradient SHAP", "Kernel SHAP", "Shapley sampling", "Exact Shapley",
             "Partition SHAP")
 WORDS = ("she", "he", "they", "the", "sing", "sings", "singer", "a", "old", "song", ".")
 SENTENCE = st.lists(st.sampled_from(WORDS), min_size=1, max_size=5)

@@ -45,12 +45,16 @@ SINGLE: Asked = {"Saliency": {}, "InputXGradient": {}, "Guided Backprop": {}}
 IG_200: Asked = {"Integrated Gradients": {"n_steps": 200}}
 ENGINE_IG_200: Asked = {"Integrated Gradients": {"n_steps": 200, "rule": "gausslegendre"}}
 IG_1: Asked = {"Integrated Gradients": {"tolerance": 0.01}}
+IG_PANELS: Asked = {"Integrated Gradients": {"tolerance": 0.01, "placing": "panels"}}
+BF16 = {"precision": "bfloat16"}
 LIMIT_BATCH = 25  # copies of a row in one plain pass; larger batches of short rows are hardly faster
 GRADIENT_SHAP: Asked = {"Gradient SHAP": {"n_samples": 5}}
 KERNEL_SHAP: Asked = {"Kernel SHAP": {"n_samples": 25}}
 LIME_100: Asked = {"LIME": {"n_samples": 100}}
 LIME_5000: Asked = {"LIME": {"n_samples": 5000}}
 OTHERS: Asked = {**SINGLE, "DeepLift": {}, **GRADIENT_SHAP, **KERNEL_SHAP, **LIME_100}
+SHORT: Asked = {**OTHERS, "Kernel SHAP": {"n_samples": 25, **BF16}, "LIME": {"n_samples": 100, **BF16},
+                "Integrated Gradients": {"tolerance": 0.01, "placing": "panels", **BF16}}  # bfloat16 where it is safe
 
 
 @dataclass(frozen=True)
@@ -73,12 +77,17 @@ LINES = [
     Line("four single-pass methods", {**SINGLE, "DeepLift": {}}, {**SINGLE, "DeepLift": {}}, (16, 96)),
     Line("Gradient SHAP, 5 points", GRADIENT_SHAP, GRADIENT_SHAP, (16, 96), ("forward-backward", 5)),
     Line("Integrated Gradients, 200 points", IG_200, ENGINE_IG_200, (2, 16), ("forward-backward", 200)),
-    Line("Integrated Gradients to 1 %", IG_200, IG_1, (8, 48), None, "answer"),
+    Line("Integrated Gradients to 1 %, tripled points", IG_200, IG_1, (8, 48), None, "answer"),
+    Line("Integrated Gradients to 1 %, panels", IG_200, IG_PANELS, (8, 48), None, "answer"),
     Line("Kernel SHAP, 25 samples", KERNEL_SHAP, KERNEL_SHAP, (16, 96), ("forward", 25)),
     Line("LIME, 100 samples", LIME_100, LIME_100, (16, 96), ("forward", 100)),
     Line("LIME, 5000 samples", LIME_5000, LIME_5000, (0, 6)),
     Line("eight methods", {**OTHERS, **IG_200}, {**OTHERS, **ENGINE_IG_200}, (2, 16)),
-    Line("eight methods, Integrated Gradients to 1 %", {**OTHERS, **IG_200}, {**OTHERS, **IG_1}, (2, 16), None, "answer"),
+    Line("eight methods, Integrated Gradients to 1 %", {**OTHERS, **IG_200}, {**OTHERS, **IG_PANELS}, (2, 16), None,
+         "answer"),
+    Line("LIME, 100 samples, bfloat16", LIME_100, {"LIME": SHORT["LIME"]}, (16, 96), None, "answer"),
+    Line("LIME, 5000 samples, bfloat16", LIME_5000, {"LIME": {"n_samples": 5000, **BF16}}, (0, 6), None, "answer"),
+    Line("eight methods, Integrated Gradients to 1 %, bfloat16", {**OTHERS, **IG_200}, SHORT, (2, 16), None, "answer"),
 ]
 
 
@@ -107,7 +116,8 @@ def measure(line: Line, model: TextModel, rows: pd.DataFrame, rounds: int) -> pd
     asked = list(line.ours.items())
     for once in (lambda: _theirs(model, as_rows[:1], line.theirs), lambda: explain_many(model, rows.iloc[:1], asked)):
         once()
-    arms = {"theirs": Arm(lambda: _theirs(model, as_rows, line.theirs)), "ours": Arm(lambda: explain_many(model, rows, asked))}
+    arms = {"theirs": Arm(lambda: _theirs(model, as_rows, line.theirs)),
+            "ours": Arm(lambda: explain_many(model, rows, asked))}
     if line.limit:
         arms["limit"] = Arm(lambda: plain_passes(model, as_rows, *line.limit))
     for _ in range(rounds):
@@ -126,7 +136,8 @@ def measure(line: Line, model: TextModel, rows: pd.DataFrame, rounds: int) -> pd
         "original_spread": theirs.spread(), "engine_spread": ours.spread(),
         "of_limit": best["limit"] / best["ours"] if line.limit else float("nan"),
         "difference": gap, "share_difference": share_gap,
-        "steps": float(ours.found["steps"].mean()) if "steps" in ours.found else float("nan"), "load": os.getloadavg()[0]}])
+        "steps": float(ours.found["steps"].mean()) if "steps" in ours.found else float("nan"),
+        "load": os.getloadavg()[0]}])
 
 
 def _theirs(model: TextModel, rows: Sequence[Row], asked: Asked) -> dict[str, Scores]:
@@ -145,7 +156,7 @@ def disagreement(theirs: dict[str, Scores], ours: pd.DataFrame) -> tuple[float, 
 
 
 def plain_passes(model: TextModel, rows: Sequence[Row], kind: str, n: int) -> None:
-    """At least `n` passes of the plain model for each row, in batches of `LIMIT_BATCH` copies of it: no engine's tricks."""
+    """At least `n` passes of the plain model for each row, in batches of `LIMIT_BATCH` copies of it: no tricks."""
     with parameters_fixed(model.module):
         for row, one in zip(rows, model.encode([row.words for row in rows]), strict=True):
             for start in range(0, max(n, LIMIT_BATCH), LIMIT_BATCH):
@@ -193,7 +204,8 @@ def main(arguments: Sequence[str] | None = None) -> pd.DataFrame:
         raise TouchstoneError(f"no line of scale {options.scale} has {options.only!r} in its name; leave --only out")
     set_up(0, n_threads=1)
     model, rows = load_model(options)
-    store, rounds = Units("benchmarks", options.scale, "attribution"), options.rounds or (4 if options.scale == "full" else 2)
+    store = Units("benchmarks", options.scale, "attribution")
+    rounds = options.rounds or (4 if options.scale == "full" else 2)
     lines = []
     for number, line in enumerate(chosen):
         n = min(options.rows or len(rows), line.rows[options.scale == "full"])

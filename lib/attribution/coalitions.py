@@ -6,8 +6,6 @@ always stay. Coalitions are scored once, however often they are drawn, and those
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -22,7 +20,8 @@ LARGEST_EXACT = 16  # players of whom every coalition is tried
 
 
 @torch.inference_mode()
-def worth_of(batch: TokenBatch, rows: Int[Tensor, "step"], present: Bool[Tensor, "step token"]) -> Float[Tensor, "step"]:
+def worth_of(batch: TokenBatch, rows: Int[Tensor, "step"],
+             present: Bool[Tensor, "step token"]) -> Float[Tensor, "step"]:
     """The score of coalitions: row numbers of the batch, and which of the row's tokens are present."""
     asked = torch.cat([rows[:, None], (present | ~batch.is_word[rows]).long()], 1)
     different, which = asked.unique(dim=0, return_inverse=True)
@@ -98,8 +97,9 @@ def exact_shapley(batch: TokenBatch) -> TokenScores:
     Raises TouchstoneError for a row with more than 16 tokens: 65 536 sentences are enough.
     """
     if (most := int(batch.is_word.sum(1).max())) > LARGEST_EXACT:
-        raise TouchstoneError(f"a row has {most} tokens, and exact Shapley values need all 2^{most} coalitions; at most "
-                              f"{LARGEST_EXACT} are taken: leave the row out, or use Kernel SHAP or Shapley sampling")
+        raise TouchstoneError(f"a row has {most} tokens, and exact Shapley values need all 2^{most} coalitions; at "
+                              f"most {LARGEST_EXACT} tokens are taken: leave the row out, or use Kernel SHAP or "
+                              "Shapley sampling")
     scores = torch.stack([_exact(batch, i) for i in range(len(batch.mask))])
     return TokenScores(scores, scores.sum(1) - change_of(batch), {"samples": 2.0 ** batch.is_word.sum(1)})
 
@@ -157,9 +157,6 @@ def occlusion(batch: TokenBatch) -> TokenScores:
     scores = torch.zeros_like(batch.embeddings[..., 0])
     scores[rows, tokens] = whole[rows] - worth_of(batch, rows, present)
     return TokenScores(scores)
-
-
-Split = Callable[[list[int]], tuple[list[int], list[int]]]
 
 
 def halves(tokens: list[int]) -> tuple[list[int], list[int]]:

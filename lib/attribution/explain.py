@@ -19,11 +19,12 @@ from lib.attribution.table import in_format
 from lib.attribution.words import word_scores
 from lib.errors import TouchstoneError
 from lib.models.face import Encoded, TextModel, device_of, pad
+from lib.models.precision import in_precision
 from lib.models.shortcut import first_token_only, parameters_fixed
 from lib.progress import progress
 from lib.seeds import seed_for
 
-COMMON = ("explained", "normalise_special")  # settings that are dealt with here, not by the token methods
+COMMON = ("explained", "normalise_special", "precision")  # dealt with here, not by the token methods
 
 
 @dataclass
@@ -48,7 +49,8 @@ def explain(model: Any, rows: pd.DataFrame, method: str | Method, settings: Mapp
     their order. Raises TouchstoneError, naming row and method, for a class that the model lacks, a sentence
     longer than it reads, a score that is not finite, or a number of scores that is not the number of words.
     """
-    return explain_many(model, rows, [(method, settings or {})], study=study, dataset=dataset, scheme=scheme, seed=seed)
+    labels = {"study": study, "dataset": dataset, "scheme": scheme}
+    return explain_many(model, rows, [(method, settings or {})], seed=seed, **labels)
 
 
 def explain_many(model: Any, rows: pd.DataFrame, methods: Sequence[str | tuple[str | Method, Mapping[str, Any]]], *,
@@ -58,15 +60,17 @@ def explain_many(model: Any, rows: pd.DataFrame, methods: Sequence[str | tuple[s
     A method is a name, or (name, settings). The numbers are those of `explain`, method by method; what the methods
     have in common (encoding, embeddings, the forward pass, the gradient, the score of the reference) is made once.
 
-    >>> explain_many(None, pd.DataFrame(columns=["row_id", "sentence_idx", "target", "sentence"]), ["First pronoun"]).shape
-    (0, 13)
+    >>> rows = pd.DataFrame({"row_id": ["1-F"], "sentence_idx": [1], "target": [0], "sentence": [["she", "sings"]]})
+    >>> explain_many(None, rows, ["First pronoun", "Pronoun list"]).scores.tolist()
+    [[1.0, 0.0], [1.0, 0.0]]
     """
     tasks = [_task(rows, *((one, {}) if isinstance(one, str) else one), seed) for one in methods]
     floors = [task for task in tasks if task.method.family == "floor"]
     for task in floors:
         task.scores = task.method.function(model, task.rows, **task.settings)
-    if others := [task for task in tasks if task.method.family != "floor"]:
-        _explain_model(model, others)
+    others = [task for task in tasks if task.method.family != "floor"]
+    for precision in dict.fromkeys(task.settings.get("precision", "float32") for task in others):
+        _explain_model(model, precision, [t for t in others if t.settings.get("precision", "float32") == precision])
     labels = {"study": study, "dataset": dataset, "scheme": scheme, "seed": seed}
     found = []
     for task in tasks:
@@ -83,13 +87,14 @@ def _task(rows: pd.DataFrame, method: str | Method, settings: Mapping[str, Any],
             seed_for(chosen.name, str(row.row_id), seed)) for row in rows.itertuples()])
 
 
-def _explain_model(model: TextModel, tasks: Sequence[Task]) -> None:
+def _explain_model(model: TextModel, precision: str, tasks: Sequence[Task]) -> None:
     model.module.eval()  # dropout would make every explanation a draw of its own
     encoded = _encode(model, tasks[0].rows, tasks[0].method.name)
-    with parameters_fixed(model.module), first_token_only(model):
+    with in_precision(model, precision) as model, parameters_fixed(model.module), first_token_only(model):
         for task in tasks:
             if task.method.level == "word":
-                answer = task.method.function(model, list(task.rows), **task.settings)
+                own = {name: value for name, value in task.settings.items() if name != "precision"}
+                answer = task.method.function(model, list(task.rows), **own)
                 task.scores = list(answer.scores if isinstance(answer, WordScores) else answer)
                 task.about = dict(answer.about) if isinstance(answer, WordScores) else {}
         if by_token := [task for task in tasks if task.method.level == "token"]:
@@ -101,7 +106,8 @@ def _explain_tokens(model: TextModel, tasks: Sequence[Task], encoded: Sequence[E
     budget, n_rows = TokenBudget.for_device(device_of(model.module)), len(encoded)
     for task in tasks:
         task.scores, task.deltas = [np.empty(0)] * n_rows, [None] * n_rows
-    parts = budget.run([len(one.ids) for one in encoded], lambda part: _explain_part(model, tasks, encoded, part, budget))
+    parts = budget.run([len(one.ids) for one in encoded],
+                       lambda part: _explain_part(model, tasks, encoded, part, budget))
     for part, answers in progress(parts, ", ".join(task.method.name for task in tasks)):
         for task, answer in zip(tasks, answers, strict=True):
             _put(task, part, answer, encoded)

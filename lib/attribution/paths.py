@@ -91,7 +91,8 @@ def integrate_where_needed(batch: TokenBatch, change: Float[Tensor, "batch"], to
     def evaluate(rows: list[int], places: list[float]) -> tuple[Tensor, Tensor]:
         here, at = torch.tensor(rows, device=step.device), torch.tensor(places, device=step.device, dtype=step.dtype)
         values, gradients = step.new_empty(len(rows)), step.new_empty(len(rows), *step.shape[1:])
-        for part, found in batch.budget.run([step.shape[1]] * len(rows), lambda part: _on_path(batch, here[part], at[part])):
+        for part, found in batch.budget.run([step.shape[1]] * len(rows),
+                                            lambda part: _on_path(batch, here[part], at[part])):
             values[part], gradients[part] = found
         return values, gradients
 
@@ -128,7 +129,8 @@ def shares(scores: Float[Tensor, "batch token"]) -> Float[Tensor, "batch token"]
 
 def gradient_shap(batch: TokenBatch, aggregation: str = "sum", n_samples: int = 5) -> TokenScores:
     """Gradient SHAP (Lundberg & Lee 2017): the same from a few random points of the path, drawn as captum draws."""
-    draws = torch.tensor(np.concatenate([_places(seed, n_samples) for seed in batch.seeds]), dtype=batch.embeddings.dtype)
+    places = np.concatenate([_places(seed, n_samples) for seed in batch.seeds])
+    draws = torch.tensor(places, dtype=batch.embeddings.dtype)
     rows = torch.arange(len(batch.mask)).repeat_interleave(n_samples)
     mean = path_gradients(batch, rows, draws, torch.full_like(draws, 1 / n_samples))
     return TokenScores(aggregate((batch.embeddings - batch.reference) * mean, aggregation))

@@ -12,6 +12,9 @@ from lib.attribution import attention, coalitions, floors, paths, propagation, s
 from lib.errors import TouchstoneError, did_you_mean
 
 
+PRECISION = {"precision": "float32"}  # an option of every method that runs a model: see lib.models.precision
+
+
 @dataclass(frozen=True)
 class Method:
     """An explanation method.
@@ -44,11 +47,13 @@ class Method:
 
 def _token(name: str, function: Callable[..., Any], family: str, explained: str) -> Method:
     common = {"explained": explained, "normalise_special": False}
-    return Method(name, function, family, "token", {**common, **_settings_of(function)}, options=_options_of(function))
+    options = {**PRECISION, **_options_of(function)}
+    return Method(name, function, family, "token", {**common, **_settings_of(function)}, options=options)
 
 
 def _word(name: str, function: Callable[..., Any], family: str) -> Method:
-    return Method(name, function, family, "word", _settings_of(function), options=_options_of(function))
+    options = {**(PRECISION if family != "floor" else {}), **_options_of(function)}
+    return Method(name, function, family, "word", _settings_of(function), options=options)
 
 
 def _defaults_of(function: Callable[..., Any], *kinds: inspect._ParameterKind) -> dict[str, Any]:

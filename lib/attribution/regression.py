@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from lib.errors import TouchstoneError
@@ -126,8 +126,3 @@ def shapley_values(worths: Float[Tensor, "step"], masks: Bool[Tensor, "step toke
     without = torch.exp(log_fact[size] + log_fact[(d - size - 1).clamp(min=0)] - log_fact[d])
     weight = torch.where(masks, with_player[:, None], -without[:, None])
     return (weight * worths.double()[:, None]).sum(0)
-
-
-def players_in_order(is_player: Bool[Tensor, "token"]) -> Int[Tensor, "token"]:
-    """The positions of the players."""
-    return is_player.nonzero()[:, 0]

@@ -59,7 +59,8 @@ class Rules(TorchFunctionMode):
             return self.unary(lambda x: func(x, *args[1:], **kwargs), args[0], name)
         if name == "softmax":
             dim = kwargs.get("dim", args[1] if len(args) > 1 else -1)
-            return self._with(lambda z: func(z, *args[1:], **kwargs), lambda p: self.softmax(args[0].detach(), p, dim), args[0])
+            call = lambda z: func(z, *args[1:], **kwargs)  # noqa: E731
+            return self._with(call, lambda p: self.softmax(args[0].detach(), p, dim), args[0])
         if name == "layer_norm":
             return self._layer_norm(func, args, kwargs)
         if name == "normalize":  # to length 1, as sentence encoders end
@@ -87,8 +88,8 @@ class Rules(TorchFunctionMode):
         named = dict(zip(("input", "normalized_shape", "weight", "bias", "eps"), args, strict=False)) | kwargs
         dims = tuple(range(-len(named["normalized_shape"]), 0))
         call = lambda x: func(x, *args[1:], **kwargs)  # noqa: E731
-        rule = lambda y: self.layer_norm(args[0].detach(), named.get("weight"), named.get("eps", 1e-5), dims)  # noqa: E731
-        return self._with(call, rule, args[0])
+        weight, eps = named.get("weight"), named.get("eps", 1e-5)
+        return self._with(call, lambda y: self.layer_norm(args[0].detach(), weight, eps, dims), args[0])
 
     def _with(self, call: Callable[..., Tensor], rule: Callable[[Tensor], Backward], *inputs: Tensor) -> Tensor:
         self.inside = True
@@ -116,9 +117,9 @@ class Rescale(Rules):
     """DeepLift's rules for a batch whose first half holds the inputs and whose second half their references.
 
     Every rule is exact for the difference between the halves: what the multipliers give, times the difference of the
-    call's inputs, sums to the difference of its result. Elementwise functions get their secant (Shrikumar et al. 2017,
-    rescale rule); products their factors' mean (the Shapley value of two players); softmax and LayerNorm are taken apart
-    into these. Only the first half's gradient is meant to be read.
+    call's inputs, sums to the difference of its result. Elementwise functions get their secant (Shrikumar et al.
+    2017, rescale rule); products their factors' mean (the Shapley value of two players); softmax and LayerNorm are
+    taken apart into these. Only the first half's gradient is meant to be read.
     """
 
     def elementwise(self, call: Callable[[Tensor], Tensor], x: Tensor, y: Tensor, name: str) -> Backward:
@@ -191,9 +192,9 @@ class Rescale(Rules):
 class Relevance(Rules):
     """AttnLRP's rules (Achtibat et al. 2024, section 3.2), written as gradients: relevance = value * gradient.
 
-    Activations pass their relevance on (identity rule: the gradient times y / x); a product's relevance is halved between
-    its factors (uniform rule); softmax has its derivative (Taylor rule); LayerNorm and RMSNorm take their size for a
-    constant (identity rule); linear layers have the epsilon rule with epsilon 0, their ordinary gradient.
+    Activations pass their relevance on (identity rule: the gradient times y / x); a product's relevance is halved
+    between its factors (uniform rule); softmax has its derivative (Taylor rule); LayerNorm and RMSNorm take their size
+    for a constant (identity rule); linear layers have the epsilon rule with epsilon 0, their ordinary gradient.
     """
 
     def elementwise(self, call: Callable[[Tensor], Tensor], x: Tensor, y: Tensor, name: str) -> Backward:
@@ -251,7 +252,7 @@ def near_enough(dtype: torch.dtype) -> float:
 
 @contextmanager
 def ruled(rules: Rules, network: nn.Module) -> Iterator[None]:
-    """Within, calls go by the rules; activation modules of transformers (GELU by several formulas) count as one call."""
+    """Within, calls go by the rules; an activation module of transformers (GELU, by whatever formula) is one call."""
     modules = [m for m in network.modules() if type(m).__module__ == "transformers.activations"
                and not any(True for _ in m.children())]
     for module in modules:

@@ -7,6 +7,7 @@ drawing and fitting row by row.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import comb
 
 import numpy as np
 import torch
@@ -51,8 +52,11 @@ def _pooled(pool: TextPool, n_samples: int, tolerance: float | None, exact: bool
         masks = torch.stack([lime_masks(lengths[i], n_samples, pool.rows[i].seed, widest) for i in drawn])
         n_words = torch.tensor([lengths[i] for i in drawn])
         weights = kernel((masks.sum(2) - (widest - n_words)[:, None]) / n_words[:, None])
-        found = fit_all(masks, weights, lambda rows, start, stop: pool.scores([drawn[r] for r in rows.tolist()],
-                                                                              masks[rows, start:stop]), PENALTY, tolerance)
+
+        def worth(rows: Tensor, start: int, stop: int) -> Tensor:
+            return pool.scores([drawn[row] for row in rows.tolist()], masks[rows, start:stop])
+
+        found = fit_all(masks, weights, worth, PENALTY, tolerance)
         for at, i in enumerate(drawn):
             scores[i] = found.scores[at, : lengths[i]].numpy()
             samples[i], error[i] = found.samples[at].item(), found.error[at].item()
@@ -67,7 +71,7 @@ def _expected(pool: TextPool, row: int, n_samples: int) -> Float[np.ndarray, "to
         return np.zeros(0)
     masks = all_masks(d)
     left = masks.sum(1)
-    ways = torch.exp(sum(sign * torch.lgamma(x.double() + 1) for sign, x in ((1, torch.tensor(d)), (-1, left), (-1, d - left))))
+    ways = torch.tensor([comb(d, int(k)) for k in left], dtype=torch.float64)
     counts = torch.where(left == d, 1.0, (n_samples - 1) / (d * ways))
     weights = counts * kernel(left / d)
     return weighted_ridge(masks[None], pool.scores([row], masks[None]), weights[None], PENALTY)[0].numpy()
@@ -130,7 +134,8 @@ class TextPool:
         todo = list(self._ids)[start:]
         self._logits += [torch.empty(0)] * len(todo)
         self.n_texts += len(todo)
-        for part, found in self.budget.run([len(ids) for ids in todo], lambda part: self._forward([todo[i] for i in part])):
+        for part, found in self.budget.run([len(ids) for ids in todo],
+                                           lambda part: self._forward([todo[i] for i in part])):
             for i, logits in zip(part, found.cpu(), strict=True):
                 self._logits[start + i] = logits
 

@@ -27,7 +27,8 @@ def attention_maps(model: TextModel, embeddings: Float[Tensor, "batch token hidd
     if not isinstance(model.module, PreTrainedModel):
         raise TouchstoneError(f"{type(model).__name__} has no attention layers of transformers; choose another method")
     with eager_attention(model.module):
-        found = model.module.base_model(inputs_embeds=embeddings, attention_mask=mask, output_attentions=True).attentions
+        output = model.module.base_model(inputs_embeds=embeddings, attention_mask=mask, output_attentions=True)
+    found = output.attentions
     if not found or any(layer is None or layer.ndim != 4 for layer in found):
         raise TouchstoneError(f"{type(model.module).__name__} does not hand out its attention weights; choose another "
                               "method")

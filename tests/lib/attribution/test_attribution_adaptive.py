@@ -141,6 +141,16 @@ def test_options_are_recorded_only_where_they_are_chosen(bert: TextModel, tmp_pa
     pd.testing.assert_frame_equal(load_explanations(tmp_path / "found.parquet"), chosen)
 
 
+def test_shorter_numbers_change_little_and_are_recorded(bert: TextModel) -> None:
+    rows = as_rows(["he sings the old song .", "they sing"])
+    for method in (IG, "LIME", "Kernel SHAP", "Saliency"):
+        exact, low = explain(bert, rows, method), explain(bert, rows, method, {"precision": "bfloat16"})
+        assert json.loads(low.settings[0])["precision"] == "bfloat16" and "precision" not in json.loads(exact.settings[0])
+        for one, other in zip(exact.scores, low.scores, strict=True):
+            assert 0 < np.abs(np.subtract(one, other)).max() < 0.1 * np.abs(one).max() + 0.01, method
+    assert next(bert.module.parameters()).dtype == torch.float32
+
+
 @pytest.mark.parametrize(("options", "message"), [
     ({"tolerance": 2.0}, "tolerance = 2.0.*between 0 and 1"), ({"tolerance": 0.1, "min_steps": 0}, "1 <= min_steps")])
 def test_a_tolerance_that_means_nothing_is_refused(bert: TextModel, options: dict[str, float], message: str) -> None:

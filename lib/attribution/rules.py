@@ -17,7 +17,8 @@ from torch.overrides import TorchFunctionMode
 
 ELEMENTWISE = {"gelu", "silu", "relu", "tanh", "sigmoid", "exp", "rsqrt", "pow", "__pow__", "square", "softplus", "elu",
                "leaky_relu", "reciprocal"}
-BILINEAR = {"mul", "__mul__", "__rmul__", "multiply", "matmul", "__matmul__", "bmm", "einsum"}
+ELEMENTWISE_PRODUCT = {"mul", "__mul__", "__rmul__", "multiply"}
+BILINEAR = ELEMENTWISE_PRODUCT | {"matmul", "__matmul__", "bmm", "einsum"}
 QUOTIENT = {"div", "__truediv__", "true_divide"}
 Backward = Callable[[Tensor], tuple[Tensor, ...]]
 
@@ -33,7 +34,7 @@ class Rules(TorchFunctionMode):
         """From the gradient at y = call(x) to the one at x, for a function of each number by itself."""
         raise NotImplementedError
 
-    def bilinear(self, call: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor) -> Backward:
+    def bilinear(self, call: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor, name: str) -> Backward:
         """The same for a product of two tensors that both depend on the input: elementwise, or of matrices."""
         raise NotImplementedError
 
@@ -82,7 +83,7 @@ class Rules(TorchFunctionMode):
         if name in QUOTIENT:
             return self._with(func, lambda y: self.quotient(a.detach(), b.detach()), a, b)
         call = lambda one, two: func(*before, one, two)  # noqa: E731
-        return self._with(call, lambda y: self.bilinear(call, a.detach(), b.detach()), a, b)
+        return self._with(call, lambda y: self.bilinear(call, a.detach(), b.detach(), name), a, b)
 
     def _layer_norm(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
         named = dict(zip(("input", "normalized_shape", "weight", "bias", "eps"), args, strict=False)) | kwargs
@@ -135,7 +136,7 @@ class Rescale(Rules):
         secant = torch.where(near, slope, (y1 - y0) / torch.where(near, 1, step))
         return lambda grad: (both(grad.chunk(2)[0] * secant),)
 
-    def bilinear(self, call: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor) -> Backward:
+    def bilinear(self, call: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor, name: str) -> Backward:
         """a b - a' b' = mean(a) (b - b') + mean(b) (a - a'): the derivative at the means of both factors."""
         means = [sum(x.chunk(2)) / 2 for x in (a, b)]
 
@@ -208,14 +209,14 @@ class Relevance(Rules):
         share = torch.where(x.abs() <= tiny, slope, y / torch.where(x.abs() <= tiny, 1, x))
         return lambda grad: (grad * share,)
 
-    def bilinear(self, call: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor) -> Backward:
+    def bilinear(self, call: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor, name: str) -> Backward:
         """Half of the gradient to each factor; all of it to the other one where a factor is a norm's size."""
         def back(grad: Tensor) -> tuple[Tensor, ...]:
             with torch.enable_grad():
                 at = [x.clone().requires_grad_() for x in (a, b)]
                 found = torch.autograd.grad(call(*at), at, grad)
             is_size = [x.shape[-1:] == (1,) and other.shape[-1:] != (1,) for x, other in ((a, b), (b, a))]
-            if any(is_size):
+            if name in ELEMENTWISE_PRODUCT and any(is_size):
                 return tuple(torch.zeros_like(g) if size else g for g, size in zip(found, is_size, strict=True))
             return tuple(g / 2 for g in found)
 

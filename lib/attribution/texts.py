@@ -118,10 +118,10 @@ class TextPool:
             self._run(new)
         texts = torch.tensor([[self._words[key] for key in line] for line in keys])
         different, which = texts.unique(return_inverse=True)
-        logits = torch.stack([self._logits[i] for i in different.tolist()])
+        logits = torch.stack([self._logits[i] for i in different.tolist()]).to(device_of(self.model.module))
         pick = class_score(self.model, [self.rows[row].target for row in rows], self.explained)
         return torch.stack([pick.for_rows(torch.tensor([at] * len(line))).of_logits(logits[line])
-                            for at, line in enumerate(which)])
+                            for at, line in enumerate(which)]).cpu()
 
     @torch.inference_mode()
     def _run(self, new: dict[tuple[int, bytes], np.ndarray]) -> None:

@@ -30,6 +30,7 @@ class SharedPass:
     """The forward pass of a batch from which every gradient at the input is taken; made by `shared_pass`.
 
     `run` maps (embeddings, mask) to what the scores are read from: a classifier's logits, or the score itself.
+    `rows_alike`: it treats every row alike, whichever row it is (logits do; a score with its own word per row does not).
     """
 
     run: Run
@@ -37,6 +38,7 @@ class SharedPass:
     mask: Int[Tensor, "batch token"]
     reference: Float[Tensor, "batch token hidden"]
     network: nn.Module | None
+    rows_alike: bool = False
     _gradients: dict[Any, Tensor] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -60,7 +62,7 @@ class SharedPass:
     def at_reference(self) -> Tensor:
         """What `run` says of the reference; equal references are run once."""
         flat = self.reference.flatten(1)
-        same = bool((flat == flat[:1]).all()) and bool((self.mask == self.mask[:1]).all())
+        same = self.rows_alike and bool((flat == flat[:1]).all()) and bool((self.mask == self.mask[:1]).all())
         rows = slice(0, 1) if same else slice(None)
         with torch.no_grad(), _watched(self.switches, "at_reference"):
             found = self.run(self.reference[rows], self.mask[rows])
@@ -89,9 +91,9 @@ class SharedPass:
 def shared_pass(score: Score, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"],
                 reference: Float[Tensor, "batch token hidden"]) -> SharedPass:
     """The pass of a score: over its logits where it has some (see `ClassScore`), else over the score itself."""
-    run = score.model.logits if hasattr(score, "of_logits") else score
-    network = getattr(score, "module", None)
-    return SharedPass(run, embeddings, mask, reference, network if isinstance(network, nn.Module) else None)
+    has_logits, network = hasattr(score, "of_logits"), getattr(score, "module", None)
+    return SharedPass(score.model.logits if has_logits else score, embeddings, mask, reference,
+                      network if isinstance(network, nn.Module) else None, has_logits or not hasattr(score, "for_rows"))
 
 
 def pass_of(batch: TokenBatch) -> SharedPass:

@@ -56,7 +56,8 @@ def test_other_errors_come_through() -> None:
     assert not is_out_of_memory(ValueError("out of memory"))
 
 
-@pytest.mark.parametrize("method", [name for name, method in METHODS.items() if method.family != "floor"])
+@pytest.mark.parametrize("method", [name for name, method in METHODS.items()
+                                    if method.family not in ("floor", "attention")])  # attention passes by the logits
 def test_a_small_memory_gives_the_same_explanations(bert: RunsFromEmbeddings, method: str) -> None:
     """A model that refuses more than 12 tokens at once, as a full GPU does; a pair of sequences it must take."""
     rows = as_rows(["they sing a song .", "he", "she sings .", "they sing a song .", "they sing a song ."])

@@ -179,3 +179,29 @@ def test_references_that_differ_are_not_taken_for_one(zero_shot: RunsFromEmbeddi
         alone = explain(zero_shot, rows.iloc[[i]], "DeepLift")
         np.testing.assert_allclose(together.scores[i], alone.scores[0], rtol=1e-5, atol=1e-6)
         assert together.delta[i] == pytest.approx(alone.delta[0], abs=1e-5)
+
+
+class OwnWord:
+    """A score with a weight of its own per row, as a language model's is that asks each row about another word."""
+
+    def __init__(self, weights: torch.Tensor) -> None:
+        self.weights, self.module = weights, torch.nn.Identity()
+
+    def __call__(self, embeddings: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return self.weights * (1 + embeddings).prod(-1).prod(-1)
+
+    def for_rows(self, rows: torch.Tensor) -> OwnWord:
+        return OwnWord(self.weights[rows])
+
+
+@pytest.mark.parametrize("method", [name for name in ENGINE if METHODS[name].level == "token" and name != "Attention rollout"])
+def test_a_score_of_its_own_per_row_is_each_rows_own(method: str) -> None:
+    """Both rows have the same embeddings and the same reference; only what is asked about them differs, threefold."""
+    x, reference = torch.ones(2, 3, 2) * torch.tensor([1.0, 0.5]), torch.full((2, 3, 2), 0.25)
+    batch = TokenBatch(OwnWord(torch.tensor([1.0, 3.0])), x, torch.ones(2, 3, dtype=torch.long), reference,
+                       torch.ones(2, 3, dtype=torch.bool), (5, 5))
+    found = METHODS[method].function(batch)
+    assert found.scores[0].abs().max() > 0
+    torch.testing.assert_close(found.scores[1], 3 * found.scores[0], rtol=1e-4, atol=1e-5)
+    if found.delta is not None:
+        assert abs(found.delta[1] - 3 * found.delta[0]) < 1e-4 * (1 + abs(found.delta[0]))

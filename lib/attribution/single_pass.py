@@ -22,7 +22,7 @@ def saliency(batch: TokenBatch, aggregation: str = "l1") -> TokenScores:
 
 
 def gradient_norm(batch: TokenBatch, aggregation: str = "l2") -> TokenScores:
-    """Gradient norm (Ding & Koehn 2021's "V" up to the norm): the length of the gradient in each word embedding."""
+    """Gradient norm: the length of the gradient of the score in each word embedding."""
     return TokenScores(aggregate(gradient_of(batch), aggregation))
 
 

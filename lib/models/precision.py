@@ -22,8 +22,9 @@ PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 def in_precision(model: RunsFromEmbeddings, precision: str) -> Iterator[RunsFromEmbeddings]:
     """Within, a copy of the model that computes in `precision`; embeddings go in and class scores come out in float32.
 
-    Three times as fast on a processor with bfloat16 arithmetic. There, attention is computed step by step, for the fused
-    kernel's backward pass is slow in bfloat16. Raises TouchstoneError for an unknown precision, or a model that is no
+    Worth it only where the processor has bfloat16 arithmetic and the rows are many: the model is copied, and every new
+    shape costs a while at first. On a CPU attention is computed step by step, for the fused kernel's backward pass is
+    slow in bfloat16. Raises TouchstoneError for an unknown precision, or a model that is no
     transformer.
     """
     if precision not in PRECISIONS:

@@ -1,30 +1,42 @@
-"""Explain rows with a method, and return them in the one explanation format."""
+"""Explain rows with one method or with many, and return them in the one explanation format."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import Bool, Float
-from torch import nn
 
+from lib.attribution.budget import TokenBudget
 from lib.attribution.registry import Method, resolve_method
-from lib.attribution.seam import Row, TokenBatch, TokenScores, class_score
+from lib.attribution.seam import Row, TokenBatch, TokenScores, WordScores, class_score
+from lib.attribution.shared import shared_pass
 from lib.attribution.table import in_format
 from lib.attribution.words import word_scores
 from lib.errors import TouchstoneError
-from lib.models.face import Encoded, TextModel, device_of, length_buckets, pad
-from lib.models.shortcut import first_token_only
+from lib.models.face import Encoded, TextModel, device_of, pad
+from lib.models.precision import in_precision
+from lib.models.shortcut import first_token_only, parameters_fixed
 from lib.progress import progress
 from lib.seeds import seed_for
 
-ROWS = 32  # sentences of one length that are explained together
-COMMON = ("explained", "normalise_special")  # settings that are dealt with here, not by the token methods
-Found = tuple[list[Float[np.ndarray, "token"]], list[float | None]]
+COMMON = ("explained", "normalise_special", "precision")  # dealt with here, not by the token methods
+
+
+@dataclass
+class Task:
+    """A method with its settings, the rows with its seeds, and what it finds: a row each."""
+
+    method: Method
+    settings: dict[str, Any]
+    rows: list[Row]
+    scores: list[Float[np.ndarray, "token"]] = field(default_factory=list)
+    deltas: list[float | None] = field(default_factory=list)
+    about: dict[str, list[float]] = field(default_factory=dict)
 
 
 def explain(model: Any, rows: pd.DataFrame, method: str | Method, settings: Mapping[str, Any] | None = None, *,
@@ -37,52 +49,92 @@ def explain(model: Any, rows: pd.DataFrame, method: str | Method, settings: Mapp
     their order. Raises TouchstoneError, naming row and method, for a class that the model lacks, a sentence
     longer than it reads, a score that is not finite, or a number of scores that is not the number of words.
     """
-    chosen = resolve_method(method) if isinstance(method, str) else method
-    filled = chosen.settings(settings)
-    todo = [Row(str(row.row_id), int(row.sentence_idx), int(row.target), list(row.sentence),
-                seed_for(chosen.name, str(row.row_id), seed)) for row in rows.itertuples()]
-    if chosen.family == "floor":
-        scores, deltas = chosen.function(model, todo, **filled), [None] * len(todo)
-    else:
-        scores, deltas = _explain_model(model, todo, chosen, filled)
-    _check_scores(scores, todo, chosen.name)
+    labels = {"study": study, "dataset": dataset, "scheme": scheme}
+    return explain_many(model, rows, [(method, settings or {})], seed=seed, **labels)
+
+
+def explain_many(model: Any, rows: pd.DataFrame, methods: Sequence[str | tuple[str | Method, Mapping[str, Any]]], *,
+                 study: str = "geco", dataset: str = "-", scheme: str = "-", seed: int = -1) -> pd.DataFrame:
+    """Explain the rows with several methods at once; the lines of the first method come first.
+
+    A method is a name, or (name, settings). The numbers are those of `explain`, method by method; what the methods
+    have in common (encoding, embeddings, the forward pass, the gradient, the score of the reference) is made once.
+
+    >>> rows = pd.DataFrame({"row_id": ["1-F"], "sentence_idx": [1], "target": [0], "sentence": [["she", "sings"]]})
+    >>> explain_many(None, rows, ["First pronoun", "Pronoun list"]).scores.tolist()
+    [[1.0, 0.0], [1.0, 0.0]]
+    """
+    tasks = [_task(rows, *((one, {}) if isinstance(one, str) else one), seed) for one in methods]
+    floors = [task for task in tasks if task.method.family == "floor"]
+    for task in floors:
+        task.scores = task.method.function(model, task.rows, **task.settings)
+    others = [task for task in tasks if task.method.family != "floor"]
+    for precision in dict.fromkeys(task.settings.get("precision", "float32") for task in others):
+        _explain_model(model, precision, [t for t in others if t.settings.get("precision", "float32") == precision])
     labels = {"study": study, "dataset": dataset, "scheme": scheme, "seed": seed}
-    return in_format(rows, scores, deltas, chosen.name, filled, **labels)
+    found = []
+    for task in tasks:
+        _check_scores(task.scores, task.rows, task.method.name)
+        deltas = task.deltas or [None] * len(task.rows)
+        found.append(in_format(rows, task.scores, deltas, task.method.name, task.settings, task.about, **labels))
+    return found[0] if len(found) == 1 else pd.concat(found, ignore_index=True)
 
 
-def _explain_model(model: TextModel, rows: Sequence[Row], method: Method, settings: Mapping[str, Any]) -> Found:
+def _task(rows: pd.DataFrame, method: str | Method, settings: Mapping[str, Any], seed: int) -> Task:
+    chosen = resolve_method(method) if isinstance(method, str) else method
+    return Task(chosen, chosen.settings(settings), [
+        Row(str(row.row_id), int(row.sentence_idx), int(row.target), list(row.sentence),
+            seed_for(chosen.name, str(row.row_id), seed)) for row in rows.itertuples()])
+
+
+def _explain_model(model: TextModel, precision: str, tasks: Sequence[Task]) -> None:
     model.module.eval()  # dropout would make every explanation a draw of its own
-    encoded = [_encode(model, row, method.name) for row in rows]
-    with parameters_fixed(model.module), first_token_only(model):
-        if method.level == "word":
-            return list(method.function(model, list(rows), **settings)), [None] * len(rows)
-        return _explain_tokens(model, rows, encoded, method, settings)
+    encoded = _encode(model, tasks[0].rows, tasks[0].method.name)
+    with in_precision(model, precision) as model, parameters_fixed(model.module), first_token_only(model):
+        for task in tasks:
+            if task.method.level == "word":
+                own = {name: value for name, value in task.settings.items() if name != "precision"}
+                answer = task.method.function(model, list(task.rows), **own)
+                task.scores = list(answer.scores if isinstance(answer, WordScores) else answer)
+                task.about = dict(answer.about) if isinstance(answer, WordScores) else {}
+        if by_token := [task for task in tasks if task.method.level == "token"]:
+            _explain_tokens(model, by_token, encoded)
 
 
-def _explain_tokens(model: TextModel, rows: Sequence[Row], encoded: Sequence[Encoded], method: Method,
-                    settings: Mapping[str, Any]) -> Found:
-    found: dict[int, tuple[Float[np.ndarray, "token"], float | None]] = {}
-    own = {name: value for name, value in settings.items() if name not in COMMON}
-    for bucket in progress(length_buckets([len(one.ids) for one in encoded], ROWS), method.name):
-        batch = token_batch(model, [rows[i] for i in bucket], [encoded[i] for i in bucket], settings["explained"])
-        answer: TokenScores = method.function(batch, **own)
-        gaps = [None] * len(bucket) if answer.delta is None else answer.delta.tolist()
-        for i, tokens, gap in zip(bucket, answer.scores.cpu().numpy(), gaps, strict=True):
-            n_words, special = len(rows[i].words), settings["normalise_special"]
-            found[i] = word_scores(tokens, encoded[i].word_ids, n_words, special), gap
-    return [found[i][0] for i in range(len(rows))], [found[i][1] for i in range(len(rows))]
+def _explain_tokens(model: TextModel, tasks: Sequence[Task], encoded: Sequence[Encoded]) -> None:
+    """Explain rows of one length at a time with all methods, and put the answers in the order of the rows."""
+    budget, n_rows = TokenBudget.for_device(device_of(model.module)), len(encoded)
+    for task in tasks:
+        task.scores, task.deltas = [np.empty(0)] * n_rows, [None] * n_rows
+    parts = budget.run([len(one.ids) for one in encoded],
+                       lambda part: _explain_part(model, tasks, encoded, part, budget))
+    for part, answers in progress(parts, ", ".join(task.method.name for task in tasks)):
+        for task, answer in zip(tasks, answers, strict=True):
+            _put(task, part, answer, encoded)
 
 
-@contextmanager
-def parameters_fixed(module: nn.Module) -> Iterator[None]:
-    """Within, no parameter asks for a gradient: only the embeddings' is wanted, and a sixth of the time is saved."""
-    trainable = [p for p in module.parameters() if p.requires_grad]
-    module.requires_grad_(False)
-    try:
-        yield
-    finally:
-        for parameter in trainable:
-            parameter.requires_grad_(True)
+def _explain_part(model: TextModel, tasks: Sequence[Task], encoded: Sequence[Encoded], part: Sequence[int],
+                  budget: TokenBudget) -> list[TokenScores]:
+    rows = [tasks[0].rows[i] for i in part]
+    first = token_batch(model, rows, [encoded[i] for i in part], tasks[0].settings["explained"])
+    shared = shared_pass(first.score, first.embeddings, first.mask, first.reference)
+    answers = []
+    for task in tasks:
+        score = class_score(model, [row.target for row in rows], task.settings["explained"])
+        batch = replace(first, score=score, seeds=tuple(task.rows[i].seed for i in part), budget=budget, shared=shared)
+        own = {name: value for name, value in task.settings.items() if name not in COMMON}
+        answers.append(task.method.function(batch, **own))
+    return answers
+
+
+def _put(task: Task, part: Sequence[int], answer: TokenScores, encoded: Sequence[Encoded]) -> None:
+    for i, tokens in zip(part, answer.scores.detach().cpu().numpy(), strict=True):
+        special = task.settings["normalise_special"]
+        task.scores[i] = word_scores(tokens, encoded[i].word_ids, len(task.rows[i].words), special)
+    for at, i in enumerate(part):
+        task.deltas[i] = None if answer.delta is None else answer.delta[at].item()
+        for name, numbers in answer.about.items():
+            task.about.setdefault(name, [float("nan")] * len(encoded))[i] = float(numbers[at])
 
 
 def token_batch(model: TextModel, rows: Sequence[Row], encoded: Sequence[Encoded], explained: str) -> TokenBatch:
@@ -100,15 +152,21 @@ def _is_word(encoded: Sequence[Encoded]) -> Bool[torch.Tensor, "batch token"]:
     return torch.tensor([[word is not None for word in one.word_ids] for one in encoded])
 
 
-def _encode(model: TextModel, row: Row, method: str) -> Encoded:
-    """A row's tokens; the model's own complaint about a sentence gets the row's name."""
-    if not 0 <= row.target < len(model.classes):
-        names = ", ".join(f"{i} {name}" for i, name in enumerate(model.classes))
-        raise TouchstoneError(f"row {row.row_id} asks {method} about class {row.target}; the model knows {names}")
+def _encode(model: TextModel, rows: Sequence[Row], method: str) -> list[Encoded]:
+    """The rows' tokens; the model's own complaint about a sentence gets the row's name."""
+    for row in rows:
+        if not 0 <= row.target < len(model.classes):
+            names = ", ".join(f"{i} {name}" for i, name in enumerate(model.classes))
+            raise TouchstoneError(f"row {row.row_id} asks {method} about class {row.target}; the model knows {names}")
     try:
-        return model.encode([row.words])[0]
-    except TouchstoneError as error:
-        raise TouchstoneError(f"row {row.row_id} cannot be explained by {method}: {error}") from None
+        return model.encode([row.words for row in rows])
+    except TouchstoneError:
+        for row in rows:
+            try:
+                model.encode([row.words])
+            except TouchstoneError as error:
+                raise TouchstoneError(f"row {row.row_id} cannot be explained by {method}: {error}") from None
+        raise
 
 
 def _check_scores(scores: Sequence[Sequence[float]], rows: Sequence[Row], method: str) -> None:

@@ -14,7 +14,7 @@ import pandas as pd
 
 from lib.attribution.explain import explain
 from lib.attribution.registry import METHODS, resolve_method
-from lib.attribution.table import in_format
+from lib.attribution.table import ABOUT, in_format
 from lib.progress import progress
 from lib.units import Units
 
@@ -116,7 +116,9 @@ def explain_unit(unit: Unit, sources: Sources, store: Units) -> pd.DataFrame:
     by_row = kept.set_index("row_id").loc[rows["row_id"]]
     scores = [np.multiply(whole, scale) for whole, scale in zip(by_row["scores"], by_row["scale"], strict=True)]
     labels = {"study": store.study, "dataset": unit.dataset, "scheme": unit.scheme, "seed": unit.seed}
-    return in_format(rows, scores, by_row["delta"].tolist(), resolve_method(unit.method).name, unit.settings, **labels)
+    about = {name: by_row[name].tolist() for name in ABOUT if name in by_row}
+    return in_format(rows, scores, by_row["delta"].tolist(), resolve_method(unit.method).name, unit.settings, about,
+                     **labels)
 
 
 def unit_key(unit: Unit, sources: Sources, store: Units) -> str:
@@ -131,12 +133,16 @@ def mark(frame: pd.DataFrame) -> str:
 
 
 def packed(explanations: pd.DataFrame) -> pd.DataFrame:
-    """Explanations as ids and whole numbers: row_id, delta, scale, scores (times scale they are the scores)."""
+    """Explanations as ids and whole numbers: row_id, delta, scale, scores (times scale they are the scores).
+
+    What a method reports beside them (`table.ABOUT`) follows.
+    """
     largest = [np.abs(scores).max(initial=0.0) for scores in explanations["scores"]]
     scales = [float(f"{size / LARGEST:.6g}") if size > 0 else 1.0 for size in largest]
     whole = [np.round(np.divide(scores, scale)).astype(int).tolist()
              for scores, scale in zip(explanations["scores"], scales, strict=True)]
-    return explanations[["row_id", "delta"]].assign(scale=scales, scores=whole)
+    about = {name: explanations[name] for name in ABOUT if name in explanations}
+    return explanations[["row_id", "delta"]].assign(scale=scales, scores=whole, **about)
 
 
 def predicted_seconds(plan: Sequence[Unit], sources: Sources, store: Units, n_rows: int = 3) -> pd.DataFrame:

@@ -8,8 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lib.attribution import floors, gradients, perturbation
+from lib.attribution import attention, coalitions, floors, paths, propagation, single_pass, texts
 from lib.errors import TouchstoneError, did_you_mean
+
+
+PRECISION = {"precision": "float32"}  # an option of every method that runs a model: see lib.models.precision
 
 
 @dataclass(frozen=True)
@@ -18,9 +21,10 @@ class Method:
 
     level "token": `function(batch: TokenBatch, **settings) -> TokenScores`; it sees embeddings and a score,
     is given batches of equal length, and its sub-words are summed into words for it. level "word":
-    `function(model, rows: list[Row], **settings)`, one list of word scores per row. `defaults` are all its
-    settings; "explained" (logit, probability) and "normalise_special" belong to every token method. family:
-    gradient, perturbation, floor (sees no model) or own.
+    `function(model, rows: list[Row], **settings)`, one list of word scores per row (or `WordScores`). `defaults` are
+    all its settings; "explained" (logit, probability) and "normalise_special" belong to every token method.
+    `options` are further settings, which are part of an explanation's record only where they were chosen. family:
+    gradient, perturbation, attention, floor (sees no model) or own.
     """
 
     name: str
@@ -29,38 +33,65 @@ class Method:
     level: str = "token"
     defaults: Mapping[str, Any] = field(default_factory=dict)
     takes_any: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def settings(self, chosen: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The defaults with what was chosen; a setting that the method does not have is refused."""
+        known = {**self.defaults, **self.options}
         for name in chosen or {}:
-            if name not in self.defaults and not self.takes_any:
-                raise TouchstoneError(f"{self.name} has no setting {name!r}{did_you_mean(name, self.defaults)}")
-        return {**self.defaults, **(chosen or {})}
+            if name not in known and not self.takes_any:
+                raise TouchstoneError(f"{self.name} has no setting {name!r}{did_you_mean(name, known)}")
+        return {**self.defaults, **{name: value for name, value in (chosen or {}).items()
+                                    if name not in self.options or value != self.options[name]}}
 
 
 def _token(name: str, function: Callable[..., Any], family: str, explained: str) -> Method:
-    return Method(name, function, family, "token",
-                  {"explained": explained, "normalise_special": False, **_defaults_of(function)})
+    common = {"explained": explained, "normalise_special": False}
+    options = {**PRECISION, **_options_of(function)}
+    return Method(name, function, family, "token", {**common, **_settings_of(function)}, options=options)
 
 
-def _defaults_of(function: Callable[..., Any]) -> dict[str, Any]:
+def _word(name: str, function: Callable[..., Any], family: str) -> Method:
+    options = {**(PRECISION if family != "floor" else {}), **_options_of(function)}
+    return Method(name, function, family, "word", _settings_of(function), options=options)
+
+
+def _defaults_of(function: Callable[..., Any], *kinds: inspect._ParameterKind) -> dict[str, Any]:
     parameters = inspect.signature(function).parameters.values()
-    return {p.name: p.default for p in parameters if p.default is not p.empty}
+    return {p.name: p.default for p in parameters if p.default is not p.empty and (not kinds or p.kind in kinds)}
+
+
+def _settings_of(function: Callable[..., Any]) -> dict[str, Any]:
+    return _defaults_of(function, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def _options_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """Keyword-only arguments: left at their defaults they change neither a result nor the key of a finished unit."""
+    return _defaults_of(function, inspect.Parameter.KEYWORD_ONLY)
 
 
 METHODS: dict[str, Method] = {method.name: method for method in (
-    _token("Saliency", gradients.saliency, "gradient", "logit"),
-    _token("InputXGradient", gradients.input_x_gradient, "gradient", "logit"),
-    _token("Guided Backprop", gradients.guided_backprop, "gradient", "logit"),
-    _token("DeepLift", gradients.deep_lift, "gradient", "logit"),
-    _token("Gradient SHAP", gradients.gradient_shap, "gradient", "logit"),
-    _token("Integrated Gradients", gradients.integrated_gradients, "gradient", "probability"),
-    _token("Kernel SHAP", perturbation.kernel_shap, "perturbation", "probability"),
-    Method("LIME", perturbation.lime, "perturbation", "word", _defaults_of(perturbation.lime)),
-    Method("Uniform random", floors.uniform_random, "floor", "word"),
-    Method("Pattern Variant", floors.pattern_variant, "floor", "word"),
-    Method("First pronoun", floors.first_pronoun, "floor", "word"),
-    Method("Pronoun list", floors.pronoun_list, "floor", "word"),
+    _token("Saliency", single_pass.saliency, "gradient", "logit"),
+    _token("InputXGradient", single_pass.input_x_gradient, "gradient", "logit"),
+    _token("Guided Backprop", single_pass.guided_backprop, "gradient", "logit"),
+    _token("DeepLift", single_pass.deep_lift, "gradient", "logit"),
+    _token("Gradient SHAP", paths.gradient_shap, "gradient", "logit"),
+    _token("Integrated Gradients", paths.integrated_gradients, "gradient", "probability"),
+    _token("Kernel SHAP", coalitions.kernel_shap, "perturbation", "probability"),
+    _word("LIME", texts.lime, "perturbation"),
+    _token("Gradient norm", single_pass.gradient_norm, "gradient", "logit"),
+    _token("SmoothGrad", paths.smooth_grad, "gradient", "logit"),
+    _token("DeepLift rescale", propagation.deep_lift_rescale, "gradient", "logit"),
+    _token("AttnLRP", propagation.attn_lrp, "gradient", "logit"),
+    _token("Occlusion", coalitions.occlusion, "perturbation", "probability"),
+    _token("Shapley sampling", coalitions.shapley_sampling, "perturbation", "probability"),
+    _token("Exact Shapley", coalitions.exact_shapley, "perturbation", "probability"),
+    _token("Partition SHAP", coalitions.partition_shap, "perturbation", "probability"),
+    _token("Attention rollout", attention.attention_rollout, "attention", "logit"),
+    _word("Uniform random", floors.uniform_random, "floor"),
+    _word("Pattern Variant", floors.pattern_variant, "floor"),
+    _word("First pronoun", floors.first_pronoun, "floor"),
+    _word("Pronoun list", floors.pronoun_list, "floor"),
 )}
 
 

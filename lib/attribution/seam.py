@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol, cast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, cast
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from lib.attribution.budget import TokenBudget
 from lib.errors import TouchstoneError, did_you_mean
 from lib.models.face import TextModel
+
+if TYPE_CHECKING:
+    from lib.attribution.shared import SharedPass
 
 Pick = Callable[[Float[Tensor, "batch class"], Int[Tensor, "batch"]], Float[Tensor, "batch"]]
 
@@ -47,7 +52,8 @@ class TokenBatch:
 
     `reference` holds the embeddings of the same sequences with their words replaced by padding; `is_word`
     marks the tokens that belong to a word (not special, not prompt); `seeds` has one number a row, for
-    methods that draw.
+    methods that draw. `budget` says how much may go through the model at once, and `shared` holds what methods
+    on the same rows have in common (`lib.attribution.shared`).
     """
 
     score: Score
@@ -56,21 +62,35 @@ class TokenBatch:
     reference: Float[Tensor, "batch token hidden"]
     is_word: Bool[Tensor, "batch token"]
     seeds: tuple[int, ...]
+    budget: TokenBudget = field(default_factory=TokenBudget, compare=False)
+    shared: SharedPass | None = field(default=None, compare=False, repr=False)
 
     def row(self, i: int) -> TokenBatch:
         """One row as a batch of its own."""
         only = slice(i, i + 1)
         score = score_of_rows(self.score, torch.tensor([i], device=self.mask.device))
         return TokenBatch(score, self.embeddings[only], self.mask[only], self.reference[only], self.is_word[only],
-                          self.seeds[only])
+                          self.seeds[only], self.budget)
 
 
 @dataclass(frozen=True)
 class TokenScores:
-    """One signed score per token, and per row the completeness gap of methods that have one (else None)."""
+    """One signed score per token, and per row the completeness gap of methods that have one (else None).
+
+    `about` holds further numbers, one a row, by the names in `table.ABOUT`: steps or samples used, error estimates.
+    """
 
     scores: Float[Tensor, "batch token"]
     delta: Float[Tensor, "batch"] | None = None
+    about: Mapping[str, Float[Tensor, "batch"]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class WordScores:
+    """What a word method may return in place of its list of scores: the same, and further numbers, one a row."""
+
+    scores: list[Float[np.ndarray, "token"]]
+    about: Mapping[str, list[float]] = field(default_factory=dict)
 
 
 def score_of_rows(score: Score, rows: Int[Tensor, "batch"]) -> Score:
@@ -110,6 +130,10 @@ class ClassScore:
                  mask: Int[Tensor, "batch token"]) -> Float[Tensor, "batch"]:
         """The score of each row's class."""
         return self.pick(self.model.logits(embeddings, mask), self.targets)
+
+    def of_logits(self, logits: Float[Tensor, "batch class"]) -> Float[Tensor, "batch"]:
+        """The score of each row's class, from logits that were computed elsewhere."""
+        return self.pick(logits, self.targets)
 
     def for_rows(self, rows: Int[Tensor, "batch"]) -> ClassScore:
         """The score of chosen rows, each with its own class."""

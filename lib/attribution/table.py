@@ -32,15 +32,21 @@ SCHEMA: dict[str, tuple[type, str]] = {
     "settings": (str, "the method's settings as JSON"),
     "delta": (float, "sum of all token scores minus the change of the score (completeness gap), or null"),
 }
+ABOUT: dict[str, str] = {  # columns that a table may have beside those of SCHEMA: numbers or null
+    "steps": "points of the path that were used",
+    "samples": "coalitions or altered texts that were used, counted as drawn",
+    "error": "how far a word piece's share of the attribution may be off: an estimate, see the method",
+}
 ALLOWED: dict[type, tuple[type, ...]] = {str: (str,), int: (int, np.integer), list: (list, np.ndarray),
                                          float: (float, np.floating, type(None))}
 KEY = ["dataset", "scheme", "seed", "method", "row_id"]
 
 
 def in_format(rows: pd.DataFrame, scores: Sequence[Sequence[float]], deltas: Sequence[float | None], method: str,
-              settings: Mapping[str, Any], **labels: Any) -> pd.DataFrame:
-    """A method's scores in the explanation format; `labels` are study, dataset, scheme and seed."""
-    return pd.DataFrame({
+              settings: Mapping[str, Any], about: Mapping[str, Sequence[float]] | None = None,
+              **labels: Any) -> pd.DataFrame:
+    """A method's scores in the explanation format; `labels` are study, dataset, scheme and seed, `about` is `ABOUT`."""
+    frame = pd.DataFrame({
         **{name: [labels[name]] * len(rows) for name in ("study", "dataset", "scheme", "seed")},
         "method": method, "row_id": rows["row_id"].astype(str).tolist(),
         "sentence_idx": rows["sentence_idx"].tolist(), "target": rows["target"].tolist(),
@@ -48,6 +54,7 @@ def in_format(rows: pd.DataFrame, scores: Sequence[Sequence[float]], deltas: Seq
         "scores": [[float(x) for x in found] for found in scores],
         "explained": settings.get("explained", "-"), "settings": json.dumps(dict(settings), sort_keys=True),
         "delta": pd.Series(list(deltas), dtype=float)}, columns=list(SCHEMA))
+    return frame.assign(**{name: np.asarray(numbers, dtype=float) for name, numbers in (about or {}).items()})
 
 
 def save_explanations(path: Path | str, frame: pd.DataFrame) -> None:
@@ -74,9 +81,11 @@ def validated(frame: pd.DataFrame, source: str) -> pd.DataFrame:
     """The same explanations with the columns in order; an error names the first line that breaks `SCHEMA`."""
     if missing := [name for name in SCHEMA if name not in frame]:
         raise TouchstoneError(f"{source} has no column {missing[0]!r}; it holds {SCHEMA[missing[0]][1]}")
-    if unknown := [name for name in frame if name not in SCHEMA]:
-        raise TouchstoneError(f"{source} has an unknown column {unknown[0]!r}{did_you_mean(str(unknown[0]), SCHEMA)}")
-    frame = frame[list(SCHEMA)].reset_index(drop=True)
+    if unknown := [name for name in frame if name not in SCHEMA and name not in ABOUT]:
+        known = [*SCHEMA, *ABOUT]
+        raise TouchstoneError(f"{source} has an unknown column {unknown[0]!r}{did_you_mean(str(unknown[0]), known)}")
+    about = [name for name in ABOUT if name in frame]
+    frame = frame[[*SCHEMA, *about]].reset_index(drop=True)
     for line, row in enumerate(frame.to_dict("records")):
         if fault := _fault(row):
             raise TouchstoneError(f"{source}, line {line} (row {row['row_id']}, method {row['method']}): {fault}")
@@ -84,7 +93,7 @@ def validated(frame: pd.DataFrame, source: str) -> pd.DataFrame:
         row = frame[twice].iloc[0]
         raise TouchstoneError(f"{source} explains row {row.row_id} twice with {row.method} ({row.dataset}, "
                               f"{row.scheme}, seed {row.seed}); keep one of the two")
-    return frame.astype({"delta": float, "seed": int, "sentence_idx": int, "target": int})
+    return frame.astype({"delta": float, "seed": int, "sentence_idx": int, "target": int} | dict.fromkeys(about, float))
 
 
 def _fault(row: dict[str, Any]) -> str:
@@ -92,6 +101,9 @@ def _fault(row: dict[str, Any]) -> str:
     for name, (kind, meaning) in SCHEMA.items():
         if isinstance(row[name], bool) or not isinstance(row[name], ALLOWED[kind]):
             return f"{name} is {row[name]!r}, not {kind.__name__}; it holds {meaning}"
+    for name in set(ABOUT) & set(row):
+        if isinstance(row[name], bool) or not isinstance(row[name], (*ALLOWED[float], int)):
+            return f"{name} is {row[name]!r}, not a number; it holds {ABOUT[name]}"
     if not all(isinstance(word, str) for word in row["words"]):
         return "words must be text"
     if len(row["scores"]) != len(row["words"]):

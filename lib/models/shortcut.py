@@ -1,4 +1,4 @@
-"""What a classifier does not read need not be computed: the last layer, for one token."""
+"""What nobody asks for need not be computed: the last layer but for one token, gradients of parameters."""
 
 from __future__ import annotations
 
@@ -27,6 +27,18 @@ def first_token_only(model: RunsFromEmbeddings) -> Iterator[bool]:
         yield True
     finally:
         hook.remove()
+
+
+@contextmanager
+def parameters_fixed(module: nn.Module) -> Iterator[None]:
+    """Within, no parameter asks for a gradient: only the embeddings' is wanted, and a sixth of the time is saved."""
+    trainable = [p for p in module.parameters() if p.requires_grad]
+    module.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for parameter in trainable:
+            parameter.requires_grad_(True)
 
 
 def _after_attention(module: nn.Module) -> nn.Module | None:

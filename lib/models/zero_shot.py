@@ -60,7 +60,7 @@ class PromptedModel(RunsFromEmbeddings):
                mask: Int[Tensor, "batch token"]) -> Float[Tensor, "batch class"]:
         """The language model's scores of the class words, at the one position that is read."""
         output = self.module.base_model(inputs_embeds=embeddings, attention_mask=mask)
-        scores = run_head(self.module, read_token(output, self._position(mask)))
+        scores = run_head(self.module, read_token(output, self.position_read(mask)))
         return scores[:, torch.tensor(self.label_ids, device=scores.device)]
 
     def reference_ids(self, ids: Int[Tensor, "batch token"]) -> Int[Tensor, "batch token"]:
@@ -70,7 +70,8 @@ class PromptedModel(RunsFromEmbeddings):
     def _with_cue(self, one: Encoded) -> Encoded:
         raise NotImplementedError
 
-    def _position(self, mask: Int[Tensor, "batch token"]) -> Int[Tensor, "batch"]:
+    def position_read(self, mask: Int[Tensor, "batch token"]) -> Int[Tensor, "batch"]:
+        """The token of each row from which the answer is read."""
         raise NotImplementedError
 
     def _cue_mask(self, ids: Int[Tensor, "batch token"]) -> Tensor:
@@ -96,7 +97,8 @@ class PromptedMaskedLM(PromptedModel):
         return Encoded([*one.ids[:cut], *self.cue, *one.ids[cut:]],
                        [*one.word_ids[:cut], *[None] * len(self.cue), *one.word_ids[cut:]])
 
-    def _position(self, mask: Int[Tensor, "batch token"]) -> Int[Tensor, "batch"]:
+    def position_read(self, mask: Int[Tensor, "batch token"]) -> Int[Tensor, "batch"]:
+        """The mask token of the cue."""
         return torch.full_like(mask[:, 0], self.position)
 
     def _cue_mask(self, ids: Int[Tensor, "batch token"]) -> Tensor:
@@ -115,7 +117,8 @@ class PromptedCausalLM(PromptedModel):
     def _with_cue(self, one: Encoded) -> Encoded:
         return Encoded([*one.ids, *self.cue], [*one.word_ids, *[None] * len(self.cue)])
 
-    def _position(self, mask: Int[Tensor, "batch token"]) -> Int[Tensor, "batch"]:
+    def position_read(self, mask: Int[Tensor, "batch token"]) -> Int[Tensor, "batch"]:
+        """The last token, after which the class word would come."""
         return mask.sum(1) - 1
 
     def _cue_mask(self, ids: Int[Tensor, "batch token"]) -> Tensor:

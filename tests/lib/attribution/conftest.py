@@ -16,10 +16,16 @@ from transformers import (
     BertForMaskedLM,
     BertForSequenceClassification,
     BertModel,
+    GemmaConfig,
+    GemmaForSequenceClassification,
     GPT2Config,
     GPT2ForSequenceClassification,
     GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForSequenceClassification,
     PreTrainedTokenizerFast,
+    Qwen2Config,
+    Qwen2ForSequenceClassification,
     RobertaConfig,
     RobertaForSequenceClassification,
 )
@@ -35,6 +41,11 @@ PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "she", "he", "they", "the", "sing"
           ".", "[MASK]"]
 SENTENCES = ["she sings a song .", "he sings the old song .", "they sing a song .", "the singer sings .", "he",
              "they sing"]
+
+
+CAUSAL = {"Llama": (LlamaConfig, LlamaForSequenceClassification), "Qwen": (Qwen2Config, Qwen2ForSequenceClassification),
+          "Gemma": (GemmaConfig, GemmaForSequenceClassification)}
+FAMILIES = ("BERT", "RoBERTa", "GPT-2", *CAUSAL, "OLA")
 
 
 class LinearText:
@@ -94,6 +105,13 @@ def build(kind: str) -> RunsFromEmbeddings:
     if kind == "GPT-2":
         config = GPT2Config(**shape, n_embd=16, n_layer=2, n_head=2, n_positions=24, bos_token_id=0, eos_token_id=0)
         return HFClassifier(GPT2ForSequenceClassification(config), tiny_tokenizer(framed=False), CLASSES)
+    if kind in CAUSAL:  # rotary positions, RMSNorm, gated feed-forward, two heads on one key
+        config_of, module_of = CAUSAL[kind]
+        more = {"head_dim": 8} if kind == "Gemma" else {}
+        config = config_of(**shape, **wide, **more, num_key_value_heads=1, max_position_embeddings=24)
+        module = module_of(config)
+        torch.nn.init.normal_(module.get_input_embeddings().weight, std=0.3)  # padding too: see test_attribution_adaptive
+        return HFClassifier(module, tiny_tokenizer(framed=False), CLASSES)
     if kind == "masked LM":
         config = BertConfig(**shape, **wide, max_position_embeddings=24)
         return PromptedMaskedLM(BertForMaskedLM(config), tiny_tokenizer(), LABEL_WORDS)
@@ -121,6 +139,11 @@ def linear() -> LinearText:
 
 @pytest.fixture(scope="session", params=["BERT", "RoBERTa", "GPT-2", "OLA"])
 def model(request: pytest.FixtureRequest) -> RunsFromEmbeddings:
+    return build(request.param)
+
+
+@pytest.fixture(scope="session", params=FAMILIES)
+def family(request: pytest.FixtureRequest) -> RunsFromEmbeddings:
     return build(request.param)
 
 

@@ -22,7 +22,10 @@ from lib.errors import TouchstoneError
 from lib.models.face import RunsFromEmbeddings, TextModel
 from lib.seeds import seed_for
 
-FEW = {"Integrated Gradients": {"n_steps": 5}, "LIME": {"n_samples": 20}, "Kernel SHAP": {"n_samples": 12}}
+FEW = {"Integrated Gradients": {"n_steps": 5}, "LIME": {"n_samples": 20}, "Kernel SHAP": {"n_samples": 12},
+       "SmoothGrad": {"n_samples": 3}, "Shapley sampling": {"n_samples": 3}}
+COMPLETE = {"Integrated Gradients", "DeepLift", "DeepLift rescale", "Shapley sampling", "Exact Shapley", "Partition SHAP"}
+ALWAYS = {"Shapley sampling": {"error"}, "Exact Shapley": {"samples"}}  # columns beside those of the format
 
 
 def what_it_sees(method: str, model: TextModel, rows: pd.DataFrame) -> object:
@@ -52,9 +55,10 @@ def test_draws_depend_on_method_row_and_seed_alone(bert: TextModel, method: str)
 def test_results_keep_to_the_format(model: TextModel, rows: pd.DataFrame, method: str) -> None:
     found = explain(what_it_sees(method, model, rows), rows, method, FEW.get(method), dataset="D_A", scheme="C", seed=0)
     pd.testing.assert_frame_equal(validated(found, "here"), found)
-    assert list(found) == list(SCHEMA) and found.words.tolist() == rows.sentence.tolist()
+    assert list(found)[: len(SCHEMA)] == list(SCHEMA) and set(found) - set(SCHEMA) == ALWAYS.get(method, set())
+    assert found.words.tolist() == rows.sentence.tolist()
     assert json.loads(found.settings[0]) == METHODS[method].settings(FEW.get(method))
-    assert found.delta.notna().all() == (method in ("Integrated Gradients", "DeepLift"))
+    assert found.delta.notna().all() == (method in COMPLETE)
 
 
 def test_sub_words_keep_their_mass(bert: TextModel) -> None:

@@ -141,3 +141,13 @@ def test_chosen_rows_keep_base_sentences_whole_and_are_nested() -> None:
     assert set(choose_rows(rows, 4, seed=1).sentence_idx) != set(few.sentence_idx)
     with pytest.raises(TouchstoneError, match="asks for 21 base sentences and the test split has 20"):
         choose_rows(rows, 21, seed=0)
+
+
+def test_steps_and_errors_are_kept_with_a_unit(store: Units) -> None:
+    settings = METHODS["Integrated Gradients"].settings({"tolerance": 0.01, "placing": "panels"})
+    unit, sources = Unit("D_A", "C", 0, "Integrated Gradients", settings, 2), Fakes()
+    first = explain_unit(unit, sources, store)
+    again = explain_unit(unit, sources, store)
+    assert sources.asked == 1 and (again.steps >= 5).all() and again.error.between(0, 1).all()
+    pd.testing.assert_frame_equal(first, again)
+    pd.testing.assert_frame_equal(validated(first, "unit"), first)

@@ -62,3 +62,25 @@ def test_every_setting_of_a_method_has_a_default() -> None:
         assert method.settings() == dict(method.defaults)
         if method.level == "token":
             assert {"explained", "normalise_special"} <= set(method.defaults)
+
+
+def test_the_settings_that_keys_of_finished_units_are_made_of() -> None:
+    """A default that changes, or an option that creeps in, would make every published unit of geco anew."""
+    token = {"normalise_special": False}
+    logit, probability = {"explained": "logit", **token}, {"explained": "probability", **token}
+    assert {name: METHODS[name].settings() for name in ("Saliency", "InputXGradient", "Guided Backprop", "DeepLift",
+                                                        "Gradient SHAP", "Integrated Gradients", "Kernel SHAP", "LIME",
+                                                        "Uniform random", "Pattern Variant", "First pronoun")} == {
+        "Saliency": {**logit, "aggregation": "l1"}, "InputXGradient": {**logit, "aggregation": "sum"},
+        "Guided Backprop": {**logit, "aggregation": "l2"}, "DeepLift": {**logit, "aggregation": "sum"},
+        "Gradient SHAP": {**logit, "aggregation": "sum", "n_samples": 5},
+        "Integrated Gradients": {**probability, "aggregation": "sum", "n_steps": 50, "rule": "riemann_middle"},
+        "Kernel SHAP": {**probability, "n_samples": 25}, "LIME": {"explained": "probability", "n_samples": 100},
+        "Uniform random": {}, "Pattern Variant": {}, "First pronoun": {}}
+
+
+def test_options_left_at_their_defaults_are_not_settings() -> None:
+    method = METHODS["Integrated Gradients"]
+    assert method.settings({"tolerance": None, "precision": "float32"}) == method.settings()
+    assert method.settings({"tolerance": 0.01})["tolerance"] == 0.01
+    assert set(method.options) == {"tolerance", "placing", "min_steps", "max_steps", "precision"}

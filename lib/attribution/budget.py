@@ -1,0 +1,79 @@
+"""How much goes through a model at once: a number of tokens, halved whenever memory runs out."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+
+from lib.errors import TouchstoneError
+
+Made = TypeVar("Made")
+TOKENS = 2048  # a CPU core is at nine tenths of its peak from 16 sentences of 22 tokens on; more only costs memory
+TOKENS_GPU = 65_536
+NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
+
+
+@dataclass
+class TokenBudget:
+    """The most tokens in one batch. What it learns about the memory stays with it: share one over a whole run."""
+
+    tokens: int = TOKENS
+
+    @classmethod
+    def for_device(cls, device: torch.device) -> TokenBudget:
+        """A budget that keeps a device busy."""
+        return cls(TOKENS if device.type == "cpu" else TOKENS_GPU)
+
+    def rows(self, length: int) -> int:
+        """How many sequences of a length fit.
+
+        >>> TokenBudget(100).rows(30), TokenBudget(100).rows(400)
+        (3, 1)
+        """
+        return max(1, self.tokens // max(length, 1))
+
+    def run(self, lengths: Sequence[int],
+            work: Callable[[list[int]], Made]) -> Iterator[tuple[list[int], Made]]:
+        """Call `work` with indices of sequences of one length, as many as fit, until all were worked on.
+
+        When memory runs out the budget is halved and the same indices are tried again. Raises TouchstoneError where
+        a single sequence is too much.
+        """
+        by_length: dict[int, list[int]] = {}
+        for index, length in enumerate(lengths):
+            by_length.setdefault(length, []).append(index)
+        for length, left in sorted(by_length.items()):
+            while left:
+                part = left[: self.rows(length)]
+                made = self._try(work, part, length)
+                if made:
+                    yield part, made[0]
+                    left = left[len(part):]
+
+    def _try(self, work: Callable[[list[int]], Made], part: list[int], length: int) -> tuple[Made] | None:
+        try:
+            return (work(part),)
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            reason = str(error).splitlines()[0][:90] if str(error) else type(error).__name__
+        # Outside of the except block, whose traceback would keep the failed batch alive.
+        if len(part) == 1:
+            raise TouchstoneError(f"one sequence of {length} tokens needs more memory than there is ({reason}); leave "
+                                  "it out, or take a smaller model")
+        self.tokens = max(length, len(part) * length // 2)
+        gc.collect()
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+        return None
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory ran out, on a GPU or on the CPU."""
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    return isinstance(error, RuntimeError) and any(words in str(error).lower() for words in NO_MEMORY)

@@ -1,0 +1,208 @@
+"""Explanations from who is present: Kernel SHAP, Shapley values, Owen values, occlusion, at the seam.
+
+The players are the tokens of words; who is absent is replaced by the reference (padding), special and prompt tokens
+always stay. Coalitions are scored once, however often they are drawn, and those of all rows of a batch together.
+"""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from lib.attribution.regression import Fitted, all_masks, fit_all, shapley_values
+from lib.attribution.seam import TokenBatch, TokenScores, score_of_rows
+from lib.attribution.shared import change_of
+from lib.errors import TouchstoneError
+
+ANCHOR = 1e6  # the weight of the full and the empty sentence in Kernel SHAP's regression, as in captum
+LARGEST_EXACT = 16  # players of whom every coalition is tried
+
+
+@torch.inference_mode()
+def worth_of(batch: TokenBatch, rows: Int[Tensor, "step"],
+             present: Bool[Tensor, "step token"]) -> Float[Tensor, "step"]:
+    """The score of coalitions: row numbers of the batch, and which of the row's tokens are present."""
+    asked = torch.cat([rows[:, None], (present | ~batch.is_word[rows]).long()], 1)
+    different, which = asked.unique(dim=0, return_inverse=True)
+
+    def score(part: list[int]) -> Tensor:
+        here, keep = different[part, 0], different[part, 1:].bool()[..., None]
+        inputs = torch.where(keep, batch.embeddings[here], batch.reference[here])
+        return score_of_rows(batch.score, here)(inputs, batch.mask[here])
+
+    values = batch.embeddings.new_zeros(len(different))
+    for part, found in batch.budget.run([batch.mask.shape[1]] * len(different), score):
+        values[part] = found
+    return values[which].clone()
+
+
+def kernel_shap(batch: TokenBatch, n_samples: int = 25, *, tolerance: float | None = None,
+                exact: bool = False) -> TokenScores:
+    """Kernel SHAP (Lundberg & Lee 2017, theorem 2): Shapley values, by regression on random coalitions.
+
+    The draws are captum's, each row's from its own seed; two are the full and the empty sentence. With `exact` a row
+    with at most n_samples coalitions gets its Shapley values by their definition. With a `tolerance` a row stops
+    when the error of its shares is below it (`regression.fit_all`).
+    """
+    if n_samples < 3:
+        raise TouchstoneError(f"Kernel SHAP has n_samples = {n_samples}, and two of them are the full and the "
+                              "empty sentence; give 3 or more")
+    n_players = batch.is_word.sum(1)
+    masks = torch.stack([_drawn(is_word, n_samples, seed)
+                         for is_word, seed in zip(batch.is_word, batch.seeds, strict=True)])
+    weights = torch.ones(masks.shape[:2], dtype=torch.float64, device=masks.device)
+    weights[:, :2] = ANCHOR
+    few = (2.0 ** n_players <= n_samples) & torch.tensor(exact, device=masks.device)
+    drawn = (~few & (n_players > 1)).nonzero()[:, 0]
+
+    def worth(rows: Tensor, start: int, stop: int) -> Tensor:
+        here = drawn[rows]
+        return worth_of(batch, here.repeat_interleave(stop - start),
+                        masks[here, start:stop].flatten(0, 1)).view(len(rows), -1)
+
+    scores = torch.zeros_like(batch.embeddings[..., 0])
+    samples, error = torch.zeros_like(scores[:, 0]), torch.zeros_like(scores[:, 0])
+    if len(drawn):
+        found: Fitted = fit_all(masks[drawn], weights[drawn], worth, 0.0, tolerance, anchors=2)
+        scores[drawn] = found.scores.to(scores)
+        samples[drawn], error[drawn] = found.samples.to(samples), found.error.to(error)
+    for i in (few | (n_players <= 1)).nonzero()[:, 0].tolist():
+        scores[i], samples[i] = _exact(batch, i), 2.0 ** float(n_players[i])
+    wanted = tolerance is not None or exact
+    return TokenScores(scores, about=({"samples": samples, "error": error} if tolerance is not None else
+                                      {"samples": samples}) if wanted else {})
+
+
+def _drawn(is_word: Bool[Tensor, "token"], n_samples: int, seed: int) -> Bool[Tensor, "step token"]:
+    """A row's coalitions as captum draws them: all, none, then sizes by Shapley's kernel, each set as likely."""
+    d, generator = int(is_word.sum()), torch.Generator().manual_seed(seed)
+    masks = torch.ones(n_samples, len(is_word), dtype=torch.bool)
+    masks[1] = False
+    if d > 1:
+        sizes = torch.arange(d, dtype=torch.float)
+        odds = torch.tensor(d - 1) / (sizes * (d - sizes))
+        odds[0] = 0.0
+        odds = odds / odds.sum()
+        for i in range(2, n_samples):
+            size = int(torch.multinomial(odds, 1, True, generator=generator))
+            order = torch.randn(1, d, generator=generator)[0]
+            masks[i, is_word.cpu()] = order > torch.kthvalue(order, d - size).values
+    return masks.to(is_word.device) | ~is_word
+
+
+def exact_shapley(batch: TokenBatch) -> TokenScores:
+    """Shapley values (Shapley 1953) by their definition, from all 2^d coalitions of a row's d tokens.
+
+    Raises TouchstoneError for a row with more than 16 tokens: 65 536 sentences are enough.
+    """
+    if (most := int(batch.is_word.sum(1).max())) > LARGEST_EXACT:
+        raise TouchstoneError(f"a row has {most} tokens, and exact Shapley values need all 2^{most} coalitions; at "
+                              f"most {LARGEST_EXACT} tokens are taken: leave the row out, or use Kernel SHAP or "
+                              "Shapley sampling")
+    scores = torch.stack([_exact(batch, i) for i in range(len(batch.mask))])
+    return TokenScores(scores, scores.sum(1) - change_of(batch), {"samples": 2.0 ** batch.is_word.sum(1)})
+
+
+def _exact(batch: TokenBatch, row: int) -> Float[Tensor, "token"]:
+    is_word = batch.is_word[row]
+    masks = all_masks(int(is_word.sum())).to(is_word.device)
+    present = torch.zeros(len(masks), len(is_word), dtype=torch.bool, device=is_word.device)
+    present[:, is_word] = masks
+    worths = worth_of(batch, torch.full((len(masks),), row, device=is_word.device), present)
+    scores = torch.zeros_like(batch.embeddings[row, :, 0])
+    scores[is_word] = shapley_values(worths, masks).to(scores)
+    return scores
+
+
+def shapley_sampling(batch: TokenBatch, n_samples: int = 25) -> TokenScores:
+    """Shapley value sampling (Castro et al. 2009): mean contributions over `n_samples` random orders of arrival.
+
+    Complete with any number of orders. `error` is the standard error of the least certain token's mean, as a share.
+    """
+    length, players = batch.mask.shape[1], [row.nonzero()[:, 0] for row in batch.is_word.cpu()]
+    rows, present = [], []
+    orders = [_orders(len(p), n_samples, seed) for p, seed in zip(players, batch.seeds, strict=True)]
+    for i, (who, order) in enumerate(zip(players, orders, strict=True)):
+        place = order.argsort(1)  # when each player arrives
+        steps = place[:, None, :] < torch.arange(len(who) + 1)[None, :, None]
+        masks = torch.zeros(n_samples, len(who) + 1, length, dtype=torch.bool)
+        masks[..., who] = steps
+        present.append(masks.flatten(0, 1))
+        rows.append(torch.full((len(present[-1]),), i))
+    worths = worth_of(batch, torch.cat(rows).to(batch.mask.device), torch.cat(present).to(batch.mask.device))
+    scores, errors = torch.zeros_like(batch.embeddings[..., 0]), torch.zeros_like(batch.embeddings[:, 0, 0])
+    for i, part in enumerate(worths.split([len(p) for p in present])):
+        gains = part.view(n_samples, -1).diff(dim=1).double()  # in the order of arrival
+        each = torch.zeros_like(gains).scatter_(1, orders[i].to(gains.device), gains)
+        scores[i, players[i]] = each.mean(0).to(scores)
+        if n_samples > 1 and each.numel():
+            size = each.mean(0).abs().sum().clamp(min=1e-30)
+            errors[i] = (each.std(0) / n_samples**0.5).max() / size
+    return TokenScores(scores, scores.sum(1) - change_of(batch), {"error": errors})
+
+
+def _orders(n_players: int, n_samples: int, seed: int) -> Int[Tensor, "step token"]:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.stack([torch.randperm(n_players, generator=generator) for _ in range(n_samples)])
+
+
+def occlusion(batch: TokenBatch) -> TokenScores:
+    """Occlusion (Zeiler & Fergus 2014; Li et al. 2016): by how much the score falls when one token is taken away."""
+    rows, tokens = batch.is_word.nonzero(as_tuple=True)
+    present = torch.ones(len(rows), batch.mask.shape[1], dtype=torch.bool, device=rows.device)
+    present[torch.arange(len(rows), device=rows.device), tokens] = False
+    everyone = torch.arange(len(batch.mask), device=rows.device)
+    whole = worth_of(batch, everyone, torch.ones_like(batch.is_word))
+    scores = torch.zeros_like(batch.embeddings[..., 0])
+    scores[rows, tokens] = whole[rows] - worth_of(batch, rows, present)
+    return TokenScores(scores)
+
+
+def halves(tokens: list[int]) -> tuple[list[int], list[int]]:
+    """A span cut in the middle, the longer part first.
+
+    >>> halves([3, 4, 5])
+    ([3, 4], [5])
+    """
+    cut = (len(tokens) + 1) // 2
+    return tokens[:cut], tokens[cut:]
+
+
+def partition_shap(batch: TokenBatch) -> TokenScores:
+    """Partition SHAP (Lundberg 2020): Owen values (Owen 1977) of a balanced tree of spans, exactly.
+
+    Shapley values over the orders of arrival in which every span of the tree arrives in one piece: about d^2
+    coalitions instead of 2^d. Level by level: a span's contribution, in a context of who is there already, is shared
+    between its halves, each coming first or second.
+    """
+    length, device = batch.mask.shape[1], batch.mask.device
+    level = [(i, [], row.nonzero()[:, 0].tolist(), 1.0) for i, row in enumerate(batch.is_word)]
+    scores = torch.zeros(len(level), length, dtype=torch.float64, device=device)
+    while level:
+        leaves = [node for node in level if len(node[2]) == 1]
+        if leaves:
+            gains = _gains(batch, leaves)
+            for (row, _, span, weight), gain in zip(leaves, gains.tolist(), strict=True):
+                scores[row, span[0]] += weight * gain
+        inner = [node for node in level if len(node[2]) > 1]
+        level = [child for row, context, span, weight in inner for first, other in (halves(span), halves(span)[::-1])
+                 for child in ((row, context, first, weight / 2), (row, context + other, first, weight / 2))]
+    found = scores.to(batch.embeddings)
+    return TokenScores(found, found.sum(1) - change_of(batch))
+
+
+Node = tuple[int, list[int], list[int], float]  # row, tokens that are present, tokens that arrive, weight
+
+
+def _gains(batch: TokenBatch, nodes: list[Node]) -> Float[Tensor, "step"]:
+    """What the arrival of each node's span adds to the score of its context."""
+    before = torch.zeros(len(nodes), batch.mask.shape[1], dtype=torch.bool, device=batch.mask.device)
+    for i, (_, context, _, _) in enumerate(nodes):
+        before[i, context] = True
+    after = before.clone()
+    for i, (_, _, span, _) in enumerate(nodes):
+        after[i, span] = True
+    rows = torch.tensor([row for row, *_ in nodes], device=batch.mask.device).repeat(2)
+    without, present = worth_of(batch, rows, torch.cat([before, after])).double().chunk(2)
+    return present - without

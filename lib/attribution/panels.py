@@ -1,0 +1,103 @@
+"""Integrated Gradients with points where they are needed: the path is halved where the gradients miss what happened.
+
+A gradient pass also tells the score at its point. So on every part of the path the integral of the gradient can be held
+against the rise of the score between the part's ends, which it must equal, and only the parts that fail are halved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+Evaluate = Callable[[list[int], list[float]], tuple[Tensor, Tensor]]  # rows, places -> scores, gradients
+Panel = tuple[int, int, int]  # the numbers of the points at its left end, in its middle, at its right end
+
+
+@dataclass
+class Path:
+    """One row's path from the reference (0) to the input (1): its points so far, and the panels between them."""
+
+    step: Float[Tensor, "token hidden"]
+    places: list[float] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+    rates: list[float] = field(default_factory=list)
+    gradients: list[Tensor] = field(default_factory=list)
+    panels: list[Panel] = field(default_factory=list)
+
+    def add(self, place: float, value: Tensor, gradient: Tensor) -> None:
+        """Note a point: the score there, its gradient, and how fast the score rises along the path."""
+        self.places.append(place)
+        self.values.append(float(value))
+        self.gradients.append(gradient)
+        self.rates.append(float((gradient.double() * self.step).sum()))
+
+    def gap(self, panel: Panel) -> float:
+        """Simpson's integral of the rate over a panel, minus the rise of the score between its ends."""
+        left, middle, right = panel
+        rate = (self.rates[left] + 4 * self.rates[middle] + self.rates[right]) / 6
+        return rate * (self.places[right] - self.places[left]) - (self.values[right] - self.values[left])
+
+    def wanting(self, allowed: float) -> list[Panel]:
+        """The panels with the largest gaps, as many as must go for the sizes of the others to sum to half of `allowed`.
+
+        Empty where the sizes of all gaps sum to no more than `allowed`.
+        """
+        gaps = sorted(((abs(self.gap(panel)), panel) for panel in self.panels), reverse=True)
+        left = sum(gap for gap, _ in gaps)
+        if left <= allowed:
+            return []
+        found: list[Panel] = []
+        for gap, panel in gaps:
+            if left <= allowed / 2:
+                break
+            found.append(panel)
+            left -= gap
+        return found
+
+    def halve(self, panel: Panel, new: int) -> list[float]:
+        """Put two panels in a panel's place and return their middles, which will be the points `new` and `new` + 1."""
+        left, middle, right = panel
+        self.panels.remove(panel)
+        self.panels += [(left, new, middle), (middle, new + 1, right)]
+        return [(self.places[left] + self.places[middle]) / 2, (self.places[middle] + self.places[right]) / 2]
+
+    def mean_gradient(self, simpson: bool = True) -> Float[Tensor, "token hidden"]:
+        """The integral of the gradient over the path, by Simpson's rule on each panel or by the trapezoid rule."""
+        weights = [0.0] * len(self.places)
+        for left, middle, right in self.panels:
+            width = self.places[right] - self.places[left]
+            parts = (1 / 6, 4 / 6, 1 / 6) if simpson else (1 / 4, 2 / 4, 1 / 4)
+            for point, part in zip((left, middle, right), parts, strict=True):
+                weights[point] += part * width
+        stacked = torch.stack(self.gradients)
+        return torch.einsum("s,sth->th", torch.tensor(weights).to(stacked), stacked)
+
+
+def integrate_in_panels(step: Float[Tensor, "batch token hidden"], allowed: list[float], evaluate: Evaluate,
+                        max_steps: int) -> list[Path]:
+    """Each row's path with as many points as it takes for the gaps of its panels to sum to no more than `allowed`.
+
+    Begins with two panels (five points) and stops short of `max_steps` points, whatever the gaps.
+    """
+    paths = [Path(one) for one in step]
+    asked: dict[int, list[float]] = {row: [0.0, 0.25, 0.5, 0.75, 1.0] for row in range(len(paths))}
+    for path in paths:
+        path.panels = [(0, 1, 2), (2, 3, 4)]
+    while asked:
+        rows = [row for row, places in asked.items() for _ in places]
+        at = [place for places in asked.values() for place in places]
+        for row, place, value, gradient in zip(rows, at, *evaluate(rows, at), strict=True):
+            paths[row].add(place, value, gradient)
+        still, asked = list(asked), {}
+        for row in still:
+            path, more = paths[row], []
+            for panel in path.wanting(allowed[row]):
+                if (n := len(path.places) + len(more)) + 2 <= max_steps:
+                    more += path.halve(panel, n)
+            if more:
+                asked[row] = more
+    return paths

@@ -1,0 +1,128 @@
+"""The regressions behind LIME and Kernel SHAP, in closed form, for many rows at once, with their error.
+
+Both methods draw coalitions (who is present), score them, and fit a weighted linear model to the scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from lib.errors import TouchstoneError
+
+GROUPS = 8  # of the draws, for the jackknife
+FIRST = 128  # draws before the first look at the error; each look comes after twice as many
+RANK = 1e-12  # relative eigenvalues below this count as zero, as in a pseudo-inverse
+Masks = Bool[Tensor, "batch step token"]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Coefficients, one per player, and per row the draws that were used and the error of the largest share."""
+
+    scores: Float[Tensor, "batch token"]
+    samples: Float[Tensor, "batch"]
+    error: Float[Tensor, "batch"]
+
+
+def weighted_ridge(masks: Masks, values: Float[Tensor, "batch step"], weights: Float[Tensor, "batch step"],
+                   penalty: float) -> Float[Tensor, "batch token"]:
+    """Coefficients of a weighted ridge regression with a free intercept; with penalty 0 those of least norm.
+
+    In float64, by the normal equations of the centred problem. A player who is present in every mask gets 0.
+    """
+    moments = _moments(masks, values, weights)
+    return _solve(*moments, penalty)
+
+
+def _moments(masks: Masks, values: Tensor, weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Sums over the draws from which a fit is made: of weights, of weighted (mask, value), and of their products."""
+    data = torch.cat([masks.double(), values.double()[..., None]], -1)
+    weighted = data * weights.double()[..., None]
+    return weights.double().sum(-1), weighted.sum(-2), weighted.transpose(-1, -2) @ data
+
+
+def _solve(total: Tensor, first: Tensor, second: Tensor, penalty: float) -> Tensor:
+    centred = second - first[..., :, None] * first[..., None, :] / total[..., None, None]
+    matrix, right = centred[..., :-1, :-1], centred[..., :-1, -1:]
+    if penalty > 0:
+        eye = torch.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
+        return torch.linalg.solve(matrix + penalty * eye, right)[..., 0]
+    values, vectors = torch.linalg.eigh(matrix)
+    real = values > RANK * values[..., -1:].clamp(min=1)
+    inverse = torch.where(real, 1 / torch.where(real, values, 1), 0)
+    return (vectors @ (inverse[..., None] * (vectors.transpose(-1, -2) @ right)))[..., 0]
+
+
+def fit_all(masks: Masks, weights: Float[Tensor, "batch step"], worth: Callable[[Tensor, int, int], Tensor],
+            penalty: float, tolerance: float | None, anchors: int = 0) -> Fitted:
+    """Score the drawn coalitions and fit, with all draws or, with a `tolerance`, row by row with as many as needed.
+
+    `worth(rows, start, stop)` returns the scores of draws start to stop of chosen rows. A row is done when the
+    jackknife error of its shares (score by sum of sizes), largest over the players, is at most `tolerance`. The
+    first `anchors` draws belong to every group of the jackknife.
+    """
+    if tolerance is not None and not 0 < tolerance < 1:
+        raise TouchstoneError(f"the tolerance is {tolerance}; give the largest error of a share, between 0 and 1")
+    n_rows, n, _ = masks.shape
+    values = torch.zeros(n_rows, n, dtype=torch.float64, device=masks.device)
+    scores = torch.zeros(n_rows, masks.shape[2], dtype=torch.float64, device=masks.device)
+    samples, error = torch.zeros(n_rows, device=masks.device), torch.ones(n_rows, device=masks.device)
+    active, start = torch.arange(n_rows, device=masks.device), 0
+    while len(active):
+        stop = n if tolerance is None else min(n, max(FIRST, 2 * start))
+        values[active, start:stop] = worth(active, start, stop).double()
+        fit = masks[active, :stop], values[active, :stop], weights[active, :stop]
+        scores[active], samples[active] = weighted_ridge(*fit, penalty), float(stop)
+        if tolerance is not None:
+            error[active] = jackknife_error(*fit, penalty, anchors).to(error)
+        active = active[error[active] > tolerance] if tolerance is not None and stop < n else active[:0]
+        start = stop
+    return Fitted(scores, samples, error)
+
+
+def jackknife_error(masks: Masks, values: Float[Tensor, "batch step"], weights: Float[Tensor, "batch step"],
+                    penalty: float, anchors: int = 0) -> Float[Tensor, "batch"]:
+    """The standard error of the shares, largest over the players, by leaving out an eighth of the draws at a time.
+
+    Delete-a-group jackknife: sqrt((G - 1) / G * sum over groups (share without the group - their mean)^2). The
+    penalty is scaled down with the draws, or leaving some out would shrink all coefficients.
+    """
+    group = torch.arange(masks.shape[1], device=masks.device) % GROUPS
+    group[:anchors] = -1
+    found = []
+    for left_out in range(GROUPS):
+        kept = group != left_out
+        part = penalty * float(kept.double().mean())
+        scores = weighted_ridge(masks[:, kept], values[:, kept], weights[:, kept], part)
+        found.append(scores / scores.abs().sum(-1, keepdim=True).clamp(min=1e-300))
+    shares = torch.stack(found)
+    spread = (shares - shares.mean(0)).pow(2).sum(0) * (GROUPS - 1) / GROUPS
+    return spread.sqrt().amax(-1)
+
+
+def all_masks(n_players: int) -> Bool[Tensor, "step token"]:
+    """Every coalition of n players, the empty one first.
+
+    >>> all_masks(2).int().tolist()
+    [[0, 0], [1, 0], [0, 1], [1, 1]]
+    """
+    numbers = torch.arange(2**n_players)
+    return (numbers[:, None] >> torch.arange(n_players)) & 1 == 1
+
+
+def shapley_values(worths: Float[Tensor, "step"], masks: Bool[Tensor, "step token"]) -> Float[Tensor, "token"]:
+    """Exact Shapley values from the worth of every coalition, in the order of `all_masks` (Shapley 1953, eq. 12)."""
+    d = masks.shape[1]
+    if d == 0:
+        return worths.new_zeros(0).double()
+    size = masks.sum(1)
+    log_fact = torch.lgamma(torch.arange(d + 1, dtype=torch.float64, device=masks.device) + 1)
+    with_player = torch.exp(log_fact[(size - 1).clamp(min=0)] + log_fact[d - size] - log_fact[d])
+    without = torch.exp(log_fact[size] + log_fact[(d - size - 1).clamp(min=0)] - log_fact[d])
+    weight = torch.where(masks, with_player[:, None], -without[:, None])
+    return (weight * worths.double()[:, None]).sum(0)

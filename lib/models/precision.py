@@ -1,0 +1,51 @@
+"""The same model with shorter numbers: bfloat16 inside, float32 at both ends."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from lib.errors import TouchstoneError, did_you_mean
+from lib.models.attention import eager_attention
+from lib.models.face import RunsFromEmbeddings
+
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+@contextmanager
+def in_precision(model: RunsFromEmbeddings, precision: str) -> Iterator[RunsFromEmbeddings]:
+    """Within, a copy of the model that computes in `precision`; embeddings go in and class scores come out in float32.
+
+    Worth it only where the processor has bfloat16 arithmetic and the rows are many: the model is copied, and every new
+    shape costs a while at first. On a CPU attention is computed step by step, for the fused kernel's backward pass is
+    slow in bfloat16. Raises TouchstoneError for an unknown precision, or a model that is no
+    transformer.
+    """
+    if precision not in PRECISIONS:
+        raise TouchstoneError(f"precision is {precision!r}{did_you_mean(precision, PRECISIONS)}; write float32 or "
+                              "bfloat16")
+    if precision == "float32":
+        yield model
+        return
+    if not isinstance(model.module, PreTrainedModel):
+        raise TouchstoneError(f"{type(model).__name__} is no model of transformers and stays in float32; leave "
+                              "precision out")
+    low = copy.copy(model)
+    low.module = copy.deepcopy(model.module).to(PRECISIONS[precision])
+
+    def logits(embeddings: Float[Tensor, "batch token hidden"],
+               mask: Int[Tensor, "batch token"]) -> Float[Tensor, "batch class"]:
+        """The class scores in float32, from embeddings in float32."""
+        return type(model).logits(low, embeddings.to(PRECISIONS[precision]), mask).float()
+
+    low.embed, low.logits = model.embed, logits
+    with ExitStack() as stack:
+        if next(model.module.parameters()).device.type == "cpu":
+            stack.enter_context(eager_attention(low.module))
+        yield low

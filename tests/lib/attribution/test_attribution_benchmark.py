@@ -1,0 +1,54 @@
+"""The benchmark runs, counts what it says it counts, and finds the two arms equal. Nothing here is timed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from conftest import as_rows
+
+from lib.attribution import Row
+from lib.errors import TouchstoneError
+from lib.models.face import RunsFromEmbeddings
+from lib.paths import ROOT
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> object:
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    import attribution
+
+    return attribution
+
+
+def test_every_line_runs_and_the_arms_agree(bench: object, bert: RunsFromEmbeddings) -> None:
+    rows = as_rows(["he sings the old song .", "they sing ."], [1, 2])
+    for line in bench.LINES:
+        if "5000" in line.name:
+            continue
+        found = bench.measure(line, bert, rows, rounds=1).iloc[0]
+        assert found["rows"] == 2 and found["ratio"] > 0 and np.isnan(found["of_limit"]) == (line.limit is None)
+        bound = 2e-4 if line.equal == "work" else 0.1
+        assert found["share_difference"] < bound, line.name
+
+
+def test_plain_passes_are_as_many_as_are_said(bench: object, bert: RunsFromEmbeddings) -> None:
+    seen: list[int] = []
+    inner = bert.logits
+    bert.logits = lambda e, m: (seen.append(len(m)), inner(e, m))[1]
+    rows = [Row("1", 1, 0, ["he", "sings"], 0)]
+    bench.plain_passes(bert, rows, "forward", 60)
+    bench.plain_passes(bert, rows, "forward-backward", 1)
+    assert seen == [25, 25, 10, 25]
+    assert all(p.grad is None for p in bert.module.parameters()) and torch.is_grad_enabled()
+
+
+def test_disagreement_is_measured_against_the_largest_score(bench: object) -> None:
+    ours = pd.DataFrame({"method": ["LIME"], "scores": [[1.0, -0.5]]})
+    assert bench.disagreement({"LIME": [np.array([1.0, -1.0])]}, ours) == pytest.approx((0.5, 1 / 6))
+
+
+def test_a_line_that_does_not_exist_is_refused(bench: object) -> None:
+    with pytest.raises(TouchstoneError, match="no line of scale quick has 'quantum' in its name"):
+        bench.main(["--quick", "--only", "quantum"])

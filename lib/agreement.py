@@ -8,14 +8,14 @@ Number: 0 singular, 1 plural. Gender: 0 male, 1 female.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from lib.errors import TouchstoneError
-from lib.store import write_atomic
+from lib.store import save_parquet, write_atomic
 
 Span = tuple[int, int]
 COLUMNS = ["prefix", "tag", "cues", "attractors", "pattern", "cluster"]
@@ -55,6 +55,27 @@ def write_agreement(rows: pd.DataFrame, folder: Path | str) -> None:
              [f"{_listed(c)} ||| {_listed(a)}" for c, a in zip(rows["cues"], rows["attractors"], strict=True)])
     for name, lines in zip(FILES, texts, strict=True):
         write_atomic(folder / name, "".join(f"{line}\n" for line in lines))
+
+
+def save_sets(sets: Mapping[str, pd.DataFrame], path: Path | str) -> None:
+    """Keep several sets in one Parquet file; `load_sets` gives them back."""
+    parts = [pd.DataFrame({"set": name, "prefix": rows["prefix"].map(" ".join), "tag": rows["tag"],
+                           "spans": [f"{_listed(c)} ||| {_listed(a)}" for c, a in
+                                     zip(rows["cues"], rows["attractors"], strict=True)],
+                           "pattern": rows["pattern"], "cluster": rows["cluster"]}) for name, rows in sets.items()]
+    save_parquet(pd.concat(parts, ignore_index=True), path)
+
+
+def load_sets(path: Path | str) -> dict[str, pd.DataFrame]:
+    """The sets of a file that `save_sets` wrote, by name, in its order."""
+    table = pd.read_parquet(path)
+    sets = {}
+    for name, part in table.groupby("set", sort=False):
+        spans = [parse_spans(text, f"{path}, set {name}, line {i}") for i, text in enumerate(part["spans"], start=1)]
+        sets[str(name)] = pd.DataFrame({"prefix": part["prefix"].str.split(" ").to_list(), "tag": part["tag"].to_list(),
+                                        "cues": [c for c, _ in spans], "attractors": [a for _, a in spans],
+                                        "pattern": part["pattern"].to_list(), "cluster": part["cluster"].to_list()})
+    return sets
 
 
 def parse_spans(text: str, where: str) -> tuple[list[Span], list[Span]]:

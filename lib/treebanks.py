@@ -23,6 +23,7 @@ CARRIED = {"aux", "aux:pass", "cop"}  # verbs whose subject hangs from their hea
 WINDOW = 10  # words before the subject in which an attractor must stand
 PRONOUNS = {**dict.fromkeys(("he", "him", "himself", "his"), 0), **dict.fromkeys(("she", "her", "herself", "hers"), 1)}
 TITLES = {"Mr.": 0, "Ms.": 1, "Mrs.": 1}
+BLANK = "_"  # what an empty word is read as: a prefix must keep its length when it is written with spaces
 LONGEST = 512  # words of a document's prefix
 
 
@@ -149,7 +150,7 @@ def read_conll2012(path: Path | str) -> list[tuple[list[str], list[Mention]]]:
             columns = line.split("\t")
             if len(columns) < 3:
                 raise TouchstoneError(f"{where}: {len(columns)} columns; write position, word and clusters, split by tabs")
-            words.append(columns[1])
+            words.append("".join(columns[1].split()) or BLANK)
             mentions += _mentions(columns[-1], len(words) - 1, open_at, where)
     return documents
 

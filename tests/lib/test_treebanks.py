@@ -89,6 +89,10 @@ def test_mentions_open_close_and_nest(tmp_path) -> None:
     assert set(mentions) == {Mention(0, 4, "1"), Mention(3, 4, "2"), Mention(6, 6, "3")}
 
 
+def test_an_empty_word_keeps_its_place(tmp_path) -> None:
+    assert coreference(tmp_path, "a :(1) b")[0] == ["a", "_", "b"]
+
+
 @pytest.mark.parametrize(("text", "message"), [("a:1)", "line 2: .* closes cluster 1"), ("a:(1", "line 3: cluster 1 has a mention")])
 def test_open_ends_are_named_by_line(tmp_path, text, message) -> None:
     with pytest.raises(TouchstoneError, match=message):

@@ -20,7 +20,7 @@ Tagged = list[tuple[str, str]]
 KINDS = {"plain": "N", "prep": "N P N", "subj_rel": "N that V N", "obj_rel": "N that N V", "obj_rel_no_comp": "N N V",
          "sent_comp": "N said N", "two_preps": "N P N P N", "prep_rel": "N P N that V N"}
 HELD_OUT_KINDS = ("two_preps", "prep_rel")
-SHARES = {"plain": 0.22, "prep": 0.22, "subj_rel": 0.12, "obj_rel": 0.12, "obj_rel_no_comp": 0.08, "sent_comp": 0.04}
+SHARES = {"plain": 0.13, "prep": 0.20, "subj_rel": 0.12, "obj_rel": 0.12, "obj_rel_no_comp": 0.10, "sent_comp": 0.03}
 
 
 def past(verb: str) -> str:
@@ -36,29 +36,32 @@ def past(verb: str) -> str:
 
 @dataclass(frozen=True)
 class Lexicon:
-    """The words of the corpus grammar; the words of a list are drawn with a Zipf-like weight by their place in it."""
+    """The words of the corpus grammar; a word is the more frequent the earlier it stands in its list."""
 
     words: Mapping[str, tuple[str, ...]]
 
     def draw(self, kind: str, rng: np.random.Generator) -> str:
-        """A word of a kind: the r-th of n with a weight of 1 / (r + n / 4)."""
+        """A word of a kind: the r-th of n with a weight of about 1 / (r + n / 20), a law like Zipf's."""
         words = self.words[kind]
-        return words[int((len(words) / 4) * (5 ** rng.random() - 1))]
+        return words[int((len(words) / 20) * (21 ** rng.random() - 1))]
 
 
 def read_lexicon(grammar: Mapping[str, Any], syneval: Mapping[str, Any], winobias: Mapping[str, Any], seed: int) -> Lexicon:
-    """The grammar's lists together with the words that the synthetic sets use, each list in an order drawn by `seed`."""
+    """The grammar's lists and, before them, the words that the synthetic sets use, so that those are frequent.
+
+    The order within each of the two parts is drawn by `seed`.
+    """
+    rng, words = np.random.default_rng(seed), syneval["words"]
+    first = {"people": words["S"] + words["E"] + words["B"], "things": words["I"], "verbs": words["V"],
+             "female": winobias["female"], "male": winobias["male"]}
     lists = {name: value.split() if isinstance(value, str) else list(value) for name, value in grammar.items()}
-    words = syneval["words"]
-    lists["people"] += words["S"] + words["E"] + words["B"]
-    lists["things"] += words["I"]
-    lists["verbs"] += words["V"]
-    lists["female"] = winobias["female"] + lists["female_nouns"]
-    lists["male"] = winobias["male"] + lists["male_nouns"]
-    lists["frames"] = winobias["frames"]
-    rng = np.random.default_rng(seed)
-    return Lexicon({name: tuple(rng.permutation(list(dict.fromkeys(value)) if name != "determiners" else value).tolist())
-                    for name, value in lists.items()})
+    lists |= {"female": lists["female_nouns"], "male": lists["male_nouns"], "frames": list(winobias["frames"])}
+    found = {}
+    for name, value in lists.items():
+        known = rng.permutation(first.get(name, [])).tolist()
+        rest = rng.permutation(value).tolist() if len(value) > 15 else value  # short lists keep their order
+        found[name] = tuple(dict.fromkeys([*known, *rest]))
+    return Lexicon(found)
 
 
 def is_held_out(noun: str, verb: str) -> bool:
@@ -97,8 +100,9 @@ def number_sentence(lexicon: Lexicon, kind: str, rng: np.random.Generator, held_
 
 def _slot(lexicon: Lexicon, slot: str, number: int, noun: str, rng: np.random.Generator) -> Tagged:
     if slot == "N":
-        adjective = [(lexicon.draw("adjectives", rng), "JJ")] if rng.random() < 0.2 else []
-        return [(lexicon.draw("determiners", rng), "DT"), *adjective, *_noun(noun, number)]
+        adjective = [(lexicon.draw("adjectives", rng), "JJ")] if rng.random() < 0.15 else []
+        telling = ("plural_determiners" if number else "singular_determiners") if rng.random() < 0.25 else "determiners"
+        return [(lexicon.draw(telling, rng), "DT"), *adjective, *_noun(noun, number)]
     if slot == "P":
         return [(word, "IN") for word in lexicon.draw("prepositions", rng).split()]
     if slot == "V":
@@ -122,7 +126,7 @@ def _pair_verb(lexicon: Lexicon, noun: str, rng: np.random.Generator, held_out: 
 
 
 def _predicate(lexicon: Lexicon, verb: str, number: int, rng: np.random.Generator) -> Tagged:
-    form = rng.choice(["verb", "is", "was", "past"], p=[0.55, 0.15, 0.15, 0.15])
+    form = rng.choice(["verb", "is", "was", "past"], p=[0.25, 0.35, 0.25, 0.15])
     if form in ("is", "was"):
         word = {"is": (("is", "VBZ"), ("are", "VBP")), "was": (("was", "VBD"), ("were", "VBD"))}[form][number]
         return [word, (lexicon.draw("adjectives", rng), "JJ"), (".", ".")]

@@ -5,18 +5,21 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from lib.errors import TouchstoneError
 from lib.lm_text import END, PAD, Vocabulary
 from lib.models.face import Encoded, pad
-from lib.models.lm import LanguageModel
+from lib.models.lm import LanguageModel, load_lm
+from lib.store import atomic_path
 
 CLASSES = {"number": ("singular", "plural"), "gender": ("male", "female")}
 AT_ONCE = 256  # sequences in one pass
@@ -154,3 +157,22 @@ def _descend(layer: nn.Linear, data: dict[str, tuple[Tensor, Tensor]], settings:
             best, kept = valid_loss, copy.deepcopy(layer.state_dict())
     layer.load_state_dict(kept)
     return pd.DataFrame(curve, columns=["epoch", "train_loss", "validation_loss", "validation_accuracy"])
+
+
+def save_probe(probe: Probe, path: Path) -> None:
+    """Write the probe's layer; the language model has a file of its own."""
+    with atomic_path(path) as part:
+        save_file({name: value.detach().cpu().contiguous() for name, value in probe.layer.state_dict().items()}, part)
+
+
+def load_probe(lm_path: Path, layer_path: Path, task: str) -> Probe:
+    """A probe from the files of its language model and of its layer.
+
+    Raises TouchstoneError where the two do not belong together.
+    """
+    lm, vocabulary = load_lm(lm_path)
+    tensors = load_file(layer_path)
+    n_out, n_in = tensors["weight"].shape
+    layer = nn.Linear(n_in, n_out)
+    layer.load_state_dict(tensors)
+    return Probe(lm, vocabulary, layer, CLASSES[task])

@@ -37,7 +37,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import torch
-from safetensors.torch import save_file
 from statsmodels.stats.proportion import proportion_confint
 
 from lib.agreement import load_sets
@@ -45,7 +44,7 @@ from lib.lm_text import TASKS, build_vocabulary, read_plain
 from lib.lm_training import Distillation, LMSettings, batch_loss, fit_lm, perplexity, pieces
 from lib.models.lm import ARCHITECTURES, LMConfig, build_lm, load_lm, save_lm, student_of
 from lib.models.lm_layers import QRNNLayer, WeightDropLSTM, pooled
-from lib.models.lm_probe import ProbeSettings, fit_probe
+from lib.models.lm_probe import ProbeSettings, fit_probe, save_probe
 from lib.plots import COLOURS, STYLE
 from lib.seeds import pick_device, seed_for, set_up
 from lib.show import show_source
@@ -55,7 +54,7 @@ from lib.units import Units
 # %% [markdown]
 # ## Settings
 #
-# `n_layers`, `width` and `student_layers` hold one entry for each architecture. `width` is the size of the
+# `n_layers`, `embedding`, `width` and `student_layers` hold one entry for each architecture. `width` is the size of the
 # recurrent layers, and for the Transformer that of the feed-forward layers. `cutoffs` are the bands of the
 # adaptive input and softmax: words after the first cut-off get narrower vectors. With none, input and output
 # share one table.
@@ -68,7 +67,7 @@ device = "auto"  # auto, cpu or cuda
 architectures = ["LSTM", "QRNN", "Transformer"]  # families of language models
 n_layers = {"LSTM": 2, "QRNN": 3, "Transformer": 3}  # layers of the full models
 student_layers = {"LSTM": [0], "QRNN": [0, 2], "Transformer": [0, 2]}  # the teacher's layers that a student starts from
-embedding = 64  # size of the word embeddings and of the last hidden state
+embedding = {"LSTM": 64, "QRNN": 64, "Transformer": 64}  # size of the word embeddings and of the last hidden state
 width = {"LSTM": 64, "QRNN": 64, "Transformer": 128}  # size of the layers
 n_heads = 4  # attention heads
 dropout = 0.05  # share of components dropped between layers
@@ -142,7 +141,7 @@ show_source(WeightDropLSTM)
 # %%
 def configuration(architecture):
     """What the parameters say about one architecture."""
-    return LMConfig(architecture, n_layers[architecture], embedding, width[architecture], n_heads, dropout,
+    return LMConfig(architecture, n_layers[architecture], embedding[architecture], width[architecture], n_heads, dropout,
                     weight_drop if architecture == "LSTM" else 0.0, cutoffs)
 
 
@@ -252,7 +251,7 @@ for (name, size), model in models.items():
     for task in TASKS:
         probes[name, size, task], row = learn(model, task)
         found.append({"architecture": name, "size": size} | row)
-        save_file(probes[name, size, task].layer.state_dict(), stage.path(f"probes/{name}-{size}-{task}.safetensors"))
+        save_probe(probes[name, size, task], stage.path(f"probes/{name}-{size}-{task}.safetensors"))
 accuracy = pd.DataFrame(found)
 
 # %% [markdown]

@@ -65,8 +65,8 @@ seed = 0  # for all draws of this stage
 n_threads = 1  # CPU threads
 device = "auto"  # auto, cpu or cuda
 architectures = ["LSTM", "QRNN", "Transformer"]  # families of language models
-n_layers = {"LSTM": 2, "QRNN": 3, "Transformer": 3}  # layers of the full models
-student_layers = {"LSTM": [0], "QRNN": [0, 2], "Transformer": [0, 2]}  # the teacher's layers that a student starts from
+n_layers = {"LSTM": 2, "QRNN": 2, "Transformer": 3}  # layers of the full models
+student_layers = {"LSTM": [0], "QRNN": [0], "Transformer": [0, 2]}  # the teacher's layers that a student starts from
 embedding = {"LSTM": 64, "QRNN": 64, "Transformer": 64}  # size of the word embeddings and of the last hidden state
 width = {"LSTM": 64, "QRNN": 64, "Transformer": 128}  # size of the layers
 n_heads = 4  # attention heads
@@ -281,9 +281,8 @@ _, chance = learn(models[last, "full"], "number")
 examples["number"] = kept
 _, before = learn(build_lm(configuration(last), len(vocabulary), seed).to(where), "number")
 best = accuracy.query("architecture == @last and size == 'full' and task == 'number'").iloc[0]
-controls = pd.DataFrame([{"probe": "trained model", **best[["accuracy", "low", "high"]]},
-                         {"probe": "untrained model", **{k: before[k] for k in ("accuracy", "low", "high")}},
-                         {"probe": "shuffled classes", **{k: chance[k] for k in ("accuracy", "low", "high")}}])
+controls = pd.DataFrame([{"probe": name} | {key: float(row[key]) for key in ("accuracy", "low", "high")} for name, row in
+                         (("trained model", best), ("untrained model", before), ("shuffled classes", chance))])
 assert best["low"] > chance["high"] and best["accuracy"] > before["accuracy"]
 
 # %% [markdown]

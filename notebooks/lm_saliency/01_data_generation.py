@@ -220,13 +220,10 @@ print({side: [" ".join(words[a:b + 1]) for a, b in lines[1][side]] for side in (
 
 # %%
 names = {name: g for g, key in enumerate(("male_names", "female_names")) for name in grammar[key].split()}
-if is_published:
-    documents = [(path.stem, *found) for path in sorted(source_path("treebanks/ontogum", sources).glob("*.conll"))
-                 for found in read_conll2012(path)]
-    ontogum = pd.DataFrame([line for name, *found in documents for line in gender_lines(*found, names, name, cue_rule)])
-    print(f"{len(documents)} documents, {len(ontogum)} lines from {ontogum['cluster'].nunique()} of them")
-else:
-    print("not read here: data_source is bundled")
+files = sorted(source_path("treebanks/ontogum", sources).glob("*.conll")) if is_published else []
+documents = [(path.stem, *found) for path in files for found in read_conll2012(path)]
+ontogum = pd.DataFrame([line for name, *found in documents for line in gender_lines(*found, names, name, cue_rule)])
+print(f"{len(documents)} documents, {len(ontogum)} lines")
 
 # %% [markdown]
 # ## 6 · A small corpus with the same phenomena
@@ -331,14 +328,17 @@ def distances(lines):
     return pd.DataFrame({side: [min(9, len(row.prefix) - 1 - max(end for _, end in getattr(row, side)))
                                 for row in lines.itertuples()] for side in ("cues", "attractors")})
 
+# %% [markdown]
+# The table shows the largest share of each panel's bars; all of them are in `figure.csv`.
 
+# %%
 far = pd.concat({name: distances(lines) for name, lines in sets.items()}, names=["set", "line"])
 shares = far.melt(ignore_index=False, var_name="side", value_name="words").groupby(["set", "side"], sort=False)["words"]
 plotted = shares.value_counts(normalize=True).sort_index().rename("share").reset_index()
 stage.table("figure", plotted).groupby(["set", "side"], sort=False)["share"].max().round(3).unstack()
 
 # %% [markdown]
-# The table shows the largest share of each panel's bars; all of them are in `figure.csv`.
+# A bar at 0 is a noun directly before the predicted word.
 
 # %%
 with plt.rc_context(STYLE):

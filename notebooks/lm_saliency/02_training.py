@@ -195,10 +195,9 @@ def trained(name, model, epochs, lr, teacher=None):
 models, curves = {}, {}
 for name in architectures:
     full, curves[name, "full"] = trained(f"{name}-full", untrained[name], lm_epochs, lm_lr[name])
-    student = student_of(full, student_layers[name])
     models[name, "full"] = full
-    models[name, "student"], curves[name, "student"] = trained(f"{name}-student", student, student_epochs,
-                                                              lm_lr[name] / 2, full)
+    models[name, "student"], curves[name, "student"] = trained(
+        f"{name}-student", student_of(full, student_layers[name]), student_epochs, lm_lr[name] / 2, full)
 print(len(models), "models trained, or read where they were finished before")
 
 # %% [markdown]
@@ -313,7 +312,7 @@ with plt.rc_context(STYLE):
         left.plot(curve["epoch"], curve["perplexity"], marker=marker, color=colour, label=f"{name}, {size}",
                   linestyle="-" if size == "full" else "--", markerfacecolor=colour if size == "full" else "white")
     left.set(xlabel="pass over the corpus", ylabel="perplexity", yscale="log", xticks=range(1, lm_epochs + 1))
-    left.legend(frameon=False)
+    left.legend(frameon=False, fontsize=8)
     names = [f"{r.architecture}, {r.size}: {r.task}" for r in accuracy.itertuples()]
     for i, r in enumerate(accuracy.itertuples()):
         marker, colour = looks[r.architecture]

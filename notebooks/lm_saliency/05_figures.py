@@ -167,7 +167,8 @@ with plt.rc_context(STYLE | {"axes.grid.axis": "y"}):
             x = places.index((r.dataset, r.scheme)) + 0.25 * (list(looks).index(r.method) - 1)
             ax.plot([x, x], [r.low, r.high], color=colour)
             ax.plot(x, r.estimate, marker=marker, color=colour, linestyle="",
-                    markerfacecolor=colour if is_learnt[r.dataset, r.scheme] else "white", label=r.method if (r.dataset, r.scheme) == places[0] else None)
+                    markerfacecolor=colour if is_learnt[r.dataset, r.scheme] else "white",
+                    label=r.method if (r.dataset, r.scheme) == places[0] else None)
         ax.axhline(0, color="0.3", linewidth=0.8)
         ax.set(title=title, xticks=range(len(places)))
         ax.set_xticklabels([f"{name}\n{scheme}" for name, scheme in places], fontsize=7, rotation=60)

@@ -82,7 +82,7 @@ longest_piece = 64  # words of a training piece; longer lines are cut
 probe_epochs = 4  # passes over a probe's examples
 probe_lr = 0.003  # learning rate of a probe
 probe_batch = 32  # examples in a step of a probe
-n_probe_examples = 8000  # examples a probe learns from, at most
+n_probe_examples = 4000  # examples a probe learns from, at most
 
 # %% [markdown]
 # | symbol | meaning | here |

@@ -319,12 +319,12 @@ for name, lines in whole.items():
 # A count or a baseline holds where it is the printed number after rounding.
 
 # %%
-for number in numbers.fillna("").itertuples():
-    ours = mine.get((number.quantity, number.dataset, number.scheme, number.method, number._7), np.nan)
+for number in numbers.fillna("").rename(columns={"class": "scenario"}).itertuples():
+    ours = mine.get((number.quantity, number.dataset, number.scheme, number.method, number.scenario), np.nan)
     exact = number.scheme == "-" and not np.isnan(ours)
     verdict = ("holds" if abs(ours - number.value) <= 0.0005 else "fails") if exact else "not run"
     why = "; ".join(part for part in ("" if exact else "the number belongs to another model or set", number.note) if part)
-    quantity = " ".join(str(p) for p in (number.quantity, number.dataset, number.scheme, number.method, number._7) if p)
+    quantity = " ".join(str(p) for p in (number.quantity, number.dataset, number.scheme, number.method, number.scenario) if p)
     rows.append({"source": number.source, "quantity": quantity, "paper": number.value, "ours": ours, "low": np.nan,
                  "high": np.nan, "n": 0, "scale": scale, "verdict": verdict, "why": why, "id": number.id})
 found = pd.DataFrame(rows)

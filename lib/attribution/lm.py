@@ -27,7 +27,7 @@ from lib.seeds import seed_for
 METHODS = ("V", "SG", "IG")
 VARIANTS = {"IG": ("standard", "released"), "SG": ("range", "norm")}
 COMPOSITIONS = ("gradient_input", "vector_norm")
-ROWS_AT_ONCE = 1024  # sequences in one pass
+WORDS_AT_ONCE = 16_384  # words in one pass, noisy copies and path points counted
 
 
 @dataclass(frozen=True)
@@ -76,12 +76,14 @@ def probe_saliency(probe: Probe, prefixes: Sequence[Sequence[str]], settings: Sa
     if empty := [i for i, words in enumerate(prefixes) if not len(words)]:
         raise TouchstoneError(f"prefix {empty[0]} is empty; leave it out, for it has no word to explain")
     per_row = {"V": 1, "SG": settings.n_samples, "IG": settings.n_steps}[settings.method]
-    size = max(1, ROWS_AT_ONCE // per_row)
     by_length: dict[int, list[int]] = {}
     for i, words in enumerate(prefixes):
         by_length.setdefault(len(words), []).append(i)
     found: dict[int, Saliency] = {}
-    chunks = [rows[i:i + size] for rows in by_length.values() for i in range(0, len(rows), size)]
+    chunks = []
+    for length, rows in by_length.items():
+        size = max(1, WORDS_AT_ONCE // (per_row * (length + 1)))
+        chunks += [rows[i:i + size] for i in range(0, len(rows), size)]
     for rows in progress(chunks, settings.method):
         found.update(zip(rows, _saliency_of(probe, [prefixes[i] for i in rows], settings), strict=True))
     return [found[i] for i in range(len(prefixes))]

@@ -115,7 +115,13 @@ def _class_probability(logits: Float[Tensor, "batch class"], targets: Int[Tensor
     return _class_logit(logits.softmax(-1), targets)
 
 
-EXPLAINED: dict[str, Pick] = {"logit": _class_logit, "probability": _class_probability}
+def _class_log_probability(logits: Float[Tensor, "batch class"],
+                           targets: Int[Tensor, "batch"]) -> Float[Tensor, "batch"]:
+    return _class_logit(logits.log_softmax(-1), targets)
+
+
+EXPLAINED: dict[str, Pick] = {"logit": _class_logit, "probability": _class_probability,
+                              "log_probability": _class_log_probability}
 
 
 @dataclass(frozen=True)
@@ -146,7 +152,7 @@ class ClassScore:
 
 
 def class_score(model: TextModel, targets: Int[Tensor, "batch"] | list[int], explained: str = "logit") -> Score:
-    """The score that a classifier gives to each row's target class, as its logit or its softmax probability.
+    """The score that a classifier gives to each row's target class: its logit, its softmax probability, or the log of it.
 
     Raises TouchstoneError for a class that the model does not have, and for an unknown `explained`.
     """

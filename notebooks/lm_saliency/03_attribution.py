@@ -1,0 +1,336 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # lm_saliency, stage 3 of 5: which words does the prediction rest on?
+#
+# previous: [02_training](02_training.ipynb) · next: [04_metrics](04_metrics.ipynb)
+#
+# Three methods give every word of a prefix a score: the plain gradient (V), SmoothGrad (SG) and Integrated
+# Gradients (IG). This stage computes them for all probes, for both classes, and shows where their released
+# code and their description part.
+
+# %% [markdown]
+# ## You will see
+#
+# - why one backward pass serves both classes, and what that means for the plain gradient;
+# - how far Integrated Gradients is from adding up, in the standard form and in the released one;
+# - the same sentence through nine pairs of eyes.
+#
+# | in | out (in this stage's output folder) |
+# |---|---|
+# | `sets.parquet` of stage 1; models and probes of stage 2 | `saliency.parquet`: for each set, model, method and line the clean probability and two lists of scores |
+# | | `chosen`, `completeness`, `identity`, `side_by_side` (`.csv`), one figure |
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+from lib.agreement import load_sets
+from lib.attribution.gradients import integrated_gradients
+from lib.attribution.lm import SaliencySettings, margin_gradient, next_word_batch, probe_saliency
+from lib.lm_text import TASKS
+from lib.models.lm_probe import load_probe
+from lib.plots import STYLE
+from lib.seeds import pick_device, set_up
+from lib.show import show_source
+from lib.stage import open_stage
+from lib.store import save_parquet
+
+# %% [markdown]
+# ## Settings
+#
+# `methods` are explained for the full models, `student_methods` for the students. The names: *V*, *SG*, *IG*
+# are the paper's, composed as gradient times input; *+VN* composes by the size of the gradient; *IG
+# released* is the code's variant and *SG norm* the noise that the paper's text describes.
+
+# %% tags=["parameters"]
+scale = "small"  # which settings: small, cpu or paper; names the output folder
+seed = 0  # for all draws of this stage
+n_threads = 1  # CPU threads
+device = "auto"  # auto, cpu or cuda
+methods = ["V", "SG", "IG", "V+VN", "SG+VN", "IG released", "SG norm"]  # for the full models
+student_methods = ["V", "SG", "IG"]  # for the students
+n_lines = 60  # lines of a set that are explained, spread over its templates (0: all)
+n_samples = 12  # SmoothGrad: N, noisy copies of a line
+noise = 0.15  # SmoothGrad: sigma, noise in units of the embeddings' range
+n_steps = 20  # Integrated Gradients: points on the path
+
+# %% [markdown]
+# | symbol | meaning | here |
+# |---|---|---|
+# | $\psi(w)$ | the score of a word | an entry of `scores` |
+# | $z_0, z_1$ | what the probe says of singular and plural (male and female) | `logits` |
+# | $d = z_1 - z_0$ | the margin | `margin` |
+# | $p = \sigma(d)$ | the probability of class 1 | `probability` |
+# | $\mathbf{x}, \mathbf{x}'$ | word embeddings, and the zero embeddings where the path of IG begins | `points` |
+# | $N, \sigma$ | samples and noise of SG | `n_samples`, `noise` |
+
+# %%
+stage = open_stage("lm_saliency", scale, "03_attribution")
+set_up(seed, n_threads)
+where = pick_device(device)
+sets = load_sets(stage.input("01_data_generation", "sets.parquet"))
+trained = pd.read_csv(stage.input("02_training", "probes.csv"))
+task_of = {name: "gender" if name in ("Winobias", "OntoGUM", "CoNLL", "Held-out gender") else "number" for name in sets}
+
+
+def probe_of(architecture, size, task):
+    """A probe of stage 2."""
+    stage.input("02_training", f"models/{architecture}-{size}.json")
+    lm_path = stage.input("02_training", f"models/{architecture}-{size}.safetensors")
+    probe = load_probe(lm_path, stage.input("02_training", f"probes/{architecture}-{size}-{task}.safetensors"), task)
+    probe.module.to(where)
+    return probe
+
+
+print(len(trained), "probes;", {name: len(rows) for name, rows in sets.items()}, "lines")
+
+# %% [markdown]
+# ## 1 · One line by hand: two classes, one gradient
+#
+# The paper explains the *log-probability* of a class. With two classes everything depends on the margin $d$:
+#
+# $$\log p(1) = -\log(1 + e^{-d}), \qquad \nabla \log p(1) = (1-p)\,\nabla d, \qquad \nabla \log p(0) = -p\,\nabla d .$$
+#
+# So the plain gradients of the two classes differ by a negative factor and nothing else. For the line *the
+# author that the taxi drivers like* we expect, for V, scores of class 0 that are $-p/(1-p)$ times those of
+# class 1, exactly.
+
+# %%
+probe = probe_of("Transformer", "full", "number")
+line = "the author that the taxi drivers like".split()
+v = probe_saliency(probe, [line], SaliencySettings("V"))[0]
+factor = v.probability / (1 - v.probability)
+assert np.allclose(v.scores[0], -factor * v.scores[1], rtol=1e-3, atol=1e-6)
+by_hand = pd.DataFrame({"word": line, "singular": v.scores[0], "plural": v.scores[1]})
+print(len(line), "words, two classes, one gradient")
+
+# %% [markdown]
+# The assert has compared the two columns of this table.
+
+# %% tags=["nbval-ignore-output"]
+stage.table("identity", by_hand, 4)
+
+# %% [markdown]
+# This decides how the paper's tables can look: under V the *alternative* scenario repeats the *expected* one.
+# Only methods that average over points of different confidence can say something else.
+#
+# ## 2 · Three methods
+#
+# With $\psi$ summed over the embedding (gradient times input):
+#
+# $$\psi_V = \mathbf{x}\cdot\nabla f(\mathbf{x}), \qquad \psi_{SG} = \mathbf{x}\cdot\frac1N\sum_{n}\nabla f(\mathbf{x}+\varepsilon_n), \qquad \psi_{IG} = (\mathbf{x}-\mathbf{x}')\cdot\frac1n\sum_{k=1}^{n}\nabla f(\tfrac{k}{n}\mathbf{x}) .$$
+#
+# SG takes the gradient at noisy points and multiplies it with the clean embedding. The code below is all of
+# it: which points, which weights, one backward pass, two classes.
+
+# %%
+show_source(margin_gradient)
+show_source(SaliencySettings)
+
+# %% [markdown]
+# The names of this study's tables, as settings:
+
+# %%
+named = {"V": {}, "SG": {}, "IG": {}, "V+VN": {"composition": "vector_norm"}, "SG+VN": {"composition": "vector_norm"},
+         "IG released": {"path": "released"}, "SG norm": {"noise_kind": "norm"}}
+
+
+def settings_of(name):
+    """The settings that a method's name stands for."""
+    return SaliencySettings(name.replace("+", " ").split()[0], n_samples=n_samples, noise=noise, n_steps=n_steps,
+                            seed=seed, **named[name])
+
+
+assert settings_of("V+VN").method == "V" and settings_of("IG released").path == "released"
+
+# %% [markdown]
+# ## 3 · Does IG add up?
+#
+# The scores of Integrated Gradients should sum to $f(\mathbf{x}) - f(\mathbf{x}')$. The released code
+# differentiates with respect to a gate that shares its place with the path factor $\alpha$, so every term
+# carries an extra $\alpha$, and the sum is another number. The gap is the mean over 25 lines of |sum of
+# scores - difference|.
+
+# %%
+def gap(path, steps):
+    """Mean absolute gap of completeness over every 260th line of Syneval, for class 1."""
+    found = probe_saliency(probe, few, SaliencySettings("IG", n_steps=steps, path=path))
+    return np.mean([abs(one.scores[1].sum() - true.scores[1].sum()) for one, true in zip(found, fine)])
+
+
+few = sets["Syneval"]["prefix"].tolist()[::260]
+fine = probe_saliency(probe, few, SaliencySettings("IG", n_steps=500))
+gaps = pd.DataFrame([(path, steps, gap(path, steps)) for path in ("standard", "released") for steps in (5, 20, 100)],
+                    columns=["path", "steps", "gap"])
+standard = gaps[gaps["path"] == "standard"]["gap"].to_numpy()
+assert standard[-1] < standard[0] and standard[-1] < gaps["gap"].iloc[-1]
+
+# %% [markdown]
+# The difference itself is taken from a path of 500 points; the tests compare it with the model's own
+# values.
+
+# %% tags=["nbval-ignore-output"]
+stage.table("completeness", gaps, 4)
+
+# %% [markdown]
+# *Reading it.* More points close the gap of the standard form. The gap of the released form stays: it is
+# another quantity, not a coarser estimate of the same one.
+#
+# ## 4 · Any next word, not only a class
+#
+# The same engine explains a chosen next word of a language model: *after "the author that the guards like",
+# why "is"?* Every method of `lib.attribution` takes this batch.
+
+# %%
+batch = next_word_batch(probe.lm, probe.vocabulary, "the author that the guards like".split(), "is")
+coarse, chosen = (integrated_gradients(batch, n_steps=steps) for steps in (n_steps, 15 * n_steps))
+table = pd.DataFrame({"word": ["(begin)", *"the author that the guards like".split()], "is": chosen.scores[0].tolist()})
+assert abs(float(chosen.delta[0])) <= abs(float(coarse.delta[0])) + 0.01
+
+# %% [markdown]
+# A positive score speaks for *is*. With more points on the path the gap of completeness does not grow.
+
+# %% tags=["nbval-ignore-output"]
+stage.table("next_word", table, 3)
+
+# %% [markdown]
+# ## 5 · The lines that are explained
+#
+# The same share of every template, but at least two lines of each (input consistency compares lines of one
+# template), drawn once and the same for all models.
+
+# %%
+def choose(rows):
+    """The chosen lines of a set, in file order."""
+    if not n_lines:
+        return rows
+    drawn = pd.Series(np.random.default_rng(seed).permutation(len(rows)), index=rows.index)
+    places = drawn.groupby(rows["pattern"]).rank(method="first")
+    size = rows.groupby("pattern")["pattern"].transform("size")
+    return rows[places <= (size * n_lines / len(rows)).round().clip(lower=2)]
+
+
+lines = {name: choose(rows) for name, rows in sets.items()}
+table = pd.DataFrame([(name, len(rows), rows["pattern"].nunique(), rows["cluster"].nunique())
+                      for name, rows in lines.items()], columns=["set", "lines", "templates", "clusters"])
+stage.table("chosen", table)
+
+# %% [markdown]
+# ## 6 · The full run
+#
+# Every probe, every method, both classes. The first scores are those of class 0 (singular, male), the second
+# those of class 1.
+
+# %%
+def explained(name, architecture, size, method):
+    """The rows of `saliency.parquet` for one set, model and method."""
+    rows = lines[name]
+    probe = probe_of(architecture, size, task_of[name])
+    found = probe_saliency(probe, rows["prefix"].tolist(), settings_of(method))
+    return pd.DataFrame({"set": name, "task": task_of[name], "architecture": architecture, "size": size,
+                         "method": method, "line": rows.index, "probability": [one.probability for one in found],
+                         "class_0": [one.scores[0].tolist() for one in found],
+                         "class_1": [one.scores[1].tolist() for one in found]})
+
+
+sizes = {"full": methods, "student": student_methods}
+wanted = [(name, architecture, size, method) for name in lines for architecture in trained["architecture"].unique()
+          for size, chosen in sizes.items() for method in chosen]
+saliency = pd.concat([explained(*unit) for unit in wanted], ignore_index=True)
+save_parquet(saliency, stage.path("saliency.parquet"))
+print(len(wanted), "units,", len(saliency), "explanations of", sum(map(len, lines.values())), "lines")
+
+# %% [markdown]
+# Every score is a number, and the clean probability of a line is the same under every method: no method
+# decides its own scenario.
+
+# %%
+assert all(np.isfinite(scores).all() for scores in saliency["class_1"])
+spread = saliency.groupby(["set", "architecture", "size", "line"])["probability"].agg(np.ptp)
+assert spread.max() < 1e-5
+
+# %% [markdown]
+# ## 7 · Control: are scores about the words at all?
+#
+# If scores were noise, a line explained twice with fresh draws would disagree with itself. SmoothGrad draws;
+# two seeds must agree better than two different lines of the same length do.
+
+# %%
+some = [words for words in sets["Syneval"]["prefix"].tolist()[::40] if len(words) == 6][:40]
+first, second = (probe_saliency(probe, some, SaliencySettings("SG", n_samples=n_samples, seed=s)) for s in (1, 2))
+same = [np.corrcoef(a.scores[1], b.scores[1])[0, 1] for a, b in zip(first, second)]
+other = [np.corrcoef(a.scores[1], b.scores[1])[0, 1] for a, b in zip(first, second[1:] + second[:1])]
+assert np.mean(same) > np.mean(other)
+print("lines:", len(some), "| two draws of SmoothGrad agree better than two lines do")
+
+# %% [markdown]
+# ## 8 · The figure: one line through nine pairs of eyes
+#
+# Red speaks for *singular*, blue against it; each row is scaled to its largest score. The cue is *author*,
+# the attractor *drivers*.
+
+# %% tags=["nbval-ignore-output"]
+shown = []
+for architecture in trained["architecture"].unique():
+    model = probe_of(architecture, "full", "number")
+    for method in ("V", "SG", "IG"):
+        scores = probe_saliency(model, [line], settings_of(method))[0].scores[0]
+        shown.append([f"{architecture} {method}", *(scores / np.abs(scores).max())])
+side_by_side = pd.DataFrame(shown, columns=["explanation", *[f"{i} {word}" for i, word in enumerate(line)]])
+stage.table("side_by_side", side_by_side, 2)
+
+# %% [markdown]
+# The figure shows this table.
+
+# %%
+values = side_by_side.iloc[:, 1:].to_numpy(float)
+with plt.rc_context(STYLE | {"axes.grid": False}):
+    figure, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
+    image = ax.imshow(values, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
+    for (row, column), value in np.ndenumerate(values):
+        ax.text(column, row, f"{value:.1f}", ha="center", va="center", fontsize=8,
+                color="white" if abs(value) > 0.6 else "black")
+    ax.set(xticks=range(len(line)), yticks=range(len(values)), yticklabels=side_by_side["explanation"])
+    ax.set_xticklabels([f"[{w}]" if w == "author" else f"({w})" if w == "drivers" else w for w in line])
+    figure.colorbar(image, label="score / largest of the row")
+stage.figure("side_by_side", figure)
+
+# %% [markdown]
+# [word] is the cue and (word) the attractor. A plausible explanation of *singular* is red at the first and
+# blue at the second.
+#
+# ## What could be wrong
+#
+# - **The begin word.** Our sequences begin with the end-of-sentence word, which every prefix shares. It keeps
+#   its embedding on the path of IG, so the scores of the words add up to what the words contribute.
+# - **The zero embedding** is no neutral word. A model may read something into it, and IG explains the way from
+#   there to the sentence.
+# - **Few samples.** N and n are smaller here than in the paper (30 and 100).
+# - **Models that have not learnt the task** are explained as well. Stage 4 leaves them out of rankings.
+#
+# ## Try it
+#
+# - Add `"SG norm"` to the comparison of section 7: does it agree with itself as well?
+# - Explain another next word in section 4, *are* for instance, and subtract: why *is* rather than *are*?
+# - Replace the line of section 1 by one of yours, made of words that the model knows.
+
+# %%
+stage.close(globals())
+
+# %% [markdown]
+# ## Hand-over
+#
+# `saliency.parquet` holds all scores. [04_metrics](04_metrics.ipynb) asks whether they are plausible, whether
+# they stay the same where the model's reason stays the same, and how much of a difference is noise.

@@ -1,0 +1,392 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # lm_saliency, stage 4 of 5: are the explanations plausible, and are they faithful?
+#
+# previous: [03_attribution](03_attribution.ipynb) · next: [05_figures](05_figures.ipynb)
+#
+# *Plausible*: does the explanation name the words that grammar names? *Faithful*: does it stay the same where
+# the model's reason should stay the same, when a noun is replaced by another of its kind, or the model by its
+# student?
+
+# %% [markdown]
+# ## You will see
+#
+# - the plausibility test, in both of its scenarios, beside rules that look at no model;
+# - two consistencies, and why one of them cannot tell the scenarios apart under V;
+# - the paper's claims with a verdict each, and three cells of its Table 3 that contradict their own parts.
+#
+# | in | out (in this stage's output folder) |
+# |---|---|
+# | `sets.parquet` (1), `probes.csv` (2), `saliency.parquet` (3) | `plausibility`, `input_consistency`, `model_consistency` (`.csv`): one row per set, model and method, with intervals |
+# | `material/paper_numbers.csv`, `material/claims.yaml` | `comparisons`, `integrity`, `claims` (`.csv`), one figure |
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+from lib.agreement import load_sets, nearest_baseline, random_baseline
+from lib.claims import judge_contrasts, read_claims, summarise
+from lib.metrics.saliency import input_consistency, is_plausible, model_consistency, pearson, plausibility
+from lib.paths import material
+from lib.plots import COLOURS, STYLE
+from lib.seeds import set_up
+from lib.show import show_source
+from lib.stage import open_stage
+from lib.stats import compare_all, estimates
+from lib.store import load_parquet
+
+# %% [markdown]
+# ## Settings
+#
+# `unequal` says what becomes of two lines of one template that differ in length (*taxi driver* has two
+# words): `slots` compares them noun by noun and part by part, `skip` leaves the pair out, as the released
+# code does.
+
+# %% tags=["parameters"]
+scale = "small"  # which settings: small, cpu or paper; names the output folder
+seed = 0  # for all draws of this stage
+n_threads = 1  # CPU threads
+unequal = "slots"  # lines of one template but of unequal length: slots or skip
+n_bootstrap = 1000  # resamples per interval
+alpha = 0.05  # level of the tests; the intervals have 1 - alpha
+
+# %% [markdown]
+# | symbol | meaning | here |
+# |---|---|---|
+# | $\psi$ | the saliency of a word | `class_0`, `class_1` |
+# | verum, malum | saliency for the class that the set expects, and for the other one | `verum`, `malum` |
+# | expected, alternative | the clean prediction is the expected class, or the other | `is_expected` |
+# | cluster | lines that share a template and the cue's noun, a sentence, a document | `sentence_idx` |
+#
+# The unit of all statistics is the cluster: 6280 lines of Syneval rest on ten nouns a slot.
+
+# %%
+stage = open_stage("lm_saliency", scale, "04_metrics")
+set_up(seed, n_threads)
+sets = load_sets(stage.input("01_data_generation", "sets.parquet"))
+probes = pd.read_csv(stage.input("02_training", "probes.csv"))
+saliency = load_parquet(stage.input("03_attribution", "saliency.parquet")).rename(columns={"set": "dataset"})
+numbers = pd.read_csv(material("lm_saliency") / "paper_numbers.csv")
+print(f"{len(saliency)} explanations, {len(numbers)} numbers of the paper")
+
+# %% [markdown]
+# ## 1 · One line by hand
+#
+# *The keys to the cabinet*, expected class plural; scores (0, 0.5, 0, 0, -0.2) for plural. The cue *keys* is
+# at 1, the attractor *cabinet* at 4. If the model answers *plural*, the line is in the expected scenario and
+# passes, for 0.5 > -0.2. If it answers *singular*, we look at the scores for singular, say (0, -0.5, 0, 0,
+# 0.2): the attractor should lead, and it does. With equal scores nothing passes.
+
+# %%
+plural, singular = [0, 0.5, 0, 0, -0.2], [0, -0.5, 0, 0, 0.2]
+assert is_plausible(plural, singular, [(1, 1)], [(4, 4)], is_expected=True)
+assert is_plausible(plural, singular, [(1, 1)], [(4, 4)], is_expected=False)
+assert not is_plausible([0] * 5, [0] * 5, [(1, 1)], [(4, 4)], is_expected=True)
+print("three cases as expected")
+
+# %% [markdown]
+# ## 2 · Plausibility
+#
+# > Expected: the interpretation passes if $\max_{w \in \mathcal{C}} \psi(w) > \max_{w \in \mathcal{A}} \psi(w)$.
+# > Alternative: it passes if $\max_{w \in \mathcal{C}} \psi(w) < \max_{w \in \mathcal{A}} \psi(w)$. (section 3.1)
+
+# %%
+show_source(is_plausible)
+
+
+def with_ids(table):
+    """The columns that the statistics ask for: a row, its cluster, its training seed, its model."""
+    ids = pd.factorize(table["dataset"] + " " + table["cluster"])[0]
+    return table.assign(row_id=table["dataset"] + " " + table["line"].astype(str), sentence_idx=ids, seed=0,
+                        scheme=table["architecture"])
+
+
+passes = with_ids(plausibility(saliency, sets))
+print(len(passes), "explanations judged;", passes["sentence_idx"].nunique(), "clusters")
+
+# %% [markdown]
+# The control that stands beside every number: the chance of random scores, and the rule *the last span is a
+# cue*, on the same lines.
+
+# %%
+lines = {name: sets[name].loc[sorted(part["line"].unique())] for name, part in passes.groupby("dataset", sort=False)}
+floors = pd.DataFrame([(name, len(rows), random_baseline(rows).mean(), nearest_baseline(rows).mean())
+                       for name, rows in lines.items()], columns=["dataset", "lines", "random", "nearest"])
+stage.table("floors", floors)
+
+# %% [markdown]
+# Now the full table. `learnt` tells whether the probe knows its task better than the share of the larger
+# class (stage 2). What is not learnt is shown, and ranked nowhere.
+
+# %%
+keys = ["dataset", "scheme", "size", "method"]
+task_of = saliency.drop_duplicates("dataset").set_index("dataset")["task"]
+is_learnt = probes.set_index(["architecture", "size", "task"])["learnt"].to_dict()
+overall = estimates(passes, keys, "passed", n_bootstrap=n_bootstrap, alpha=alpha, seed=seed)
+shares = passes.groupby(keys, sort=False).apply(lambda part: pd.Series({
+    "share_exp": part["is_expected"].mean(), "exp": part.loc[part["is_expected"], "passed"].mean(),
+    "alt": part.loc[~part["is_expected"], "passed"].mean()}), include_groups=False).reset_index()
+table = overall[[*keys, "estimate", "low", "high", "n", "n_sentences"]].merge(shares, on=keys)
+table["learnt"] = [bool(is_learnt[r.scheme, r.size, task_of[r.dataset]]) for r in table.itertuples(index=False)]
+assert np.allclose(table["estimate"], table["share_exp"] * table["exp"].fillna(0) +
+                   (1 - table["share_exp"]) * table["alt"].fillna(0))
+
+# %% [markdown]
+# The assert is the identity that the paper's Table 3 should obey as well: *all* is the mean of *exp.* and
+# *alt.*, weighted by how often each occurs. The full table is saved; here is *all* for the full models.
+
+# %% tags=["nbval-ignore-output"]
+stage.table("plausibility", table.rename(columns={"estimate": "all"}))
+full = table[table["size"] == "full"]
+full.pivot_table(index=["dataset", "scheme", "learnt"], columns="method", values="estimate", sort=False).round(3)
+
+# %% [markdown]
+# *Reading it.* Compare with `random` and `nearest` of the same set first. A high number of a model that has
+# not learnt the task is no achievement. In Winobias the female pronoun counts as expected by decree, so look
+# at `share_exp` in the saved table: a model that always says *he* is always in the alternative scenario.
+#
+# ## 3 · What the plain gradient cannot say
+#
+# Stage 3 showed that V's two classes differ by a negative factor per line. Two things follow, and they must
+# hold exactly: with one cue and one attractor a line passes in both scenarios or in none; and correlations
+# of V are the same for verum and malum.
+
+# %%
+single = saliency[(saliency["method"] == "V") & saliency["dataset"].isin(["Syneval", "Winobias"])]
+turned = single.assign(probability=1 - single["probability"])  # the other scenario, the same scores
+assert (plausibility(single, sets)["passed"] == plausibility(turned, sets)["passed"]).all()
+print(len(single), "lines: the same in both scenarios")
+
+# %% [markdown]
+# ## 4 · Input consistency
+#
+# Lines of one template differ in their nouns alone; the model's reason should be the same. Each later line
+# of a template is compared with its first line: Pearson's correlation of the scores, position by position,
+# averaged over pairs (section 3.2). As in the released code, what is below one per cent of a line's largest
+# score counts as zero.
+
+# %%
+show_source(pearson)
+pairs = with_ids(input_consistency(saliency[saliency["dataset"].isin(["Syneval", "Winobias"])], sets, unequal))
+print(f"{len(pairs)} pairs, {1 - pairs['same_length'].mean():.3f} of them of unequal length")
+
+# %% [markdown]
+# *verum* is the paper's column *exp.*, *malum* its column *alt.*, each over all lines.
+
+# %% tags=["nbval-ignore-output"]
+def both_sides(frame):
+    """Estimate and interval for verum and malum."""
+    found = [estimates(frame, keys, side, n_bootstrap=n_bootstrap, alpha=alpha, seed=seed).assign(side=side)
+             for side in ("verum", "malum")]
+    return pd.concat(found)[[*keys, "side", "estimate", "low", "high", "n", "n_sentences"]].reset_index(drop=True)
+
+
+consistency = both_sides(pairs)
+stage.table("input_consistency", consistency)
+shown = consistency[(consistency["size"] == "full") & consistency["method"].isin(["V", "SG", "IG"])]
+shown.pivot_table(index=["dataset", "scheme", "method"], columns="side", values="estimate", sort=False).round(3)
+
+# %% [markdown]
+# *Reading it.* The two columns of V agree to all digits. Consistency is no virtue by itself: scores that look
+# at positions and not at words are perfectly consistent and say nothing.
+#
+# ## 5 · Model consistency
+#
+# The same line, explained in the model and in its student.
+
+# %%
+agreement = with_ids(model_consistency(saliency, sets))
+agreement["difference"] = agreement["verum"] - agreement["malum"]
+plain = agreement.loc[agreement["method"] == "V", "difference"].abs().max()
+assert plain < 1e-3
+print(len(agreement), "lines explained twice; under V verum and malum agree")
+
+# %% [markdown]
+# One row per set, architecture and method:
+
+# %% tags=["nbval-ignore-output"]
+models = both_sides(agreement)
+stage.table("model_consistency", models)
+models.pivot_table(index=["dataset", "scheme", "method"], columns="side", values="estimate", sort=False).round(3)
+
+# %% [markdown]
+# ## 6 · Controls
+#
+# Shuffle every line's scores among its words. Plausibility must fall to the chance of random scores, and
+# input consistency to about zero. If it did not, the tests would reward something other than the words.
+
+# %%
+rng = np.random.default_rng(seed)
+some = saliency[(saliency["method"] == "IG") & (saliency["size"] == "full")].copy()
+orders = [rng.permutation(len(scores)) for scores in some["class_1"]]
+for column in ("class_0", "class_1"):
+    some[column] = [np.asarray(scores)[order].tolist() for scores, order in zip(some[column], orders)]
+noise_pass = plausibility(some, sets).groupby("dataset")["passed"].mean()
+noise_pairs = input_consistency(some[some["dataset"] == "Syneval"], sets, unequal)["verum"].mean()
+assert (noise_pass - 0.5).abs().max() < 0.15 and abs(noise_pairs) < 0.2
+controls = pd.DataFrame({"control": [f"shuffled IG, {name}" for name in noise_pass.index] + ["shuffled pairs, Syneval"],
+                         "value": [*noise_pass, noise_pairs]})
+
+# %% [markdown]
+# Shares near one half, and a correlation near zero:
+
+# %% tags=["nbval-ignore-output"]
+stage.table("controls", controls)
+
+# %% [markdown]
+# ## 7 · Which differences are more than noise?
+#
+# Methods are compared on the same lines, cluster by cluster, with Holm's correction within a set and
+# architecture. `is_ranked` is true only where the interval, the corrected test and the smallest detectable
+# difference all say so.
+
+# %% tags=["nbval-ignore-output"]
+parts = []
+for (dataset, scheme), part in passes[passes["size"] == "full"].groupby(["dataset", "scheme"], sort=False):
+    three = part[part["method"].isin(["V", "SG", "IG"])]
+    parts.append(compare_all(three, "method", "passed", n_bootstrap, alpha, seed).assign(dataset=dataset, scheme=scheme))
+comparisons = pd.concat(parts, ignore_index=True)
+learnt = [bool(is_learnt[r.scheme, "full", task_of[r.dataset]]) for r in comparisons.itertuples(index=False)]
+comparisons["is_ranked"] &= np.array(learnt)
+shown = ["dataset", "scheme", "left", "right", "difference", "low", "high", "p_holm", "is_ranked"]
+stage.table("comparisons", comparisons)[shown]
+
+# %% [markdown]
+# ## 8 · Does the paper's Table 3 add up?
+#
+# *all* should be *share of exp.* x *exp.* + *share of alt.* x *alt.*, up to rounding. We ask this of all cells
+# of Tables 3 and 8; 0.0025 allows for three printed digits.
+
+# %%
+printed = numbers[numbers["quantity"] == "plausibility"].pivot_table(
+    index=["source", "dataset", "scheme", "method"], columns="class", values="value").dropna().reset_index()
+share = numbers[numbers["quantity"] == "scenario_share"].pivot_table(index=["dataset", "scheme"], columns="class",
+                                                                    values="value").add_prefix("share_").reset_index()
+integrity = printed.merge(share, on=["dataset", "scheme"])
+integrity["from_parts"] = integrity["share_exp"] * integrity["exp"] + integrity["share_alt"] * integrity["alt"]
+integrity["adds_up"] = (integrity["all"] - integrity["from_parts"]).abs() <= 0.0025
+print(integrity["adds_up"].sum(), "of", len(integrity), "cells add up")
+stage.table("integrity", integrity)[~integrity["adds_up"]][["dataset", "scheme", "method", "all", "from_parts"]]
+
+# %% [markdown]
+# ## 9 · Claims
+#
+# The claims were written down before this run (`material/claims.yaml`), each with the smallest effect that
+# would matter. At scale small nothing is decided. With one training seed nothing is decided about trained
+# models either: the spread between trainings is not known. A model that has not learnt its task takes no
+# part.
+
+# %%
+below = {(name, scheme) for name in sets for scheme in probes["architecture"].unique()
+         if not is_learnt[scheme, "full", task_of[name]]}
+frames = {"plausibility": passes[passes["size"] == "full"], "input_consistency": pairs[pairs["size"] == "full"],
+          "model_consistency": agreement}
+claims = read_claims(material("lm_saliency") / "claims.yaml")
+judged = {claim.id: judge_contrasts(claim, frames, scale, below, n_bootstrap, alpha, seed) for claim in claims}
+rows = [summarise(claim, judged[claim.id], scale) for claim in claims]
+print(len(rows), "claims,", sum(map(len, judged.values())), "comparisons")
+
+# %% [markdown]
+# Below the claims stand the printed numbers, ours beside them. Counts and baselines of Syneval can be judged
+# at every scale, since that set is the published one; all others belong to models of 96 to 247 million
+# parameters, and are shown and not judged.
+
+# %%
+mine = {("plausibility", r.dataset, r.scheme, r.method, c): v for r in table[table["size"] == "full"].itertuples()
+        for c, v in (("all", r.estimate), ("exp", r.exp), ("alt", r.alt))}
+for name, frame in (("input_consistency", consistency), ("model_consistency", models)):
+    mine |= {(name, r.dataset, r.scheme, r.method, {"verum": "exp", "malum": "alt"}[r.side]): r.estimate
+             for r in frame[frame["size"] == "full"].itertuples()}
+whole = {name: rows for name, rows in sets.items() if name == "Syneval"}
+for name, lines in whole.items():
+    mine |= {("n_lines", name, "-", "", ""): len(lines), ("n_templates", name, "-", "", ""): lines["pattern"].nunique()}
+    for rule, values in (("Random", random_baseline(lines)), ("Nearest", nearest_baseline(lines))):
+        mine |= {("plausibility", name, "-", rule, c): x for c, x in (("exp", values.mean()), ("alt", 1 - values.mean()))}
+
+# %% [markdown]
+# A count or a baseline holds where it is the printed number after rounding.
+
+# %%
+for number in numbers.fillna("").rename(columns={"class": "scenario"}).itertuples():
+    ours = mine.get((number.quantity, number.dataset, number.scheme, number.method, number.scenario), np.nan)
+    exact = number.scheme == "-" and not np.isnan(ours)
+    verdict = ("holds" if abs(ours - number.value) <= 0.0005 else "fails") if exact else "not run"
+    why = "; ".join(part for part in ("" if exact else "the number belongs to another model or set", number.note) if part)
+    quantity = " ".join(str(p) for p in (number.quantity, number.dataset, number.scheme, number.method, number.scenario) if p)
+    rows.append({"source": number.source, "quantity": quantity, "paper": number.value, "ours": ours, "low": np.nan,
+                 "high": np.nan, "n": 0, "scale": scale, "verdict": verdict, "why": why, "id": number.id})
+found = pd.DataFrame(rows)
+assert not (found["verdict"] == "fails").any() or scale != "small"
+
+# %% [markdown]
+# All rows are in `claims.csv`; the registered claims and the judged numbers:
+
+# %% tags=["nbval-ignore-output"]
+stage.table("claims", found)
+found[found["verdict"] != "not run"][["quantity", "paper", "ours", "verdict", "why"]].round(3).head(12)
+
+# %% [markdown]
+# ## 10 · The figure
+#
+# Plausibility, *all*, of each set and model with its interval. Dotted: the chance of random scores in the
+# expected scenario; dashed: the rule *nearest*. Hollow marks: the probe has not learnt the task.
+
+# %%
+looks = dict(zip(("V", "SG", "IG"), zip("osD", COLOURS)))
+with plt.rc_context(STYLE):
+    figure, axes = plt.subplots(1, len(sets), figsize=(3.2 * len(sets), 3), sharey=True, layout="constrained")
+    for ax, floor in zip(axes, floors.itertuples()):
+        part = full[(full["dataset"] == floor.dataset) & full["method"].isin(looks)]
+        order = list(part["scheme"].unique())
+        for r in part.itertuples():
+            marker, colour = looks[r.method]
+            y = order.index(r.scheme) + 0.2 * (list(looks).index(r.method) - 1)
+            ax.plot([r.low, r.high], [y, y], color=colour)
+            ax.plot(r.estimate, y, marker=marker, color=colour, markerfacecolor=colour if r.learnt else "white",
+                    label=r.method if r.scheme == order[0] else None)
+        ax.axvline(floor.random, color="0.3", linestyle=":")
+        ax.axvline(floor.nearest, color="0.3", linestyle="--")
+        ax.set(title=floor.dataset, xlim=(-0.03, 1.03), xlabel="lines that pass", yticks=range(len(order)), yticklabels=order)
+    axes[0].invert_yaxis()
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+stage.figure("plausibility", figure)
+
+# %% [markdown]
+# The plotted numbers are those of section 2.
+#
+# ## What could be wrong
+#
+# - **Plausible is not right.** A model may rest its answer on something else than the cue, and an explanation
+#   that says so is faithful and fails this test.
+# - **One seed.** Every model was trained once. Intervals speak of lines, not of trainings.
+# - **Few clusters.** At scale small a set has some dozens of clusters that are explained.
+# - **Alignment.** Slots add up words; two lines can agree by slot and differ within.
+#
+# ## Try it
+#
+# - Set `unequal = "skip"` and see how many pairs the released code would lose.
+# - Score files of your own: `read_outputs` in `lib/metrics/saliency.py` reads tarsius' `out.verum`, `out.malum`
+#   and `out.pos.idx`.
+# - Which scores would pass the plausibility test always, without a look at the model? (The answer is in the
+#   control of section 2.)
+
+# %%
+stage.close(globals())
+
+# %% [markdown]
+# ## Hand-over
+#
+# All tables lie in this stage's folder; `claims.csv` holds what was claimed, what came out, and why no more can
+# be said. [05_figures](05_figures.ipynb) lays the tables out as the paper does.

@@ -1,0 +1,143 @@
+"""Classifiers of reviews: stars from a fine-tuned encoder or a BiLSTM, aspects from frozen embeddings, and what explainers
+read of them: the vectors in front of the last linear layer, and that layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import torch
+from jaxtyping import Float, Int
+from scipy.sparse import csr_matrix, hstack
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from torch import Tensor, nn
+
+from lib.effects.tables import Head
+from lib.errors import TouchstoneError
+from lib.models.face import RunsFromEmbeddings, device_of, length_buckets, pad
+from lib.models.hf import HFClassifier
+from lib.models.lstm import BiLSTM
+from lib.models.schemes import apply_scheme, scheme_named, set_modes
+from lib.models.sources import load_classifier
+from lib.models.vocabulary import ids_in_use, rows_in_use
+from lib.reviews import ASPECTS, VALUES
+from lib.seeds import seed_for
+from lib.training import Settings, Split, fit, token_forward
+
+KINDS = ("encoder", "BiLSTM")
+BATCH = 64  # texts that are read together; no result depends on it
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a classifier says of texts: probabilities, and the vectors that its last layer `head` makes them from."""
+
+    probabilities: Float[np.ndarray, "batch class"]
+    vectors: Float[np.ndarray, "batch hidden"]
+    head: Head
+
+
+def words_of(texts: Sequence[str]) -> list[list[str]]:
+    """Texts as lists of words, for the tokenizers; split at white space."""
+    return [text.split() for text in texts]
+
+
+def build_reviewer(kind: str, encoder: str, revision: str, n_classes: int, seed: int) -> RunsFromEmbeddings:
+    """An untrained classifier of stars: the pre-trained encoder with a new head, or a BiLSTM over its word vectors."""
+    if kind not in KINDS:
+        raise TouchstoneError(f"there is no kind of model {kind!r}; choose from {', '.join(KINDS)}")
+    classifier = load_classifier(encoder, revision, [str(k + 1) for k in range(n_classes)])
+    return classifier if kind == "encoder" else BiLSTM(classifier, classifier.classes, seed)
+
+
+def train_reviewer(model: RunsFromEmbeddings, texts: Sequence[str], labels: Int[np.ndarray, "batch"], n_train: int,
+                   settings: Settings, seed: int) -> pd.DataFrame:
+    """Train a classifier on the first `n_train` texts; the others choose the epoch. Returns the learning curve.
+
+    Of an encoder everything learns; of the word table only the rows in use. A BiLSTM keeps its word vectors.
+    """
+    encoded = model.encode(words_of(texts))
+    targets = torch.tensor(labels, device=device_of(model.module))
+    lengths = torch.tensor([len(one.ids) for one in encoded])
+    split = Split(torch.arange(n_train), torch.arange(n_train, len(encoded)))
+    if isinstance(model, HFClassifier):
+        scheme = scheme_named("CEfAf")
+        learns = set(apply_scheme(model, scheme, seed_for("head", seed)))
+        set_modes(model, scheme, settings.dropout)
+        with rows_in_use(model.module, ids_in_use(encoded)) as row_of:
+            trained = {name: p for name, p in model.module.named_parameters() if name in learns}
+            curve = fit(token_forward(model, encoded, row_of), trained, targets, lengths, split, settings, seed_for("fit", seed))
+    else:
+        trained = {name: p for name, p in model.module.named_parameters() if p.requires_grad}
+        curve = fit(token_forward(model, encoded), trained, targets, lengths, split, settings, seed_for("fit", seed))
+    model.module.eval()
+    return curve
+
+
+@torch.no_grad()
+def read_texts(model: RunsFromEmbeddings, texts: Sequence[str]) -> Reading:
+    """Run a classifier over texts and keep what its last linear layer reads.
+
+    Raises TouchstoneError where softmax(layer(vectors)) are not the model's probabilities: then explainers would explain
+    another model.
+    """
+    encoded = model.encode(words_of(texts))
+    layer, caught = last_layer(model), []
+    hook = layer.register_forward_pre_hook(lambda module, inputs: caught.append(inputs[0].reshape(-1, layer.in_features)))
+    buckets, scores = length_buckets([len(one.ids) for one in encoded], BATCH), []
+    try:
+        for bucket in buckets:
+            ids, mask = (t.to(device_of(model.module)) for t in pad([encoded[i] for i in bucket], model.tokenizer.pad_token_id))
+            scores.append(model.logits(model.embed(ids), mask))
+    finally:
+        hook.remove()
+    order = np.argsort([i for bucket in buckets for i in bucket])
+    vectors, logits = (torch.cat(parts).double().cpu().numpy()[order] for parts in (caught, scores))
+    bias = torch.zeros(layer.out_features) if layer.bias is None else layer.bias
+    head = Head(layer.weight.detach().double().cpu().numpy(), bias.detach().double().cpu().numpy())
+    probabilities = torch.tensor(logits).softmax(1).numpy()
+    if not np.allclose(head.probabilities(vectors), probabilities, atol=1e-4):
+        raise TouchstoneError(f"the last layer of {type(model.module).__name__} does not make its answers from one vector a text; "
+                              "hand in predictions alone")
+    return Reading(probabilities, vectors, head)
+
+
+def last_layer(model: RunsFromEmbeddings) -> nn.Linear:
+    """The linear layer that gives the class scores: the last one with as many outputs as there are classes."""
+    found = [m for m in model.module.modules() if isinstance(m, nn.Linear) and m.out_features == len(model.classes)]
+    if not found:
+        raise TouchstoneError(f"{type(model.module).__name__} ends in no linear layer; hand in predictions alone")
+    return found[-1]
+
+
+@torch.no_grad()
+def sentence_vectors(encoder: HFClassifier, texts: Sequence[str]) -> Float[np.ndarray, "batch hidden"]:
+    """The frozen encoder's mean over tokens, of length one: what all-MiniLM was trained to compare."""
+    encoded = encoder.encode(words_of(texts))
+    buckets, parts = length_buckets([len(one.ids) for one in encoded], BATCH), []
+    for bucket in buckets:
+        ids, mask = (t.to(device_of(encoder.module)) for t in pad([encoded[i] for i in bucket], encoder.tokenizer.pad_token_id))
+        states: Tensor = encoder.module.base_model(input_ids=ids, attention_mask=mask).last_hidden_state
+        parts.append(nn.functional.normalize(states.mean(1), dim=-1))
+    order = np.argsort([i for bucket in buckets for i in bucket])
+    return torch.cat(parts).cpu().numpy()[order]
+
+
+def predict_aspects(train: pd.DataFrame, train_vectors: Float[np.ndarray, "batch hidden"], texts: pd.DataFrame,
+                    vectors: Float[np.ndarray, "batch hidden"]) -> pd.DataFrame:
+    """The value of each aspect in texts, by a logistic regression on TF-IDF and frozen vectors; text_id and ASPECTS.
+
+    One classifier per aspect, fitted on the train texts whose label is a value (not "no majority", not empty).
+    """
+    found = texts[["text_id"]].reset_index(drop=True)
+    counts = TfidfVectorizer(ngram_range=(1, 2), min_df=2, sublinear_tf=True).fit(train["text"])
+    scale = np.sqrt(vectors.shape[1]) / 4  # vectors of length one would hardly be heard beside a penalty of 1
+    ours, theirs = (hstack([counts.transform(part["text"]), csr_matrix(scale * v)]).tocsr()
+                    for part, v in ((train, train_vectors), (texts, vectors)))
+    for aspect in ASPECTS:
+        known = train[aspect].isin(VALUES).to_numpy()
+        found[aspect] = LogisticRegression(max_iter=2000).fit(ours[known], train.loc[known, aspect]).predict(theirs)
+    return found

@@ -39,7 +39,7 @@ class World:
 
     confounding: float
     base: float = 3.1
-    noise: float = 0.5
+    noise: float = 0.4
     effect: Mapping[str, tuple[float, float]] = field(default_factory=lambda: {
         "food": (-1.1, 0.9), "service": (-0.9, 0.6), "ambiance": (-0.6, 0.5), "noise": (-0.5, 0.3)})
     mention: Mapping[str, float] = field(default_factory=lambda: {
@@ -152,8 +152,8 @@ def _group(world: World, wordings: Wordings, split: str, group: str, n_edits: in
 
 
 def _clause(wordings: Wordings, aspect: str, value: str, split: str, rng: np.random.Generator) -> str:
-    """A subject with a predicate of this split; nothing, in six of ten cases, where the value is unknown."""
-    if value == "unknown" and rng.random() < 0.6:
+    """A subject with a predicate of this split; nothing, in three of four cases, where the value is unknown."""
+    if value == "unknown" and rng.random() < 0.75:
         return ""
     forms = wordings[aspect][value]
     part = forms[PARTS[split]]
@@ -162,7 +162,8 @@ def _clause(wordings: Wordings, aspect: str, value: str, split: str, rng: np.ran
 
 def _frame(wordings: Wordings, rng: np.random.Generator) -> dict[str, Any]:
     """What the edits of a review share: the order of its clauses, its fillers, how clauses are joined, how it ends."""
-    return {"order": list(rng.permutation(list(ASPECTS))), "fillers": list(rng.choice(wordings["fillers"], rng.integers(1, 3), False)),
+    fillers = list(rng.permutation(wordings["fillers"]))
+    return {"order": list(rng.permutation(list(ASPECTS))), "fillers": fillers[1: 1 + rng.integers(0, 3)], "rest": fillers[0],
             "joined": rng.random(3) < 0.4, "end": rng.choice([".", ".", "!", ""])}
 
 
@@ -170,13 +171,13 @@ def _text(world: World, frame: Mapping[str, Any], clauses: Mapping[str, str], va
           mood: float) -> dict[str, Any]:
     """One text with its labels; the reviewer's mood is the same in all texts of a group."""
     said = [clauses[aspect] for aspect in frame["order"] if clauses[aspect]]
-    sentences: list[str] = [frame["fillers"][0]]
+    sentences: list[str] = list(frame["fillers"][:1])
     for i, clause in enumerate(said):
         if i and frame["joined"][i - 1]:
             sentences[-1] += f" and {clause}"
         else:
             sentences.append(clause)
-    sentences += frame["fillers"][1:]
+    sentences += frame["fillers"][1:] if sentences else [frame["rest"]]
     text = ". ".join(s[0].upper() + s[1:] for s in sentences) + frame["end"]
     latent = world.base + world.noise * mood + sum(world.effects_of(a)[values[a]] for a in ASPECTS)
     return {"text": text, "rating": int(np.searchsorted(CUTS, latent) + 1), **values}

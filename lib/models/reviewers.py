@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -25,9 +26,10 @@ from lib.models.sources import load_classifier
 from lib.models.vocabulary import ids_in_use, rows_in_use
 from lib.reviews import ASPECTS, VALUES
 from lib.seeds import seed_for
+from lib.store import atomic_path
 from lib.training import Settings, Split, fit, token_forward
 
-KINDS = ("encoder", "BiLSTM")
+KINDS = ("frozen encoder", "encoder", "BiLSTM")  # the first learns its head alone, on the mean over tokens
 BATCH = 64  # texts that are read together; no result depends on it
 
 
@@ -39,6 +41,24 @@ class Reading:
     vectors: Float[np.ndarray, "batch hidden"]
     head: Head
 
+    def save(self, path: Path, key: str, ids: Sequence[str]) -> None:
+        """Keep it as one .npz with the texts' ids, and the key of all that it depends on."""
+        with atomic_path(path) as part, part.open("wb") as file:
+            np.savez(file, key=np.array(key), ids=np.array(ids, dtype=str), probabilities=self.probabilities.astype(np.float32),
+                     vectors=self.vectors.astype(np.float32), weight=self.head.weight, bias=self.head.bias)
+
+
+def load_reading(path: Path, key: str = "") -> tuple[np.ndarray, Reading] | None:
+    """The ids and the reading that `save` kept; None where there is none, or where it has another key."""
+    if not path.is_file():
+        return None
+    with np.load(path, allow_pickle=False) as kept:
+        if key and str(kept["key"]) != key:
+            return None
+        head = Head(kept["weight"], kept["bias"])
+        vectors = kept["vectors"].astype(float)
+        return kept["ids"].astype(object), Reading(head.probabilities(vectors), vectors, head)
+
 
 def words_of(texts: Sequence[str]) -> list[list[str]]:
     """Texts as lists of words, for the tokenizers; split at white space."""
@@ -47,8 +67,8 @@ def words_of(texts: Sequence[str]) -> list[list[str]]:
 
 def build_reviewer(kind: str, encoder: str, revision: str, n_classes: int, seed: int) -> RunsFromEmbeddings:
     """An untrained classifier of stars: the pre-trained encoder with a new head, or a BiLSTM over its word vectors."""
-    if kind not in KINDS:
-        raise TouchstoneError(f"there is no kind of model {kind!r}; choose from {', '.join(KINDS)}")
+    if kind not in KINDS[1:]:
+        raise TouchstoneError(f"there is no network {kind!r} to train; choose from {', '.join(KINDS[1:])}")
     classifier = load_classifier(encoder, revision, [str(k + 1) for k in range(n_classes)])
     return classifier if kind == "encoder" else BiLSTM(classifier, classifier.classes, seed)
 
@@ -75,6 +95,21 @@ def train_reviewer(model: RunsFromEmbeddings, texts: Sequence[str], labels: Int[
         curve = fit(token_forward(model, encoded), trained, targets, lengths, split, settings, seed_for("fit", seed))
     model.module.eval()
     return curve
+
+
+def fit_head(vectors: Float[np.ndarray, "batch hidden"], labels: Int[np.ndarray, "batch"], n_classes: int,
+             penalty: float = 0.1) -> Head:
+    """A linear classifier on frozen vectors of length one: logistic regression, `penalty` the inverse of scikit-learn's C.
+
+    A class that no label has gets a bias of -30, which is a probability of nothing.
+    """
+    fitted = LogisticRegression(C=1 / penalty, max_iter=2000).fit(vectors, labels)
+    weight, bias = np.zeros((n_classes, vectors.shape[1])), np.full(n_classes, -30.0)
+    if len(fitted.classes_) == 2:  # scikit-learn keeps one row for two classes
+        weight[fitted.classes_[1]], bias[fitted.classes_] = fitted.coef_[0], (0.0, fitted.intercept_[0])
+    else:
+        weight[fitted.classes_], bias[fitted.classes_] = fitted.coef_, fitted.intercept_
+    return Head(weight, bias)
 
 
 @torch.no_grad()

@@ -64,8 +64,8 @@ seed = 0  # who the reviewers are and what they write
 n_threads = 1  # CPU threads
 data_source = "bundled"  # bundled (our worlds) or cebab (the published data)
 confounding = 0.8  # how much the quality of a restaurant decides each aspect, 0 to below 1 (bundled)
-n_originals = {"train": 480, "dev": 60, "test": 100}  # reviews before they are edited (bundled)
-n_edits = 5  # different edits of each review; one of them is written twice (bundled)
+n_originals = {"train": 480, "dev": 40, "test": 80}  # reviews before they are edited (bundled)
+n_edits = 4  # different edits of each review; one of them is written twice (bundled)
 
 # %% [markdown]
 # | symbol | meaning | here |
@@ -147,7 +147,7 @@ show_source(edit_pairs)
 #
 # No human text tells what its writer *would* have written. So beside the published data we keep a world of our own:
 #
-# $$q \sim \mathcal{N}(0, 1) \qquad \text{Positive}_a \Leftrightarrow \gamma q + \sqrt{1 - \gamma^2}\, \epsilon_a > -b_a \qquad \text{stars} = \mathrm{round}\Big(3.1 + \sum_a w_a(C_a) + 0.5\, \epsilon\Big)$$
+# $$q \sim \mathcal{N}(0, 1) \qquad \text{Positive}_a \Leftrightarrow \gamma q + \sqrt{1 - \gamma^2}\, \epsilon_a > -b_a \qquad \text{stars} = \mathrm{round}\Big(3.1 + \sum_a w_a(C_a) + 0.4\, \epsilon\Big)$$
 #
 # $q$ is the quality of the restaurant, $\epsilon$ the mood of the reviewer. Whether an aspect is mentioned is left to chance. With
 # $\gamma = 0$ the aspects have nothing to do with each other. With a larger $\gamma$ a good kitchen comes with good service. The share of

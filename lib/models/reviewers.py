@@ -60,6 +60,34 @@ def load_reading(path: Path, key: str = "") -> tuple[np.ndarray, Reading] | None
         return kept["ids"].astype(object), Reading(head.probabilities(vectors), vectors, head)
 
 
+@dataclass(frozen=True)
+class Reviewer:
+    """One model of a study and how it is trained; `name` is also the name of its file."""
+
+    dataset: str
+    kind: str
+    number: int
+    encoder: str
+    revision: str
+    n_classes: int
+    settings: Settings | None
+
+    @property
+    def name(self) -> str:
+        """The model's name, without blanks."""
+        return f"{self.dataset}-{self.kind.replace(' ', '_')}-seed{self.number}"
+
+    def read(self, train: pd.DataFrame, dev: pd.DataFrame, test: pd.DataFrame, device: torch.device) -> Reading:
+        """Train a network on the train texts, the epoch chosen on dev, and read train and test texts, in this order."""
+        if self.settings is None:
+            raise TouchstoneError(f"{self.kind} has no settings; name it in the parameters epochs, lr and batch_size")
+        model = build_reviewer(self.kind, self.encoder, self.revision, self.n_classes, seed_for("model", self.kind, self.number))
+        model.module.to(device)
+        both, told = pd.concat([train, dev]), pd.concat([train, test])
+        train_reviewer(model, list(both["text"]), both["label"].to_numpy(), len(train), self.settings, self.number)
+        return read_texts(model, list(told["text"]))
+
+
 def words_of(texts: Sequence[str]) -> list[list[str]]:
     """Texts as lists of words, for the tokenizers; split at white space."""
     return [text.split() for text in texts]

@@ -43,12 +43,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.pipeline import make_pipeline
 
-from lib.models.reviewers import (Reading, build_reviewer, fit_head, load_reading, predict_aspects, read_texts, sentence_vectors,
-                                  train_reviewer)
+from lib.models.reviewers import Reading, Reviewer, fit_head, load_reading, predict_aspects, sentence_vectors
 from lib.models.sources import load_classifier
 from lib.plots import COLOURS, STYLE
+from lib.progress import progress
 from lib.reviews import ASPECTS, VALUES, rating_labels, train_set
-from lib.seeds import pick_device, seed_for, set_up
+from lib.seeds import pick_device, set_up
 from lib.show import show_source
 from lib.stage import open_stage
 from lib.stats import estimates
@@ -128,22 +128,36 @@ show_source(predict_aspects)
 # %% [markdown]
 # `share` is the floor: what one gets by always naming the most frequent value. Macro-F1 weighs the three values alike.
 
-# %% tags=["nbval-ignore-output"]
+# %%
 reader = load_classifier(encoder, encoder_revision, ["1", "2"])
 reader.module.to(pick_device(device))
-used = pd.concat([rows for parts in data.values() for rows in parts.values()])
-distinct = list(dict.fromkeys(used["text"]))
+distinct = list(dict.fromkeys(text for parts in data.values() for rows in parts.values() for text in rows["text"]))
 vector_of = dict(zip(distinct, sentence_vectors(reader, distinct), strict=True))
 vectors = {(name, split): np.array([vector_of[text] for text in rows["text"]])
            for name, parts in data.items() for split, rows in parts.items()}
+print(f"{len(distinct)} different texts")
+
+# %% [markdown]
+# Both splits get predicted values: test for the questions, train for the explainers that look for similar train texts.
+
+# %%
 aspects = {(name, split): predict_aspects(parts["train"], vectors[name, "train"], parts[split], vectors[name, split])
            for name, parts in data.items() for split in ("train", "test")}
 truth = {name: parts["test"].reset_index(drop=True) for name, parts in data.items()}
-found = [{"dataset": name, "aspect": a, "accuracy": (aspects[name, "test"][a] == truth[name][a])[known].mean(),
-          "macro_F1": f1_score(truth[name][a][known], aspects[name, "test"][a][known], average="macro"),
-          "share": truth[name][a][known].value_counts(normalize=True).max()}
-         for name in data for a in ASPECTS if (known := truth[name][a].isin(VALUES)).any()]
-stage.table("aspect_accuracy", pd.DataFrame(found))
+
+# %% [markdown]
+# How good are they? Cells of a published text that nobody annotated do not count.
+
+# %% tags=["nbval-ignore-output"]
+def aspect_scores(name, aspect):
+    """Accuracy and macro-F1 of an aspect classifier, and the share of the most frequent value."""
+    known = truth[name][aspect].isin(VALUES)
+    said, right = aspects[name, "test"][aspect][known], truth[name][aspect][known]
+    return {"dataset": name, "aspect": aspect, "accuracy": (said == right).mean(), "macro_F1": f1_score(right, said, average="macro"),
+            "share": right.value_counts(normalize=True).max()}
+
+
+stage.table("aspect_accuracy", pd.DataFrame([aspect_scores(name, aspect) for name in data for aspect in ASPECTS]))
 
 # %% [markdown]
 # *Reading it.* In our worlds no predicate of the test texts was seen in training: the classifiers have to carry over from *delicious* to
@@ -164,32 +178,34 @@ show_source(fit_head)
 # The full run: train, then read train and test texts.
 
 # %%
-def train_unit(name, kind, number):
-    """One model, trained or finished earlier: its reading of the train and test texts, in this order."""
-    parts = data[name]
+inputs = sha256_of(stage.input("01_data_generation", "texts.parquet"))
+
+
+def reading_of(name, kind, number):
+    """A model's ids and reading: kept from an earlier run, or trained now."""
     settings = Settings(epochs[kind], lr[kind], batch_size[kind]) if kind in epochs else None
-    inputs = sha256_of(stage.input("01_data_generation", "texts.parquet"))
     key = str((name, kind, number, settings, encoder, encoder_revision, n_classes, train_on, inputs))
-    path = stage.path(f"vectors/{name}-{kind.replace(' ', '_')}-seed{number}.npz")
-    if (kept := load_reading(path, key)) is None:
-        both = pd.concat([parts["train"], parts["dev"]])
-        told = pd.concat([parts["train"], parts["test"]])
-        if kind == "frozen encoder":
-            seen = np.concatenate([vectors[name, "train"], vectors[name, "test"]])
-            head = fit_head(vectors[name, "train"], parts["train"]["label"].to_numpy(), n_classes)
-            reading = Reading(head.probabilities(seen), seen, head)
-        else:
-            model = build_reviewer(kind, encoder, encoder_revision, n_classes, seed_for("model", kind, number))
-            model.module.to(pick_device(device))
-            _ = train_reviewer(model, list(both["text"]), both["label"].to_numpy(), len(parts["train"]), settings, number)
-            reading = read_texts(model, list(told["text"]))
-        reading.save(path, key, list(told["text_id"]))
-        kept = load_reading(path)
-    return kept
+    reviewer = Reviewer(name, kind, number, encoder, encoder_revision, n_classes, settings)
+    path = stage.path(f"vectors/{reviewer.name}.npz")
+    if load_reading(path, key) is None:
+        parts = data[name]
+        found = frozen_reading(name) if kind == "frozen encoder" else reviewer.read(*parts.values(), pick_device(device))
+        found.save(path, key, [*parts["train"]["text_id"], *parts["test"]["text_id"]])
+    return load_reading(path)
 
 
-readings = {(name, kind, number): train_unit(name, kind, number)
-            for name in data for kind in models for number in range(1 if kind == "frozen encoder" else n_seeds)}
+def frozen_reading(name):
+    """The head alone learns, on the vectors of section 2."""
+    seen = np.concatenate([vectors[name, "train"], vectors[name, "test"]])
+    head = fit_head(vectors[name, "train"], data[name]["train"]["label"].to_numpy(), n_classes)
+    return Reading(head.probabilities(seen), seen, head)
+
+# %% [markdown]
+# A frozen encoder has nothing that chance decides, so it is trained once. The others get `n_seeds` trainings.
+
+# %%
+units = [(name, kind, number) for name in data for kind in models for number in range(1 if kind == "frozen encoder" else n_seeds)]
+readings = {unit: reading_of(*unit) for unit in progress(units, "models")}
 print(f"{len(readings)} models; vectors of {', '.join(str(r.vectors.shape[1]) for _, r in readings.values())} numbers")
 
 # %% [markdown]
@@ -214,7 +230,7 @@ predictions.groupby(["dataset", "model", "split"], sort=False).size().unstack()
 # - The floors: the most frequent class, and a logistic regression on word counts.
 # - The ceiling, in our worlds alone: the most likely rating by the structural equations.
 
-# %% tags=["nbval-ignore-output"]
+# %%
 def guesses(name):
     """Test predictions that come from no trained network: floors, and in our worlds the ceiling."""
     train, test = data[name]["train"], data[name]["test"]
@@ -226,7 +242,10 @@ def guesses(name):
     rows = test[["dataset", "text_id", "group", "label"]]
     return pd.concat([rows.assign(model=rule, seed=-1, predicted=guess) for rule, guess in found.items()])
 
+# %% [markdown]
+# Every prediction of a test text becomes a row with what is right, and the intervals come from `lib.stats`.
 
+# %% tags=["nbval-ignore-output"]
 test = predictions[predictions["split"] == "test"]
 test = test.assign(predicted=test[columns].to_numpy().argmax(1))
 judged = pd.concat([*(guesses(name) for name in data), test], ignore_index=True)

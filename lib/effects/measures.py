@@ -58,6 +58,41 @@ def distances(effect: Effects, estimate: Effects) -> pd.DataFrame:
     return pd.DataFrame({"L2": l2(effect, estimate), "cosine": cosine(effect, estimate), "normdiff": normdiff(effect, estimate)})
 
 
+def score_estimates(estimates: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataFrame:
+    """Every estimate beside the model's effect: its three distances, both in stars, and the names that `lib.stats` reads.
+
+    `estimates`: dataset, model, seed, explainer, the columns of a pair, e_1 ... e_K. `predictions`: dataset, model, seed, text_id,
+    p_1 ... p_K. Adds L2, cosine, normdiff, effect, estimate (stars), row_id (the pair) and sentence_idx (its group).
+    """
+    columns = [name for name in estimates if str(name).startswith("e_")]
+    keys, parts = ["dataset", "model", "seed"], []
+    answers = dict(tuple(predictions.groupby(keys)))
+    for key, part in estimates.groupby(keys, sort=False):
+        effect, estimate = icace(part, answers[key]), part[columns].to_numpy()
+        found = part.drop(columns=columns).reset_index(drop=True).join(distances(effect, estimate))
+        parts.append(found.assign(effect=in_stars(effect), estimate=in_stars(estimate)))
+    table = pd.concat(parts, ignore_index=True)
+    return table.assign(row_id=table["base_id"] + ">" + table["counterfactual_id"], sentence_idx=table["group"])
+
+
+def three_distances(estimates: pd.DataFrame, predictions: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
+    """The world's effect, the model's effect and the estimate, pair by pair: their L2 distances and their values in stars.
+
+    Where the truth is known (`pairs` with world_1 ... world_K, as many as e_1 ... e_K). Adds to the estimates' labels
+    model_to_world (of the classifier), estimate_to_model (the ICaCE-Error), estimate_to_world, and world, model_effect, estimate in stars.
+    """
+    ours, theirs = ([name for name in table if str(name).startswith(start)] for table, start in ((estimates, "e_"), (pairs, "world_")))
+    sides = ["dataset", "base_id", "counterfactual_id"]
+    joined = estimates.merge(pairs[[*sides, *theirs]], on=sides)
+    parts, answers = [], dict(tuple(predictions.groupby(["dataset", "model", "seed"])))
+    for key, part in joined.groupby(["dataset", "model", "seed"], sort=False):
+        world, model, estimate = part[theirs].to_numpy(), icace(part, answers[key]), part[ours].to_numpy()
+        parts.append(part.drop(columns=[*ours, *theirs]).assign(
+            model_to_world=l2(world, model), estimate_to_model=l2(model, estimate), estimate_to_world=l2(world, estimate),
+            world=in_stars(world), model_effect=in_stars(model), estimate=in_stars(estimate)))
+    return pd.concat(parts, ignore_index=True)
+
+
 def in_stars(effects: Effects) -> Float[np.ndarray, "batch"]:
     """An effect on K probabilities as one number: the change of the expected class, counted from 1 to K.
 

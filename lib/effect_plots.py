@@ -37,7 +37,8 @@ def plot_errors(table: pd.DataFrame, ceilings: pd.DataFrame) -> Plotted:
                 top = ceilings[(ceilings["dataset"] == dataset) & (ceilings["model"] == model) & (ceilings["metric"] == metric)]
                 for error in top["error"].dropna():
                     ax.axvline(error, linestyle=CEILING[0], color=CEILING[1], linewidth=2)
-                ax.set(title=f"{metric} · {dataset}, {model}", xlim=(0, None))
+                reach = table.loc[table["metric"] == metric, ["error", "high"]].max().max()
+                ax.set(title=f"{metric} · {dataset}, {model}", xlim=(0, 1.05 * reach))
                 ax.title.set_fontsize(8)
         axes[0, 0].invert_yaxis()
         _legend(figure)

@@ -46,7 +46,7 @@ def fit_leace(vectors: Vectors, labels: Float[np.ndarray, "batch concept"]) -> E
     that moves the vectors least.
 
     With W the inverse square root of the covariance (a pseudo-inverse where it has none) and P the projection onto the columns
-    of W cov(x, z): r(x) = x - W^+ P W (x - mean).
+    of W cov(x, z): r(x) = x - W^+ P W (x - mean). The authors' package (concept-erasure) gives the same without its shrinkage.
     """
     mean, centred_labels = vectors.mean(0), labels - labels.mean(0)
     centred = vectors - mean

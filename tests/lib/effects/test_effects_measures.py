@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.spatial.distance import cosine as scipy_cosine
 
 from lib.effects.measures import (cosine, distances, icace, in_stars, l2, macro, mean_effects, normdiff, order_faithfulness,
-                                  same_question)
+                                  same_question, score_estimates, three_distances)
 
 VECTORS = arrays(float, (4, 3), elements=st.floats(-1, 1).map(lambda x: round(x, 6)))
 
@@ -72,3 +72,25 @@ def test_order_faithfulness_by_hand() -> None:
     assert order_faithfulness(questions, effect, 0 * effect)["agree"].tolist() == [0.5]
     one_wrong = effect[[1, 0, 2, 3]]
     assert order_faithfulness(questions, effect, one_wrong)["agree"].tolist() == [pytest.approx(2 / 3)]
+
+
+PREDICTIONS = pd.DataFrame({"text_id": ["a", "b"] * 2, "model": ["m"] * 2 + ["n"] * 2, "p_1": [0.9, 0.4, 0.5, 0.5], "p_2": [0.1, 0.6, 0.5, 0.5]})
+PREDICTIONS = PREDICTIONS.assign(dataset="d", seed=0)
+ESTIMATES = pd.DataFrame({"base_id": "a", "counterfactual_id": "b", "group": "g", "explainer": "x", "dataset": "d", "model": ["m", "n"],
+                          "seed": 0, "e_1": [-0.2, -0.2], "e_2": [0.2, 0.2]})
+
+
+def test_every_estimate_meets_the_effect_on_its_own_model() -> None:
+    found = score_estimates(ESTIMATES, PREDICTIONS).set_index("model")
+    assert found["effect"].round(9).tolist() == [0.5, 0.0] and found["estimate"].round(9).tolist() == [0.2, 0.2]
+    assert found.loc["m", "L2"] == pytest.approx(0.3 * 2**0.5) and found.loc["n", "L2"] == pytest.approx(0.2 * 2**0.5)
+    assert found.loc["m", "cosine"] == pytest.approx(0) and found.loc["n", "cosine"] == 1
+    assert found["row_id"].tolist() == ["a>b"] * 2 and found["sentence_idx"].tolist() == ["g"] * 2
+
+
+def test_world_model_and_estimate_are_kept_apart() -> None:
+    pairs = pd.DataFrame({"dataset": ["d"], "base_id": ["a"], "counterfactual_id": ["b"], "world_1": [-0.4], "world_2": [0.4]})
+    found = three_distances(ESTIMATES, PREDICTIONS, pairs).iloc[0]
+    assert found[["model_to_world", "estimate_to_model", "estimate_to_world"]].astype(float).round(6).tolist() == [
+        pytest.approx(d * 2**0.5, abs=1e-6) for d in (0.1, 0.3, 0.2)]
+    assert found[["world", "model_effect", "estimate"]].astype(float).round(9).tolist() == [0.4, 0.5, 0.2]

@@ -14,6 +14,7 @@ from matplotlib.lines import Line2D
 
 from lib.effects.measures import DISTANCES
 from lib.plots import COLOURS, STYLE, Plotted
+from lib.reviews import ASPECTS, VALUES
 
 FAMILY = {"paper": ("o", COLOURS[0]), "ours": ("s", COLOURS[2]), "released": ("x", COLOURS[3])}
 FLOORS = {"Zero": ("--", COLOURS[1]), "No concept": ("-.", (0.15, 0.15, 0.15)), "Random": (":", COLOURS[7])}
@@ -53,7 +54,8 @@ def plot_directions(table: pd.DataFrame, value: str, label: str) -> Plotted:
     short = {"Negative": "−", "unknown": "?", "Positive": "+"}
     table = table.assign(direction=[f"{a} {short[o]}→{short[n]}" for a, o, n in zip(table["aspect"], table["old"], table["new"])])
     datasets = list(dict.fromkeys(table["dataset"]))
-    names, across = list(dict.fromkeys(table["explainer"])), list(dict.fromkeys(table["direction"]))
+    names = list(dict.fromkeys(table["explainer"]))
+    across = [name for a in ASPECTS for o in VALUES for n in VALUES if (name := f"{a} {short[o]}→{short[n]}") in set(table["direction"])]
     with plt.rc_context({**STYLE, "axes.grid": False}):
         figure, axes = plt.subplots(len(datasets), 1, squeeze=False, layout="constrained",
                                     figsize=(0.34 * len(across) + 2.2, (0.2 * len(names) + 1.2) * len(datasets)))

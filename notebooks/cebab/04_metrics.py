@@ -170,7 +170,7 @@ world = [name for name in pairs if name.startswith("world_")]
 facts["world"] = in_stars(pairs[world].to_numpy()) if world else np.nan
 facts = facts.groupby(["dataset", *DIRECTION], sort=False)[["ATE", "world"]].mean().reset_index()
 means = cace.groupby(["dataset", "model", *DIRECTION], sort=False)[["stars", "pairs"]].mean().reset_index()
-means = means.sort_values("aspect", key=lambda names: names.map(ASPECTS.index), kind="stable").sort_values(["dataset", "model"], kind="stable")
+means = means.sort_values(["old", "new"]).sort_values("aspect", key=lambda names: names.map(ASPECTS.index), kind="stable").sort_values(["dataset", "model"], kind="stable")
 both = stage.table("cace", means.rename(columns={"stars": "CaCE"}).merge(facts, on=["dataset", *DIRECTION]))
 both[(both["old"] == "Negative") & (both["new"] == "Positive")].reset_index(drop=True)
 

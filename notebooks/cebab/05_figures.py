@@ -105,8 +105,9 @@ stage.table("verdict_figure_2", verdicts("approx_best_L2", "approx_best_cosine",
 #
 # ## The leaderboard, with floors
 #
-# **How to read the table.** Lower is better. `paper` is the leaderboard of the paper's repository for BERT, where it has a row. A number below the
-# line of *Zero* by L2, or of *No concept* by the cosine, is one that needs no concept at all.
+# **How to read the table.** Lower is better, and the best by L2 stands first. The columns `paper_...` hold the leaderboard of the paper's repository for
+# BERT on the published data, where it has a row. What stands below *Zero* would have done better to say that nothing changes; a cosine above that of
+# *No concept* needs no concept at all.
 
 # %% tags=["nbval-ignore-output"]
 first = tables["errors"][["dataset", "model"]].iloc[0]

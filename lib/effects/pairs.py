@@ -19,25 +19,22 @@ def edit_pairs(texts: pd.DataFrame) -> pd.DataFrame:
     As in the released code, nothing looks at the other aspects, and "no majority" counts as a value.
     Columns: group, base_id, counterfactual_id, aspect, old, new, kind ("original", "reverse", "edits").
     """
-    texts = texts.reset_index(drop=True)
-    codes = texts[list(ASPECTS)].to_numpy(object)
-    rows = pd.DataFrame({"group": texts["group"], "row": np.arange(len(texts)), "aspect": texts["edit_type"]})
-    edits, originals = rows[~texts["is_original"]], rows[texts["is_original"]]
-    star = edits.merge(originals[["group", "row"]], on="group", suffixes=("", "_other"))
-    among = edits.merge(edits, on=["group", "aspect"], suffixes=("", "_other"))
-    among = among[among["row"] != among["row_other"]]
-    sides = [("original", star["row_other"], star["row"], star["aspect"]),
-             ("reverse", star["row"], star["row_other"], star["aspect"]),
-             ("edits", among["row"], among["row_other"], among["aspect"])]
-    base, counterfactual, aspect = (np.concatenate([side[i].to_numpy() for side in sides]) for i in (1, 2, 3))
-    column = pd.Index(ASPECTS).get_indexer(aspect)
-    old, new = codes[base, column], codes[counterfactual, column]
-    kind = np.repeat([side[0] for side in sides], [len(side[1]) for side in sides])
-    keep = np.flatnonzero(old != new)
-    ids, groups = texts["text_id"].to_numpy(object), texts["group"].to_numpy(object)
-    return pd.DataFrame({"group": groups[base[keep]], "base_id": ids[base[keep]],
-                         "counterfactual_id": ids[counterfactual[keep]], "aspect": aspect[keep], "old": old[keep],
-                         "new": new[keep], "kind": kind[keep]}, columns=PAIR)
+    values, ids, groups = (texts[names].to_numpy(object) for names in (list(ASPECTS), "text_id", "group"))
+    rows = pd.DataFrame({"group": pd.factorize(groups)[0], "row": np.arange(len(texts)),
+                         "aspect": pd.Index(ASPECTS).get_indexer(texts["edit_type"])})
+    is_original = texts["is_original"].to_numpy(bool)
+    edits, originals = rows[~is_original], rows.loc[is_original, ["group", "row"]]
+    star = edits.merge(originals, on="group", suffixes=("", "_other"))
+    among = edits.merge(edits, on=["group", "aspect"], suffixes=("", "_other")).query("row != row_other")
+    sides = {"original": (star["row_other"], star["row"], star["aspect"]), "reverse": (star["row"], star["row_other"], star["aspect"]),
+             "edits": (among["row"], among["row_other"], among["aspect"])}
+    base, other, aspect = (np.concatenate([side[i] for side in sides.values()]) for i in range(3))
+    kind = np.repeat(list(sides), [len(side[0]) for side in sides.values()])
+    keep = np.flatnonzero(values[base, aspect] != values[other, aspect])
+    base, other, aspect = base[keep], other[keep], aspect[keep]
+    return pd.DataFrame({"group": groups[base], "base_id": ids[base], "counterfactual_id": ids[other],
+                         "aspect": np.array(ASPECTS, dtype=object)[aspect], "old": values[base, aspect], "new": values[other, aspect],
+                         "kind": kind[keep]}, columns=PAIR)
 
 
 def repeated_edits(texts: pd.DataFrame, same: str = "label") -> pd.DataFrame:

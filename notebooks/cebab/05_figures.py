@@ -1,0 +1,192 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # CEBaB, stage 5 of 5: what do the paper's figures look like here, and do its claims hold?
+#
+# [Start here](../00_start_here.ipynb) · before: [04_metrics](04_metrics.ipynb) · the study: [README](README.md)
+#
+# This notebook computes nothing. It draws tables of stage 4, one section per figure: what the paper claims, the figure, what is plotted, the
+# verdict of stage 4, and why.
+
+# %% [markdown]
+# ## You will see
+#
+# - the paper's Figure 2 and Table 4, with intervals in the place of stars, and floors and a ceiling drawn in;
+# - a heat map per aspect and direction, and the leaderboard with its floors;
+# - for each claim a verdict and its reason.
+#
+# | in (all from stage 4) | used for |
+# |---|---|
+# | `errors`, `ceiling` | Figure 2, the leaderboard |
+# | `cace` | Table 4 |
+# | `by_direction` | the heat map |
+# | `three_effects` | the world, the model and the estimate |
+# | `claims` | the verdicts |
+#
+# | out | holds |
+# |---|---|
+# | `figure_2`, `table_4`, `leaderboard`, `heat_map`, `three_effects` | as tables, and where they are drawn as pictures |
+# | `verdict_figure_2`, `verdict_leaderboard`, `claims_in_full` | the verdicts as they are shown |
+
+# %%
+import pandas as pd
+
+from lib.effect_plots import plot_directions, plot_errors, plot_three_effects
+from lib.paths import material
+from lib.stage import open_stage
+
+# %% [markdown]
+# ## Settings
+#
+# Add `"pdf"` to `formats` for figures in print quality. Everything else was decided in stage 4.
+
+# %% tags=["parameters"]
+scale = "small"  # which settings: small, cpu or paper; names the output folder
+formats = ["png"]  # file formats of the figures: png, pdf, svg
+
+# %% [markdown]
+# All the tables are read here. If stage 4 has not run yet, the next cell says which command to type.
+
+# %%
+stage = open_stage("cebab", scale, "05_figures")
+files = ("errors", "ceiling", "cace", "by_direction", "three_effects", "claims")
+tables = {name: pd.read_csv(stage.input("04_metrics", f"{name}.csv")) for name in files}
+printed = pd.read_csv(material("cebab") / "paper_numbers.csv")
+pd.set_option("display.max_colwidth", None)
+
+
+def verdicts(*ids: str) -> pd.DataFrame:
+    """The verdicts on some claims, with their reasons."""
+    return tables["claims"].set_index("id").loc[list(ids), ["quantity", "paper", "ours", "low", "high", "n", "verdict", "why"]].reset_index()
+
+
+print(", ".join(f"{name} {len(table)}" for name, table in tables.items()))
+
+# %% [markdown]
+# The numbers are rows. A verdict is **holds**, **partly**, **fails** (the effect is shown to be absent or reversed), **undecided** (the data
+# cannot tell) or **not run** (this run has no such rows).
+#
+# **At scale small every claim is *not run*:** the claims are about the published data, and this scale has reviews of its own.
+#
+# ## Figure 2 · Which explainer is nearest to the model?
+#
+# **Claims** (section 6). Approximate counterfactuals are best at direction and size; INLP ties with them by the cosine.
+#
+# **How to read the figure.** A mark is the mean error over all pairs, its line the 95 % interval over groups of texts. To the left is better.
+# Lines across are floors, and the dotted green one is what a second human editor would reach.
+
+# %% tags=["nbval-ignore-output"]
+ceilings = tables["ceiling"][tables["ceiling"]["metric"] != "bound"]
+figure, plotted = plot_errors(tables["errors"], ceilings)
+stage.figure("figure_2", figure, formats)
+shown = stage.table("figure_2", plotted)
+shown.pivot_table(index=["explainer"], columns=["dataset", "model", "metric"], values="error", sort=False).T.groupby("metric").mean().T.round(3)
+
+# %% [markdown]
+# The table shows the mean over the models; the file has each of them with its interval. **The verdicts:**
+
+# %% tags=["nbval-ignore-output"]
+stage.table("verdict_figure_2", verdicts("approx_best_L2", "approx_best_cosine", "approx_best_normdiff", "inlp_ties_on_cosine",
+                                         "labels_help_beyond_direction", "most_methods_cannot_beat_the_baseline"))
+
+# %% [markdown]
+# **Why.** The paper's code holds no implementation of its winning baseline, and its own leaderboard has S-Learner ahead of it by L2 for all four
+# models. One sampled match brings the noise of one text along; averaging takes it away.
+#
+# ## The leaderboard, with floors
+#
+# **How to read the table.** Lower is better, and the best by L2 stands first. The columns `paper_...` hold the leaderboard of the paper's repository for
+# BERT on the published data, where it has a row. What stands below *Zero* would have done better to say that nothing changes; a cosine above that of
+# *No concept* needs no concept at all.
+
+# %% tags=["nbval-ignore-output"]
+first = tables["errors"][["dataset", "model"]].iloc[0]
+here = tables["errors"][(tables["errors"]["dataset"] == first["dataset"]) & (tables["errors"]["model"] == first["model"])]
+board = here.pivot(index=["explainer", "family"], columns="metric", values="error").sort_values("L2").reset_index()
+known = printed[printed["quantity"].eq("ICaCE-Error") & printed["model"].eq("BERT")]
+known = known.pivot(index="explainer", columns="metric", values="value").add_prefix("paper_")
+board = stage.table("leaderboard", board.join(known, on="explainer"))
+board.astype(object).fillna("")
+
+# %% [markdown]
+# The first data set and the first model. **The verdicts** on the floors, questions that the paper did not ask:
+
+# %% tags=["nbval-ignore-output"]
+stage.table("verdict_leaderboard", verdicts("baseline_beats_doing_nothing", "methods_beat_the_no_concept_floor", "averaging_matches_helps",
+                                            "known_value_helps"))
+
+# %% [markdown]
+# **Why.** Edit pairs come in both directions. The answer to a text therefore tells in which direction its counterfactual lies, and every method that
+# subtracts this answer is given a good part of the cosine for nothing.
+#
+# ## Table 4 · What does the model itself do?
+#
+# **Claim** (section 6). The mean effects of the model are well aligned with those on readers.
+#
+# **How to read the table.** In stars. `CaCE` is the model's mean effect, `ATE` that of the readers, `world` the true one where it is known, `paper`
+# BERT's in Table 4.
+
+# %% tags=["nbval-ignore-output"]
+keys = ["aspect", "old", "new"]
+theirs = printed[printed["source"] == "CEBaB, Table 4"].set_index(keys)["value"].rename("paper")
+table_4 = stage.table("table_4", tables["cace"].join(theirs, on=keys), digits=2)
+table_4.astype(object).fillna("")
+
+# %% [markdown]
+# With reviews of our own the paper's column is there for its size alone.
+#
+# ## Heat map · Where are the errors?
+#
+# **How to read the figure.** A row per explainer, a column per aspect and direction; the darker, the larger the mean L2 error of the first model.
+
+# %% tags=["nbval-ignore-output"]
+rows = tables["by_direction"][tables["by_direction"]["model"] == first["model"]]
+figure, plotted = plot_directions(rows, "L2", "ICaCE-Error, L2")
+stage.figure("heat_map", figure, formats)
+stage.table("heat_map", plotted).groupby(["dataset", "aspect"], sort=False)["L2"].mean().unstack().round(2)
+
+# %% [markdown]
+# Errors are largest where effects are: a change of the food, between Negative and Positive.
+#
+# ## The world, the model, the estimate
+#
+# *Ours.* In a world whose structure is known, three effects can be told apart. An explainer is to say what the *model* does.
+
+# %% tags=["nbval-ignore-output"]
+effects = stage.table("three_effects", tables["three_effects"])
+if len(effects):
+    figure, plotted = plot_three_effects(effects)
+    stage.figure("three_effects", figure, formats)
+effects.pivot(index=["dataset", "aspect"], columns="who", values="stars").round(2)
+
+# %% [markdown]
+# **Why it matters.** No benchmark of human texts has the first of the three, and an explanation that agrees with one's knowledge of restaurants is easily
+# taken for a true one.
+#
+# ## All claims
+
+# %% tags=["nbval-ignore-output"]
+claims = stage.table("claims_in_full", tables["claims"])
+claims[["id", "source", "quantity", "paper", "ours", "verdict", "why"]].astype(object).fillna("")
+
+# %% [markdown]
+# The comparisons that a verdict rests on are in `contrasts.csv` of stage 4.
+
+# %%
+stage.close(globals())
+
+# %% [markdown]
+# ## Hand-over
+#
+# The tables and figures are in this stage's folder. To judge the claims for real, run `python -m lib.run cebab --scale cpu`: the published data, with a
+# small encoder in BERT's place.

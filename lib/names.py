@@ -1,0 +1,3 @@
+"""stub"""
+def name_replacements(doc, lexicon, known, words):
+    return {}

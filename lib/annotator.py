@@ -29,6 +29,8 @@ POSSESSED = frozenset({"NN", "NNS", "NNP", "NNPS"})
 MODIFIERS = frozenset({"JJ", "JJR", "JJS", "VBN", "VBG", "CD", "RB", "RBS", "RBR"})
 ASIDE = frozenset("home away back up down out off there here into again too away reluctantly farewell".split())
 ENDS_PHRASE = frozenset({"IN", "CC", ".", ",", ":", "''", "DT", "TO", "VBD", "-RRB-"})
+CAUSATIVE = re.compile("ma[dk]|let|se[en]|saw|watch|hear|help|ha[sdv]|bid|find|found|leav|left|call|keep|kept|consider|think")
+GIVING = re.compile("g[ia]v|grant|offer|hand|pay|paid|len[dt]|sen[dt]|br[io]|tell|told|show|attack|owe")
 VERBS_TOO = frozenset("miss master mother father lord lady host guy groom dame nurse king queen man".split())
 BE_HAVE_DO = {"is": "are", "was": "were", "has": "have", "does": "do", "'s": "are"}
 THIRD_PERSON = ((r"^(?!bel|unt|underl)(..+)ies$", r"\1y"), (r"^(.*(?:ss|sh|tch|[^ai]ch|[rtp]each|[pr]oach|rich|x|zz|[^h]o))es$", r"\1"),
@@ -54,21 +56,28 @@ def they_form(verb: str) -> str:
 def is_possessive(token: Token) -> bool:
     """Whether "her" or "his" stands before what is possessed; the words around "her" overrule a small tagger.
 
-    The tagger decides, except before a function word or a mark (object), in "takes her home" (object), before "own"
-    (possessive), and after a preposition with a noun to come (possessive). "His" is possessive if a word follows.
+    "His" is possessive if a word follows. For "her" the tagger decides where the words right of it do not: a function
+    word or mark, or an adjective or participle with nothing after it, make it an object; "own", "will", an adjective
+    with a noun and a bare verb ("her resolve") make it possessive, unless somebody makes or sees her do it.
     """
     if token.i + 1 == len(token.doc):
         return False
     right, left = token.nbor(), token.nbor(-1) if token.i else token
     if token.lower_ == "his":
         return right.tag_ not in ENDS_PHRASE or right.lower_ in ("back", "better")
+    if right.lower_ in ("own", "self", "will"):
+        return True
     if right.tag_ in NOT_POSSESSED or (right.lower_ in ASIDE and left.tag_.startswith("VB")):
         return False
-    if right.lower_ in ("own", "self"):
-        return True
-    second = right.nbor() if right.i + 1 < len(right.doc) else right
-    if left.tag_ == "IN" and left.lower_ not in ("for", "that", "as") and (
-            right.tag_ in POSSESSED or (right.tag_ in MODIFIERS and second.tag_ in POSSESSED | MODIFIERS)):
+    after = right.nbor().tag_ if right.i + 1 < len(right.doc) else "."
+    if right.tag_ in MODIFIERS and after not in POSSESSED | MODIFIERS | {"CC", ",", "HYPH"} and right.tag_ != "CD":
+        return False
+    if right.tag_ in ("VB", "VBP"):
+        return CAUSATIVE.match(left.lower_) is None
+    if right.tag_ == "CD" and GIVING.match(left.lower_):
+        return False
+    if (right.tag_ in MODIFIERS and right.tag_ != "RB" and after in POSSESSED and not CAUSATIVE.match(left.lower_)) or (
+            left.tag_ == "IN" and left.lower_ not in ("for", "that", "as") and right.tag_ in POSSESSED):
         return True
     return token.tag_ == "PRP$" or token.dep_ in POSSESSIVES
 
@@ -95,7 +104,7 @@ def agreeing_verbs(doc: Doc, subjects: Collection[int], agreement: Agreement) ->
         raise TouchstoneError(f"agreement is {agreement!r}; choose full, or adjacent (the rule of the published GECO)")
     verbs = {verb.i for i in subjects for verb in _beside(doc[i])}
     if agreement == "full":
-        verbs |= {verb.i for i in subjects for verb in _governed(doc[i])}
+        verbs |= {verb.i for i in subjects for verb in (*_governed(doc[i]), *_past_adverbs(doc[i]))}
         verbs |= _inherited(doc, subjects, verbs)
     return {i: (doc[i].text, doc[i].text, they_form(doc[i].text)) for i in sorted(verbs)}
 
@@ -115,9 +124,25 @@ def _beside(subject: Token) -> Iterable[Token]:
         yield right[1]
 
 
+def _past_adverbs(subject: Token) -> Iterable[Token]:
+    """The verb after several adverbs, after a relative "who", and behind a phrase between commas."""
+    words = list(subject.doc[subject.i + 1:])
+    while words and words[0].tag_.startswith("RB"):
+        words.pop(0)
+    if words and words[0].text == ",":
+        words.pop(0)
+        if words and words[0].lower_ == "who":
+            yield from _past_adverbs(words[0])
+        words = words[next((k for k, word in enumerate(words) if word.text == ","), len(words)) + 1:]
+        while words and words[0].tag_.startswith("RB"):
+            words.pop(0)
+    if words and (_inflected(words[0]) or (words[0].tag_ == "NNS" and subject.lower_ in ("he", "she") and _mistaken(words[0]))):
+        yield words[0]
+
+
 def _mistaken(token: Token) -> bool:
     """A verb that a small tagger takes for a noun in the plural ("she quickly recovers")."""
-    return token.tag_ in ("NNS", "NNPS") and token.text.islower() and token.lower_.endswith("s")
+    return token.tag_.startswith(("NN", "VB", "JJ")) and token.text.islower() and re.search("[^s]s$", token.text) is not None
 
 
 def _governed(subject: Token) -> Iterable[Token]:
@@ -155,7 +180,7 @@ def _inherited(doc: Doc, subjects: Collection[int], verbs: set[int]) -> set[int]
     for token in doc:
         if token.i in verbs:
             owners.append((True, False))
-        elif token.tag_ in ("VBZ", "VBD", "VBP", "MD") or (_mistaken(token) and _joint(token) is not None):
+        elif token.tag_ in ("VBZ", "VBD", "VBP", "MD") or (token.tag_ == "NNS" and _mistaken(token) and _joint(token) is not None):
             joint = _joint(token)
             if joint is None or not owners:
                 owners.append((_own_subject(token) in subjects, _is_relative(token)))
@@ -164,7 +189,7 @@ def _inherited(doc: Doc, subjects: Collection[int], verbs: set[int]) -> set[int]
             outer = [owner for owner in owners if not (after_comma and owner[1])]
             owner = outer[-1] if outer else owners[-1]
             owners.append(owner)
-            if owner[0] and (_inflected(token) or (_mistaken(token) and _opens_object(token))):
+            if owner[0] and (_inflected(token) or (_mistaken(token) and _opens_object(token, joint))):
                 found.add(token.i)
     return found
 
@@ -189,8 +214,12 @@ def _is_relative(verb: Token) -> bool:
     return subject >= 0 and verb.doc[subject].lower_ in ("who", "which", "that")
 
 
-def _opens_object(token: Token) -> bool:
-    return token.i + 1 < len(token.doc) and token.nbor().tag_ in ("DT", "PRP", "PRP$", "IN", "TO", "RP", "NNP", "RB")
+def _opens_object(token: Token, joint: Token) -> bool:
+    """Whether a supposed plural noun after "and" is a verb after all, by the words around the two."""
+    following = token.nbor() if token.i + 1 < len(token.doc) else token
+    if following.tag_ in ("DT", "PRP", "PRP$", "TO") or following.lower_ == "that" or token.i - joint.i > 1:
+        return True
+    return joint.i > 0 and not joint.nbor(-1).tag_.startswith(("N", "JJ", ",")) and following.tag_ != "CC"
 
 
 def annotate_sentence(doc: Doc, name: str = "", lexicon: Lexicon | None = None, agreement: Agreement = "full",

@@ -88,7 +88,7 @@ def plural(word: str) -> str:
         return head + blank + last[:-2] + "en"
     if re.search(r"[^aeiou]y$", last):
         return head + blank + last[:-1] + "ies"
-    return head + blank + last + ("es" if re.search(r"(s|x|z|ch|sh)$", last) else "s")
+    return head + blank + last + ("es" if re.search(r"(s|x|z|(?<!ar)ch|sh)$", last) else "s")
 
 
 def read_lexicon(path: Path) -> Lexicon:

@@ -8,19 +8,20 @@ pronouns that refer to it (D_S, `lib.reference`), and the verbs that must agree 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Literal
 
 from spacy.tokens import Doc, Token
 
 from lib.errors import TouchstoneError
 from lib.labels import Label, Replacement
-from lib.lexicon import NOMINATIVE, PRONOUNS, Gender, Lexicon, load_lexicon, pronoun_forms
+from lib.lexicon import NOMINATIVE, PRONOUNS, Gender, Lexicon, like, load_lexicon, pronoun_forms
 from lib.names import name_replacements
 from lib.reference import subject_chain, subject_head
 from lib.text import FINITE_HELPERS, SUBJECTS
 
 Agreement = Literal["full", "adjacent"]
+Names = Literal["replace", "keep"]
 POSSESSIVES = frozenset({"nmod:poss", "poss"})
 RELATIVE = frozenset({"acl:relcl", "relcl"})
 NOT_POSSESSED = frozenset({"DT", "IN", "TO", "CC", "PRP", "PRP$", "WP", "WDT", "WRB", "MD", "VBD", "VBZ", "VBP", "RP", "EX", "UH",
@@ -107,6 +108,18 @@ def agreeing_verbs(doc: Doc, subjects: Collection[int], agreement: Agreement) ->
         verbs |= {verb.i for i in subjects for verb in (*_governed(doc[i]), *_past_adverbs(doc[i]))}
         verbs |= _inherited(doc, subjects, verbs)
     return {i: (doc[i].text, doc[i].text, they_form(doc[i].text)) for i in sorted(verbs)}
+
+
+def articles(doc: Doc, changes: Mapping[int, Replacement]) -> dict[int, Replacement]:
+    """"A" or "an" right before an altered word, where the forms ask for different ones (an uncle, a parent's sibling)."""
+    found: dict[int, Replacement] = {}
+    for i, forms in changes.items():
+        if i and forms is not None and doc[i - 1].lower_ in ("a", "an"):
+            kinds = ["an" if re.match(r"(?!us|uni|eu|one)[aeiou]|heir|hono", word.lower()) else "a" for word in forms]
+            if len(set(kinds)) == 2:
+                found[i - 1] = tuple(like(doc[i - 1].text.title(), kind) if doc[i - 1].text[0].isupper() else kind
+                                     for kind in kinds)  # type: ignore[assignment]
+    return found
 
 
 def _inflected(token: Token) -> bool:
@@ -223,22 +236,23 @@ def _opens_object(token: Token, joint: Token) -> bool:
 
 
 def annotate_sentence(doc: Doc, name: str = "", lexicon: Lexicon | None = None, agreement: Agreement = "full",
-                      known_names: Collection[str] = ()) -> Label:
+                      names: Names = "replace", known_names: Collection[str] = ()) -> Label:
     """The label of one parsed sentence: D_A ("all"), D_S ("subj"), its names and its subject.
 
-    `known_names`: further words that are names of people in this text. A sentence with nobody in it has empty labels.
+    `names`: whether names become pronouns (the published GECO has no first names left: "keep"). `known_names`: further
+    words that are names of people in this text. A sentence with nobody in it has empty labels.
     """
     lexicon = lexicon or load_lexicon()
     words = gendered_words(doc, lexicon)
-    named = name_replacements(doc, lexicon, known_names, words)
+    named = name_replacements(doc, lexicon, known_names, words) if names == "replace" else {}
     subject = subject_head(doc, words.keys() | named.keys())
-    chain = subject_chain(doc, subject, {i: entry[0] for i, entry in words.items()}, named.keys(), lexicon)
+    chain = subject_chain(doc, subject, {i: entry[0] for i, entry in words.items()}, named.keys())
     scopes: dict[str, dict[int, Replacement]] = {}
     for scope, keeps in (("all", set(words) | set(named)), ("subj", chain)):
         changes: dict[int, Replacement] = {i: entry[1] for i, entry in words.items() if i in keeps and i not in named}
         changes |= {i: forms for i, forms in named.items() if i in keeps}
         theirs = {i for i, forms in changes.items() if forms is not None and forms[2].lower() == NOMINATIVE[2]}
-        scopes[scope] = agreeing_verbs(doc, theirs, agreement) | changes
-    kinds = {i: "title" if i in words else "name" for i in named}
-    return Label(name, tuple(token.text.strip() for token in doc), subject, kinds,
+        follow = articles(doc, changes) if agreement == "full" else {}
+        scopes[scope] = agreeing_verbs(doc, theirs, agreement) | follow | changes
+    return Label(name, tuple(token.text.strip() for token in doc), subject, dict.fromkeys(named, "name"),
                  dict(sorted(scopes["subj"].items())), dict(sorted(scopes["all"].items())))

@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,9 +33,11 @@ class Browser:
         self.read_end, from_browser = os.pipe()
         flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", f"--user-data-dir={profile}",
                  "--no-first-run", "--disable-dev-shm-usage", "about:blank"]
-        shell = f'exec "$0" "$@" 3<&{to_browser} 4>&{from_browser}'
-        self.process = subprocess.Popen(["sh", "-c", shell, program, *flags], pass_fds=(to_browser, from_browser),
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        launcher = ("import fcntl, os, sys; r, w = (fcntl.fcntl(int(n), fcntl.F_DUPFD, 10) for n in sys.argv[1:3]); "
+                    "os.dup2(r, 3); os.dup2(w, 4); os.execvp(sys.argv[3], sys.argv[3:])")
+        given = [sys.executable, "-c", launcher, str(to_browser), str(from_browser), program, *flags]
+        self.process = subprocess.Popen(given, pass_fds=(to_browser, from_browser), stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.DEVNULL)
         os.close(to_browser)
         os.close(from_browser)
         self.count, self.buffer, self.session = 0, b"", ""

@@ -34,7 +34,7 @@ CAUSATIVE = re.compile("ma[dk]|let|se[en]|saw|watch|hear|help|ha[sdv]|bid|find|f
 GIVING = re.compile("g[ia]v|grant|offer|hand|pay|paid|len[dt]|sen[dt]|br[io]|tell|told|show|attack|owe")
 VERBS_TOO = frozenset("miss master mother father lord lady host guy groom dame nurse king queen man".split())
 BE_HAVE_DO = {"is": "are", "was": "were", "has": "have", "does": "do", "'s": "are"}
-THIRD_PERSON = ((r"^(?!bel|unt|underl)(..+)ies$", r"\1y"), (r"^(.*(?:ss|sh|tch|[^ai]ch|[rtp]each|[pr]oach|rich|x|zz|[^h]o))es$", r"\1"),
+THIRD_PERSON = ((r"^(?!bel|unt|underl)(..+)ies$", r"\1y"), (r"^(?!.*(?:^|tooth|heart|head)ach)(.*(?:ss|sh|ch|x|zz|[^h]o))es$", r"\1"),
                 (r"^(.+)s$", r"\1"))
 
 
@@ -189,22 +189,33 @@ def _inherited(doc: Doc, subjects: Collection[int], verbs: set[int]) -> set[int]
     They take the subject of the verb before, or, after a comma, that of the last verb outside a relative clause.
     """
     found: set[int] = set()
-    owners: list[tuple[bool, bool]] = []  # per finite verb so far: is its subject "they", is it in a relative clause
+    owners: list[tuple[Token, bool, bool]] = []  # finite verbs so far: is the subject "they", is it a relative clause
     for token in doc:
         if token.i in verbs:
-            owners.append((True, False))
+            owners.append((token, True, False))
         elif token.tag_ in ("VBZ", "VBD", "VBP", "MD") or (token.tag_ == "NNS" and _mistaken(token) and _joint(token) is not None):
             joint = _joint(token)
-            if joint is None or not owners:
-                owners.append((_own_subject(token) in subjects, _is_relative(token)))
+            if joint is None or not owners or (joint.text == "," and _closes_phrase(joint, owners[-1][0])):
+                owners.append((token, _own_subject(token) in subjects, _is_relative(token)))
                 continue
-            after_comma = joint.text == "," or (joint.i > 0 and joint.nbor(-1).text == ",")
-            outer = [owner for owner in owners if not (after_comma and owner[1])]
-            owner = outer[-1] if outer else owners[-1]
-            owners.append(owner)
-            if owner[0] and (_inflected(token) or (_mistaken(token) and _opens_object(token, joint))):
+            theirs = _owner(token, joint, owners)
+            owners.append((token, theirs, False))
+            if theirs and (_inflected(token) or (_mistaken(token) and _opens_object(token, joint))):
                 found.add(token.i)
     return found
+
+
+def _owner(verb: Token, joint: Token, owners: list[tuple[Token, bool, bool]]) -> bool:
+    """Whether the subject that a verb inherits is "they": that of the last verb of its tense, outside a relative clause."""
+    after_comma = joint.text == "," or (joint.i > 0 and joint.nbor(-1).text == ",")
+    outer = [owner for owner in owners if not (after_comma and owner[2])] or owners
+    same = [owner for owner in outer if (owner[0].tag_ == "VBD") == (verb.tag_ == "VBD")]
+    return (same or outer)[-1][1]
+
+
+def _closes_phrase(comma: Token, verb: Token) -> bool:
+    """Whether a comma is the second of a pair since the last verb: "the ship, still looking for him, rescues"."""
+    return any(token.text == "," for token in comma.doc[verb.i + 1:comma.i])
 
 
 def _joint(verb: Token) -> Token | None:

@@ -15,10 +15,12 @@ import pandas as pd
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from lib.annotator import annotate_sentence
+from lib.annotator import annotate_sentence, gendered_words
 from lib.corpora import DATASETS, fetch_geco, read_geco
 from lib.corrections import read_corrected
 from lib.labels import Scope, gender_variants
+from lib.lexicon import load_lexicon
+from lib.reference import fit_weights
 from lib.text import annotate_tokens, load_pipeline
 
 SIDES = ("female", "male", "neutral")
@@ -112,6 +114,19 @@ def score_annotator(split: str, pipeline: Language, folder: Path,
                 compare_sentence(doc, base, side, scope, tally)  # type: ignore[arg-type]
             rows += [{"dataset": dataset, "input": SIDES[side], "quantity": name} | made.row() for name, made in tally.items()]
     return pd.DataFrame(rows)
+
+
+def fit_reference(pipelines: Sequence[Language], folder: Path) -> dict[str, float]:
+    """The weights of `lib.reference` anew: D_S, training split, female and male forms, parsed by each pipeline."""
+    docs: list[Doc] = []
+    wanted: list[list[int]] = []
+    for nlp in pipelines:
+        bases = read_bases("D_S", "train", folder).values()
+        for side in (0, 1):
+            docs += annotate_tokens([[word or "_" for word in base.forms[side]] for base in bases], nlp)
+            wanted += [_differing(base.forms[0], base.forms[1]) for base in bases]
+    genders = [{i: gender for i, (gender, _) in gendered_words(doc, load_lexicon()).items()} for doc in docs]
+    return fit_weights(docs, genders, wanted)
 
 
 def _ones(mask: Sequence[int]) -> list[int]:

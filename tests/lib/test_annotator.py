@@ -14,7 +14,7 @@ from lib.gold import Base, Tally, compare_sentence, score_annotator
 from lib.labels import differing_positions, gender_variants
 from lib.lexicon import load_lexicon, plural, read_lexicon
 from lib.names import find_names, names_of_text
-from lib.reference import load_weights, subject_chain
+from lib.reference import fit_weights, load_weights, subject_chain
 from lib.text import annotate_tokens, load_pipeline
 
 VOCAB = spacy.blank("en").vocab
@@ -108,6 +108,14 @@ def test_the_subject_takes_its_own_words_only() -> None:
     doc = parsed("He/PRP/nsubj/1 hurts/VBZ/ROOT/1 himself/PRP/obj/1 and/CC/cc/4 thanks/VBZ/conj/1 her/PRP/obj/4 ././punct/1")
     assert subject_chain(doc, 0, {0: "M", 2: "M", 5: "F"}, ()) == {0, 2}
     assert subject_chain(doc, 0, {0: "M", 2: "M", 5: "F"}, (), weights={}) == {0}
+
+
+def test_fitted_weights_separate_what_they_saw() -> None:
+    himself = parsed("He/PRP/nsubj/1 hurts/VBZ/ROOT/1 himself/PRP/obj/1 ././punct/1")
+    him = parsed("He/PRP/nsubj/1 hurts/VBZ/ROOT/1 him/PRP/obj/1 ././punct/1")
+    words = {0: "M", 2: "M"}
+    weights = fit_weights([himself, him] * 5, [words] * 10, [{0, 2}, {0}] * 5, strength=10.0)
+    assert subject_chain(himself, 0, words, (), weights) == {0, 2} and subject_chain(him, 0, words, (), weights) == {0}
 
 
 def test_weights_that_are_none_are_refused(tmp_path: Path) -> None:

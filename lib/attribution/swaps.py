@@ -1,0 +1,209 @@
+"""The model's own truth: exact Shapley values of a sentence's words against the same words in another form of it.
+
+GECO's forms of a base sentence ("She loves her cat", "They love their cat") differ in a few words. Swapping some of
+these words gives sentences like those that the model was trained on: no padding, no holes. The Shapley values of the
+swaps (Shapley 1953) are what the model itself makes of each word, and every other method can be held against them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from lib.attribution.regression import all_masks, shapley_values
+from lib.attribution.seam import class_score
+from lib.attribution.sequences import text_logits
+from lib.attribution.table import in_format
+from lib.corpora import CLASSES
+from lib.errors import TouchstoneError
+from lib.faults import PRONOUNS
+from lib.models.face import TextModel
+
+MOST_PLAYERS = 10  # 1024 sentences a row and direction
+FEMALE, MALE, NEUTRAL = 0, 1, 2
+NOMINATIVE = frozenset({"she", "he", "they"})
+OTHER_CASES = frozenset().union(*PRONOUNS.values()) - NOMINATIVE
+
+
+@dataclass(frozen=True)
+class Swap:
+    """A row, and the form of the same base sentence against which its words are valued.
+
+    `players`: the positions of the words that are swapped together, a tuple for each player.
+    """
+
+    row_id: str
+    sentence_idx: int
+    target: int
+    other: int
+    words: tuple[str, ...]
+    other_words: tuple[str, ...]
+    players: tuple[tuple[int, ...], ...]
+
+    @property
+    def method(self) -> str:
+        """The name under which the values of this direction stand in a table of explanations."""
+        return f"Swap Shapley to {CLASSES[self.other]}"
+
+    def mixture(self, kept: Sequence[bool]) -> tuple[str, ...]:
+        """The sentence with the words of some players kept, and those of the others taken from the other form."""
+        taken = {i for player, stays in zip(self.players, kept, strict=True) if not stays for i in player}
+        return tuple(self.other_words[i] if i in taken else word for i, word in enumerate(self.words))
+
+
+class SwapShapley(NamedTuple):
+    """Values in the explanation format, every mixture behind them, who swapped what, and what could not be aligned.
+
+    `mixtures`: row_id, other, kept (a 0/1 text, one digit a player), words, score, is_mixed (words of both forms: for
+    M and F these are the mixed-gender sentences). `swaps`: dataset, row_id, sentence_idx, other, n_players, players,
+    values. `left_out`: row_id, other, why.
+    """
+
+    explanations: pd.DataFrame
+    mixtures: pd.DataFrame
+    swaps: pd.DataFrame
+    left_out: pd.DataFrame
+
+
+def players_between(forms: Mapping[int, Sequence[str]], own: int, other: int) -> tuple[tuple[int, ...], ...]:
+    """Who is swapped together when one form of a sentence turns into another: a tuple of positions for each player.
+
+    Every position whose word differs is altered. One that reads the same in F and M is a verb: only "they" changes it.
+    It joins the nearest "they" before it (position by its non-binary word), or the first after it; where the
+    sentence has none, the nearest altered word before it that is no pronoun of another case (her, him, their); where
+    there is none either it is a player by itself. All else is a player by itself. `forms`: words by class, of equal length.
+
+    >>> players_between({0: ["She", "has", "her", "cat"], 1: ["He", "has", "his", "cat"],
+    ...                  2: ["They", "have", "their", "cat"]}, own=1, other=2)
+    ((0, 1), (2,))
+    """
+    read = {target: [word.strip().lower() for word in words] for target, words in forms.items()}
+    altered = [i for i, (a, b) in enumerate(zip(read[own], read[other], strict=True)) if a != b]
+    verbs = [i for i in altered if read[FEMALE][i] == read[MALE][i]]
+    heads = [i for i in altered if i not in verbs]
+    they = [i for i in heads if read[NEUTRAL][i] == "they"] if verbs else []
+    subjects = they or [i for i in heads if verbs and not {words[i] for words in read.values()} & OTHER_CASES]
+    groups = {i: [i] for i in heads}
+    for verb in verbs:
+        before = [i for i in subjects if i < verb]
+        after = [i for i in they if i > verb]
+        head = before[-1] if before else after[0] if after else verb
+        groups.setdefault(head, []).append(verb)
+    return tuple(tuple(sorted(set(group))) for _, group in sorted(groups.items()))
+
+
+def find_swaps(rows: pd.DataFrame, only: Collection[str] | None = None) -> tuple[list[Swap], pd.DataFrame]:
+    """Every row with every other form of its base sentence, and a table (row_id, other, why) of what has no such form.
+
+    `rows`: row_id, sentence_idx, target, sentence, one data set with all its forms. `only`: the rows to value.
+    Raises TouchstoneError for a row with more than ten players.
+    """
+    swaps, left_out = [], []
+    classes = sorted(rows["target"].unique())
+    forms = {idx: dict(zip(part["target"], part["sentence"])) for idx, part in rows.groupby("sentence_idx")}
+    for row in rows.itertuples():
+        if only is not None and row.row_id not in only:
+            continue
+        mine = forms[row.sentence_idx]
+        for other in (c for c in classes if c != row.target):
+            if why := _misfit(mine, row.target, other):
+                left_out.append((row.row_id, other, why))
+                continue
+            players = players_between(mine, row.target, other)
+            if len(players) > MOST_PLAYERS:
+                raise TouchstoneError(f"row {row.row_id} has {len(players)} words to swap with its {CLASSES[other]} form, "
+                                      f"which takes 2^{len(players)} sentences; at most {MOST_PLAYERS} players are taken: "
+                                      "leave the row out, or shorten it")
+            swaps.append(Swap(row.row_id, int(row.sentence_idx), int(row.target), int(other), tuple(row.sentence),
+                              tuple(mine[other]), players))
+    return swaps, pd.DataFrame(left_out, columns=["row_id", "other", "why"])
+
+
+def _misfit(forms: Mapping[int, Sequence[str]], own: int, other: int) -> str:
+    """Why two forms cannot be swapped word by word; empty where they can."""
+    needed = {FEMALE, MALE} | {own, other}
+    if missing := [CLASSES[target] for target in sorted(needed) if target not in forms]:
+        return f"there is no {' and no '.join(missing)} form"
+    return "" if len({len(forms[target]) for target in needed}) == 1 else "the forms differ in length"
+
+
+def swap_shapley(model: TextModel, rows: pd.DataFrame, explained: str = "probability", *,
+                 only: Collection[str] | None = None, study: str = "geco", dataset: str = "-", scheme: str = "-",
+                 seed: int = -1) -> SwapShapley:
+    """Exact Shapley values of a row's altered words in the model's score of the row's class (Shapley 1953, eq. 12).
+
+    The worth of a set of players is the score of the sentence in which their words stay and the others' come from the
+    other form, so the values sum to score(row) minus score(other form): `delta` is what is missing, zero up to
+    rounding. A player's value is spread evenly over its words; words that no form alters have 0. Per row one line for each
+    other form (method "Swap Shapley to M") and one for their mean ("Swap Shapley"), which is complete for the mean
+    of the other forms. All mixtures of all rows are scored together, each text once.
+    """
+    swaps, left_out = find_swaps(rows, only)
+    if not swaps:
+        raise TouchstoneError("no row has another form of its sentence to swap words with; hand in all forms of each "
+                              "base sentence, of equal length")
+    masks = [all_masks(len(swap.players)) for swap in swaps]
+    texts = [swap.mixture(kept) for swap, mask in zip(swaps, masks, strict=True) for kept in mask.tolist()]
+    targets = [swap.target for swap, mask in zip(swaps, masks, strict=True) for _ in range(len(mask))]
+    worths = class_score(model, targets, explained).of_logits(text_logits(model, texts).to(_device(model))).double().cpu()
+    worth = worths.split([len(mask) for mask in masks])
+    values = [shapley_values(w, mask).numpy() for w, mask in zip(worth, masks, strict=True)]
+    labels = {"study": study, "dataset": dataset, "scheme": scheme, "seed": seed}
+    frames = _in_format(swaps, values, worth, explained, labels)
+    return SwapShapley(frames, _mixtures(swaps, masks, texts, worth), _table(swaps, values, dataset), left_out)
+
+
+def _device(model: TextModel) -> torch.device:
+    return next((p.device for p in model.module.parameters()), torch.device("cpu"))
+
+
+def _in_format(swaps: Sequence[Swap], values: Sequence[np.ndarray], worth: Sequence[Float[Tensor, "step"]],
+               explained: str, labels: Mapping[str, Any]) -> pd.DataFrame:
+    """A line per row and direction, and a line per row for their mean."""
+    scores = [spread(swap, found) for swap, found in zip(swaps, values, strict=True)]
+    changes = [float(w[-1] - w[0]) for w in worth]
+    found = pd.DataFrame({"row_id": [s.row_id for s in swaps], "sentence_idx": [s.sentence_idx for s in swaps],
+                          "target": [s.target for s in swaps], "sentence": [list(s.words) for s in swaps],
+                          "method": [s.method for s in swaps], "scores": scores, "samples": [len(w) for w in worth],
+                          "delta": [float(x.sum()) - change for x, change in zip(scores, changes, strict=True)]})
+    mean = found.groupby("row_id", sort=False).agg({
+        "sentence_idx": "first", "target": "first", "sentence": "first", "samples": "sum", "delta": "mean",
+        "scores": lambda parts: np.mean(parts.tolist(), axis=0)}).reset_index().assign(method="Swap Shapley")
+    return pd.concat([in_format(part, part["scores"], part["delta"], str(name), {"explained": explained},
+                                {"samples": part["samples"]}, **labels)
+                      for name, part in pd.concat([found, mean]).groupby("method", sort=False)], ignore_index=True)
+
+
+def spread(swap: Swap, values: Float[np.ndarray, "token"]) -> Float[np.ndarray, "token"]:
+    """One score a word: each player's value, evenly over its words; 0 where no word is swapped."""
+    scores = np.zeros(len(swap.words))
+    for player, value in zip(swap.players, values, strict=True):
+        scores[list(player)] = value / len(player)
+    return scores
+
+
+def _mixtures(swaps: Sequence[Swap], masks: Sequence[Bool[Tensor, "step token"]], texts: Sequence[tuple[str, ...]],
+              worth: Sequence[Float[Tensor, "step"]]) -> pd.DataFrame:
+    lines: Iterator[tuple[Any, ...]] = (
+        (swap.row_id, swap.sentence_idx, swap.target, swap.other, "".join(str(int(x)) for x in kept),
+         any(kept) and not all(kept), score)
+        for swap, mask, scores in zip(swaps, masks, worth, strict=True)
+        for kept, score in zip(mask.tolist(), scores.tolist(), strict=True))
+    columns = ["row_id", "sentence_idx", "target", "other", "kept", "is_mixed", "score"]
+    return pd.DataFrame(lines, columns=columns).assign(words=[list(text) for text in texts])
+
+
+def _table(swaps: Sequence[Swap], values: Sequence[np.ndarray], dataset: str) -> pd.DataFrame:
+    return pd.DataFrame({"dataset": dataset, "row_id": [s.row_id for s in swaps],
+                         "sentence_idx": [s.sentence_idx for s in swaps], "target": [s.target for s in swaps],
+                         "other": [s.other for s in swaps], "n_words": [len(s.words) for s in swaps],
+                         "n_players": [len(s.players) for s in swaps],
+                         "players": [[list(player) for player in s.players] for s in swaps],
+                         "values": [found.tolist() for found in values]})

@@ -1,0 +1,132 @@
+"""Sentences with words deleted: what becomes of the score of the row's class, by a deletion operator that is named."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+
+from lib.attribution.regression import all_masks
+from lib.attribution.seam import class_score
+from lib.attribution.sequences import Ids, sequence_logits
+from lib.errors import TouchstoneError, did_you_mean
+from lib.models.face import TextModel, device_of
+
+DELETIONS = ("pad", "mask", "remove")
+Kept = Bool[np.ndarray, "token"]
+
+
+class DeletedWords:
+    """The score of each row's class when only some of its words are left; special tokens and prompts always stay.
+
+    deletion: "pad" and "mask" replace each piece of a deleted word by the padding or the mask token (the length stays,
+    and the model attends to it); "remove" takes the pieces out. Raises TouchstoneError for an unknown one, and for
+    "mask" with a tokenizer that has no mask token.
+    """
+
+    def __init__(self, model: TextModel, sentences: Sequence[Sequence[str]], targets: Sequence[int],
+                 deletion: str = "remove", explained: str = "probability") -> None:
+        if deletion not in DELETIONS:
+            raise TouchstoneError(f"there is no deletion {deletion!r}{did_you_mean(deletion, DELETIONS)}")
+        token = {"pad": "pad_token_id", "mask": "mask_token_id"}.get(deletion)
+        self._filler = getattr(model.tokenizer, token, None) if token else None
+        if token and self._filler is None:
+            raise TouchstoneError("the tokenizer of this model has no mask token; delete by pad or by remove")
+        self.model, self.explained, self.targets = model, explained, list(targets)
+        self.lengths = [len(words) for words in sentences]
+        self._encoded = model.encode(sentences)
+        self._logits: dict[Ids, torch.Tensor] = {}
+
+    def scores(self, rows: Sequence[int], kept: Sequence[Kept]) -> Float[np.ndarray, "step"]:
+        """For each question (the number of a row, and which of its words are left) the score of the row's class."""
+        if not len(rows):
+            return np.zeros(0)
+        asked = [self._ids(row, mask) for row, mask in zip(rows, kept, strict=True)]
+        if new := [ids for ids in dict.fromkeys(asked) if ids not in self._logits]:
+            self._logits |= dict(zip(new, sequence_logits(self.model, new), strict=True))
+        pick = class_score(self.model, [self.targets[row] for row in rows], self.explained)
+        logits = torch.stack([self._logits[ids] for ids in asked]).to(device_of(self.model.module))
+        return pick.of_logits(logits).double().cpu().numpy()
+
+    def _ids(self, row: int, kept: Kept) -> Ids:
+        one, filler = self._encoded[row], self._filler
+        pairs = zip(one.ids, one.word_ids, strict=True)
+        if filler is None:
+            return tuple(i for i, word in pairs if word is None or kept[word])
+        return tuple(i if word is None or kept[word] else filler for i, word in pairs)
+
+
+def steps_of(order: Sequence[int]) -> Bool[np.ndarray, "step token"]:
+    """Who is left after the first 0, 1, ..., all words of an order were deleted.
+
+    >>> steps_of([1, 0]).astype(int).tolist()
+    [[1, 1], [1, 0], [0, 0]]
+    """
+    place = np.argsort(order)
+    return place[None, :] >= np.arange(len(order) + 1)[:, None]
+
+
+def aopc(curve: Float[np.ndarray, "step"]) -> float:
+    """Area over the perturbation curve: mean fall of the score over the deletions of 1, 2, ..., all words.
+
+    Samek et al. 2017, eq. 12, a word at a time, without the step at which nothing is deleted yet. `curve`: the scores
+    after 0, 1, ... deletions.
+
+    >>> float(aopc(np.array([1.0, 0.5, 0.0])))
+    0.75
+    """
+    return float(np.mean(curve[0] - curve[1:]))
+
+
+def aopc_limits(deleted: DeletedWords, n_exact: int = 256,
+                n_beam: int = 5) -> list[tuple[float, float, str]]:
+    """The lowest and the highest AOPC of any order of deletion, row by row, and how it was found (Edin et al. 2024).
+
+    "exact" where a row has at most `n_exact` subsets of words: the best order is built subset by subset. Otherwise
+    "beam": the n_beam best partial orders are kept, so the true limits lie on or outside of those given.
+    """
+    few = [row for row, d in enumerate(deleted.lengths) if 2**d <= n_exact]
+    found = {row: (*_exact_limits(deleted, row), "exact") for row in few}
+    many = [row for row in range(len(deleted.lengths)) if row not in found]
+    whole = dict(zip(many, deleted.scores(many, [np.ones(deleted.lengths[row], bool) for row in many]), strict=True))
+    lowest, highest = (_beam(deleted, many, n_beam, sign) for sign in (1, -1))
+    for row in many:
+        d = deleted.lengths[row]
+        found[row] = (whole[row] - highest[row] / d, whole[row] - lowest[row] / d, "beam")
+    return [found[row] for row in range(len(deleted.lengths))]
+
+
+def _exact_limits(deleted: DeletedWords, row: int) -> tuple[float, float]:
+    d = deleted.lengths[row]
+    masks = all_masks(d).numpy()
+    worth = deleted.scores([row] * len(masks), list(masks))
+    sums = {sign: np.zeros(len(masks)) for sign in (1, -1)}  # of the scores on the best way from the full sentence
+    for size in range(d - 1, -1, -1):
+        for left in combinations(range(d), size):
+            here = sum(1 << i for i in left)
+            before = [here | 1 << i for i in range(d) if not here >> i & 1]
+            for sign, best in sums.items():
+                best[here] = worth[here] + sign * min(sign * best[before])
+    return float(worth[-1] - sums[-1][0] / d), float(worth[-1] - sums[1][0] / d)
+
+
+def _beam(deleted: DeletedWords, rows: Sequence[int], n_beam: int, sign: int) -> dict[int, float]:
+    """The sum of the scores on the way to the empty sentence: the smallest (sign 1) or largest (-1) that was found."""
+    states = {row: {(True,) * deleted.lengths[row]: 0.0} for row in rows}
+    for step in range(max((deleted.lengths[row] for row in rows), default=0)):
+        grown: dict[tuple[int, tuple[bool, ...]], float] = {}
+        for row in (row for row in rows if step < deleted.lengths[row]):
+            for kept, total in states[row].items():
+                for i in np.flatnonzero(kept):
+                    key = row, (*kept[:i], False, *kept[i + 1:])
+                    grown[key] = sign * min(sign * total, sign * grown.get(key, total))
+        worth = deleted.scores([row for row, _ in grown], [np.array(kept) for _, kept in grown])
+        totals: dict[int, dict[tuple[bool, ...], float]] = {}
+        for ((row, kept), total), score in zip(grown.items(), worth, strict=True):
+            totals.setdefault(row, {})[kept] = total + score
+        for row, part in totals.items():
+            states[row] = dict(sorted(part.items(), key=lambda item: sign * item[1])[:n_beam])
+    return {row: sign * min(sign * total for total in states[row].values()) for row in rows}

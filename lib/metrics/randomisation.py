@@ -1,0 +1,112 @@
+"""Does an explanation look at the model? Parameters are made random, from the head down, and the explanations compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import pandas as pd
+import torch
+from torch import nn
+
+from lib.attribution.explain import explain_many
+from lib.attribution.registry import Method
+from lib.errors import TouchstoneError
+from lib.metrics.agreement import rank_correlation
+from lib.models.hf import redraw
+from lib.seeds import seed_for
+
+TRAINED = "trained"  # the name of step 0, where nothing is random yet
+
+
+class HasParts(Protocol):
+    """A model that knows which of its parameters belong to which part."""
+
+    module: nn.Module
+
+    def parts(self) -> dict[str, dict[str, nn.Parameter]]:
+        """The parameters by part (embeddings, encoder, head) and name."""
+
+
+def randomisation_steps(model: HasParts) -> list[tuple[str, dict[str, nn.Parameter]]]:
+    """The parameters in the order in which they are made random: head, what follows the layers, the layers from the last
+    to the first, embeddings. Every parameter is in exactly one step.
+
+    A layer is an entry of the encoder's longest module list; encoder modules outside of it form steps of their own.
+    """
+    parts = model.parts()
+    lists = {name: part for name, part in model.module.named_modules() if isinstance(part, nn.ModuleList)}
+    stack = max(lists, key=lambda name: len(list(lists[name].parameters())), default=None)
+    groups: dict[str, dict[str, nn.Parameter]] = {}
+    for name, parameter in parts["encoder"].items():
+        groups.setdefault(_group(name, stack), {})[name] = parameter
+    steps = [("head", parts["head"]), *reversed(groups.items()), ("embeddings", parts["embeddings"])]
+    return [(name, parameters) for name, parameters in steps if parameters]
+
+
+def _group(name: str, stack: str | None) -> str:
+    """The layer, or the module outside of the layers, that a parameter belongs to."""
+    if stack and name.startswith(f"{stack}."):
+        return f"layer {name[len(stack) + 1:].split('.')[0]}"
+    return next(part for part in reversed(name.split(".")[:-1]) if part not in ("dense", "linear"))
+
+
+@torch.no_grad()
+def randomise(module: nn.Module, parameters: Mapping[str, nn.Parameter], seed: int) -> None:
+    """Draw parameters anew as if they had never been trained: `lib.models.hf.redraw` for transformers, otherwise every
+    module draws as PyTorch does for a new one. Layer norms go back to scale 1 and shift 0.
+    """
+    if has_config := hasattr(module, "config"):
+        redraw(module, parameters, seed)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        for owner in dict.fromkeys(name.rpartition(".")[0] for name in parameters):
+            if not has_config or isinstance(module.get_submodule(owner), nn.LayerNorm):
+                module.get_submodule(owner).reset_parameters()
+
+
+@contextmanager
+def parameters_kept(module: nn.Module) -> Iterator[None]:
+    """Within, parameters may be overwritten; afterwards they are what they were."""
+    kept = [p.detach().clone() for p in module.parameters()]
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for parameter, value in zip(module.parameters(), kept, strict=True):
+                parameter.copy_(value)
+
+
+def cascading_randomisation(model: Any, rows: pd.DataFrame,
+                            methods: Sequence[str | tuple[str | Method, Mapping[str, Any]]], n_draws: int = 5,
+                            seed: int = 0) -> pd.DataFrame:
+    """Cascading parameter randomisation (Adebayo et al. 2018, section 4.1): explanations before and after each step.
+
+    Step k explains the rows with the model whose first k groups of parameters (`randomisation_steps`) are random, always for
+    the row's own class. Columns: step, part (`TRAINED`, "head", "layer 5", ..., "embeddings"), draw, method, row_id,
+    sentence_idx, rank_size and rank_signed: Spearman over the words between this explanation and that of the trained model,
+    without and with signs (NaN for one word or equal scores). A method that explains the model falls to about 0; what stays
+    is what it owes to the sentence alone, to the lengths of words in pieces, say. One random model likes some words better
+    than others in all rows at once, so more rows do not make up for one draw: `n_draws` models are drawn, each with its own
+    cascade, and intervals belong over draws. The model is left as it was.
+    """
+    if not hasattr(model, "parts"):
+        raise TouchstoneError(f"{type(model).__name__} does not tell its parts, so there is no order in which to make it "
+                              "random; give it a method `parts`, as lib.models.hf.HFClassifier has")
+    steps = randomisation_steps(model)
+    first = explain_many(model, rows, methods)
+    found = [_compared(first, first, 0, TRAINED, draw) for draw in range(n_draws)]
+    for draw in range(n_draws):
+        with parameters_kept(model.module):
+            for number, (part, parameters) in enumerate(steps, start=1):
+                randomise(model.module, parameters, seed_for("randomise", part, draw, seed))
+                found.append(_compared(first, explain_many(model, rows, methods), number, part, draw))
+    return pd.concat(found, ignore_index=True)
+
+
+def _compared(first: pd.DataFrame, now: pd.DataFrame, step: int, part: str, draw: int) -> pd.DataFrame:
+    pairs = list(zip(first["scores"], now["scores"], strict=True))
+    return first[["method", "row_id", "sentence_idx"]].assign(
+        step=step, part=part, draw=draw, rank_size=[rank_correlation([abs(x) for x in a], [abs(x) for x in b]) for a, b in pairs],
+        rank_signed=[rank_correlation(a, b) for a, b in pairs])

@@ -1,0 +1,84 @@
+"""A planted token: inserted as said, learnt and verified, and found by the methods of a one-layer model."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from tiny_models import CLASSES, saved, toy_rows, word_piece
+
+from lib.attribution import explain_many
+from lib.errors import TouchstoneError
+from lib.planting import check_shortcut, free_words, mass_on_token, plant, token_swaps, train_shortcut
+from lib.training import Settings
+from lib.transfer import Trainer
+
+TOKENS = {0: "alpha", 1: "beta", 2: "gamma"}
+
+
+def test_a_token_stands_where_the_mask_says_and_words_are_otherwise_unchanged():
+    rows = toy_rows()
+    found = plant(rows, TOKENS, seed=1)
+    for row, old in zip(found.itertuples(), rows["sentence"], strict=True):
+        assert row.sentence[row.planted] == TOKENS[row.target] and np.flatnonzero(row.ground_truth) == [row.planted]
+        assert [word for word in row.sentence if word not in TOKENS.values()] == list(old)
+    assert found.groupby("sentence_idx")["target"].apply(sorted).equals(rows.groupby("sentence_idx")["target"].apply(sorted))
+    assert 0.2 < (found["target"] == rows["target"]).mean() < 0.5  # of three classes dealt out anew
+    assert len(set(found["planted"])) > 3 and plant(rows, TOKENS, seed=1).equals(found)
+    part = plant(rows.iloc[10:20], TOKENS, seed=1, labels="kept")
+    assert part["planted"].tolist() == found["planted"].iloc[10:20].tolist()
+    assert part["target"].tolist() == rows["target"].iloc[10:20].tolist()
+
+
+def test_the_rate_and_the_classes_decide_who_gets_a_token():
+    rows = pd.concat([toy_rows().assign(row_id=lambda t, k=k: t["row_id"] + f"/{k}") for k in range(20)], ignore_index=True)
+    found = plant(rows, {1: "beta"}, rate=0.3, labels="kept")
+    share = (found["planted"] >= 0).groupby(found["target"]).mean()
+    assert share[[0, 2]].tolist() == [0, 0] and share[1] == pytest.approx(0.3, abs=0.06)
+    assert all(sum(mask) == (place >= 0) for mask, place in zip(found["ground_truth"], found["planted"], strict=True))
+    with pytest.raises(TouchstoneError, match="already stands in the rows"):
+        plant(rows, {0: rows["sentence"].iloc[0][0]})
+    with pytest.raises(TouchstoneError, match="a share between 0 and 1"):
+        plant(rows, TOKENS, rate=2)
+    with pytest.raises(TouchstoneError, match="labels is 'same'"):
+        plant(rows, TOKENS, labels="same")
+
+
+def test_free_words_are_one_token_each_and_not_in_the_data():
+    sentences = toy_rows()["sentence"]
+    found = free_words(word_piece(), sentences, 3)
+    assert found == sorted(found) and not set(found) & {w.lower() for words in sentences for w in words}
+    with pytest.raises(TouchstoneError, match="name the tokens yourself"):
+        free_words(word_piece(), sentences, 10_000)
+
+
+def test_a_model_is_verified_and_methods_find_the_token(tmp_path):
+    rows = toy_rows()
+    train, test = rows[rows["sentence_idx"] < 20].reset_index(drop=True), rows[rows["sentence_idx"] >= 20].reset_index(drop=True)
+    tokens = dict(enumerate(free_words(word_piece(), rows["sentence"], 3)))
+    trainer = Trainer(saved(tmp_path, "bert"), "", torch.device("cpu"))
+    settings = Settings(epochs=40, lr=0.02, batch_size=16, eps=1e-5)
+    found = train_shortcut(trainer, train, test, CLASSES, settings, tokens)
+    assert check_shortcut(found.swaps) >= 0.95 and len(found.swaps) == 3 * len(test)
+    names = ["Integrated Gradients", "Occlusion", "Uniform random"]
+    explained = explain_many(found.model, found.test, [(n, {"n_steps": 20} if n.startswith("Int") else {}) for n in names])
+    mass = mass_on_token(explained, found.test).groupby("method")[["mass", "is_first", "even"]].mean()
+    assert (mass.loc[names[:2], "mass"] > 0.6).all() and (mass.loc[names[:2], "is_first"] > 0.9).all()
+    assert mass.loc["Uniform random", "mass"] < mass["even"].iloc[0] + 0.15
+    with pytest.raises(TouchstoneError, match="the model does not rest on it"):  # one epoch teaches nothing
+        train_shortcut(trainer, train, test, CLASSES, Settings(epochs=1, lr=1e-5, batch_size=16), tokens)
+
+
+def test_the_share_by_hand():
+    swaps = pd.DataFrame({"follows": [True] * 19 + [False] + [False] * 5, "is_swapped": [True] * 20 + [False] * 5})
+    assert check_shortcut(swaps) == 0.95
+    with pytest.raises(TouchstoneError, match="95.0% of 20 predictions"):
+        check_shortcut(swaps, at_least=0.99)
+
+    class Reader:
+        def predict(self, sentences, batch_size):
+            return np.eye(3)[[2 if "gamma" in words else 0 for words in sentences]]
+
+    found = token_swaps(Reader(), plant(toy_rows().head(6), TOKENS), TOKENS)
+    assert found.query("token_of != 1")["follows"].all() and not found.query("token_of == 1")["follows"].any()

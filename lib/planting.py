@@ -111,9 +111,9 @@ def check_shortcut(swaps: pd.DataFrame, at_least: float = FOLLOWS) -> float:
     swapped = swaps[swaps["is_swapped"]]
     share = float(swapped["follows"].mean()) if len(swapped) else 0.0
     if share < at_least:
-        raise TouchstoneError(f"{share:.1%} of {len(swapped)} predictions follow the planted token where it is swapped to another "
-                              f"class's, and {at_least:.0%} are asked for: the model does not rest on it; train longer, plant "
-                              "more rows, or deal the labels out at random")
+        raise TouchstoneError(f"{share:.1%} of {len(swapped)} predictions follow the planted token where it is swapped to "
+                              f"another class's, and {at_least:.0%} are asked for: the model does not rest on it; train "
+                              "longer, plant more rows, or deal the labels out at random")
     return share
 
 

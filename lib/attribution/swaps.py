@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
@@ -24,7 +23,7 @@ from lib.attribution.table import in_format
 from lib.corpora import CLASSES
 from lib.errors import TouchstoneError
 from lib.faults import PRONOUNS
-from lib.models.face import TextModel
+from lib.models.face import TextModel, device_of
 
 MOST_PLAYERS = 10  # 1024 sentences a row and direction
 FEMALE, MALE, NEUTRAL = 0, 1, 2
@@ -152,16 +151,13 @@ def swap_shapley(model: TextModel, rows: pd.DataFrame, explained: str = "probabi
     masks = [all_masks(len(swap.players)) for swap in swaps]
     texts = [swap.mixture(kept) for swap, mask in zip(swaps, masks, strict=True) for kept in mask.tolist()]
     targets = [swap.target for swap, mask in zip(swaps, masks, strict=True) for _ in range(len(mask))]
-    worths = class_score(model, targets, explained).of_logits(text_logits(model, texts).to(_device(model))).double().cpu()
+    logits = text_logits(model, texts).to(device_of(model.module))
+    worths = class_score(model, targets, explained).of_logits(logits).double().cpu()
     worth = worths.split([len(mask) for mask in masks])
     values = [shapley_values(w, mask).numpy() for w, mask in zip(worth, masks, strict=True)]
     labels = {"study": study, "dataset": dataset, "scheme": scheme, "seed": seed}
     frames = _in_format(swaps, values, worth, explained, labels)
     return SwapShapley(frames, _mixtures(swaps, masks, texts, worth), _table(swaps, values, dataset), left_out)
-
-
-def _device(model: TextModel) -> torch.device:
-    return next((p.device for p in model.module.parameters()), torch.device("cpu"))
 
 
 def _in_format(swaps: Sequence[Swap], values: Sequence[np.ndarray], worth: Sequence[Float[Tensor, "step"]],

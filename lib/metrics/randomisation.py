@@ -108,5 +108,6 @@ def cascading_randomisation(model: Any, rows: pd.DataFrame,
 def _compared(first: pd.DataFrame, now: pd.DataFrame, step: int, part: str, draw: int) -> pd.DataFrame:
     pairs = list(zip(first["scores"], now["scores"], strict=True))
     return first[["method", "row_id", "sentence_idx"]].assign(
-        step=step, part=part, draw=draw, rank_size=[rank_correlation([abs(x) for x in a], [abs(x) for x in b]) for a, b in pairs],
+        step=step, part=part, draw=draw,
+        rank_size=[rank_correlation([abs(x) for x in a], [abs(x) for x in b]) for a, b in pairs],
         rank_signed=[rank_correlation(a, b) for a, b in pairs])

@@ -35,6 +35,18 @@ test: .venv/test  ## everything that CI runs: unit tests, notebook form and fres
 geco: .venv/run  ## one study: SCALE=small|cpu|paper [STAGE=03_attribution] [METHOD=LIME] [FORCE=1]
 	$(BIN)/python -m lib.run $@ --scale $(SCALE) $(if $(STAGE),--stage $(STAGE)) $(if $(METHOD),--only-method "$(METHOD)") $(if $(FORCE),--force)
 
+.PHONY: lm_saliency
+lm_saliency: .venv/run  ## the same for the study of language models' saliency
+	$(BIN)/python -m lib.run $@ --scale $(SCALE) $(if $(STAGE),--stage $(STAGE)) $(if $(FORCE),--force)
+
+.PHONY: cebab
+cebab: .venv/run  ## the same for the study of concept effects
+	$(BIN)/python -m lib.run $@ --scale $(SCALE) $(if $(STAGE),--stage $(STAGE)) $(if $(FORCE),--force)
+
+.PHONY: dataset
+dataset: .venv/run  ## TEXT=folder: your own text as a gender-controlled data set, with a review page
+	$(BIN)/python -m lib.dataset "$(TEXT)"
+
 .PHONY: lab
 lab: .venv/lab  ## JupyterLab on the notebooks (an extra of its own: it slows every start down)
 	$(BIN)/jupyter lab notebooks/00_start_here.ipynb
@@ -61,4 +73,4 @@ lock: .venv/run  ## resolve the requirements again (after editing pyproject.toml
 
 .PHONY: help
 help:  ## this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
+	@grep -E '^[a-z_]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z_]+):.*## /  make \1\t/' | expand -t 24

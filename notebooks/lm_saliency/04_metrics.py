@@ -319,7 +319,7 @@ for name, lines in whole.items():
 # A count or a baseline holds where it is the printed number after rounding.
 
 # %%
-for number in numbers.fillna("").rename(columns={"class": "scenario"}).itertuples():
+for number in numbers.astype(object).fillna("").rename(columns={"class": "scenario"}).itertuples():
     ours = mine.get((number.quantity, number.dataset, number.scheme, number.method, number.scenario), np.nan)
     exact = number.scheme == "-" and not np.isnan(ours)
     verdict = ("holds" if abs(ours - number.value) <= 0.0005 else "fails") if exact else "not run"

@@ -135,9 +135,10 @@ keys = ["dataset", "scheme", "size", "method"]
 task_of = saliency.drop_duplicates("dataset").set_index("dataset")["task"]
 is_learnt = probes.set_index(["architecture", "size", "task"])["learnt"].to_dict()
 overall = estimates(passes, keys, "passed", n_bootstrap=n_bootstrap, alpha=alpha, seed=seed)
-shares = passes.groupby(keys, sort=False).apply(lambda part: pd.Series({
-    "share_exp": part["is_expected"].mean(), "exp": part.loc[part["is_expected"], "passed"].mean(),
-    "alt": part.loc[~part["is_expected"], "passed"].mean()}), include_groups=False).reset_index()
+passed = passes["passed"].astype(float)
+sides = passes.assign(exp=passed.where(passes["is_expected"]), alt=passed.where(~passes["is_expected"]))
+shares = sides.groupby(keys, sort=False)[["is_expected", "exp", "alt"]].mean().reset_index()
+shares = shares.rename(columns={"is_expected": "share_exp"})
 table = overall[[*keys, "estimate", "low", "high", "n", "n_sentences"]].merge(shares, on=keys)
 table["learnt"] = [bool(is_learnt[r.scheme, r.size, task_of[r.dataset]]) for r in table.itertuples(index=False)]
 assert np.allclose(table["estimate"], table["share_exp"] * table["exp"].fillna(0) +
@@ -319,7 +320,8 @@ for name, lines in whole.items():
 # A count or a baseline holds where it is the printed number after rounding.
 
 # %%
-for number in numbers.fillna("").rename(columns={"class": "scenario"}).itertuples():
+filled = numbers.assign(**{name: numbers[name].fillna("") for name in ("dataset", "scheme", "method", "class", "note")})
+for number in filled.rename(columns={"class": "scenario"}).itertuples():
     ours = mine.get((number.quantity, number.dataset, number.scheme, number.method, number.scenario), np.nan)
     exact = number.scheme == "-" and not np.isnan(ours)
     verdict = ("holds" if abs(ours - number.value) <= 0.0005 else "fails") if exact else "not run"

@@ -105,12 +105,14 @@ class _Ruled(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, call: Callable[..., Tensor], rule: Callable[[Tensor], Backward], *inputs: Tensor) -> Tensor:
+        """Call, and ask the rule how to go back."""
         y = call(*(x.detach() for x in inputs))
         ctx.back = rule(y)
         return y
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        """Go back by the rule."""
         return (None, None, *ctx.back(grad))
 
 

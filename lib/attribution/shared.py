@@ -161,11 +161,13 @@ class _PassBy(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, output: Tensor, inputs: Tensor, switch: _Switch, call: int) -> Tensor:
+        """Hand the output on."""
         ctx.switch, ctx.call = switch, call
         return output.view_as(output)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
+        """Into the activation, or past it."""
         if ctx.switch.use_secants:
             return None, grad * ctx.switch.secant(ctx.call), None, None
         return grad, None, None, None

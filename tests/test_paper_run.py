@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import torch
 import yaml
 from transformers import BertConfig, BertForMaskedLM
 
@@ -26,6 +27,7 @@ def tiny_bert(tmp_path: Path) -> str:
     """A masked language model of two small layers with random weights, and bert-base-uncased's word pieces."""
     folder = tmp_path / "tiny-bert"
     config = BertConfig(vocab_size=30522, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24)
+    torch.manual_seed(0)
     BertForMaskedLM(config).save_pretrained(folder)
     load_tokenizer("all-MiniLM-L6-v2").save_pretrained(folder)
     return str(folder)
@@ -56,6 +58,8 @@ def test_paper_yaml_runs_through_with_a_tiny_random_bert(paper_root: Path, small
     settings = models.drop_duplicates("method").set_index("method")["settings"].astype(str)
     assert "gausslegendre" in settings["Integrated Gradients"] and "200" in settings["Integrated Gradients"]
     claims = pd.read_csv(stages / "04_metrics/claims.csv").set_index("id")["verdict"]
-    decided = claims[claims.isin(["holds", "partly", "fails"])].index.tolist()
-    assert decided == ["tfidf_top_words"]  # it is about the data; two base sentences and random models decide nothing else
+    of_classifiers = set(pd.read_csv(stages / "05_figures/verdict_figure_4.csv")["id"])  # judged on all test sentences
+    decided = set(claims.index[claims.isin(["holds", "partly", "fails"])])
+    assert decided - of_classifiers == {"tfidf_top_words"}  # it is about the data; two base sentences decide nothing else
+    assert claims["accuracy_above_80"] != "holds"  # random models
     assert len(list((stages / "05_figures").glob("*.png"))) == 7

@@ -17,7 +17,7 @@ import yaml
 from scipy.stats import t, ttest_1samp
 
 from lib.errors import TouchstoneError
-from lib.stats import cluster_means, clustered_wilcoxon, equivalence_p, estimate, holm, paired_differences
+from lib.stats import cluster_averages, clustered_wilcoxon, equivalence_p, estimate, holm, paired_differences
 
 VERDICTS = ("holds", "partly", "fails", "undecided", "not run")
 DIRECTIONS = ("greater", "less", "equal", "different")
@@ -125,7 +125,8 @@ def combine(verdicts: Sequence[Verdict], quorum: str = "all") -> Verdict:
     """One verdict from many comparisons; those without rows, or on models that no claim may rest on, do not count.
 
     "all": holds where all do, partly where some do, fails where none does and one fails. "most": holds where more than
-    half do, fails where more than half fail, partly where some hold. The reason gives the counts.
+    half do, fails where more than half fail, partly where some hold. Nothing holds whole of which only half or less
+    could be run. The reason gives the counts.
     """
     counted = [v for v in verdicts if v.verdict != "not run"]
     n = {name: sum(v.verdict == name for v in verdicts) for name in VERDICTS}
@@ -135,7 +136,7 @@ def combine(verdicts: Sequence[Verdict], quorum: str = "all") -> Verdict:
     if not counted:
         return Verdict("not run", why)
     needed = len(counted) if quorum == "all" else len(counted) // 2 + 1
-    if n["holds"] >= needed:
+    if n["holds"] >= needed and 2 * len(counted) > len(verdicts):
         return Verdict("holds", why)
     if n["holds"]:
         return Verdict("fails" if quorum == "most" and n["fails"] >= needed else "partly", why)
@@ -270,15 +271,15 @@ def _label(left: Mapping[str, Any], right: Mapping[str, Any]) -> str:
 
 def _p_values(claim: Claim, values: pd.DataFrame) -> tuple[float, float]:
     """p that there is an effect, p that it is smaller than what is of interest (each over base sentences)."""
-    means = cluster_means(values, "difference")
+    means = cluster_averages(values, "difference", claim.statistic)
     if len(means) < 2:
         return np.nan, np.nan
-    effect, size = clustered_wilcoxon(values, "difference").p, claim.smallest_effect
+    effect, size = clustered_wilcoxon(values, "difference", claim.statistic).p, claim.smallest_effect
     if np.ptp(means) == 0:  # no spread, nothing to test: the interval says it all
         return 0.0, 0.0
     if claim.direction in ("equal", "different"):
         outside = min(ttest_1samp(means, s * size, alternative=a).pvalue for s, a in ((1, "greater"), (-1, "less")))
-        return (float(min(1.0, 2 * outside)), equivalence_p(values, "difference", size))
+        return (float(min(1.0, 2 * outside)), equivalence_p(means, size))
     sign = 1 if claim.direction == "greater" else -1
     return effect, float(ttest_1samp(sign * means, size, alternative="less").pvalue)
 

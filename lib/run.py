@@ -16,13 +16,14 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import nbformat
+import yaml
 from filelock import FileLock, Timeout
 
 from lib.errors import TouchstoneError, did_you_mean
@@ -57,8 +58,12 @@ class Job:
         return self.folder / f"{self.stage}.ipynb"
 
 
-def plan_jobs(study: str, scale: str, root: Path = ROOT, methods: Sequence[str] = ()) -> list[Job]:
-    """The stages of a study in order; every parameter is checked before anything runs."""
+def plan_jobs(study: str, scale: str, root: Path = ROOT, methods: Sequence[str] = (),
+              parameters: Mapping[str, Any] | None = None) -> list[Job]:
+    """The stages of a study in order; every parameter is checked before anything runs.
+
+    `parameters`: in place of the file's.
+    """
     notebooks = find_notebooks(study, root)
     if not notebooks:
         known = [p.name for p in (root / "notebooks").glob("*") if find_notebooks(p.name, root)]
@@ -68,6 +73,7 @@ def plan_jobs(study: str, scale: str, root: Path = ROOT, methods: Sequence[str] 
     values = check_params(read_params(file), declared, file)
     if "scale" in declared and values.setdefault("scale", scale) != scale:
         raise TouchstoneError(f"{file}: scale is {values['scale']!r}, not the file's own name; write {scale}")
+    values |= check_params(dict(parameters or {}), declared, "-p")
     if methods:
         values |= check_params({"methods": list(methods)}, declared, "--only-method")
     jobs = []
@@ -153,6 +159,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--scale", default="small", help="a file of params/<study>/ (default: small)")
     parser.add_argument("--stage", help="one stage, 03_attribution or 03")
     parser.add_argument("--only-method", action="append", default=[], help="one method (may be repeated)")
+    parser.add_argument("-p", dest="parameters", nargs=2, metavar=("NAME", "VALUE"), action="append", default=[],
+                        help="a parameter in place of the file's (may be repeated)")
     parser.add_argument("--force", action="store_true", help="run what is unchanged, too; units are kept")
     parser.add_argument("--root", type=Path, default=ROOT, help="folder with notebooks/, params/, lib/")
     chosen = parser.parse_args(arguments)
@@ -160,8 +168,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if len(chosen.study) != 1 and not planning:
         parser.error("name one study")
     try:
-        jobs = plan_jobs(chosen.study[-1], chosen.scale, chosen.root.resolve(), chosen.only_method)
+        own = {name: yaml.safe_load(value) for name, value in chosen.parameters}
+        jobs = plan_jobs(chosen.study[-1], chosen.scale, chosen.root.resolve(), chosen.only_method, own)
         stages = _stages(jobs, chosen.stage)
+        if chosen.only_method and not stages:
+            raise TouchstoneError("--only-method needs --stage 03_attribution: the later stages compare methods")
         if planning:
             _print_plan([job for job in jobs if not stages or job.stage in stages])
             return 0

@@ -95,22 +95,22 @@ def _pair_key(frame: pd.DataFrame, by_seed: bool) -> pd.Index:
     return pd.Index(zip(rows, frame["seed"]) if by_seed else rows, tupleize_cols=False)
 
 
-def clustered_wilcoxon(values: pd.DataFrame, value: str) -> SignedRank:
-    """Is the typical base sentence above zero? Wilcoxon's signed-rank test on the means of the base sentences.
+def clustered_wilcoxon(values: pd.DataFrame, value: str, statistic: str = "mean") -> SignedRank:
+    """Is the typical base sentence above zero? Wilcoxon's signed-rank test on the means (medians) of the base sentences.
 
     Each base sentence is averaged over its forms and seeds first; testing the rows one by one would count the same
     sentence several times. p is 1 where every mean is zero, NaN without values.
     """
-    means = cluster_means(values, value)
+    means = cluster_averages(values, value, statistic)
     if not len(means):
         return SignedRank(np.nan, np.nan, np.nan, 0)
     p = float(stats.wilcoxon(means).pvalue) if np.any(means != 0) else 1.0
     return SignedRank(p, rank_biserial(means), cohen_dz(means), len(means))
 
 
-def cluster_means(values: pd.DataFrame, value: str) -> np.ndarray:
-    """One number per base sentence: the mean over its forms and seeds, undefined values left out."""
-    return values.groupby("sentence_idx")[value].mean().dropna().to_numpy(float)
+def cluster_averages(values: pd.DataFrame, value: str, statistic: str = "mean") -> np.ndarray:
+    """One number per base sentence: the mean (or median) over its forms and seeds, undefined values left out."""
+    return values.groupby("sentence_idx")[value].agg(statistic).dropna().to_numpy(float)
 
 
 def rank_biserial(differences: np.ndarray) -> float:
@@ -156,9 +156,8 @@ def smallest_detectable_difference(standard_error: float, df: float, alpha: floa
     return float((stats.t.ppf(1 - alpha / n_tests / 2, df) + stats.t.ppf(POWER, df)) * standard_error)
 
 
-def equivalence_p(values: pd.DataFrame, value: str, margin: float) -> float:
-    """Two one-sided t tests over base sentences: a small p says that the mean lies within plus or minus the margin."""
-    means = cluster_means(values, value)
+def equivalence_p(means: np.ndarray, margin: float) -> float:
+    """Two one-sided t tests on one number per base sentence: a small p says that their mean lies within the margin."""
     return float(DescrStatsW(means).ttost_mean(-margin, margin)[0]) if len(means) > 1 else float("nan")
 
 

@@ -12,12 +12,13 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import roc_auc_score, roc_curve
 
+from lib.errors import TouchstoneError
 from lib.metrics import METRICS, relative_floors
 from lib.stats import clustered_wilcoxon, compare_all, estimates, holm, variance_split
 
 GROUP = ["dataset", "scheme", "method"]
 UNTRAINED = ("-", "ZS")
-RULE = "First pronoun rule"
+RULE, BAG = "First pronoun rule", "Bag of words"  # what needs no encoder, and no order of words
 FALSE_ALARMS = np.linspace(0, 1, 21)  # where ROC curves are read off, so that those of several seeds can be averaged
 
 
@@ -32,17 +33,18 @@ def mark_below(table: pd.DataFrame, below: Collection[tuple[str, str]]) -> pd.Da
 
 
 def summarise_accuracy(judged: pd.DataFrame, **how: Any) -> pd.DataFrame:
-    """Accuracy of every model and floor, on all rows and on hard ones, and whether it is below the first-pronoun rule.
+    """Accuracy of every model and floor, on all rows and on hard ones, and whether it is below either untrained bar.
 
-    `judged`: predictions of models and of the floors (one of them RULE), with is_correct (0 or 1) and is_hard.
+    `judged`: predictions of models and of the floors (RULE and BAG among them), with is_correct (0 or 1) and is_hard.
     """
     names = ["accuracy", "low", "high", "n", "n_sentences", "n_seeds"]
     table, hard = (estimates(part, GROUP[:2], "is_correct", **how).rename(columns={"estimate": "accuracy"})[GROUP[:2] + names]
                    for part in (judged, judged[judged["is_hard"]]))
     hard = hard.drop(columns=["n_sentences", "n_seeds"])
     table = table.merge(hard, on=GROUP[:2], how="left", suffixes=("", "_hard")).fillna({"n_hard": 0}).astype({"n_hard": int})
-    rule = table[table["scheme"] == RULE].set_index("dataset")["accuracy"]
-    return table.assign(below_first_pronoun=table["accuracy"] < table["dataset"].map(rule))
+    bars = {"below_first_pronoun": RULE, "below_bag_of_words": BAG}
+    reached = {name: table[table["scheme"] == bar].set_index("dataset")["accuracy"] for name, bar in bars.items()}
+    return table.assign(**{name: table["accuracy"] < table["dataset"].map(bar) for name, bar in reached.items()})
 
 
 def summarise_mass(scored: pd.DataFrame, groups: pd.DataFrame, **how: Any) -> pd.DataFrame:
@@ -59,12 +61,13 @@ def summarise_mass(scored: pd.DataFrame, groups: pd.DataFrame, **how: Any) -> pd
 
 
 def summarise_relative(chosen: pd.DataFrame, scored: pd.DataFrame, groups: pd.DataFrame, **how: Any) -> pd.DataFrame:
-    """Median RMA of the chosen rows with intervals, the share of rows without one, and what two floors reach.
+    """Median RMA of the chosen rows with intervals, how often MA_ZS is 0 and leaves none, and what two floors reach.
 
     `scored`: all rows, with those of the zero-shot model, for the floors.
     """
     table = estimates(chosen, GROUP, "RMA", "median", **how).rename(columns={"estimate": "RMA"})
-    undefined = chosen.assign(undefined=chosen["RMA"].isna()).groupby(GROUP, as_index=False)["undefined"].mean()
+    compared = chosen[chosen["MA_ZS"].notna()]
+    undefined = compared.assign(undefined=compared["RMA"].isna()).groupby(GROUP, as_index=False)["undefined"].mean()
     table = groups[GROUP].merge(table.drop(columns=["standard_error", "df"]), on=GROUP, how="left")
     table = _whole_counts(table.merge(undefined, on=GROUP, how="left"))
     for floor, name in (("First pronoun", "RMA_first_pronoun"), ("Uniform random", "RMA_uniform_random")):
@@ -83,13 +86,20 @@ def gain_tests(chosen: pd.DataFrame, groups: pd.DataFrame) -> pd.DataFrame:
 
 
 def compare_methods(chosen: pd.DataFrame, **how: Any) -> pd.DataFrame:
-    """Every pair of methods within each model (dataset and scheme), by `lib.stats.compare_all`."""
+    """Every pair of methods within each model (dataset and scheme), by `lib.stats.compare_all`.
+
+    A pair that has one training of a trained model is never ranked: how far trainings differ is not known.
+    """
     models = [(key, part) for key, part in chosen.groupby(GROUP[:2], sort=False) if part["method"].nunique() > 1]
+    if not models:
+        raise TouchstoneError("no model was explained by two methods, so none can be compared; "
+                              "name at least two in `methods`")
     found = [compare_all(part, "method", "MA", **how) for _, part in models]
     for table, (key, _) in zip(found, models):
         table.insert(0, "dataset", key[0])
         table.insert(1, "scheme", key[1])
-    return pd.concat(found, ignore_index=True)
+    pairs = pd.concat(found, ignore_index=True)
+    return pairs.assign(is_ranked=pairs["is_ranked"] & ((pairs["n_seeds"] > 1) | pairs["scheme"].isin(UNTRAINED)))
 
 
 def possible_places(pairs: pd.DataFrame, mass: pd.DataFrame) -> pd.DataFrame:

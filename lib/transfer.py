@@ -170,25 +170,28 @@ def settings_by_scheme(schemes: Sequence[str], dropout: float,
 
 
 def run_unit(stage: Stage, units: Units, trainer: Trainer, dataset: str, scheme: str, seed: int, train: pd.DataFrame,
-             test: pd.DataFrame, classes: Sequence[str], settings: Settings | None) -> tuple[pd.DataFrame, pd.DataFrame]:
+             test: pd.DataFrame, classes: Sequence[str], settings: Settings | None,
+             need_weights: bool = False) -> tuple[pd.DataFrame, pd.DataFrame]:
     """One model of the study, trained now or finished earlier: its predictions and its learning curve.
 
     A new model leaves its tensors in `models/<dataset>/<scheme>/seed<k>`. What was finished with the same settings and
-    data is read instead; units that a fresh clone finds in the reference come without their tensors.
+    data is read instead; units that a fresh clone finds in the reference come without their tensors. `need_weights`:
+    then train them again, and keep the published predictions.
     """
     name = f"{dataset}-{scheme}-seed{seed}"
     key = units.key(**trainer.recipe(scheme, classes, seed), settings=asdict(settings) if settings else None,
                     share=trainer.validation_share, data=[digest(train), digest(test)])
     found, curve = units.load(f"{name}-predictions", key), units.load(f"{name}-curve", key)
-    if found is None or curve is None:
+    folder = stage.path("models") / dataset / scheme
+    is_new = found is None or curve is None
+    if is_new or (need_weights and not (folder / f"seed{seed}.json").is_file()):
         result = trainer.train(scheme, seed, train, test, classes, settings)
-        save_trained(stage.path("models") / dataset / scheme, f"seed{seed}", result.recipe, result.model, result.trained,
-                     result.rows)
+        save_trained(folder, f"seed{seed}", result.recipe, result.model, result.trained, result.rows)
+    if is_new:
         found, curve = result.predictions, result.curve.assign(train_accuracy=result.train_accuracy)
         units.save(f"{name}-curve", key, curve)
         units.save(f"{name}-predictions", key, found)
     about = {"dataset": dataset, "scheme": scheme, "seed": seed}
-    stage.path("models")
     return found.assign(split="test", **about), curve.assign(**about)
 
 

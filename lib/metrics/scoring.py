@@ -56,7 +56,8 @@ def score_explanations(explanations: pd.DataFrame, rows: pd.DataFrame) -> pd.Dat
 def select_rows(scored: pd.DataFrame, predictions: pd.DataFrame, which: str) -> pd.DataFrame:
     """The scored explanations of one set of rows; floors that see no model have no prediction to be wrong about.
 
-    all: everything. correct_by_model: rows that the explained model itself classifies correctly (floors keep all).
+    all: everything. correct_by_model: rows that the explained model itself classifies correctly; floors keep all, and
+    so does a model of which `predictions` says nothing, as for explanations made elsewhere.
     correct_by_all: base sentences of which every model, seed and form in `predictions` is right (the original's
     choice; it holds for floors too). `predictions`: dataset, scheme, seed, row_id, sentence_idx, target, predicted.
     """
@@ -69,7 +70,8 @@ def select_rows(scored: pd.DataFrame, predictions: pd.DataFrame, which: str) -> 
         sentences = right.groupby(["dataset", "sentence_idx"])["right"].all()
         return scored[_lookup(scored, ["dataset", "sentence_idx"], sentences)]
     by_row = right.set_index([*MODEL, "row_id"])["right"]
-    return scored[_lookup(scored, [*MODEL, "row_id"], by_row) | scored["method"].isin(FLOORS)]
+    is_known = _lookup(scored, MODEL, pd.Series(True, predictions.set_index(MODEL).index.unique()))
+    return scored[_lookup(scored, [*MODEL, "row_id"], by_row) | scored["method"].isin(FLOORS) | ~is_known]
 
 
 def add_relative(scored: pd.DataFrame, baseline: str = "ZS") -> pd.DataFrame:

@@ -18,7 +18,7 @@ from lib.models.ola import OneLayerAttention
 from lib.models.schemes import apply_scheme, scheme_named
 from lib.models.sources import check_weights, load_classifier, load_tokenizer
 from lib.models.zero_shot import zero_shot_model
-from lib.stage import Stage
+from lib.stage import MANIFEST, Stage
 from lib.store import atomic_path, save_json, sha256_of
 
 ROWS = "rows_in_use"  # the token ids that the rows of a stored word table belong to
@@ -94,6 +94,11 @@ def load_trained(stage: Stage, dataset: str, scheme: str, seed: int) -> TextMode
     SHA-256 was recorded.
     """
     name = f"models/{dataset}/{scheme_named(scheme).name}/seed{seed}"
+    earlier = stage.folder.parent / "02_training"
+    if (earlier / MANIFEST).is_file() and not (earlier / f"{name}.json").is_file():
+        raise TouchstoneError(f"{earlier / name} has no weights here: its numbers came from outputs/reference. To train it again: "
+                              f"python -m lib.run {stage.study} --scale {stage.scale} --stage 02_training "
+                              "-p need_weights true")
     recipe = stage.input("02_training", f"{name}.json")
     trained = "sha256" in json.loads(recipe.read_text())
     return read_trained(recipe, stage.input("02_training", f"{name}.safetensors") if trained else None)

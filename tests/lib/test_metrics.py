@@ -192,6 +192,8 @@ def test_row_sets():
     assert len(select_rows(scored, predictions, "all")) == 12
     own = select_rows(scored, predictions, "correct_by_model")
     assert own.groupby("scheme").size().to_dict() == {"-": 4, "C": 4, "CE": 3}
+    elsewhere = scored[scored["scheme"] == "C"].assign(scheme="mine")
+    assert len(select_rows(elsewhere, predictions, "correct_by_model")) == len(elsewhere)  # nobody said where that model is right
     everyone = select_rows(scored, predictions, "correct_by_all")
     assert everyone.groupby("scheme").size().to_dict() == {"-": 2, "C": 2, "CE": 2}
     with pytest.raises(TouchstoneError, match="correct_by_all"):

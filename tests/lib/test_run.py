@@ -187,6 +187,14 @@ def test_a_changed_parameter_reruns_its_stage_and_those_that_read_it(
     assert plan(capsys) == UNCHANGED
 
 
+def test_a_parameter_of_the_command_line_stands_in_for_the_file(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert toy("-p rate 0.125") == 0
+    assert pd.read_csv(folder(study, "02_use") / "sums.csv")["sum"].tolist() == [0.125, 0.125]
+    assert toy("-p rat 0.125") == 1 and "did you mean 'rate'?" in capsys.readouterr().err
+    assert toy("-p rate 1e-3") == 1 and "write 1.0e-3" in capsys.readouterr().err
+    assert toy("--only-method B") == 1 and "--only-method needs --stage" in capsys.readouterr().err
+
+
 def test_one_stage_and_one_method_alone_by_force(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
     change(study / "params/toy/small.yaml", "seed: 0", "seed: 1")
     assert toy("--stage 02 --only-method B --force") == 0

@@ -7,8 +7,10 @@ import pandas as pd
 import pytest
 from sklearn.metrics import confusion_matrix, roc_auc_score
 
+from lib.errors import TouchstoneError
 from lib.metrics import METRICS
 from lib.summaries import (
+    BAG,
     RULE,
     compare_methods,
     confusion_shares,
@@ -78,10 +80,12 @@ def test_mass_accuracy_has_a_line_for_every_group_in_their_order():
 def test_relative_mass_accuracy_has_medians_undefined_rows_and_floors():
     rows = scored()
     chosen = trained_only(rows)
-    chosen.loc[chosen["sentence_idx"] == 0, "RMA"] = np.nan
+    chosen.loc[chosen["sentence_idx"] == 0, ["RMA", "MA_ZS"]] = np.nan, 0.0
+    never_compared = chosen["sentence_idx"] > 19  # the zero-shot model was not explained there: neither defined nor undefined
+    chosen.loc[never_compared, ["RMA", "MA_ZS"]] = np.nan
     table = summarise_relative(chosen, rows, trained_only(GROUPS), **HOW).set_index(["scheme", "method"])
     assert table.loc[("C", "LIME"), "RMA"] == pytest.approx(3.0, abs=0.05)
-    assert table.loc[("C", "LIME"), "undefined"] == pytest.approx(1 / 40)
+    assert table.loc[("C", "LIME"), "undefined"] == pytest.approx(1 / 20)
     assert table.loc[("C", "LIME"), "RMA_first_pronoun"] == pytest.approx(4.5, abs=0.2)
     assert table.loc[("CE", "LIME"), "RMA_uniform_random"] == pytest.approx(1.25, abs=0.1)  # floors need no rows of the model
     assert np.isnan(table.loc[("C", "Saliency"), "RMA_first_pronoun"])  # no zero-shot Saliency to divide by
@@ -95,6 +99,9 @@ def test_gains_are_tested_per_group_and_corrected_over_the_table():
 
 
 def test_places_follow_from_the_pairs_that_are_ranked():
+    with pytest.raises(TouchstoneError, match="name at least two"):
+        compare_methods(scored().query("method == 'LIME'"), **HOW)
+    assert not compare_methods(trained_only(scored(n_seeds=1)), **HOW)["is_ranked"].any()  # one training ranks nothing
     pairs = compare_methods(trained_only(scored()), **HOW)
     assert pairs[["dataset", "scheme", "left", "right", "is_ranked"]].values.tolist() == [["D_A", "C", "LIME", "Saliency", True]]
     mass = summarise_mass(scored(), trained_only(GROUPS), **HOW).query("scheme == 'C'")
@@ -116,10 +123,11 @@ def test_the_variance_split_takes_the_methods_that_every_seed_has():
 def test_accuracy_stands_beside_the_rule_and_hard_rows():
     judged = pd.DataFrame([{"dataset": "D_A", "scheme": s, "seed": 0, "row_id": str(i), "sentence_idx": i // 3,
                             "is_correct": float(i % 10 < right), "is_hard": hard and i < 30}
-                           for s, right, hard in ((RULE, 8, True), ("C", 6, True), ("CE", 9, True)) for i in range(90)])
+                           for s, right, hard in ((RULE, 8, True), (BAG, 9.5, True), ("C", 6, True), ("CE", 9, True)) for i in range(90)])
     table = summarise_accuracy(judged, **HOW).set_index("scheme")
-    assert table["accuracy"].to_dict() == pytest.approx({RULE: 0.8, "C": 0.6, "CE": 0.9})
-    assert table["below_first_pronoun"].to_dict() == {RULE: False, "C": True, "CE": False}
+    assert table["accuracy"].to_dict() == pytest.approx({RULE: 0.8, BAG: 1.0, "C": 0.6, "CE": 0.9})
+    assert table["below_first_pronoun"].to_dict() == {RULE: False, BAG: False, "C": True, "CE": False}
+    assert table["below_bag_of_words"].to_dict() == {RULE: True, BAG: False, "C": True, "CE": True}
     assert (table["n_hard"] == 30).all()
     without = summarise_accuracy(judged.assign(is_hard=False), **HOW)
     assert (without["n_hard"] == 0).all() and without["accuracy_hard"].isna().all()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pytest
 import torch
@@ -9,8 +11,10 @@ import transformers as tf
 from tiny_models import CLASSES, saved, toy_rows
 
 from lib.errors import TouchstoneError
-from lib.models.load import build_model
+from lib.models.load import build_model, load_trained
 from lib.models.schemes import scheme_named
+from lib.params import notebook_parameters
+from lib.paths import ROOT
 from lib.seeds import seed_for
 from lib.stage import open_stage
 from lib.training import Settings, fit, token_forward, validation_split
@@ -19,6 +23,7 @@ from lib.units import Units
 
 CPU = torch.device("cpu")
 SETTINGS = Settings(epochs=6, lr=0.02, batch_size=16)
+PARAMETERS = {name: p.default for name, p in notebook_parameters(ROOT / "notebooks/geco/02_training.py").items()}
 
 
 def halves():
@@ -121,10 +126,11 @@ def test_the_time_is_predicted_from_a_few_sentences(monkeypatch):
     assert found == pytest.approx(2.0 * (len(train) + len(test)) / (2 * few) + 3.0 * 50 * len(train) / few)
 
 
-def unit(trainer, scheme="CEf", seed=0, settings=SETTINGS, reuse=False, rows=None):
+def unit(trainer, scheme="CEf", seed=0, settings=SETTINGS, reuse=False, rows=None, need_weights=False):
     train, test = rows or halves()
     stage = open_stage("geco", "small", "02_training")
-    found = run_unit(stage, Units("geco", "small", "02_training", reuse), trainer, "D_A", scheme, seed, train, test, CLASSES, settings)
+    found = run_unit(stage, Units("geco", "small", "02_training", reuse), trainer, "D_A", scheme, seed, train, test, CLASSES, settings,
+                     need_weights)
     return stage, found
 
 
@@ -148,6 +154,24 @@ def test_a_finished_unit_is_not_trained_again(small_outputs, tmp_path, monkeypat
     unit(trainer, rows=(train.iloc[:-3], test))
     unit(Trainer(trainer.encoder, "", CPU, validation_share=0.3))
     assert len(calls) == 5
+
+
+def test_a_published_unit_is_trained_again_only_where_its_weights_are_needed(small_outputs, tmp_path, monkeypatch):
+    trainer = Trainer(saved(tmp_path, "bert"), "", CPU)
+    stage, (predictions, _) = unit(trainer)
+    place = ("D_A", "CEf", 0)
+    weights = stage.folder / "models" / "D_A" / "CEf"
+    shutil.rmtree(weights)
+    stage, (again, _) = unit(trainer)
+    assert not weights.exists()
+    stage.close(PARAMETERS)
+    with pytest.raises(TouchstoneError, match="02_training -p need_weights true"):
+        load_trained(open_stage("geco", "small", "03_attribution"), *place)
+    stage, (kept, _) = unit(trainer, need_weights=True)
+    stage.close(PARAMETERS)
+    assert kept.equals(again) and np.allclose(kept["p_F"], predictions["p_F"], atol=1e-7)
+    model = load_trained(open_stage("geco", "small", "03_attribution"), *place)
+    assert model.probabilities(model.encode(halves()[1]["sentence"]), 8)[:, 0] == pytest.approx(kept["p_F"].to_numpy(), abs=1e-5)
 
 
 def test_zero_shot_units_come_back_without_a_curve(small_outputs, tmp_path):

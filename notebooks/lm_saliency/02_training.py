@@ -83,9 +83,9 @@ cutoffs = []  # bands of the adaptive input and softmax (none: plain)
 lm_epochs = 2  # passes over the corpus
 lm_share = 1.0  # share of the corpus that a full model reads
 student_epochs = 1  # the same for students
-student_share = 1.0  # share of the corpus that a student reads
+student_share = 0.3  # share of the corpus that a student reads
 sweep_share = 0.1  # share of the corpus that a model of the sweep reads (0: no sweep)
-soft_every = 1  # a student compares its next-word probabilities with its teacher's at every such word
+soft_every = 4  # a student compares its next-word probabilities with its teacher's at every such word
 lm_lr = {"LSTM": 0.008, "QRNN": 0.008, "Transformer": 0.003}  # highest learning rate
 batch_words = 384  # words in a step
 longest_piece = 64  # words of a training piece; longer lines are cut
@@ -258,7 +258,10 @@ def described(key):
     return {"architecture": key[0], "size": key[1], "layers": model.config.n_layers,
             "parameters": sum(p.numel() for p in model.parameters()), "perplexity": perplexity(model, read, words)**per_word}
 
+# %% [markdown]
+# All of them, those of the sweep included:
 
+# %%
 every = pd.DataFrame([described(key) for key in models])
 in_sweep = every["size"].isin([label(row) for row in configurations.itertuples()])
 
@@ -315,7 +318,10 @@ def learn(key, task):
     assert load_probe(lm.with_suffix(".safetensors"), path, task).classes
     return row
 
+# %% [markdown]
+# All models, both tasks:
 
+# %%
 accuracy = pd.concat([learn(key, task) for key in models for task in TASKS], ignore_index=True)
 of_sweep = accuracy["size"].isin(every.loc[in_sweep, "size"])
 

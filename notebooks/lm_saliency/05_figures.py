@@ -212,8 +212,8 @@ stage.table("table_6", table_6).pivot_table(index=["test", "scheme", "method"], 
 # Claim: IG is better on deeper models, SG on shallower ones; all else is noise. The paper draws one circle for each of
 # 21 small Transformers, its size the number of parameters: in Figure 1 the plausibility on the natural sets, in Figure
 # 2 plausibility and input consistency on Syneval. It prints no numbers for them. At scale small there are three models
-# and they have learnt nothing (hollow circles): the figure shows its own form. Scale `cpu` trains none of the 21 unless
-# `sweep_share` is set, half a minute each.
+# that have learnt next to nothing (hollow circles: nothing): the figure shows its form and no finding. Scale `cpu`
+# trains none of the 21 unless `sweep_share` is set, half a minute each.
 
 # %% tags=["nbval-ignore-output"]
 sweep = tables["sweep"][tables["sweep"]["method"].isin(["SG", "IG"])]
@@ -300,9 +300,10 @@ with plt.rc_context(STYLE | {"axes.grid": False}):
         x, size = 0.0, part["score"].abs().max()
         for r in part.itertuples():
             style = {"cue": "[{}]", "attractor": "({})"}.get(r.role, "{}").format(r.word)
-            ax.text(x, y, style, va="center", fontsize=10, bbox={"facecolor": tint(r.score / size), "edgecolor": "none", "pad": 2})
-            x += len(style) + 2
-    ax.set(xlim=(-1, max(part["word"].map(len).sum() + 2.6 * len(part) for _, part in blocks)), ylim=(len(blocks) - 0.5, -0.5),
+            ax.text(x, y, style, va="center", fontsize=9, family="monospace",
+                    bbox={"facecolor": tint(r.score / size), "edgecolor": "none", "pad": 2})
+            x += len(style) + 1
+    ax.set(xlim=(-1, max(100, *(part["word"].map(len).sum() + len(part) + 4 for _, part in blocks))), ylim=(len(blocks) - 0.5, -0.5),
            xticks=[], yticks=range(len(blocks)), yticklabels=[f"{name}, {method}" for (name, method), _ in blocks])
     ax.spines[:].set_visible(False)
 stage.figure("examples", figure, formats)

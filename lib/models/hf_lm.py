@@ -38,13 +38,17 @@ class HFLanguageModel(nn.Module):
             raise TouchstoneError(f"{type(module).__name__} predicts no words; choose a causal language model, as gpt2")
         self.hf, self.n_words = module.eval(), module.get_input_embeddings().num_embeddings
         self.config = HFConfig(module.get_output_embeddings().in_features, module.config.num_hidden_layers)
+        self.n_positions = getattr(module.config, "max_position_embeddings", None)
 
     def embed(self, ids: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token hidden"]:
         """The word embeddings alone: no positions."""
         return self.hf.get_input_embeddings()(ids)
 
     def run(self, embeddings: Float[Tensor, "batch token hidden"]) -> Float[Tensor, "batch token hidden"]:
-        """The last hidden states."""
+        """The last hidden states. Raises TouchstoneError for more pieces than the model has positions."""
+        if self.n_positions is not None and embeddings.shape[1] > self.n_positions:
+            raise TouchstoneError(f"{embeddings.shape[1]} pieces at once, and {type(self.hf).__name__} reads at most "
+                                  f"{self.n_positions}; make longest_piece (or the line) shorter")
         return self.hf.base_model(inputs_embeds=embeddings, use_cache=False).last_hidden_state
 
     def log_prob(self, hidden: Float[Tensor, "batch hidden"]) -> Float[Tensor, "batch vocab"]:

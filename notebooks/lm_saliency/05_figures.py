@@ -235,7 +235,7 @@ def circles(ax, part, value):
         area = 600 * of_depth["parameters"] / part["parameters"].max()
         colour = ["#0072B2" if learnt else "white" for learnt in of_depth["learnt"]]
         ax.scatter(x, of_depth[value], s=area, c=colour, edgecolors="#0072B2", alpha=0.8)
-    ax.set(xticks=range(len(depths)), xticklabels=depths, ylim=(-0.05, 1.05))
+    ax.set(xticks=range(len(depths)), xticklabels=depths, xlim=(-0.6, max(len(depths), 1) - 0.4), ylim=(-0.05, 1.05))
 
 
 def sweep_figure(panels, name):
@@ -244,7 +244,7 @@ def sweep_figure(panels, name):
         figure, axes = plt.subplots(1, 4, figsize=(11, 2.9), layout="constrained")
         for ax, (title, part, value) in zip(axes, panels):
             circles(ax, part, value)
-            ax.set(title=title, xlabel="layers", ylabel="lines that pass" if value == "all" else "Pearson's r")
+            ax.set(title=f"{title}\n{'lines that pass' if value == 'all' else 'Pearson of pairs'}", xlabel="layers")
             if part.empty:
                 ax.text(0.5, 0.5, "not run", transform=ax.transAxes, ha="center")
         stage.figure(name, figure, formats)
@@ -295,7 +295,8 @@ print(len(lines), "rows,", examples["word"].map(str).size, "words")
 # %%
 blocks = list(examples.groupby(["dataset", "method"], sort=False))
 with plt.rc_context(STYLE | {"axes.grid": False}):
-    figure, ax = plt.subplots(figsize=(11, 0.42 * len(blocks)), layout="constrained")
+    longest = max(part["word"].map(len).sum() + len(part) + 4 for _, part in blocks)
+    figure, ax = plt.subplots(figsize=(2.5 + 0.09 * longest, 0.42 * len(blocks)), layout="constrained")
     for y, ((name, method), part) in enumerate(blocks):
         x, size = 0.0, part["score"].abs().max()
         for r in part.itertuples():
@@ -303,7 +304,7 @@ with plt.rc_context(STYLE | {"axes.grid": False}):
             ax.text(x, y, style, va="center", fontsize=9, family="monospace",
                     bbox={"facecolor": tint(r.score / size), "edgecolor": "none", "pad": 2})
             x += len(style) + 1
-    ax.set(xlim=(-1, max(100, *(part["word"].map(len).sum() + len(part) + 4 for _, part in blocks))), ylim=(len(blocks) - 0.5, -0.5),
+    ax.set(xlim=(-1, longest), ylim=(len(blocks) - 0.5, -0.5),
            xticks=[], yticks=range(len(blocks)), yticklabels=[f"{name}, {method}" for (name, method), _ in blocks])
     ax.spines[:].set_visible(False)
 stage.figure("examples", figure, formats)

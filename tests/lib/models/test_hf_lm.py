@@ -88,6 +88,12 @@ def test_a_probe_on_a_published_model_is_kept_and_explained(folder, tmp_path) ->
     assert baseline_saliency(again, [WORDS], "Erasure")[0].scores.shape == (2, len(WORDS))
 
 
+def test_more_pieces_than_positions_are_refused(folder) -> None:
+    model, _ = load_hf_lm(folder)
+    with pytest.raises(TouchstoneError, match="61 pieces at once, and GPT2LMHeadModel reads at most 60"):
+        model.run(model.embed(torch.zeros(1, 61, dtype=torch.long)))
+
+
 def test_a_vocabulary_of_another_model_is_refused(folder) -> None:
     from lib.lm_text import build_vocabulary
 

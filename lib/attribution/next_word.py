@@ -77,9 +77,9 @@ def explain_next_word(lm: CausalLM, vocabulary: WordTable, prefix: Sequence[str]
                       seed: int = 0) -> pd.DataFrame:
     """Which words of a prefix speak for a chosen next word (with a `foil`: for it rather than for the foil).
 
-    `lm` and `vocabulary`: a pair from `load_lm` (a language model of this study) or `load_hf_lm` (any of Hugging Face). `method`: a token
-    method of lib.attribution.METHODS. Columns word and score, a row per word of the prefix. A positive score speaks for
-    `word`; what Integrated Gradients gives sums to the log-probability minus that of a prefix of zero embeddings.
+    `lm` and `vocabulary`: a pair from `load_lm` (a language model of this study) or `load_hf_lm` (any of Hugging Face).
+    `method`: a token method of lib.attribution.METHODS. Columns word and score, a row per word of the prefix. A positive
+    score speaks for `word`; those of Integrated Gradients sum to the log-probability minus that of a prefix of zeros.
     Example: explain_next_word(*load_lm(path), "the keys to the cabinet".split(), "are", foil="is").
     """
     batch = next_word_batch(lm, vocabulary, prefix, word, foil, seed)

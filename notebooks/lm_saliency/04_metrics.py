@@ -193,12 +193,16 @@ pronouns[pronouns["method"].isin(["V", "SG", "IG"])].round(3)
 #
 # Stage 3 showed that V's two classes differ by a negative factor per line. Two things follow, and they must
 # hold exactly: with one cue and one attractor a line passes in both scenarios or in none; and correlations
-# of V are the same for verum and malum.
+# of V are the same for verum and malum. The contrastive gradient is V without that factor, so it passes the same lines
+# (but for ties within rounding).
 
 # %%
 single = saliency[(saliency["method"] == "V") & saliency["dataset"].isin(["Syneval", "Winobias"])]
 turned = single.assign(probability=1 - single["probability"])  # the other scenario, the same scores
 assert (plausibility(single, sets)["passed"] == plausibility(turned, sets)["passed"]).all()
+of_full = passes[passes["size"] == "full"].set_index(["row_id", "scheme"])
+of_v, of_contrast = (of_full.loc[of_full["method"] == name, "passed"] for name in ("V", "Contrastive"))
+assert of_contrast.empty or (of_v == of_contrast.reindex(of_v.index)).mean() > 0.99
 print(len(single), "lines: the same in both scenarios")
 
 # %% [markdown]
@@ -365,11 +369,11 @@ stage.table("integrity", integrity)[~integrity["adds_up"]][["dataset", "scheme",
 # %%
 below = {(name, scheme) for name in sets for scheme in probes["architecture"].unique()
          if not is_learnt[scheme, "full", task_of[name]]}
-of_full = {name: frame[frame["size"] == "full"] for name, frame in (("plausibility", passes), ("input_consistency", pairs))}
+of_tables = {name: frame[frame["size"] == "full"] for name, frame in (("plausibility", passes), ("input_consistency", pairs))}
 depths = passes.merge(configurations[["size", "layers"]], on="size")
-frames = of_full | {"model_consistency": agreement, "both_sizes": passes[passes["size"].isin(both_sizes)],
+frames = of_tables | {"model_consistency": agreement, "both_sizes": passes[passes["size"].isin(both_sizes)],
                     "both_consistencies": pd.concat([agreement.assign(kind="model"),
-                                                     of_full["input_consistency"].assign(kind="input")]),
+                                                     of_tables["input_consistency"].assign(kind="input")]),
                     "sweep": depths.groupby(["dataset", "layers", "method", "row_id", "sentence_idx", "seed"],
                                             as_index=False)["passed"].mean()}
 claims = read_claims(material("lm_saliency") / "claims.yaml")

@@ -113,6 +113,22 @@ def span_tokens(spans: Iterable[Span]) -> list[int]:
     return sorted({i for start, end in spans for i in range(start, end + 1)})
 
 
+def last_words(rows: pd.DataFrame, longest: int) -> pd.DataFrame:
+    """The lines with at most their last `longest` words; a line that loses all its cues or all its attractors is left out.
+
+    >>> rows = pd.DataFrame([("a b c d".split(), 1, [(0, 1)], [(3, 3)], "p", "c")], columns=COLUMNS)
+    >>> last_words(rows, 3)[["prefix", "cues", "attractors"]].values.tolist()
+    [[['b', 'c', 'd'], [(0, 0)], [(2, 2)]]]
+    """
+    if longest < 1:
+        raise TouchstoneError(f"longest_line is {longest}; keep at least one word")
+    gone = rows["prefix"].map(len).sub(longest).clip(lower=0)
+    cut = rows.assign(prefix=[prefix[-longest:] for prefix in rows["prefix"]], **{
+        side: [[(max(a - n, 0), b - n) for a, b in spans if b >= n] for spans, n in zip(rows[side], gone, strict=True)]
+        for side in ("cues", "attractors")})
+    return cut[cut["cues"].map(bool) & cut["attractors"].map(bool)].reset_index(drop=True)
+
+
 def random_baseline(rows: pd.DataFrame) -> np.ndarray:
     """Per line, the chance that random saliency passes the expected test: the largest score is a cue's.
 

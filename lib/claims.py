@@ -145,12 +145,13 @@ def combine(verdicts: Sequence[Verdict], quorum: str = "all") -> Verdict:
 
 
 def judge_contrasts(claim: Claim, tables: Mapping[str, pd.DataFrame], scale: str, below: Iterable[tuple[str, str]] = (),
-                    n_bootstrap: int = 1000, alpha: float = 0.05, seed: int = 0) -> pd.DataFrame:
+                    n_bootstrap: int = 1000, alpha: float = 0.05, seed: int = 0,
+                    below_what: str = "a model below the first-pronoun rule") -> pd.DataFrame:
     """Every comparison that a claim consists of: estimate, interval, n, corrected p values, verdict and reason.
 
     A verdict needs the interval (base sentences and seeds) and, against the many comparisons, a Holm-corrected test
     over base sentences. One training seed decides nothing about a trained model: its spread is not known.
-    `below`: (dataset, scheme) of models below the first-pronoun rule; no claim on explanations rests on them.
+    `below`: (dataset, scheme) of models that no claim on explanations may rest on; `below_what` says what they are.
     """
     frame = _quick_to_select(claim, tables[claim.table])
     rows = [_contrast(claim, frame, left, right, place, n_bootstrap, alpha, seed)
@@ -158,7 +159,7 @@ def judge_contrasts(claim: Claim, tables: Mapping[str, pd.DataFrame], scale: str
     parts = pd.DataFrame(rows)
     parts["p_effect"], parts["p_absence"] = holm(parts["p_effect"]), holm(parts["p_absence"])
     blocked = set() if claim.classifies else set(below)
-    found = [_verdict(claim, part, scale, alpha, blocked) for part in parts.to_dict("records")]
+    found = [_verdict(claim, part, scale, alpha, blocked, below_what) for part in parts.to_dict("records")]
     parts["verdict"], parts["why"] = [v.verdict for v in found], [v.why for v in found]
     return parts.drop(columns="models")
 
@@ -284,10 +285,11 @@ def _p_values(claim: Claim, values: pd.DataFrame) -> tuple[float, float]:
     return effect, float(ttest_1samp(sign * means, size, alternative="less").pvalue)
 
 
-def _verdict(claim: Claim, part: Mapping[str, Any], scale: str, alpha: float, below: set[tuple[str, str]]) -> Verdict:
+def _verdict(claim: Claim, part: Mapping[str, Any], scale: str, alpha: float, below: set[tuple[str, str]],
+             below_what: str) -> Verdict:
     found = judge(claim, part["estimate"], part["low"], part["high"], part["n"], scale)
     if found.verdict != "not run" and any(model in below for model in part["models"]):
-        return Verdict("not run", "a model below the first-pronoun rule")
+        return Verdict("not run", below_what)
     if found.verdict not in ("holds", "fails"):
         return found
     if part["n_seeds"] == 1 and any(scheme not in UNTRAINED for _, scheme in part["models"]):

@@ -127,14 +127,15 @@ def fetch_geco(base_url: str = GECO_URL) -> Path:
     pooch.get_logger().setLevel("WARNING")
     for name, sha256 in GECO_SHA256.items():
         if not (folder / name).is_file():
-            _download(f"{base_url}/{name}", sha256, folder / name)
+            download(f"{base_url}/{name}", sha256, folder / name)
         elif sha256_of(folder / name) != sha256:
             raise TouchstoneError(f"{folder / name} is not the published file (its SHA-256 differs from that of commit "
                                   f"{GECO_COMMIT}); delete it and run `make data`")
     return folder
 
 
-def _download(url: str, sha256: str, target: Path) -> None:
+def download(url: str, sha256: str, target: Path) -> None:
+    """Fetch a file once, and refuse it where it is not what its SHA-256 says."""
     import pooch
 
     try:

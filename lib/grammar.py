@@ -101,7 +101,7 @@ def number_sentence(lexicon: Lexicon, kind: str, rng: np.random.Generator, held_
 def _slot(lexicon: Lexicon, slot: str, number: int, noun: str, rng: np.random.Generator) -> Tagged:
     if slot == "N":
         adjective = [(lexicon.draw("adjectives", rng), "JJ")] if rng.random() < 0.15 else []
-        telling = ("plural_determiners" if number else "singular_determiners") if rng.random() < 0.25 else "determiners"
+        telling = ("plural_determiners" if number else "singular_determiners") if rng.random() < 0.5 else "determiners"
         return [(lexicon.draw(telling, rng), "DT"), *adjective, *_noun(noun, number)]
     if slot == "P":
         return [(word, "IN") for word in lexicon.draw("prepositions", rng).split()]

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from lib.errors import TouchstoneError
+from lib.corpora import download
+from lib.errors import TouchstoneError, did_you_mean
 from lib.lm_text import read_plain, read_tagged
 from lib.paths import data_root, material
 from lib.store import sha256_of, sha256_of_tree
 
 Tagged = list[tuple[str, str]]
+WIKITEXT_URL = "https://s3.amazonaws.com/research.metamind.io/wikitext"
+WIKITEXT_SHA256 = {  # of <name>-v1.zip; as several public repositories state them. We have never fetched the files.
+    "wikitext-2": "92675f1d63015c1c8b51f1656a52d5bdbc33aafa60cc47a218a66e7ee817488c",
+    "wikitext-103": "242ba0f20b329cfdf1ccc61e9e9e5b59becf189db7f7a81cd2a0e2fc31539590"}
 
 
 def read_sources(path: Path | None = None) -> dict[str, dict[str, Any]]:
@@ -49,6 +55,28 @@ def published_corpus(sources: dict[str, dict[str, Any]]) -> list[Tagged]:
         elif about["use"] == "plain corpus":
             sentences += [[(word, "") for word in words] for words in read_plain(source_path(name, sources))]
     return sentences
+
+
+def fetch_wikitext(name: str, base_url: str = WIKITEXT_URL) -> Path:
+    """The training text of wikitext-2 or wikitext-103 (Merity et al. 2017), downloaded once and checked by SHA-256.
+
+    The archive is kept in `$TOUCHSTONE_DATA/wikitext` (else in the user's cache). Raises TouchstoneError for another
+    name, a download that fails or is not what it should be, and an archive without the training text.
+    """
+    import pooch  # here, so that only a run with this corpus pays for the import
+
+    if name not in WIKITEXT_SHA256:
+        raise TouchstoneError(f"wikitext is {name!r}{did_you_mean(name, WIKITEXT_SHA256)}; write one of "
+                              f"{', '.join(WIKITEXT_SHA256)}, or nothing")
+    folder = (data_root() or Path(pooch.os_cache("touchstone"))) / "wikitext"
+    archive, inside = folder / f"{name}-v1.zip", f"{name}/wiki.train.tokens"
+    download(f"{base_url}/{archive.name}", WIKITEXT_SHA256[name], archive)
+    with zipfile.ZipFile(archive) as file:
+        if inside not in file.namelist():
+            raise TouchstoneError(f"{archive} holds no {inside}; delete it and try again")
+        if not (folder / inside).is_file():
+            file.extract(inside, folder)
+    return folder / inside
 
 
 def without_prefixes(sentences: list[Tagged], prefixes: list[list[str]]) -> list[Tagged]:

@@ -79,6 +79,10 @@ class Vocabulary:
         unknown = self.ids[UNKNOWN]
         return [self.ids.get(word.lower(), unknown) for word in words]
 
+    def owners(self, words: Sequence[str]) -> list[int]:
+        """For each id the index of its word; here every word has one id."""
+        return list(range(len(words)))
+
     def share_unknown(self, sentences: Iterable[Sequence[str]]) -> float:
         """The share of tokens that the vocabulary does not know."""
         ids = [i for words in sentences for i in self.encode(words)]

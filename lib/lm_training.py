@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -39,12 +40,16 @@ class LMSettings:
 
 @dataclass(frozen=True)
 class Distillation:
-    """Weights of DistilBERT's loss (Sanh et al. 2019; as in Ding & Koehn): soft cross-entropy, LM loss, cosine."""
+    """Weights of DistilBERT's loss (Sanh et al. 2019; as in Ding & Koehn): soft cross-entropy, LM loss, cosine.
+
+    `every`: the soft cross-entropy, the dearest of the three, is taken at every such word of a batch (1: at all of them).
+    """
 
     teacher: LanguageModel
     soft: float = 1.0
     hard: float = 1.0
     cosine: float = 3.0
+    every: int = 1
 
 
 def pieces(sentences: Sequence[Sequence[str]], vocabulary: Vocabulary, longest: int) -> list[Encoded]:
@@ -111,12 +116,26 @@ def batch_loss(model: LanguageModel, ids: Int[Tensor, "batch token"], mask: Int[
     with torch.no_grad():
         teacher = distil.teacher.eval()
         taught = teacher.run(teacher.embed(ids[:, :-1]))[real]
-        wanted = teacher.log_prob(taught)
-    given = model.log_prob(hidden)
+        wanted = teacher.log_prob(taught[::distil.every])
+    given = model.log_prob(hidden[::distil.every])
     soft = -(wanted.exp() * given).sum(-1).mean()
-    hard = -given.gather(1, targets[:, None]).mean()
+    hard = -given.gather(1, targets[:, None]).mean() if distil.every == 1 else model.loss(hidden, targets)
     cosine = 1 - nn.functional.cosine_similarity(hidden, taught, dim=-1).mean()
     return distil.soft * soft + distil.hard * hard + distil.cosine * cosine
+
+
+def minutes_ahead(model: LanguageModel, train: Sequence[Encoded], vocabulary: Vocabulary, settings: LMSettings,
+                  distil: Distillation | None = None, n_timed: int = 4) -> float:
+    """How many minutes `fit_lm` will take on this machine, from a few of its batches; the model does not move."""
+    batches = list(word_batches(train, settings.batch_words, vocabulary.ids[PAD], torch.Generator().manual_seed(0)))
+    device, timed = next(model.parameters()).device, []
+    for ids, mask in batches[:n_timed + 1]:
+        start = time.perf_counter()
+        batch_loss(model, ids.to(device), mask.to(device), distil).backward()
+        timed.append((time.perf_counter() - start) / ids.numel())
+    model.zero_grad()
+    n_words = settings.epochs * sum(ids.numel() for ids, _ in batches)
+    return sorted(timed)[len(timed) // 2] * n_words / 60
 
 
 @torch.no_grad()

@@ -24,13 +24,15 @@ NO_TEXT = {"words", "sentence", "text", "tokens"}  # columns that would publish 
 class Units:
     """The finished units of one stage.
 
-    `reuse`: also read from and publish to `outputs/reference/<study>/<scale>/units/<stage>/`, kept by git.
+    `reuse`: also read from and publish to `outputs/reference/<study>/<scale>/units/<stage>/`, kept by git. With
+    `publish` False reused units stay where the run is: they are too large for git.
     """
 
     study: str
     scale: str
     stage: str
     reuse: bool = False
+    publish: bool = True
 
     def key(self, **settings: Any) -> str:
         """A short hash of everything that the unit's numbers depend on (inputs by their SHA-256).
@@ -65,7 +67,7 @@ class Units:
     def _folders(self) -> list[Path]:
         own = outputs_root() / self.study / self.scale / self.stage / "units"
         published = reference_dir(self.study, self.scale) / "units" / self.stage
-        return [own, published] if self.reuse else [own]
+        return [own, published] if self.reuse and self.publish else [own]
 
     def _refuse_unfit(self, name: str, frame: pd.DataFrame, content: str) -> None:
         if text := NO_TEXT & set(frame.columns):

@@ -8,26 +8,29 @@ every noisy or interpolated point with the p_1 of that point.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
+import pandas as pd
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
-from lib.attribution.seam import Score, TokenBatch
+from lib.attribution.budget import TokenBudget
+from lib.attribution.explain import explain
+from lib.attribution.words import word_scores
 from lib.errors import TouchstoneError, did_you_mean
-from lib.lm_text import Vocabulary
-from lib.models.lm import LanguageModel
-from lib.models.lm_probe import Probe, last_state
+from lib.models.face import Encoded, device_of
+from lib.models.lm_probe import CausalLM, Probe
 from lib.progress import progress
 from lib.seeds import seed_for
 
 METHODS = ("V", "SG", "IG")
 VARIANTS = {"IG": ("standard", "released"), "SG": ("range", "norm")}
 COMPOSITIONS = ("gradient_input", "vector_norm")
-WORDS_AT_ONCE = 16_384  # words in one pass, noisy copies and path points counted
+BASELINES = {"Contrastive": ("InputXGradient", {"explained": "margin"}), "Erasure": ("Occlusion", {"explained": "log_probability"}),
+             "LIME": ("LIME", {"explained": "log_probability"})}  # for comparison: methods of lib.attribution, and what they explain
 
 
 @dataclass(frozen=True)
@@ -73,36 +76,69 @@ def probe_saliency(probe: Probe, prefixes: Sequence[Sequence[str]], settings: Sa
     The draws of a line depend on its words and the seed, not on the lines beside it. Raises TouchstoneError for an
     empty prefix: there is no word in it to be salient.
     """
+    return probe_saliencies(probe, prefixes, [settings])[0]
+
+
+def probe_saliencies(probe: Probe, prefixes: Sequence[Sequence[str]],
+                     settings: Sequence[SaliencySettings]) -> list[list[Saliency]]:
+    """The same for several settings, a list each. Settings that differ in what is made of the gradients alone (`path`,
+    `composition`) share them, and share their cost."""
     if empty := [i for i, words in enumerate(prefixes) if not len(words)]:
         raise TouchstoneError(f"prefix {empty[0]} is empty; leave it out, for it has no word to explain")
-    per_row = {"V": 1, "SG": settings.n_samples, "IG": settings.n_steps}[settings.method]
-    by_length: dict[int, list[int]] = {}
-    for i, words in enumerate(prefixes):
-        by_length.setdefault(len(words), []).append(i)
-    found: dict[int, Saliency] = {}
-    chunks = []
-    for length, rows in by_length.items():
-        size = max(1, WORDS_AT_ONCE // (per_row * (length + 1)))
-        chunks += [rows[i:i + size] for i in range(0, len(rows), size)]
-    for rows in progress(chunks, settings.method):
-        found.update(zip(rows, _saliency_of(probe, [prefixes[i] for i in rows], settings), strict=True))
-    return [found[i] for i in range(len(prefixes))]
+    encoded, found = probe.encode(prefixes), [[None] * len(prefixes) for _ in settings]
+    same_points: dict[SaliencySettings, list[int]] = {}
+    for i, one in enumerate(settings):
+        same_points.setdefault(replace(one, path="standard", composition="gradient_input"), []).append(i)
+    budget = TokenBudget.for_device(device_of(probe.module))
+    for points, users in same_points.items():
+        per_row = {"V": 1, "SG": points.n_samples, "IG": points.n_steps}[points.method]
+        parts = budget.run([per_row * len(one.ids) for one in encoded],
+                           lambda rows: _saliencies_of(probe, [prefixes[i] for i in rows], [encoded[i] for i in rows],
+                                                       [settings[i] for i in users]))
+        for rows, answers in progress(parts, points.method):
+            for user, answer in zip(users, answers, strict=True):
+                for row, one in zip(rows, answer, strict=True):
+                    found[user][row] = one
+    return cast(list[list[Saliency]], found)
 
 
-def _saliency_of(probe: Probe, prefixes: Sequence[Sequence[str]], settings: SaliencySettings) -> list[Saliency]:
-    device = next(probe.module.parameters()).device
-    ids = torch.tensor([one.ids for one in probe.encode(prefixes)], device=device)
+def baseline_saliency(probe: Probe, prefixes: Sequence[Sequence[str]], name: str, n_samples: int = 100,
+                      seed: int = 0) -> list[Saliency]:
+    """The same form of answer from the shared methods: a contrastive gradient, erasure of words, LIME (`BASELINES`).
+
+    "Contrastive": gradient x input of the margin to the other class (Yin & Neubig 2022). "Erasure": the log-probability
+    minus the one with the word's embedding set to zero (Li et al. 2016b). "LIME": a local ridge regression on which
+    words are left. Raises TouchstoneError for another name.
+    """
+    if name not in BASELINES:
+        raise TouchstoneError(f"there is no baseline {name!r}{did_you_mean(name, BASELINES)}")
+    method, chosen = BASELINES[name]
+    rows = pd.DataFrame({"row_id": [" ".join(words) for words in prefixes], "sentence_idx": range(len(prefixes)),
+                         "sentence": [list(words) for words in prefixes]})
+    given = chosen | ({"n_samples": n_samples} if name == "LIME" else {})
+    sides = [explain(probe, rows.assign(target=c), method, given, study="lm_saliency", seed=seed)["scores"] for c in (0, 1)]
+    answers = zip(sides[0], sides[1], probe.predict(prefixes)[:, 1], strict=True)
+    return [Saliency(np.array([zero, one]), float(p)) for zero, one, p in answers]
+
+
+def _saliencies_of(probe: Probe, prefixes: Sequence[Sequence[str]], encoded: Sequence[Encoded],
+                   settings: Sequence[SaliencySettings]) -> list[list[Saliency]]:
+    ids = torch.tensor([one.ids for one in encoded], device=device_of(probe.module))
     with torch.no_grad():
         clean = probe.embed(ids)
-        p_clean = probe.logits(clean, torch.ones_like(ids)).softmax(-1)[:, 1]
-    points, weights = _points(probe, clean, prefixes, settings)
+        p_clean = probe.logits(clean, torch.ones_like(ids)).softmax(-1)[:, 1].tolist()
+    points = _points(probe, clean, prefixes, settings[0])
     gradient, p = margin_gradient(probe, points.flatten(0, 1))
-    gradient = gradient.view(points.shape)
-    p = p.view(points.shape[:2])
-    vectors = torch.stack([torch.einsum("sb,sbth->bth", -p * weights, gradient),
-                           torch.einsum("sb,sbth->bth", (1 - p) * weights, gradient)], dim=1)
-    scores = _compose(vectors, clean, settings.composition)[:, :, 1:].cpu().numpy()  # without the word that begins
-    return [Saliency(scores[i], float(p_clean[i])) for i in range(len(prefixes))]
+    gradient, p = gradient.view(points.shape), p.view(points.shape[:2])
+    answers = []
+    for one in settings:
+        weights = _weights(len(points), one).to(p)[:, None]
+        vectors = torch.stack([torch.einsum("sb,sbth->bth", -p * weights, gradient),
+                               torch.einsum("sb,sbth->bth", (1 - p) * weights, gradient)], dim=1)
+        scores = _compose(vectors, clean, one.composition).cpu().numpy()
+        answers.append([Saliency(np.array([word_scores(side, line.word_ids, len(words)) for side in of_line]), probability)
+                        for of_line, line, words, probability in zip(scores, encoded, prefixes, p_clean, strict=True)])
+    return answers
 
 
 def margin_gradient(probe: Probe, embeddings: Float[Tensor, "batch token hidden"]
@@ -117,19 +153,24 @@ def margin_gradient(probe: Probe, embeddings: Float[Tensor, "batch token hidden"
     return gradient, margin.detach().sigmoid()
 
 
-def _points(probe: Probe, clean: Tensor, prefixes: Sequence[Sequence[str]],
-            settings: SaliencySettings) -> tuple[Tensor, Tensor]:
-    """The embeddings at which gradients are taken (step x row x token x hidden), and the weight of each."""
+def _points(probe: Probe, clean: Float[Tensor, "batch token hidden"], prefixes: Sequence[Sequence[str]],
+            settings: SaliencySettings) -> Float[Tensor, "step batch token hidden"]:
+    """The embeddings at which gradients are taken."""
     if settings.method == "V":
-        return clean[None], torch.ones(1, len(clean), device=clean.device)
+        return clean[None]
     if settings.method == "SG":
-        noise = torch.stack([_noise(probe, row, words, settings) for row, words in zip(clean, prefixes, strict=True)], 1)
-        return clean[None] + noise, torch.full(noise.shape[:2], 1 / settings.n_samples, device=clean.device)
+        return clean[None] + torch.stack([_noise(probe, row, words, settings)
+                                          for row, words in zip(clean, prefixes, strict=True)], 1)
     alpha = torch.arange(1, settings.n_steps + 1, device=clean.device) / settings.n_steps
     points = alpha[:, None, None, None] * clean[None]
     points[:, :, 0] = clean[:, 0]  # the word that begins a sequence is no word of the prefix: it stays
-    weight = (alpha if settings.path == "released" else torch.ones_like(alpha)) / settings.n_steps
-    return points, weight[:, None].expand(-1, len(clean))
+    return points
+
+
+def _weights(n_points: int, settings: SaliencySettings) -> Float[Tensor, "step"]:
+    """What each point counts: the same, or on the path of the released code its alpha."""
+    released = settings.method == "IG" and settings.path == "released"
+    return (torch.arange(1, n_points + 1) / n_points if released else torch.ones(n_points)) / n_points
 
 
 def _noise(probe: Probe, row: Float[Tensor, "token hidden"], words: Sequence[str],
@@ -144,7 +185,7 @@ def _noise(probe: Probe, row: Float[Tensor, "token hidden"], words: Sequence[str
     return noise
 
 
-def _matrix_norm(lm: LanguageModel) -> float:
+def _matrix_norm(lm: CausalLM) -> float:
     """The L2 (Frobenius) norm of the whole embedding matrix."""
     ids = torch.arange(lm.n_words, device=next(lm.parameters()).device)
     with torch.no_grad():
@@ -157,43 +198,3 @@ def _compose(vectors: Float[Tensor, "batch class token hidden"], clean: Float[Te
         return (vectors * clean[:, None]).sum(-1)
     sizes = vectors.abs().mean(-1)
     return sizes / sizes[:, :, 1:].sum(-1, keepdim=True)
-
-
-@dataclass(frozen=True)
-class NextWordScore:
-    """The log-probability that a language model gives to a chosen next word of each row; made by `next_word_batch`."""
-
-    lm: LanguageModel
-    targets: Int[Tensor, "batch"]
-
-    def __call__(self, embeddings: Float[Tensor, "batch token hidden"],
-                 mask: Int[Tensor, "batch token"]) -> Float[Tensor, "batch"]:
-        """One log-probability a row."""
-        found = self.lm.log_prob(last_state(self.lm.run(embeddings), mask))
-        return found.gather(1, self.targets[:, None])[:, 0]
-
-    def for_rows(self, rows: Int[Tensor, "batch"]) -> NextWordScore:
-        """The score of chosen rows, each with its own word."""
-        return NextWordScore(self.lm, self.targets[rows])
-
-
-def next_word_batch(lm: LanguageModel, vocabulary: Vocabulary, prefix: Sequence[str], word: str,
-                    seed: int = 0) -> TokenBatch:
-    """A prefix and a chosen next word, ready for every method of lib.attribution (`integrated_gradients(batch)`, ...).
-
-    Raises TouchstoneError for an empty prefix and for a word that the model does not know.
-    """
-    if not len(prefix):
-        raise TouchstoneError("the prefix is empty; give at least one word to explain")
-    if word.lower() not in vocabulary.ids:
-        raise TouchstoneError(f"the model does not know the word {word!r}; choose a word of its vocabulary")
-    probe = Probe(lm, vocabulary, torch.nn.Linear(lm.config.embedding, 2), ("-", "-"))
-    ids = torch.tensor([one.ids for one in probe.encode([prefix])])
-    with torch.no_grad():
-        embeddings = probe.embed(ids)
-    reference = torch.zeros_like(embeddings)
-    reference[:, 0] = embeddings[:, 0]
-    is_word = torch.ones_like(ids, dtype=torch.bool)
-    is_word[:, 0] = False
-    score = NextWordScore(lm, torch.tensor([vocabulary.ids[word.lower()]]))
-    return TokenBatch(cast(Score, score), embeddings, torch.ones_like(ids), reference, is_word, (seed,))

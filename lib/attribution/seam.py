@@ -120,8 +120,14 @@ def _class_log_probability(logits: Float[Tensor, "batch class"],
     return _class_logit(logits.log_softmax(-1), targets)
 
 
+def _class_margin(logits: Float[Tensor, "batch class"], targets: Int[Tensor, "batch"]) -> Float[Tensor, "batch"]:
+    """Why this class rather than the next best one: the difference of their logits."""
+    others = logits.scatter(1, targets[:, None], -torch.inf)
+    return _class_logit(logits, targets) - others.max(1).values
+
+
 EXPLAINED: dict[str, Pick] = {"logit": _class_logit, "probability": _class_probability,
-                              "log_probability": _class_log_probability}
+                              "log_probability": _class_log_probability, "margin": _class_margin}
 
 
 @dataclass(frozen=True)

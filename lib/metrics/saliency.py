@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from lib.agreement import Span, span_tokens
+from lib.agreement import Span, frame_groups, span_tokens
 from lib.errors import TouchstoneError
 
 SMALL = 0.01  # of a line's largest score: what lies below counts as zero in correlations, as in the released code
 UNEQUAL = ("slots", "skip")
+GROUPINGS = ("paper", "released")
+N_RELEASED = 147  # the released script for the gender set reads this many template files, and leaves the others out
 KEYS = ["dataset", "architecture", "size", "method"]
 
 
@@ -39,9 +42,10 @@ def plausibility(saliency: pd.DataFrame, sets: Mapping[str, pd.DataFrame]) -> pd
     `saliency`: dataset, architecture, size, method, line, probability (of class 1), class_0 and class_1 (scores). Raises
     TouchstoneError where scores and prefix differ in length.
     """
+    records = {name: rows.to_dict("index") for name, rows in sets.items()}
     rows = []
     for one in saliency.itertuples():
-        line = sets[one.dataset].loc[one.line]
+        line = records[one.dataset][one.line]
         if len(one.class_0) != len(line["prefix"]):
             raise TouchstoneError(f"{one.dataset}, line {one.line + 1}: {len(one.class_0)} scores for a prefix of "
                                   f"{len(line['prefix'])} words; explain the same lines that are scored")
@@ -82,23 +86,46 @@ def by_slot(scores: Sequence[float], cues: Iterable[Span], attractors: Iterable[
     return [*slots, float(values[start:].sum())]
 
 
-def input_consistency(saliency: pd.DataFrame, sets: Mapping[str, pd.DataFrame], unequal: str = "slots") -> pd.DataFrame:
+def template_groups(rows: pd.DataFrame, grouping: str = "paper") -> pd.Series:
+    """The template of each line; missing where a grouping leaves the line out.
+
+    "paper": the column pattern (24 sections of Syneval; 283 frames of Winobias, 254 of them with two lines). "released":
+    what the released scripts do. Of Syneval (patterns that start with a section's name) animate and inanimate nouns
+    together and no prepositions, 12 groups; of the gender set the first 147 frames, those with the woman first before
+    the others, each in alphabetical order.
+    """
+    if grouping not in GROUPINGS:
+        raise TouchstoneError(f"grouping is {grouping!r}; write paper or released")
+    if grouping == "paper":
+        return rows["pattern"]
+    if rows["pattern"].str.contains("obj_rel").any():
+        return rows["pattern"].str.replace(r"_(in)?anim", "", regex=True).mask(rows["pattern"].str.startswith("prep"))
+    frames = pd.Series(frame_groups(rows), rows.index).str.replace(r"\[(cue|attractor)\]", ",", regex=True)
+    second = [min(c) > min(a) for c, a in zip(rows["cues"], rows["attractors"], strict=True)]
+    kept = set(sorted(set(zip(second, frames, strict=True)))[:N_RELEASED])
+    return rows["pattern"].where([pair in kept for pair in zip(second, frames, strict=True)])
+
+
+def input_consistency(saliency: pd.DataFrame, sets: Mapping[str, pd.DataFrame], unequal: str = "slots",
+                      grouping: str = "paper") -> pd.DataFrame:
     """One row per pair (first line of a template, later line of it): keys, line, cluster, same_length, verum, malum.
 
     Pearson's correlation position by position. Pairs of unequal length are compared slot by slot ("slots") or left out
-    ("skip", as released). Section 3.2; the paper's exp. column is verum over all lines, alt. is malum.
+    ("skip", as released). `grouping`: see `template_groups`. Section 3.2; the paper's exp. column is verum over all
+    lines, alt. is malum.
     """
     if unequal not in UNEQUAL:
         raise TouchstoneError(f"unequal is {unequal!r}; write slots or skip")
+    groups = {name: template_groups(rows, grouping) for name, rows in sets.items() if name in set(saliency["dataset"])}
     found = []
     for key, part in saliency.groupby(KEYS, sort=False):
-        lines = sets[key[0]].loc[part["line"]]
-        scores = _sides(part, lines["tag"])
-        for rows in lines.reset_index(drop=True).groupby("pattern", sort=False).groups.values():
+        lines, which = sets[key[0]].loc[part["line"]], groups[key[0]].loc[part["line"]].reset_index(drop=True)
+        scores, records = _sides(part, lines["tag"]), lines.to_dict("records")
+        for rows in which.groupby(which, sort=False).groups.values():
             for row in rows[1:]:
-                pair = _pair(lines.iloc[rows[0]], lines.iloc[row], scores[rows[0]], scores[row], unequal)
+                pair = _pair(records[rows[0]], records[row], scores[rows[0]], scores[row], unequal)
                 if pair is not None:
-                    found.append((*key, lines.index[row], lines["cluster"].iloc[row], *pair))
+                    found.append((*key, lines.index[row], records[row]["cluster"], *pair))
     return pd.DataFrame(found, columns=[*KEYS, "line", "cluster", "same_length", "verum", "malum"])
 
 
@@ -107,7 +134,7 @@ def _sides(part: pd.DataFrame, tags: pd.Series) -> list[tuple[list[float], list[
     return [(b, a) if tag else (a, b) for a, b, tag in zip(part["class_0"], part["class_1"], tags, strict=True)]
 
 
-def _pair(first: pd.Series, other: pd.Series, one: Sequence[Sequence[float]], two: Sequence[Sequence[float]],
+def _pair(first: Mapping[str, Any], other: Mapping[str, Any], one: Sequence[Sequence[float]], two: Sequence[Sequence[float]],
           unequal: str) -> tuple[bool, float, float] | None:
     if len(first["prefix"]) == len(other["prefix"]):
         return (True, *(pearson(a, b) for a, b in zip(one, two, strict=True)))
@@ -133,14 +160,19 @@ def model_consistency(saliency: pd.DataFrame, sets: Mapping[str, pd.DataFrame]) 
 
 
 def read_outputs(folder: Path | str, rows: pd.DataFrame) -> pd.DataFrame:
-    """Saliency computed elsewhere, as a frame for `plausibility` (dataset "files").
+    """Saliency computed elsewhere, as a frame for `plausibility` (dataset "files"), from tarsius' output files.
 
-    `out.verum` and `out.malum`: a line of numbers per prefix, split by blanks; `out.pos.idx`: the numbers (from 0) of
-    the lines in the expected scenario, one a line. Raises TouchstoneError, naming file and line, for what does not fit.
+    `out.verum` and `out.malum`: per prefix one line, a list of numbers as Python prints it, `[0.46, 1.23]` (numbers split
+    by blanks will do); it is read as numbers, never evaluated. `out.pos.idx`: the numbers (from 0) of the lines in the
+    expected scenario, one a line. The layout is that of the example files in `shuoyangd/tarsius: scripts/faithfulness`.
+    Raises TouchstoneError, naming file and line, for what does not fit.
     """
     folder = Path(folder)
     verum, malum = (_numbers(folder / name, rows) for name in ("out.verum", "out.malum"))
-    expected = {int(text) for text in (folder / "out.pos.idx").read_text().split()}
+    found = (folder / "out.pos.idx").read_text().split()
+    if wrong_text := [text for text in found if not text.isdigit()]:
+        raise TouchstoneError(f"{folder / 'out.pos.idx'}: {wrong_text[0]!r} is no line number; write one, from 0, a line")
+    expected = {int(text) for text in found}
     if wrong := sorted(i for i in expected if not 0 <= i < len(rows)):
         raise TouchstoneError(f"{folder / 'out.pos.idx'} names line {wrong[0]}, and the set has {len(rows)} lines")
     frame = pd.DataFrame({"dataset": "files", "architecture": "-", "size": "-", "method": "-", "line": rows.index})
@@ -157,7 +189,7 @@ def _numbers(path: Path, rows: pd.DataFrame) -> list[list[float]]:
     found = []
     for number, (line, prefix) in enumerate(zip(lines, rows["prefix"], strict=True), start=1):
         try:
-            found.append([float(value) for value in line.split()])
+            found.append([float(value) for value in line.strip().removeprefix("[").removesuffix("]").replace(",", " ").split()])
         except ValueError as error:
             raise TouchstoneError(f"{path}, line {number}: {error}; write one number per word") from None
         if len(found[-1]) != len(prefix):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -16,13 +17,54 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from lib.errors import TouchstoneError
-from lib.lm_text import END, PAD, Vocabulary
+from lib.lm_text import END, PAD
 from lib.models.face import Encoded, pad
-from lib.models.lm import LanguageModel, load_lm
+from lib.models.hf_lm import noted_hf_lm
+from lib.models.lm import load_lm
 from lib.store import atomic_path
 
 CLASSES = {"number": ("singular", "plural"), "gender": ("male", "female")}
 AT_ONCE = 256  # sequences in one pass
+ERASED = -1  # the id of a word that was taken out: its embedding is zero
+
+
+class CausalLM(Protocol):
+    """What every language model here looks like: ours (lib.models.lm) and those of Hugging Face (lib.models.hf_lm)."""
+
+    config: Any
+    n_words: int
+
+    def embed(self, ids: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token hidden"]:
+        """The word embeddings alone."""
+
+    def run(self, embeddings: Float[Tensor, "batch token hidden"]) -> Float[Tensor, "batch token hidden"]:
+        """The last hidden states."""
+
+    def log_prob(self, hidden: Float[Tensor, "batch hidden"]) -> Float[Tensor, "batch vocab"]:
+        """Log-probabilities of what comes next."""
+
+
+class WordTable(Protocol):
+    """What every vocabulary looks like: whole words (lib.lm_text.Vocabulary) or pieces (lib.models.hf_lm.Subwords)."""
+
+    @property
+    def ids(self) -> Mapping[str, int]:
+        """Ids by entry; at least of what begins a sequence and of padding."""
+
+    def __len__(self) -> int: ...
+
+    def encode(self, words: Sequence[str]) -> list[int]:
+        """Ids of words."""
+
+    def owners(self, words: Sequence[str]) -> list[int]:
+        """For each id the index of its word."""
+
+
+@dataclass(frozen=True)
+class Padding:
+    """All of a tokenizer that the shared explanation methods ask a probe for."""
+
+    pad_token_id: int
 
 
 @dataclass(eq=False)
@@ -32,12 +74,12 @@ class Probe:
     A sequence is the end-of-sentence word, which begins it, and then the words of the prefix.
     """
 
-    lm: LanguageModel
-    vocabulary: Vocabulary
+    lm: Any
+    vocabulary: WordTable
     layer: nn.Linear
     classes: tuple[str, ...]
     max_length: int = 1024
-    tokenizer: object = None
+    tokenizer: Padding = field(init=False)
     module: nn.Module = field(init=False)
 
     def __post_init__(self) -> None:
@@ -47,6 +89,7 @@ class Probe:
         if self.layer.in_features != self.lm.config.embedding or self.layer.out_features != len(self.classes):
             raise TouchstoneError(f"a layer from {self.layer.in_features} to {self.layer.out_features} does not fit a "
                                   f"model of size {self.lm.config.embedding} and {len(self.classes)} classes")
+        self.tokenizer = Padding(self.vocabulary.ids[PAD])
         self.module = nn.ModuleDict({"lm": self.lm, "layer": self.layer})
         self.module.requires_grad_(False)
         self.module.eval()
@@ -54,11 +97,14 @@ class Probe:
     def encode(self, sentences: Sequence[Sequence[str]]) -> list[Encoded]:
         """Ids of prefixes, and for each the index of its word (None: the word that begins the sequence)."""
         begin = self.vocabulary.ids[END]
-        return [Encoded([begin, *self.vocabulary.encode(words)], [None, *range(len(words))]) for words in sentences]
+        return [Encoded([begin, *self.vocabulary.encode(words)], [None, *self.vocabulary.owners(words)])
+                for words in sentences]
 
     def embed(self, ids: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token hidden"]:
-        """The word embeddings."""
-        return self.lm.embed(ids)
+        """The word embeddings; zeros for a word that was taken out."""
+        if not (ids == ERASED).any():
+            return self.lm.embed(ids)
+        return self.lm.embed(ids.clamp(min=0)) * (ids != ERASED)[..., None]
 
     def logits(self, embeddings: Float[Tensor, "batch token hidden"],
                mask: Int[Tensor, "batch token"]) -> Float[Tensor, "batch class"]:
@@ -66,9 +112,9 @@ class Probe:
         return self.layer(last_state(self.lm.run(embeddings), mask))
 
     def reference_ids(self, ids: Int[Tensor, "batch token"]) -> Int[Tensor, "batch token"]:
-        """The same sequences with every word replaced by padding."""
-        begin, padding = self.vocabulary.ids[END], self.vocabulary.ids[PAD]
-        return torch.where(ids == begin, ids, torch.full_like(ids, padding))
+        """The same sequences with every word taken out."""
+        kept = torch.arange(ids.shape[1], device=ids.device) == 0
+        return torch.where(kept, ids, torch.full_like(ids, ERASED))
 
     @torch.no_grad()
     def predict(self, sentences: Sequence[Sequence[str]], batch_size: int = AT_ONCE) -> np.ndarray:
@@ -84,7 +130,7 @@ def last_state(states: Float[Tensor, "batch token hidden"],
 
 
 @torch.no_grad()
-def features(lm: LanguageModel, vocabulary: Vocabulary, prefixes: Sequence[Sequence[str]],
+def features(lm: Any, vocabulary: WordTable, prefixes: Sequence[Sequence[str]],
              batch_size: int = AT_ONCE) -> Float[Tensor, "batch hidden"]:
     """The model's last state after each prefix, rows of similar length computed together."""
     begin, padding = vocabulary.ids[END], vocabulary.ids[PAD]
@@ -108,7 +154,7 @@ class ProbeSettings:
     batch_size: int = 10
 
 
-def fit_probe(lm: LanguageModel, vocabulary: Vocabulary, task: str, table: pd.DataFrame, settings: ProbeSettings,
+def fit_probe(lm: Any, vocabulary: WordTable, task: str, table: pd.DataFrame, settings: ProbeSettings,
               seed: int) -> tuple[Probe, pd.DataFrame]:
     """A probe trained on examples (split, prefix, tag), at its best epoch, and its learning curve.
 
@@ -170,7 +216,7 @@ def load_probe(lm_path: Path, layer_path: Path, task: str) -> Probe:
 
     Raises TouchstoneError where the two do not belong together.
     """
-    lm, vocabulary = load_lm(lm_path)
+    lm, vocabulary = noted_hf_lm(lm_path) or load_lm(lm_path)
     tensors = load_file(layer_path)
     n_out, n_in = tensors["weight"].shape
     layer = nn.Linear(n_in, n_out)

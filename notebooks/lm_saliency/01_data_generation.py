@@ -40,12 +40,12 @@ import pandas as pd
 import seaborn as sns
 import yaml
 
-from lib.agreement import (agreement_statistics, check_line, load_sets, nearest_baseline, random_baseline,
+from lib.agreement import (agreement_statistics, check_line, last_words, load_sets, nearest_baseline, random_baseline,
                            read_agreement, save_sets, span_tokens, write_agreement)
 from lib.errors import TouchstoneError
 from lib.grammar import KINDS, corpus_sentences, held_out_rows, is_held_out, number_sentence, read_lexicon
-from lib.lm_sources import published_corpus, read_sources, source_path, without_prefixes
-from lib.lm_text import gender_examples, number_examples, probe_table
+from lib.lm_sources import fetch_wikitext, published_corpus, read_sources, source_path, without_prefixes
+from lib.lm_text import gender_examples, number_examples, probe_table, read_plain
 from lib.paths import data_root, material
 from lib.plots import COLOURS, STYLE
 from lib.seeds import set_up
@@ -68,11 +68,13 @@ scale = "small"  # which settings: small, cpu or paper; names the output folder
 seed = 0  # for all draws of this stage
 n_threads = 1  # CPU threads
 data_source = "bundled"  # bundled (our sentences) or published
-n_sentences = 16000  # sentences of the bundled corpus
+n_sentences = 20000  # sentences of the bundled corpus
 n_gender_lines = 1000  # lines of the synthetic gender set of ours
 n_held_out = 600  # lines of each held-out set of the bundled grammar
 valid_share = 0.05  # share of the corpus that measures perplexity and chooses a probe's epoch
 longest_prefix = 40  # words of a probe's example; longer ones keep their end
+longest_line = 512  # words of a test line; longer ones keep their end
+wikitext = ""  # also read wikitext-2 or wikitext-103 (a download), or nothing
 cue_rule = "gender"  # gender sets from coreference: gender (as in the paper) or cluster (as released)
 
 # %% [markdown]
@@ -240,11 +242,14 @@ pd.DataFrame([(kind, " ".join(w for w, _ in one.tokens), one.tokens[one.place][0
 # %% [markdown]
 # *two_preps* and *prep_rel* are never in the corpus; they wait in the held-out set. So do one tenth of all
 # pairs of a noun and its verb, chosen by a checksum. In natural corpora we leave out every sentence that
-# begins with a prefix of the test set.
+# begins with a prefix of the test set. The paper's corpus is WikiText-103 (for the probes WikiText-2): set
+# `wikitext`, and it is downloaded, checked against its SHA-256, and read as well. We have never fetched it.
 
 # %%
 natural_test = [] if not is_published else list(ewt["prefix"])
 sentences = published_corpus(sources) if is_published else corpus_sentences(lexicon, n_sentences, seed)
+if wikitext:
+    sentences += [[(word, "") for word in words] for words in read_plain(fetch_wikitext(wikitext))]
 kept = without_prefixes(sentences, natural_test)
 order = np.random.default_rng(seed).permutation(len(kept))
 n_valid = round(valid_share * len(kept))
@@ -258,7 +263,9 @@ print({name: (len(part), sum(map(len, part))) for name, part in corpus.items()},
 # ## 7 · The sets together
 #
 # `set` is the name in all later tables. The third and fourth set are synthetic as well at scale small, but
-# with over a thousand words and several cues in a line.
+# with over a thousand words and several cues in a line. A model that has never read more than `longest_piece`
+# words at once (stage 2) cannot be asked about a line of 500: with `longest_line` a line keeps its end, and is left
+# out where that leaves it without a cue or without an attractor.
 
 # %%
 if is_published:
@@ -270,10 +277,12 @@ if is_published:
 else:
     sets = {"Syneval": rows, "Held-out number": held_out_rows(lexicon, "number", n_held_out, seed),
             "Winobias": gender_rows, "Held-out gender": held_out_rows(lexicon, "gender", n_held_out, seed)}
+whole, sets = sets, {name: last_words(lines, longest_line) for name, lines in sets.items()}
 for name, lines in sets.items():
     for i, row in enumerate(lines.itertuples(), start=1):
         check_line(row.prefix, row.cues, row.attractors, f"set {name}, line {i}")
-statistics = pd.DataFrame([{"set": name} | agreement_statistics(lines) for name, lines in sets.items()])
+statistics = pd.DataFrame([{"set": name, "left_out": len(whole[name]) - len(lines)} | agreement_statistics(lines)
+                           for name, lines in sets.items()])
 stage.table("statistics", statistics, 3)
 
 # %% [markdown]

@@ -30,7 +30,8 @@
 # |---|---|
 # | `corpus/*.txt`, `number.parquet`, `gender.parquet` of stage 1 | `models/*.safetensors`: three models and three students, with their words |
 # | | `probes/*.safetensors`: a two-class layer for each model and task |
-# | | `perplexity`, `curves`, `probes`, `controls` (`.csv`), one figure |
+# | `material/sweep.csv` | small Transformers of different depth, width and heads, and their probes |
+# | | `perplexity`, `curves`, `probes`, `sweep`, `controls` (`.csv`), one figure |
 
 # %%
 import matplotlib.pyplot as plt
@@ -41,14 +42,17 @@ from statsmodels.stats.proportion import proportion_confint
 
 from lib.agreement import load_sets
 from lib.lm_text import TASKS, build_vocabulary, read_plain
-from lib.lm_training import Distillation, LMSettings, batch_loss, fit_lm, perplexity, pieces
+from lib.lm_training import Distillation, LMSettings, batch_loss, fit_lm, minutes_ahead, perplexity, pieces
+from lib.models.hf_lm import load_hf_lm, save_hf_lm
 from lib.models.lm import ARCHITECTURES, LMConfig, build_lm, load_lm, save_lm, student_of
 from lib.models.lm_layers import QRNNLayer, WeightDropLSTM, pooled
-from lib.models.lm_probe import ProbeSettings, fit_probe, save_probe
+from lib.models.lm_probe import ProbeSettings, fit_probe, load_probe, save_probe
+from lib.paths import material
 from lib.plots import COLOURS, STYLE
 from lib.seeds import pick_device, seed_for, set_up
 from lib.show import show_source
 from lib.stage import open_stage
+from lib.store import sha256_of
 from lib.units import Units
 
 # %% [markdown]
@@ -64,7 +68,9 @@ scale = "small"  # which settings: small, cpu or paper; names the output folder
 seed = 0  # for all draws of this stage
 n_threads = 1  # CPU threads
 device = "auto"  # auto, cpu or cuda
+reuse_units = False  # go on with finished models and scores even where the code of lib has changed
 architectures = ["LSTM", "QRNN", "Transformer"]  # families of language models
+hf_models = {}  # published causal models beside them: hub id or folder, and the commit (40 digits; "" for a folder)
 n_layers = {"LSTM": 2, "QRNN": 2, "Transformer": 3}  # layers of the full models
 student_layers = {"LSTM": [0], "QRNN": [0], "Transformer": [0, 2]}  # the teacher's layers that a student starts from
 embedding = {"LSTM": 64, "QRNN": 64, "Transformer": 64}  # size of the word embeddings and of the last hidden state
@@ -75,7 +81,11 @@ weight_drop = 0.1  # share of recurrent weights dropped (LSTM)
 vocabulary_size = 0  # most frequent words kept (0: all)
 cutoffs = []  # bands of the adaptive input and softmax (none: plain)
 lm_epochs = 2  # passes over the corpus
+lm_share = 1.0  # share of the corpus that a full model reads
 student_epochs = 1  # the same for students
+student_share = 0.3  # share of the corpus that a student reads
+sweep_share = 0.1  # share of the corpus that a model of the sweep reads (0: no sweep)
+soft_every = 4  # a student compares its next-word probabilities with its teacher's at every such word
 lm_lr = {"LSTM": 0.008, "QRNN": 0.008, "Transformer": 0.003}  # highest learning rate
 batch_words = 384  # words in a step
 longest_piece = 64  # words of a training piece; longer lines are cut
@@ -168,19 +178,22 @@ show_source(batch_loss)
 # model names everything that it depends on.
 
 # %%
-units = Units("lm_saliency", scale, "02_training")
-settings = {"vocabulary": len(vocabulary), "data": stage.inputs, "cutoffs": cutoffs, "batch": batch_words, "seed": seed}
+units = Units("lm_saliency", scale, "02_training", reuse_units)
+known = {"words": seed_for(*vocabulary.words), "corpus": [stage.inputs[f"01_data_generation/corpus/{part}.txt"]
+                                                          for part in text], "longest": longest_piece}
 
 
-def trained(name, model, epochs, lr, teacher=None):
+def trained(name, model, epochs, lr, share, teacher=None):
     """The trained model of a name and its curve, from disk where this model was finished before."""
-    path = stage.path(f"models/{name}.safetensors")
-    key = units.key(**settings, name=name, config=str(model.config), epochs=epochs, lr=lr)
+    path, plan = stage.path(f"models/{name}.safetensors"), LMSettings(epochs, lr, batch_words, longest_piece)
+    key = units.key(**known, config=str(model.config), plan=str(plan), share=share, seed=seed,
+                    teacher=teacher and [lm_epochs, lm_share, soft_every, str(teacher.config)])
     curve = units.load(name, key)
     if curve is None or not path.is_file():
-        plan = LMSettings(epochs, lr, batch_words, longest_piece)
-        distil = None if teacher is None else Distillation(teacher)
-        curve = fit_lm(model.to(where), data["train"], data["valid"], vocabulary, plan, seed_for(name, seed), distil)
+        distil, part = teacher and Distillation(teacher, every=soft_every), data["train"][:round(share * len(data["train"]))]
+        if reuse_units:
+            print(f"{name}: about {minutes_ahead(model.to(where), part, vocabulary, plan, distil):.1f} minutes", flush=True)
+        curve = fit_lm(model.to(where), part, data["valid"], vocabulary, plan, seed_for(name, seed), distil)
         save_lm(model, vocabulary, path)
         units.save(name, key, curve)
     stage.path(f"models/{name}.json")
@@ -188,17 +201,46 @@ def trained(name, model, epochs, lr, teacher=None):
 
 
 # %% [markdown]
-# The full models first, then the students. Where a run is long, the time that a model takes is foreseen from
-# the first one; here it is seconds.
+# The full models first, then the students. Where a run is long, it says for each model how long it will take.
 
 # %%
 models, curves = {}, {}
 for name in architectures:
-    full, curves[name, "full"] = trained(f"{name}-full", untrained[name], lm_epochs, lm_lr[name])
+    full, curves[name, "full"] = trained(f"{name}-full", untrained[name], lm_epochs, lm_lr[name], lm_share)
     models[name, "full"] = full
     models[name, "student"], curves[name, "student"] = trained(
-        f"{name}-student", student_of(full, student_layers[name]), student_epochs, lm_lr[name] / 2, full)
+        f"{name}-student", student_of(full, student_layers[name]), student_epochs, lm_lr[name] / 2, student_share, full)
 print(len(models), "models trained, or read where they were finished before")
+
+# %% [markdown]
+# The paper also trains 21 small Transformers (appendix B.2): three depths, and seven settings of width, embedding
+# and heads. `material/sweep.csv` lists them, and the same design around an embedding of 192 for scale `cpu`. Here
+# there are three depths only.
+
+# %%
+def label(row):
+    """The paper's name of a configuration: 8l_1024w_512e_2h."""
+    return f"{row.layers}l_{row.width}w_{row.embedding}e_{row.heads}h"
+
+
+configurations = pd.read_csv(material("lm_saliency") / "sweep.csv").query("scale == @scale and @sweep_share > 0")
+for row in configurations.itertuples():
+    config = LMConfig("Transformer", row.layers, row.embedding, row.width, row.heads, dropout, cutoffs=cutoffs)
+    models["Transformer", label(row)], _ = trained(f"Transformer-{label(row)}", build_lm(config, len(vocabulary), seed),
+                                                   1, lm_lr["Transformer"], sweep_share)
+print(len(configurations), "models of the sweep")
+
+# %% [markdown]
+# A fourth family are published models, read by their own tokenizers. `hf_models = {"gpt2": "607a30d7..."}` adds one;
+# none is added here, for that needs a download. The tests do it with a tiny random GPT-2.
+
+# %%
+words_of = dict.fromkeys(models, vocabulary)
+for name, revision in hf_models.items():
+    key = name.rstrip("/").rpartition("/")[2], "full"
+    models[key], words_of[key] = load_hf_lm(name, revision)
+    save_hf_lm(name, revision, stage.path(f"models/{key[0]}-full.json"))
+print(len(hf_models), "published models")
 
 # %% [markdown]
 # ## 4 · Perplexity
@@ -207,11 +249,27 @@ print(len(models), "models trained, or read where they were finished before")
 # all of them, so its perplexity is the size of the vocabulary or more. Our corpus draws most words at random,
 # so even a perfect model keeps a perplexity far above one.
 
+# %%
+def described(key):
+    """Layers, parameters and perplexity of a model. Where words are read in pieces, a word's pieces count together."""
+    model, words = models[key], words_of[key]
+    read = data["valid"] if words is vocabulary else pieces(text["valid"], words, longest_piece)
+    per_word = sum(len(one.ids) - 1 for one in read) / sum(len(line) + 1 for line in text["valid"])
+    return {"architecture": key[0], "size": key[1], "layers": model.config.n_layers,
+            "parameters": sum(p.numel() for p in model.parameters()), "perplexity": perplexity(model, read, words)**per_word}
+
+# %% [markdown]
+# All of them, those of the sweep included:
+
+# %%
+every = pd.DataFrame([described(key) for key in models])
+in_sweep = every["size"].isin([label(row) for row in configurations.itertuples()])
+
+# %% [markdown]
+# First the models of the study, with their students:
+
 # %% tags=["nbval-ignore-output"]
-rows = [{"architecture": name, "size": size, "layers": model.config.n_layers,
-         "parameters": sum(p.numel() for p in model.parameters()),
-         "perplexity": perplexity(model, data["valid"], vocabulary)} for (name, size), model in models.items()]
-stage.table("perplexity", pd.DataFrame(rows), 1)
+stage.table("perplexity", every[~in_sweep], 1)
 
 # %% [markdown]
 # *Reading it.* Students start from their teacher, so one pass brings them close to it, or past it. The paper's models
@@ -227,44 +285,65 @@ stage.table("perplexity", pd.DataFrame(rows), 1)
 # task: an explanation of it explains nothing, and it is left out of every ranking later.
 
 # %%
-def learn(model, task):
+plan = ProbeSettings(probe_epochs, probe_lr, probe_batch)
+
+
+def fitted(model, words, task, table):
     """A probe for a task, and its accuracy beside the share of the larger class."""
-    table = examples[task]
-    few = table[table["split"] == "train"].head(n_probe_examples)
-    valid = table[table["split"] == "valid"]
-    probe, curve = fit_probe(model, vocabulary, task, pd.concat([few, valid]),
-                             ProbeSettings(probe_epochs, probe_lr, probe_batch), seed_for(task, seed))
+    few, valid = table[table["split"] == "train"].head(n_probe_examples), table[table["split"] == "valid"]
+    probe, _ = fit_probe(model, words, task, pd.concat([few, valid]), plan, seed_for(task, seed))
     right = int((probe.predict(valid["prefix"].str.split().tolist()).argmax(1) == valid["tag"]).sum())
     low, high = proportion_confint(right, len(valid), method="wilson")
     majority = max(valid["tag"].mean(), 1 - valid["tag"].mean())
     return probe, {"task": task, "n": len(valid), "majority": majority, "accuracy": right / len(valid), "low": low,
                    "high": high, "learnt": bool(low > majority)}
 
-
 # %% [markdown]
-# One probe for each model and task; a student gets its own.
+# One probe for each model and task; a student gets its own. A finished probe is kept, as a finished model is.
 
 # %%
-probes, found = {}, []
-for (name, size), model in models.items():
-    for task in TASKS:
-        probes[name, size, task], row = learn(model, task)
-        found.append({"architecture": name, "size": size} | row)
-        save_probe(probes[name, size, task], stage.path(f"probes/{name}-{size}-{task}.safetensors"))
-accuracy = pd.DataFrame(found)
+def learn(key, task):
+    """The row of a probe in the table; its layer goes into `probes/`."""
+    name = "-".join(key)
+    lm = stage.folder / f"models/{name}.{'safetensors' if words_of[key] is vocabulary else 'json'}"
+    path, unit = stage.path(f"probes/{name}-{task}.safetensors"), f"probe-{name}-{task}"
+    known = units.key(lm=sha256_of(lm), examples=stage.inputs[f"01_data_generation/{task}.parquet"], plan=str(plan),
+                      n=n_probe_examples, seed=seed)
+    row = units.load(unit, known)
+    if row is None or not path.is_file():
+        probe, about = fitted(models[key], words_of[key], task, examples[task])
+        save_probe(probe, path)
+        row = pd.DataFrame([{"architecture": key[0], "size": key[1]} | about])
+        units.save(unit, known, row)
+    assert load_probe(lm.with_suffix(".safetensors"), path, task).classes
+    return row
+
+# %% [markdown]
+# All models, both tasks:
+
+# %%
+accuracy = pd.concat([learn(key, task) for key in models for task in TASKS], ignore_index=True)
+of_sweep = accuracy["size"].isin(every.loc[in_sweep, "size"])
 
 # %% [markdown]
 # The table names every probe, learnt or not.
 
 # %% tags=["nbval-ignore-output"]
 stage.table("probes", accuracy)
+accuracy[~of_sweep].round(3)
 
 # %% [markdown]
-# *Reading it.* At this scale the models have just begun to find number, and most probes have not learnt their
-# task: read `learnt` before anything else. That is what a minute of training buys. Number comes first, for a
-# large share of the verbs depends on it; gender rests on fewer sentences. A student can do better than
-# its teacher here, since it goes on training from where the teacher stopped. The paper's models are thousands
-# of times larger and know both.
+# And the sweep. A model that has read so little has learnt next to nothing, however deep it is.
+
+# %% tags=["nbval-ignore-output"]
+numbers = accuracy.loc[of_sweep & (accuracy["task"] == "number"), ["size", "accuracy", "low", "high", "learnt"]]
+stage.table("sweep", every[in_sweep].merge(numbers, on="size"))
+
+# %% [markdown]
+# *Reading it.* Read `learnt` before anything else. A minute of training teaches the Transformer number; the QRNN has
+# begun, the LSTM hardly. Gender is learnt by none: it rests on fewer sentences, and no interval leaves the share of
+# the larger class behind. A student can do better than its teacher here, since it goes on training from where the
+# teacher stopped. The paper's models are thousands of times larger and know both.
 #
 # ## 6 · Controls
 #
@@ -273,13 +352,10 @@ stage.table("probes", accuracy)
 # Transformer must do worse than on the trained one, and a probe with shuffled classes must be at chance.
 
 # %%
-rng = np.random.default_rng(seed)
+rng, last = np.random.default_rng(seed), architectures[-1]
 shuffled = examples["number"].assign(tag=rng.permutation(examples["number"]["tag"]))
-last = architectures[-1]
-kept, examples["number"] = examples["number"], shuffled
-_, chance = learn(models[last, "full"], "number")
-examples["number"] = kept
-_, before = learn(build_lm(configuration(last), len(vocabulary), seed).to(where), "number")
+_, chance = fitted(models[last, "full"], vocabulary, "number", shuffled)
+_, before = fitted(build_lm(configuration(last), len(vocabulary), seed).to(where), vocabulary, "number", examples["number"])
 best = accuracy.query("architecture == @last and size == 'full' and task == 'number'").iloc[0]
 controls = pd.DataFrame([{"probe": name} | {key: float(row[key]) for key in ("accuracy", "low", "high")} for name, row in
                          (("trained model", best), ("untrained model", before), ("shuffled classes", chance))])
@@ -314,9 +390,9 @@ with plt.rc_context(STYLE):
                   linestyle="-" if size == "full" else "--", markerfacecolor=colour if size == "full" else "white")
     left.set(xlabel="pass over the corpus", ylabel="perplexity", xticks=range(1, lm_epochs + 1))
     left.legend(frameon=False, fontsize=8)
-    names = [f"{r.architecture}, {r.size}: {r.task}" for r in accuracy.itertuples()]
-    for i, r in enumerate(accuracy.itertuples()):
-        marker, colour = looks[r.architecture]
+    names = [f"{r.architecture}, {r.size}: {r.task}" for r in accuracy[~of_sweep].itertuples()]
+    for i, r in enumerate(accuracy[~of_sweep].itertuples()):
+        marker, colour = looks.get(r.architecture, ("^", "0.5"))
         right.plot([r.low, r.high], [i, i], color=colour)
         right.plot(r.accuracy, i, marker=marker, color=colour, markerfacecolor=colour if r.learnt else "white")
         right.plot([r.majority] * 2, [i - 0.35, i + 0.35], color="0.2")

@@ -24,12 +24,13 @@
 #
 # - why one backward pass serves both classes, and what that means for the plain gradient;
 # - how far Integrated Gradients is from adding up, in the standard form and in the released one;
-# - the same sentence through nine pairs of eyes.
+# - why *is*, and why *is* rather than *are*, for any next word of any language model;
+# - the same sentence through many pairs of eyes.
 #
 # | in | out (in this stage's output folder) |
 # |---|---|
 # | `sets.parquet` of stage 1; models and probes of stage 2 | `saliency.parquet`: for each set, model, method and line the clean probability and two lists of scores |
-# | | `chosen`, `completeness`, `identity`, `side_by_side` (`.csv`), one figure |
+# | | `chosen`, `completeness`, `identity`, `next_word`, `side_by_side` (`.csv`), one figure |
 
 # %%
 import matplotlib.pyplot as plt
@@ -37,34 +38,38 @@ import numpy as np
 import pandas as pd
 
 from lib.agreement import load_sets
-from lib.attribution.gradients import integrated_gradients
-from lib.attribution.lm import SaliencySettings, margin_gradient, next_word_batch, probe_saliency
-from lib.lm_text import TASKS
+from lib.attribution.lm import (BASELINES, SaliencySettings, baseline_saliency, margin_gradient, probe_saliencies,
+                                probe_saliency)
+from lib.attribution.next_word import explain_next_word, next_word_batch
 from lib.models.lm_probe import load_probe
 from lib.plots import STYLE
-from lib.seeds import pick_device, set_up
+from lib.seeds import pick_device, seed_for, set_up
 from lib.show import show_source
 from lib.stage import open_stage
 from lib.store import save_parquet
+from lib.units import Units
 
 # %% [markdown]
 # ## Settings
 #
 # `methods` are explained for the full models, `student_methods` for the students. The names: *V*, *SG*, *IG*
 # are the paper's, composed as gradient times input; *+VN* composes by the size of the gradient; *IG
-# released* is the code's variant and *SG norm* the noise that the paper's text describes.
+# released* is the code's variant and *SG norm* the noise that the paper's text describes. *Contrastive*, *Erasure*
+# and *LIME* are for comparison and come from the methods that all studies share.
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or paper; names the output folder
 seed = 0  # for all draws of this stage
 n_threads = 1  # CPU threads
 device = "auto"  # auto, cpu or cuda
-methods = ["V", "SG", "IG", "V+VN", "SG+VN", "IG released", "SG norm"]  # for the full models
-student_methods = ["V", "SG", "IG"]  # for the students
-n_lines = 60  # lines of a set that are explained, spread over its templates (0: all)
+reuse_units = False  # go on with finished models and scores even where the code of lib has changed
+methods = ["V", "SG", "IG", "V+VN", "SG+VN", "IG released", "SG norm", "Contrastive", "Erasure", "LIME"]  # for the full models
+student_methods = ["V", "SG", "IG"]  # for the students and for the models of the sweep
+n_words = 400  # words of a set that are explained, about; spread over its templates (0: all)
 n_samples = 12  # SmoothGrad: N, noisy copies of a line
 noise = 0.15  # SmoothGrad: sigma, noise in units of the embeddings' range
 n_steps = 20  # Integrated Gradients: points on the path
+n_lime = 30  # LIME: altered copies of a line
 
 # %% [markdown]
 # | symbol | meaning | here |
@@ -86,10 +91,12 @@ task_of = {name: "gender" if name in ("Winobias", "OntoGUM", "CoNLL", "Held-out 
 
 
 def probe_of(architecture, size, task):
-    """A probe of stage 2."""
-    stage.input("02_training", f"models/{architecture}-{size}.json")
-    lm_path = stage.input("02_training", f"models/{architecture}-{size}.safetensors")
-    probe = load_probe(lm_path, stage.input("02_training", f"probes/{architecture}-{size}-{task}.safetensors"), task)
+    """A probe of stage 2; a published model (no file of weights here) is fetched by its note."""
+    note = stage.input("02_training", f"models/{architecture}-{size}.json")
+    if note.with_suffix(".safetensors").is_file():
+        stage.input("02_training", f"models/{architecture}-{size}.safetensors")
+    probe = load_probe(note.with_suffix(".safetensors"),
+                       stage.input("02_training", f"probes/{architecture}-{size}-{task}.safetensors"), task)
     probe.module.to(where)
     return probe
 
@@ -140,7 +147,8 @@ show_source(margin_gradient)
 show_source(SaliencySettings)
 
 # %% [markdown]
-# The names of this study's tables, as settings:
+# The names of this study's tables, as settings. *V*, *V+VN* and the like need the same gradients, so those are
+# computed once for all of them.
 
 # %%
 named = {"V": {}, "SG": {}, "IG": {}, "V+VN": {"composition": "vector_norm"}, "SG+VN": {"composition": "vector_norm"},
@@ -154,6 +162,17 @@ def settings_of(name):
 
 
 assert settings_of("V+VN").method == "V" and settings_of("IG released").path == "released"
+
+# %% [markdown]
+# Three more, for comparison. *Contrastive* explains the margin itself: why this class rather than the other? For two
+# classes that is V without the factor of section 1. *Erasure* takes one word out (its embedding becomes zero) and
+# watches the log-probability; *LIME* takes out several at a time and fits a line. On the example, contrastive scores
+# must be V's up to one factor.
+
+# %%
+contrast = baseline_saliency(probe, [line], "Contrastive")[0]
+assert np.allclose(v.scores[1], contrast.scores[1] / (1 + factor), rtol=1e-3, atol=1e-6)
+print(", ".join(f"{name} is {method}" for name, (method, _) in BASELINES.items()))
 
 # %% [markdown]
 # ## 3 · Does IG add up?
@@ -190,17 +209,23 @@ stage.table("completeness", gaps, 4)
 #
 # ## 4 · Any next word, not only a class
 #
-# The same engine explains a chosen next word of a language model: *after "the author that the guards like",
-# why "is"?* Every method of `lib.attribution` takes this batch.
+# `explain_next_word` does the same for a chosen next word of a language model, ours or one of Hugging Face: *after
+# "the author that the guards like", why "is"?* With a *foil* the question is contrastive (Yin and Neubig 2022): why
+# *is* rather than *are*? What both words have in common cancels, so the second answer is about number alone.
 
 # %%
-batch = next_word_batch(probe.lm, probe.vocabulary, "the author that the guards like".split(), "is")
-coarse, chosen = (integrated_gradients(batch, n_steps=steps) for steps in (n_steps, 15 * n_steps))
-table = pd.DataFrame({"word": ["(begin)", *"the author that the guards like".split()], "is": chosen.scores[0].tolist()})
-assert abs(float(chosen.delta[0])) <= abs(float(coarse.delta[0])) + 0.01
+show_source(explain_next_word)
+words = "the author that the guards like".split()
+answers = {name: explain_next_word(probe.lm, probe.vocabulary, words, "is", foil, settings={"n_steps": 10 * n_steps})
+           for name, foil in (("is", None), ("is, not are", "are"))}
+table = pd.DataFrame({"word": words} | {name: found["score"] for name, found in answers.items()})
+batch = next_word_batch(probe.lm, probe.vocabulary, words, "is")
+change = float(batch.score(batch.embeddings, batch.mask) - batch.score(batch.reference, batch.mask))
+assert abs(table["is"].sum() - change) < 0.05 * max(1, abs(change))
 
 # %% [markdown]
-# A positive score speaks for *is*. With more points on the path the gap of completeness does not grow.
+# The assert: scores of Integrated Gradients add up to what the prefix changes in the log-probability of *is*. A
+# positive score speaks for *is*, in the last column for *is* and against *are*.
 
 # %% tags=["nbval-ignore-output"]
 stage.table("next_word", table, 3)
@@ -209,17 +234,20 @@ stage.table("next_word", table, 3)
 # ## 5 · The lines that are explained
 #
 # The same share of every template, but at least two lines of each (input consistency compares lines of one
-# template), drawn once and the same for all models.
+# template); where that is too much, fewer templates. Drawn once and the same for all models.
 
 # %%
 def choose(rows):
-    """The chosen lines of a set, in file order."""
-    if not n_lines:
+    """The chosen lines of a set, in file order: about `n_words` words."""
+    budget = round(n_words / rows["prefix"].map(len).mean())
+    if not n_words or budget >= len(rows):
         return rows
     drawn = pd.Series(np.random.default_rng(seed).permutation(len(rows)), index=rows.index)
-    places = drawn.groupby(rows["pattern"]).rank(method="first")
     size = rows.groupby("pattern")["pattern"].transform("size")
-    return rows[places <= (size * n_lines / len(rows)).round().clip(lower=2)]
+    templates = drawn[size > 1].groupby(rows["pattern"]).min().sort_values().index[:max(1, budget // 2)]
+    share = budget / rows["pattern"].isin(templates).sum()
+    places = drawn.groupby(rows["pattern"]).rank(method="first")
+    return rows[rows["pattern"].isin(templates) & (places <= (size * share).round().clip(lower=2))]
 
 
 lines = {name: choose(rows) for name, rows in sets.items()}
@@ -231,24 +259,40 @@ stage.table("chosen", table)
 # ## 6 · The full run
 #
 # Every probe, every method, both classes. The first scores are those of class 0 (singular, male), the second
-# those of class 1.
+# those of class 1. Each set and model is a unit, kept when it is finished.
 
 # %%
-def explained(name, architecture, size, method):
-    """The rows of `saliency.parquet` for one set, model and method."""
-    rows = lines[name]
-    probe = probe_of(architecture, size, task_of[name])
-    found = probe_saliency(probe, rows["prefix"].tolist(), settings_of(method))
-    return pd.DataFrame({"set": name, "task": task_of[name], "architecture": architecture, "size": size,
-                         "method": method, "line": rows.index, "probability": [one.probability for one in found],
-                         "class_0": [one.scores[0].tolist() for one in found],
-                         "class_1": [one.scores[1].tolist() for one in found]})
+units = Units("lm_saliency", scale, "03_attribution", reuse_units, publish=False)
 
 
-sizes = {"full": methods, "student": student_methods}
-wanted = [(name, architecture, size, method) for name in lines for architecture in trained["architecture"].unique()
-          for size, chosen in sizes.items() for method in chosen]
-saliency = pd.concat([explained(*unit) for unit in wanted], ignore_index=True)
+def explained(name, architecture, size, chosen):
+    """The rows of `saliency.parquet` for one set and model."""
+    rows, probe = lines[name], probe_of(architecture, size, task_of[name])
+    prefixes, unit = rows["prefix"].tolist(), f"{name}-{architecture}-{size}".replace(" ", "_")
+    weights = [value for key, value in stage.inputs.items()
+               if f"/{architecture}-{size}." in key or f"/{architecture}-{size}-{task_of[name]}." in key]
+    known = units.key(lines=seed_for(*map(" ".join, prefixes)), weights=weights, n_lime=n_lime,
+                      settings=[str(settings_of(m)) if m in named else m for m in chosen], seed=seed)
+    if (kept := units.load(unit, known)) is not None:
+        return kept
+    gradients = [method for method in chosen if method in named]
+    found = dict(zip(gradients, probe_saliencies(probe, prefixes, [settings_of(method) for method in gradients])))
+    found |= {method: baseline_saliency(probe, prefixes, method, n_lime, seed) for method in chosen if method in BASELINES}
+    kept = pd.concat([pd.DataFrame({
+        "set": name, "task": task_of[name], "architecture": architecture, "size": size, "method": method, "line": rows.index,
+        "probability": [one.probability for one in found[method]], "class_0": [one.scores[0].tolist() for one in found[method]],
+        "class_1": [one.scores[1].tolist() for one in found[method]]}) for method in chosen], ignore_index=True)
+    units.save(unit, known, kept)
+    return kept
+
+# %% [markdown]
+# The order of rows is that of the sets, and within a set that of the probes.
+
+# %%
+wanted = [(name, row.architecture, row.size_) for name in lines for row in
+          trained.rename(columns={"size": "size_"})[["architecture", "size_"]].drop_duplicates().itertuples()]
+saliency = pd.concat([explained(*unit, methods if unit[2] == "full" else student_methods) for unit in wanted],
+                     ignore_index=True)
 save_parquet(saliency, stage.path("saliency.parquet"))
 print(len(wanted), "units,", len(saliency), "explanations of", sum(map(len, lines.values())), "lines")
 
@@ -265,18 +309,18 @@ assert spread.max() < 1e-5
 # ## 7 · Control: are scores about the words at all?
 #
 # If scores were noise, a line explained twice with fresh draws would disagree with itself. SmoothGrad draws;
-# two seeds must agree better than two different lines of the same length do.
+# two seeds (of five times as many samples) must agree better than two different lines of the same length do.
 
 # %%
 some = [words for words in sets["Syneval"]["prefix"].tolist()[::40] if len(words) == 6][:40]
-first, second = (probe_saliency(probe, some, SaliencySettings("SG", n_samples=n_samples, seed=s)) for s in (1, 2))
+first, second = (probe_saliency(probe, some, SaliencySettings("SG", n_samples=5 * n_samples, seed=s)) for s in (1, 2))
 same = [np.corrcoef(a.scores[1], b.scores[1])[0, 1] for a, b in zip(first, second)]
 other = [np.corrcoef(a.scores[1], b.scores[1])[0, 1] for a, b in zip(first, second[1:] + second[:1])]
 assert np.mean(same) > np.mean(other)
 print("lines:", len(some), "| two draws of SmoothGrad agree better than two lines do")
 
 # %% [markdown]
-# ## 8 · The figure: one line through nine pairs of eyes
+# ## 8 · The figure: one line through many pairs of eyes
 #
 # Red speaks for *singular*, blue against it; each row is scaled to its largest score. The cue is *author*,
 # the attractor *drivers*.
@@ -285,8 +329,10 @@ print("lines:", len(some), "| two draws of SmoothGrad agree better than two line
 shown = []
 for architecture in trained["architecture"].unique():
     model = probe_of(architecture, "full", "number")
-    for method in ("V", "SG", "IG"):
-        scores = probe_saliency(model, [line], settings_of(method))[0].scores[0]
+    for method in ("V", "SG", "IG", "Erasure"):
+        one = (baseline_saliency(model, [line], method) if method in BASELINES else
+               probe_saliency(model, [line], settings_of(method)))[0]
+        scores = one.scores[0]
         shown.append([f"{architecture} {method}", *(scores / np.abs(scores).max())])
 side_by_side = pd.DataFrame(shown, columns=["explanation", *[f"{i} {word}" for i, word in enumerate(line)]])
 stage.table("side_by_side", side_by_side, 2)
@@ -297,7 +343,7 @@ stage.table("side_by_side", side_by_side, 2)
 # %%
 values = side_by_side.iloc[:, 1:].to_numpy(float)
 with plt.rc_context(STYLE | {"axes.grid": False}):
-    figure, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
+    figure, ax = plt.subplots(figsize=(7, 4.4), layout="constrained")
     image = ax.imshow(values, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
     for (row, column), value in np.ndenumerate(values):
         ax.text(column, row, f"{value:.1f}", ha="center", va="center", fontsize=8,
@@ -323,7 +369,8 @@ stage.figure("side_by_side", figure)
 # ## Try it
 #
 # - Add `"SG norm"` to the comparison of section 7: does it agree with itself as well?
-# - Explain another next word in section 4, *are* for instance, and subtract: why *is* rather than *are*?
+# - Explain another next word in section 4, or another method: `explain_next_word(..., method="Erasure")` says what is
+#   wrong, and *Occlusion* is what it is called there.
 # - Replace the line of section 1 by one of yours, made of words that the model knows.
 
 # %%

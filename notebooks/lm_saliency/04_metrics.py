@@ -23,22 +23,24 @@
 # ## You will see
 #
 # - the plausibility test, in both of its scenarios, beside rules that look at no model;
+# - why it does not matter which pronoun is called expected, and what to look at instead;
 # - two consistencies, and why one of them cannot tell the scenarios apart under V;
 # - the paper's claims with a verdict each, and three cells of its Table 3 that contradict their own parts.
 #
 # | in | out (in this stage's output folder) |
 # |---|---|
 # | `sets.parquet` (1), `probes.csv` (2), `saliency.parquet` (3) | `plausibility`, `input_consistency`, `model_consistency` (`.csv`): one row per set, model and method, with intervals |
-# | `material/paper_numbers.csv`, `material/claims.yaml` | `comparisons`, `integrity`, `claims` (`.csv`), one figure |
+# | `material/paper_numbers.csv`, `material/claims.yaml` | `pronouns`, `groupings`, `sweep`, `examples`, `comparisons`, `integrity`, `claims` (`.csv`), one figure |
 
 # %%
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from lib.agreement import load_sets, nearest_baseline, random_baseline
+from lib.agreement import load_sets, nearest_baseline, random_baseline, span_tokens
 from lib.claims import judge_contrasts, read_claims, summarise
-from lib.metrics.saliency import input_consistency, is_plausible, model_consistency, pearson, plausibility
+from lib.metrics.saliency import (input_consistency, is_plausible, model_consistency, pearson, plausibility,
+                                  template_groups)
 from lib.paths import material
 from lib.plots import COLOURS, STYLE
 from lib.seeds import set_up
@@ -52,13 +54,14 @@ from lib.store import load_parquet
 #
 # `unequal` says what becomes of two lines of one template that differ in length (*taxi driver* has two
 # words): `slots` compares them noun by noun and part by part, `skip` leaves the pair out, as the released
-# code does.
+# code does. `grouping` says what a template is: as in the paper, or as in the released scripts (section 4).
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or paper; names the output folder
 seed = 0  # for all draws of this stage
 n_threads = 1  # CPU threads
 unequal = "slots"  # lines of one template but of unequal length: slots or skip
+grouping = "paper"  # templates of the input consistency: paper (24 and 254) or released (12 and the first 147)
 n_bootstrap = 1000  # resamples per interval
 alpha = 0.05  # level of the tests; the intervals have 1 - alpha
 
@@ -135,6 +138,7 @@ keys = ["dataset", "scheme", "size", "method"]
 task_of = saliency.drop_duplicates("dataset").set_index("dataset")["task"]
 is_learnt = probes.set_index(["architecture", "size", "task"])["learnt"].to_dict()
 overall = estimates(passes, keys, "passed", n_bootstrap=n_bootstrap, alpha=alpha, seed=seed)
+both_sizes = ["full", "student"]  # all other sizes belong to the sweep
 shares = passes.groupby(keys, sort=False).apply(lambda part: pd.Series({
     "share_exp": part["is_expected"].mean(), "exp": part.loc[part["is_expected"], "passed"].mean(),
     "alt": part.loc[~part["is_expected"], "passed"].mean()}), include_groups=False).reset_index()
@@ -154,19 +158,51 @@ full.pivot_table(index=["dataset", "scheme", "learnt"], columns="method", values
 
 # %% [markdown]
 # *Reading it.* Compare with `random` and `nearest` of the same set first. A high number of a model that has
-# not learnt the task is no achievement. In Winobias the female pronoun counts as expected by decree, so look
-# at `share_exp` in the saved table: a model that always says *he* is always in the alternative scenario.
+# not learnt the task is no achievement.
 #
+# In Winobias the female pronoun counts as expected by decree. What if it were the male one? Then the man is the cue,
+# class 0 is verum, and every line changes its scenario. But the question that the line must answer stays the same,
+# word for word: *he was predicted; does the man score higher?* So `all` cannot change, and `exp` and `alt` trade
+# places. The assert checks it line by line.
+
+# %%
+she = {"Winobias": sets["Winobias"]}
+he = {"Winobias": she["Winobias"].assign(tag=0).rename(columns={"cues": "attractors", "attractors": "cues"})}
+of_set = saliency[(saliency["dataset"] == "Winobias") & saliency["size"].isin(both_sizes)]
+turned = with_ids(plausibility(of_set, he))
+known = passes[(passes["dataset"] == "Winobias") & passes["size"].isin(both_sizes)].reset_index(drop=True)
+ties = known["passed"] != turned["passed"]
+assert not ties.any() and (known["is_expected"] != turned["is_expected"]).all()
+
+# %% [markdown]
+# What does depend on the pronoun is how much each scenario counts in `all`: a probe that always says *he* is judged by
+# one scenario only. The mean of `exp` and `alt` counts both the same (`balanced`); where a scenario has no lines it is
+# not known.
+
+# %% tags=["nbval-ignore-output"]
+pronouns = pd.concat([frame[frame["size"] == "full"].groupby(["scheme", "method"], sort=False).apply(lambda part: pd.Series({
+    "expected": name, "share_exp": part["is_expected"].mean(), "all": part["passed"].mean(),
+    "exp": part.loc[part["is_expected"], "passed"].mean(), "alt": part.loc[~part["is_expected"], "passed"].mean()}),
+    include_groups=False).reset_index() for name, frame in (("she", known), ("he", turned))], ignore_index=True)
+pronouns["balanced"] = pronouns[["exp", "alt"]].mean(axis=1, skipna=False)
+stage.table("pronouns", pronouns)
+pronouns[pronouns["method"].isin(["V", "SG", "IG"])].round(3)
+
+# %% [markdown]
 # ## 3 · What the plain gradient cannot say
 #
 # Stage 3 showed that V's two classes differ by a negative factor per line. Two things follow, and they must
 # hold exactly: with one cue and one attractor a line passes in both scenarios or in none; and correlations
-# of V are the same for verum and malum.
+# of V are the same for verum and malum. The contrastive gradient is V without that factor, so it passes the same lines
+# (but for ties within rounding).
 
 # %%
 single = saliency[(saliency["method"] == "V") & saliency["dataset"].isin(["Syneval", "Winobias"])]
 turned = single.assign(probability=1 - single["probability"])  # the other scenario, the same scores
 assert (plausibility(single, sets)["passed"] == plausibility(turned, sets)["passed"]).all()
+of_full = passes[passes["size"] == "full"].set_index(["row_id", "scheme"])
+of_v, of_contrast = (of_full.loc[of_full["method"] == name, "passed"] for name in ("V", "Contrastive"))
+assert of_contrast.empty or (of_v == of_contrast.reindex(of_v.index)).mean() > 0.99
 print(len(single), "lines: the same in both scenarios")
 
 # %% [markdown]
@@ -179,7 +215,8 @@ print(len(single), "lines: the same in both scenarios")
 
 # %%
 show_source(pearson)
-pairs = with_ids(input_consistency(saliency[saliency["dataset"].isin(["Syneval", "Winobias"])], sets, unequal))
+synthetic = saliency[saliency["dataset"].isin(["Syneval", "Winobias"])]
+pairs = with_ids(input_consistency(synthetic, sets, unequal, grouping))
 print(f"{len(pairs)} pairs, {1 - pairs['same_length'].mean():.3f} of them of unequal length")
 
 # %% [markdown]
@@ -202,6 +239,34 @@ shown.pivot_table(index=["dataset", "scheme", "method"], columns="side", values=
 # *Reading it.* The two columns of V agree to all digits. Consistency is no virtue by itself: scores that look
 # at positions and not at words are perfectly consistent and say nothing.
 #
+# The paper speaks of 24 and 254 templates. Its scripts do something else: of Syneval they merge animate and inanimate
+# nouns and drop the prepositions (12 groups), of Winobias they read the first 147 groups, and pairs of unequal length
+# are left out without a word. The counts are of the whole sets; `V`, `SG`, `IG` are the means over the explained lines
+# and the models (verum).
+
+# %%
+def group_counts(name, kind, how):
+    """How many templates (with two lines or more) and pairs a grouping has, and how many pairs differ in length."""
+    lengths = sets[name]["prefix"].map(len)
+    parts = [part for _, part in lengths.groupby(template_groups(sets[name], kind), sort=False) if len(part) > 1]
+    differ = sum(int((part.iloc[1:] != part.iloc[0]).sum()) for part in parts)
+    frame = input_consistency(synthetic[(synthetic["dataset"] == name) & (synthetic["size"] == "full")], sets, how, kind)
+    means = frame.groupby("method")["verum"].mean()
+    return {"dataset": name, "grouping": kind, "unequal": how, "templates": len(parts), "pairs": sum(map(len, parts)) -
+            len(parts), "unequal_pairs": differ} | {method: means.get(method, np.nan) for method in ("V", "SG", "IG")}
+
+
+# %% [markdown]
+# Which rule is chosen can move the result as much as which method is:
+
+# %% tags=["nbval-ignore-output"]
+groupings = pd.DataFrame([group_counts(name, kind, how) for name in ("Syneval", "Winobias")
+                          for kind, how in (("paper", "slots"), ("paper", "skip"), ("released", "skip"))])
+assert groupings.loc[:2, ["templates", "pairs", "unequal_pairs"]].values.tolist() == [
+    [24, 6256, 1296], [24, 6256, 1296], [12, 4708, 460]]
+stage.table("groupings", groupings)
+
+# %% [markdown]
 # ## 5 · Model consistency
 #
 # The same line, explained in the model and in its student.
@@ -222,7 +287,20 @@ stage.table("model_consistency", models)
 models.pivot_table(index=["dataset", "scheme", "method"], columns="side", values="estimate", sort=False).round(3)
 
 # %% [markdown]
-# ## 6 · Controls
+# ## 6 · The sweep
+#
+# The same two tests for the small Transformers of stage 2. Where a probe has not learnt its task the row says so.
+
+# %% tags=["nbval-ignore-output"]
+configurations = pd.read_csv(stage.input("02_training", "sweep.csv"))
+of_sweep = table[~table["size"].isin(both_sizes)].drop(columns=["n", "scheme", "share_exp"]).rename(columns={"estimate": "all"})
+steady = consistency[consistency["side"] == "verum"].rename(columns={"estimate": "input_consistency"})
+sweep = of_sweep.merge(steady[["dataset", "size", "method", "input_consistency"]], on=["dataset", "size", "method"], how="left")
+sweep = sweep.merge(configurations[["size", "layers", "parameters", "perplexity"]], on="size")
+stage.table("sweep", sweep).head(9)
+
+# %% [markdown]
+# ## 7 · Controls
 #
 # Shuffle every line's scores among its words. Plausibility must fall to the chance of random scores, and
 # input consistency to about zero. If it did not, the tests would reward something other than the words.
@@ -246,7 +324,7 @@ controls = pd.DataFrame({"control": [f"shuffled IG, {name}" for name in noise_pa
 stage.table("controls", controls)
 
 # %% [markdown]
-# ## 7 · Which differences are more than noise?
+# ## 8 · Which differences are more than noise?
 #
 # Methods are compared on the same lines, cluster by cluster, with Holm's correction within a set and
 # architecture. `is_ranked` is true only where the interval, the corrected test and the smallest detectable
@@ -264,7 +342,7 @@ shown = ["dataset", "scheme", "left", "right", "difference", "low", "high", "p_h
 stage.table("comparisons", comparisons)[shown]
 
 # %% [markdown]
-# ## 8 · Does the paper's Table 3 add up?
+# ## 9 · Does the paper's Table 3 add up?
 #
 # *all* should be *share of exp.* x *exp.* + *share of alt.* x *alt.*, up to rounding. We ask this of all cells
 # of Tables 3 and 8; 0.0025 allows for three printed digits.
@@ -281,7 +359,7 @@ print(integrity["adds_up"].sum(), "of", len(integrity), "cells add up")
 stage.table("integrity", integrity)[~integrity["adds_up"]][["dataset", "scheme", "method", "all", "from_parts"]]
 
 # %% [markdown]
-# ## 9 · Claims
+# ## 10 · Claims
 #
 # The claims were written down before this run (`material/claims.yaml`), each with the smallest effect that
 # would matter. At scale small nothing is decided. With one training seed nothing is decided about trained
@@ -291,10 +369,16 @@ stage.table("integrity", integrity)[~integrity["adds_up"]][["dataset", "scheme",
 # %%
 below = {(name, scheme) for name in sets for scheme in probes["architecture"].unique()
          if not is_learnt[scheme, "full", task_of[name]]}
-frames = {"plausibility": passes[passes["size"] == "full"], "input_consistency": pairs[pairs["size"] == "full"],
-          "model_consistency": agreement}
+of_tables = {name: frame[frame["size"] == "full"] for name, frame in (("plausibility", passes), ("input_consistency", pairs))}
+depths = passes.merge(configurations[["size", "layers"]], on="size")
+frames = of_tables | {"model_consistency": agreement, "both_sizes": passes[passes["size"].isin(both_sizes)],
+                    "both_consistencies": pd.concat([agreement.assign(kind="model"),
+                                                     of_tables["input_consistency"].assign(kind="input")]),
+                    "sweep": depths.groupby(["dataset", "layers", "method", "row_id", "sentence_idx", "seed"],
+                                            as_index=False)["passed"].mean()}
 claims = read_claims(material("lm_saliency") / "claims.yaml")
-judged = {claim.id: judge_contrasts(claim, frames, scale, below, n_bootstrap, alpha, seed) for claim in claims}
+judged = {claim.id: judge_contrasts(claim, frames, scale, below, n_bootstrap, alpha, seed,
+                                    below_what="a probe that has not learnt its task") for claim in claims}
 rows = [summarise(claim, judged[claim.id], scale) for claim in claims]
 print(len(rows), "claims,", sum(map(len, judged.values())), "comparisons")
 
@@ -304,11 +388,15 @@ print(len(rows), "claims,", sum(map(len, judged.values())), "comparisons")
 # parameters, and are shown and not judged.
 
 # %%
-mine = {("plausibility", r.dataset, r.scheme, r.method, c): v for r in table[table["size"] == "full"].itertuples()
-        for c, v in (("all", r.estimate), ("exp", r.exp), ("alt", r.alt))}
-for name, frame in (("input_consistency", consistency), ("model_consistency", models)):
-    mine |= {(name, r.dataset, r.scheme, r.method, {"verum": "exp", "malum": "alt"}[r.side]): r.estimate
-             for r in frame[frame["size"] == "full"].itertuples()}
+mine = {}
+for size, ending in (("full", ""), ("student", "_student")):
+    mine |= {(f"plausibility{ending}", r.dataset, r.scheme, r.method, c): v for r in table[table["size"] == size].itertuples()
+             for c, v in (("all", r.estimate), ("exp", r.exp), ("alt", r.alt))}
+    mine |= {(f"{name}{ending}", r.dataset, r.scheme, r.method, {"verum": "exp", "malum": "alt"}[r.side]): r.estimate
+             for name, frame in (("input_consistency", consistency), ("model_consistency", models))
+             for r in frame[frame["size"] == size].itertuples()}
+for r in table[(table["size"] == "full") & (table["method"] == "V")].itertuples():
+    mine |= {("scenario_share", r.dataset, r.scheme, "", c): v for c, v in (("exp", r.share_exp), ("alt", 1 - r.share_exp))}
 whole = {name: rows for name, rows in sets.items() if name == "Syneval"}
 for name, lines in whole.items():
     mine |= {("n_lines", name, "-", "", ""): len(lines), ("n_templates", name, "-", "", ""): lines["pattern"].nunique()}
@@ -338,7 +426,34 @@ stage.table("claims", found)
 found[found["verdict"] != "not run"][["quantity", "paper", "ours", "verdict", "why"]].round(3).head(12)
 
 # %% [markdown]
-# ## 10 · The figure
+# ## 11 · Lines to look at
+#
+# The shortest explained line of each of three sets, as the best probe's model sees it. Stage 5 shows them in colour.
+
+# %%
+best = {task: part.loc[part["accuracy"].idxmax(), "architecture"]
+        for task, part in probes[probes["size"] == "full"].groupby("task")}
+shown = []
+for name in [name for name in sets if name not in ("OntoGUM", "CoNLL")][:3]:
+    part = saliency[(saliency["dataset"] == name) & (saliency["architecture"] == best[task_of[name]]) &
+                    (saliency["size"] == "full") & saliency["method"].isin(["V", "SG", "IG"])]
+    at = sets[name].loc[part["line"], "prefix"].map(len).idxmin()
+    line = sets[name].loc[at]
+    roles = {i: role for role, spans in (("cue", line["cues"]), ("attractor", line["attractors"])) for i in span_tokens(spans)}
+    for r in part[part["line"] == at].itertuples():
+        predicted = int(r.probability > 0.5)
+        shown += [(name, at + 1, r.architecture, r.method, line["tag"], predicted, i, word, roles.get(i, ""), score)
+                  for i, (word, score) in enumerate(zip(line["prefix"], (r.class_0, r.class_1)[predicted]))]
+examples = pd.DataFrame(shown, columns=["dataset", "line", "scheme", "method", "tag", "predicted", "place", "word", "role", "score"])
+
+# %% [markdown]
+# The scores are those of the predicted class.
+
+# %% tags=["nbval-ignore-output"]
+stage.table("examples", examples).head(8)
+
+# %% [markdown]
+# ## 12 · The figure
 #
 # Plausibility, *all*, of each set and model with its interval. Dotted: the chance of random scores in the
 # expected scenario; dashed: the rule *nearest*. Hollow marks: the probe has not learnt the task.

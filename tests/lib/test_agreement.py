@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.agreement import (agreement_statistics, check_line, frame_groups, nearest_baseline, random_baseline,
+from lib.agreement import (agreement_statistics, check_line, frame_groups, last_words, nearest_baseline, random_baseline,
                            read_agreement, span_tokens, write_agreement)
 from lib.errors import TouchstoneError
 
@@ -82,3 +82,15 @@ def test_a_line_is_checked_on_its_own() -> None:
     check_line(["a", "b"], [(0, 0)], [(1, 1)], "here")
     with pytest.raises(TouchstoneError, match="here: the prefix is empty"):
         check_line([], [(0, 0)], [(1, 1)], "here")
+
+
+def test_long_lines_keep_their_end_and_lines_that_lose_a_side_go() -> None:
+    rows = pd.DataFrame([("a b c d e".split(), 1, [(0, 0), (1, 3)], [(4, 4)], "p", "c"),
+                         ("a b c d e".split(), 1, [(0, 1)], [(4, 4)], "p", "c"), (["a", "b"], 0, [(0, 0)], [(1, 1)], "p", "c")],
+                        columns=["prefix", "tag", "cues", "attractors", "pattern", "cluster"])
+    found = last_words(rows, 3)
+    assert found["prefix"].tolist() == [["c", "d", "e"], ["a", "b"]]
+    assert found["cues"].tolist() == [[(0, 1)], [(0, 0)]] and found["attractors"].tolist() == [[(2, 2)], [(1, 1)]]
+    assert last_words(rows, 9).equals(rows)
+    with pytest.raises(TouchstoneError, match="keep at least one word"):
+        last_words(rows, 0)

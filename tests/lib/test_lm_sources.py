@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import threading
+import zipfile
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from lib import lm_sources
 from lib.errors import TouchstoneError
-from lib.lm_sources import published_corpus, read_sources, source_path, without_prefixes
+from lib.lm_sources import fetch_wikitext, published_corpus, read_sources, source_path, without_prefixes
+from lib.lm_text import read_plain
 from lib.paths import data_root
+from lib.store import sha256_of
 
 
 def about(content: str, use: str) -> dict[str, str]:
@@ -55,3 +62,49 @@ def test_the_data_folder_holds_the_sources() -> None:
         pytest.skip("needs the published files: set TOUCHSTONE_DATA to a folder that holds tarsius/, treebanks/, wikitext2/")
     sources = read_sources()
     assert all(source_path(name, sources).exists() for name in sources)
+
+
+@pytest.fixture
+def wikitext(tmp_path, monkeypatch):
+    """A local server with a tiny archive in the place of WikiText-2, and an empty data folder."""
+    served = tmp_path / "served"
+    served.mkdir()
+    with zipfile.ZipFile(served / "wikitext-2-v1.zip", "w") as archive:
+        archive.writestr("wikitext-2/wiki.train.tokens", " = Head = \n\n The first line . \n")
+    monkeypatch.setenv("TOUCHSTONE_DATA", str(tmp_path / "data"))
+    monkeypatch.setitem(lm_sources.WIKITEXT_SHA256, "wikitext-2", sha256_of(served / "wikitext-2-v1.zip"))
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    http = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(served)))
+    threading.Thread(target=http.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{http.server_port}", served / "wikitext-2-v1.zip"
+    http.shutdown()
+    http.server_close()
+
+
+def test_wikitext_is_fetched_checked_and_read(wikitext) -> None:
+    path = fetch_wikitext("wikitext-2", wikitext[0])
+    assert read_plain(path) == [["The", "first", "line", "."]]
+    wikitext[1].unlink()
+    assert fetch_wikitext("wikitext-2", wikitext[0]) == path  # once
+
+
+def test_another_archive_or_name_is_refused(wikitext) -> None:
+    with pytest.raises(TouchstoneError, match="did you mean 'wikitext-103'"):
+        fetch_wikitext("wikitext-1O3", wikitext[0])
+    with pytest.raises(TouchstoneError, match="could not fetch .*wikitext-103-v1.zip"):
+        fetch_wikitext("wikitext-103", wikitext[0])
+    wikitext[1].write_bytes(b"another file")
+    with pytest.raises(TouchstoneError, match="is not what its SHA-256 says"):
+        fetch_wikitext("wikitext-2", wikitext[0])
+
+
+def test_an_archive_without_the_text_is_refused(wikitext, monkeypatch) -> None:
+    with zipfile.ZipFile(wikitext[1], "w") as archive:
+        archive.writestr("readme", "nothing")
+    monkeypatch.setitem(lm_sources.WIKITEXT_SHA256, "wikitext-2", sha256_of(wikitext[1]))
+    with pytest.raises(TouchstoneError, match="holds no wikitext-2/wiki.train.tokens"):
+        fetch_wikitext("wikitext-2", wikitext[0])

@@ -67,3 +67,11 @@ def test_nothing_is_published_that_should_not_be(published: Path, monkeypatch: p
     with pytest.raises(TouchstoneError, match="50 may be published; make it smaller"):
         kept.save("LIME", "k", FRAME)
     assert not published.exists()
+
+
+def test_reused_units_that_are_not_published_stay_where_the_run_is(small_outputs, monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr("lib.units.reference_dir", lambda study, scale: tmp_path / "reference")
+    units = Units("lm_saliency", "cpu", "03_attribution", reuse=True, publish=False)
+    units.save("a", units.key(x=1), pd.DataFrame({"line": [1]}))
+    assert units.load("a", units.key(x=1)) is not None and not (tmp_path / "reference").exists()
+    assert units.key(x=1) == Units("lm_saliency", "cpu", "03_attribution", reuse=True).key(x=1)

@@ -8,7 +8,9 @@ import torch
 from torch import nn
 
 from lib.attribution.gradients import input_x_gradient, integrated_gradients
-from lib.attribution.lm import SaliencySettings, margin_gradient, next_word_batch, probe_saliency
+from lib.attribution.lm import (SaliencySettings, baseline_saliency, margin_gradient, probe_saliencies,
+                                probe_saliency)
+from lib.attribution.next_word import next_word_batch
 from lib.attribution.seam import TokenBatch, class_score
 from lib.errors import TouchstoneError
 from lib.lm_text import build_vocabulary
@@ -151,3 +153,40 @@ def test_what_is_unknown_or_empty_is_refused() -> None:
         SaliencySettings("GI")
     with pytest.raises(TouchstoneError, match="prefix 1 is empty"):
         probe_saliency(probe_of("LSTM"), [["the"], []], SaliencySettings("V"))
+
+
+def test_settings_that_share_gradients_give_what_each_gives_alone() -> None:
+    probe = probe_of("QRNN")
+    chosen = [SaliencySettings("V"), SaliencySettings("IG", n_steps=5), SaliencySettings("V", composition="vector_norm"),
+              SaliencySettings("IG", n_steps=5, path="released"), SaliencySettings("SG", n_samples=3)]
+    for settings, together in zip(chosen, probe_saliencies(probe, PREFIXES, chosen)):
+        for one, alone in zip(together, probe_saliency(probe, PREFIXES, settings)):
+            np.testing.assert_allclose(one.scores, alone.scores, rtol=1e-5, atol=1e-7)
+
+
+def test_contrastive_scores_are_v_without_its_factor() -> None:
+    probe = probe_of("Transformer")
+    for one, v in zip(baseline_saliency(probe, PREFIXES, "Contrastive"), probe_saliency(probe, PREFIXES, SaliencySettings("V"))):
+        np.testing.assert_allclose(v.scores[1], (1 - v.probability) * one.scores[1], rtol=1e-3, atol=1e-6)
+        np.testing.assert_allclose(one.scores[0], -one.scores[1], rtol=1e-4, atol=1e-6)
+
+
+def test_erasure_is_the_log_probability_with_a_word_less() -> None:
+    probe, words = probe_of("LSTM"), PREFIXES[0]
+    found = baseline_saliency(probe, [words], "Erasure")[0]
+    ids = torch.tensor([probe.encode([words])[0].ids])
+    clean = probe.embed(ids)
+    for place in range(len(words)):
+        without = clean.clone()
+        without[0, place + 1] = 0
+        scores = [torch.log_softmax(probe.logits(x, torch.ones_like(ids)), -1)[0] for x in (clean, without)]
+        np.testing.assert_allclose(found.scores[:, place], (scores[0] - scores[1]).numpy(), rtol=1e-3, atol=1e-6)
+
+
+def test_lime_names_the_word_that_decides() -> None:
+    probe, words = probe_of("LSTM"), PREFIXES[0]
+    erased = baseline_saliency(probe, [words], "Erasure")[0].scores[1]
+    lime = baseline_saliency(probe, [words], "LIME", n_samples=200)[0].scores[1]
+    assert lime.shape == erased.shape and np.isfinite(lime).all() and np.abs(lime).max() > 0
+    with pytest.raises(TouchstoneError, match="there is no baseline 'Lime'"):
+        baseline_saliency(probe, [words], "Lime")

@@ -1,0 +1,121 @@
+"""Causal language models of Hugging Face (gpt2, pythia, ...) with the face of our own: `embed`, `run`, `log_prob`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from transformers import AutoModelForCausalLM, PreTrainedModel
+
+from lib.errors import TouchstoneError
+from lib.lm_text import END, PAD
+from lib.models.sources import load_encoder_path, load_tokenizer, quiet
+from lib.store import save_json
+
+
+@dataclass(frozen=True)
+class HFConfig:
+    """What is asked of a configuration: the size of the last hidden state, and how many layers there are."""
+
+    embedding: int
+    n_layers: int
+
+
+class HFLanguageModel(nn.Module):
+    """A causal model of `transformers`. Positions, layers and output head are the model's own."""
+
+    def __init__(self, module: PreTrainedModel) -> None:
+        super().__init__()
+        if module.get_output_embeddings() is None:
+            raise TouchstoneError(f"{type(module).__name__} predicts no words; choose a causal language model, as gpt2")
+        self.hf, self.n_words = module.eval(), module.get_input_embeddings().num_embeddings
+        self.config = HFConfig(module.get_output_embeddings().in_features, module.config.num_hidden_layers)
+        self.n_positions = getattr(module.config, "max_position_embeddings", None)
+
+    def embed(self, ids: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token hidden"]:
+        """The word embeddings alone: no positions."""
+        return self.hf.get_input_embeddings()(ids)
+
+    def run(self, embeddings: Float[Tensor, "batch token hidden"]) -> Float[Tensor, "batch token hidden"]:
+        """The last hidden states. Raises TouchstoneError for more pieces than the model has positions."""
+        if self.n_positions is not None and embeddings.shape[1] > self.n_positions:
+            raise TouchstoneError(f"{embeddings.shape[1]} pieces at once, and {type(self.hf).__name__} reads at most "
+                                  f"{self.n_positions}; make longest_piece (or the line) shorter")
+        return self.hf.base_model(inputs_embeds=embeddings, use_cache=False).last_hidden_state
+
+    def log_prob(self, hidden: Float[Tensor, "batch hidden"]) -> Float[Tensor, "batch vocab"]:
+        """Log-probabilities of the next piece."""
+        return F.log_softmax(self.hf.get_output_embeddings()(hidden), dim=-1)
+
+    def loss(self, hidden: Float[Tensor, "batch hidden"], targets: Int[Tensor, "batch"]) -> Float[Tensor, ""]:
+        """Mean negative log-probability of the next pieces."""
+        return F.nll_loss(self.log_prob(hidden), targets)
+
+
+@dataclass(frozen=True)
+class Subwords:
+    """A tokenizer with the face of our word vocabularies: words in, ids of pieces out, and which piece is whose.
+
+    Words are joined by blanks and read as running text. The piece that begins a sequence is the begin token, or the end
+    token where a model has no other (GPT-2).
+    """
+
+    tokenizer: Any
+    n_words: int
+
+    def __len__(self) -> int:
+        return self.n_words
+
+    @cached_property
+    def ids(self) -> Mapping[str, int]:
+        """The ids of what begins a sequence and of padding."""
+        begin = self.tokenizer.bos_token_id if self.tokenizer.bos_token_id is not None else self.tokenizer.eos_token_id
+        if begin is None:
+            raise TouchstoneError("the tokenizer has neither a begin nor an end token; set its eos_token")
+        padding = self.tokenizer.pad_token_id
+        return {END: begin, PAD: begin if padding is None else padding}
+
+    def encode(self, words: Sequence[str]) -> list[int]:
+        """Ids of the pieces of all words."""
+        return list(self._read(words)["input_ids"])
+
+    def owners(self, words: Sequence[str]) -> list[int]:
+        """For each piece the index of its word."""
+        ends = torch.tensor([len(word) for word in words]).cumsum(0) + torch.arange(len(words))
+        last = torch.tensor([end for _, end in self._read(words)["offset_mapping"]], dtype=torch.long)
+        return torch.searchsorted(ends, last).tolist()
+
+    def _read(self, words: Sequence[str]) -> Any:
+        if blank := [word for word in words if not word or word != word.strip()]:
+            raise TouchstoneError(f"{blank[0]!r} is no word; split the prefix at its blanks")
+        return self.tokenizer(" ".join(words), add_special_tokens=False, return_offsets_mapping=True)
+
+
+def load_hf_lm(name: str, revision: str = "") -> tuple[HFLanguageModel, Subwords]:
+    """A causal model and its tokenizer by hub id (with a commit's 40 digits) or from a folder.
+
+    Raises TouchstoneError where the folder, the revision or a fast tokenizer is missing.
+    """
+    with quiet():
+        module = AutoModelForCausalLM.from_pretrained(load_encoder_path(name, revision), revision=revision or None)
+        model = HFLanguageModel(module)
+        return model, Subwords(load_tokenizer(name, revision), model.n_words)
+
+
+def save_hf_lm(name: str, revision: str, path: Path) -> None:
+    """Note beside the models of a run which published one took part; `load_lm` reads the note."""
+    save_json({"hugging_face": name, "revision": revision}, path.with_suffix(".json"))
+
+
+def noted_hf_lm(path: Path) -> tuple[HFLanguageModel, Subwords] | None:
+    """The published model that a note stands for; None where the file is no such note."""
+    about = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    return load_hf_lm(about["hugging_face"], about["revision"]) if "hugging_face" in about else None

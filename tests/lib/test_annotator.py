@@ -8,14 +8,16 @@ import pytest
 import spacy
 from spacy.tokens import Doc
 
-from lib.annotator import agreeing_verbs, annotate_sentence, articles, is_possessive, they_form
+from lib.annotator import annotate_sentence, articles
 from lib.errors import TouchstoneError
 from lib.gold import Base, Tally, compare_sentence, score_annotator
 from lib.labels import differing_positions, gender_variants
 from lib.lexicon import load_lexicon, plural, read_lexicon
 from lib.names import find_names, names_of_text
+from lib.pronouns import is_possessive
 from lib.reference import fit_weights, load_weights, subject_chain
 from lib.text import annotate_tokens, load_pipeline
+from lib.verbs import agreeing_verbs, they_form
 
 VOCAB = spacy.blank("en").vocab
 
@@ -61,6 +63,15 @@ def test_verbs_after_they(verb: str, expected: str) -> None:
     ("He/PRP/nsubj/1 waves/VBZ/ROOT/1 and/CC/cc/4 Ann/NNP/nsubj/4 nods/VBZ/conj/1", [0], {1: "wave"}),
     ("He/PRP/nsubj/5 ,/,/punct/3 who/WP/nsubj/3 limps/VBZ/acl:relcl/0 ,/,/punct/5 sings/VBZ/ROOT/5", [0], {3: "limp", 5: "sing"}),
     ("She/PRP/nsubj/1 quickly/RB/ROOT/1 recovers/NNS/dep/1 ././punct/1", [0], {2: "recover"}),
+    ("He/PRP/nsubj/1 waits/VBZ/ROOT/1 but/CC/cc/6 in/IN/case/5 the/DT/det/5 end/NN/obl/6 leaves/VBZ/dep/1", [0], {1: "wait", 6: "leave"}),
+    ("He/PRP/nsubj/1 hears/VBZ/ROOT/1 and/CC/cc/7 ,/,/punct/4 misled/VBN/dep/1 ,/,/punct/7 soon/RB/advmod/7 flees/NNS/dep/1 it/PRP/obj/7", [0],
+     {1: "hear", 7: "flee"}),
+    ("He/PRP/nsubj/1 knits/VBZ/ROOT/1 and/CC/cc/3 sews/VB/conj/1 socks/NNS/obj/3", [0], {1: "knit", 3: "sew"}),
+    ("He/PRP/nsubj/1 sees/VBZ/ROOT/1 dogs/NNS/obj/1 and/CC/cc/4 cats/NNS/conj/2 ././punct/1", [0], {1: "see"}),
+    ("He/PRP/nsubj/1 thinks/VBZ/ROOT/1 it/PRP/nsubj/4 is/VBZ/cop/4 ill/JJ/ccomp/1 but/CC/cc/6 stays/VBZ/conj/4", [0], {1: "think", 6: "stay"}),
+    ("He/PRP/nsubj/2 's/VBZ/aux/2 gone/VBN/ROOT/2", [0], {1: "'ve"}),
+    ("He/PRP/nsubj:pass/2 's/VBZ/aux:pass/2 seen/VBN/ROOT/2", [0], {1: "'re"}),
+    ("He/PRP/nsubj/2 's/VBZ/cop/2 ill/JJ/ROOT/2", [0], {1: "'re"}),
 ])
 def test_agreement_near_and_far(text: str, subjects: list[int], expected: dict[int, str]) -> None:
     found = agreeing_verbs(parsed(text), subjects, "full")
@@ -75,6 +86,17 @@ def test_agreement_near_and_far(text: str, subjects: list[int], expected: dict[i
     ("by/IN/case/2 her/PRP/nmod/2 master/NN/ROOT/2", 1, True),
     ("The/DT/det/1 dog/NN/ROOT/1 is/VBZ/cop/1 his/PRP$/nmod/1 ././punct/1", 3, False),
     ("his/PRP$/nmod:poss/1 dog/NN/ROOT/1", 0, True),
+    ("his/PRP$/nmod:poss/3 and/CC/cc/2 her/PRP$/conj/0 friends/NNS/ROOT/3", 0, True),
+    ("that/DT/nsubj/2 is/VBZ/cop/2 his/PRP$/ROOT/2 and/CC/cc/5 I/PRP/nsubj/5 go/VBP/conj/2", 2, False),
+    ("She/PRP/nsubj/1 thanks/VBZ/ROOT/1 her/PRP$/obj/1 warmly/RB/advmod/1 and/CC/cc/5 goes/VBZ/conj/1", 2, False),
+    ("She/PRP/nsubj/1 sees/VBZ/ROOT/1 her/PRP$/obj/1 standing/VBG/xcomp/1 there/RB/advmod/3", 2, False),
+    ("She/PRP/nsubj/1 was/VBD/ROOT/1 her/PRP/obj/1 betrothed/VBN/dep/1 ././punct/1", 2, True),
+    ("She/PRP/nsubj/1 values/VBZ/ROOT/1 her/PRP/obj/1 more/RBR/advmod/4 moderate/JJ/amod/5 tone/NN/obj/1", 2, True),
+    ("of/IN/case/1 her/PRP/nmod/0 (/-LRB-/punct/3 wild/JJ/dep/1 )/-RRB-/punct/3 cat/NN/dep/1 ././punct/1", 1, True),
+    ("He/PRP/nsubj/1 calls/VBZ/ROOT/1 her/PRP$/obj/1 \"/``/punct/4 Mouse/NN/xcomp/1 \"/''/punct/4 ././punct/1", 2, False),
+    ("She/PRP/nsubj/1 asks/VBZ/ROOT/1 her/PRP/obj/1 maid/VBD/xcomp/1 to/TO/mark/5 go/VB/xcomp/3", 2, True),
+    ("despite/IN/case/2 her/PRP$/nsubj/2 warning/VBG/ROOT/2 ././punct/2", 1, True),
+    ("She/PRP/nsubj/1 enters/VBZ/ROOT/1 her/PRP$/nmod:poss/3 home/NN/obj/1 alone/RB/advmod/1", 2, True),
 ])
 def test_her_and_his_are_told_apart(text: str, position: int, expected: bool) -> None:
     assert is_possessive(parsed(text)[position]) is expected
@@ -162,6 +184,13 @@ def test_a_perfect_label_scores_one() -> None:
                                         "to neutral, corrected gold")}
     compare_sentence(UD, Base([*forms, neutral], [0, 1, 3, 5, 6, 7], neutral, [0, 1, 3, 5, 6, 7]), 0, "all", tally)
     assert {name: made.right for name, made in tally.items()} == dict.fromkeys(tally, 1) | {"mask, adjacent verbs": 0}
+
+
+def test_the_published_rule_looks_at_the_next_word_only() -> None:
+    doc = parsed("He/PRP/nsubj/1 weeps/VBZ/ROOT/1 and/CC/cc/3 dies/VBZ/conj/1 of/IN/case/6 his/PRP$/nmod:poss/6 wounds/NNS/obl/3")
+    assert {i: f[2] for i, f in agreeing_verbs(doc, [0], "adjacent", [5]).items()} == {6: "wound"}, "weeps: a word it did not know"
+    other = parsed("He/PRP/nsubj/1 zigzags/VBZ/ROOT/1 and/CC/cc/3 dies/VBZ/conj/1")
+    assert {i: f[2] for i, f in agreeing_verbs(other, [0], "adjacent").items()} == {1: "zigzag"}
 
 
 def test_words_given_in_advance_are_kept(spacy_pipeline: str) -> None:

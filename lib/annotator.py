@@ -49,6 +49,13 @@ def articles(doc: Doc, changes: Mapping[int, Replacement]) -> dict[int, Replacem
     return found
 
 
+def _named_with(i: int, changes: Mapping[int, Replacement]) -> int:
+    """The first word of the name that a deleted word belongs to: in "Ann Lee reads", the verb hangs from Lee."""
+    while i in changes and changes[i] is None:
+        i -= 1
+    return i
+
+
 def annotate_sentence(doc: Doc, name: str = "", lexicon: Lexicon | None = None, agreement: Agreement = "full",
                       names: Names = "replace", known_names: Collection[str] = ()) -> Label:
     """The label of one parsed sentence: D_A ("all"), D_S ("subj"), its names and its subject.
@@ -66,6 +73,7 @@ def annotate_sentence(doc: Doc, name: str = "", lexicon: Lexicon | None = None, 
         changes: dict[int, Replacement] = {i: entry[1] for i, entry in words.items() if i in keeps and i not in named}
         changes |= {i: forms for i, forms in named.items() if i in keeps}
         theirs = {i for i, forms in changes.items() if forms is not None and forms[2].lower() == NOMINATIVE[2]}
+        theirs |= {i for i, forms in changes.items() if forms is None and _named_with(i, changes) in theirs}
         follow = articles(doc, changes) if agreement == "full" else {}
         others = {i for i, forms in changes.items() if forms is not None and forms[2].lower() in ("them", "their", "theirs")}
         scopes[scope] = agreeing_verbs(doc, theirs, agreement, others) | follow | changes

@@ -20,7 +20,7 @@ PHRASE = frozenset({"IN", "DT", "PRP$", "JJ", "JJS", "NN", "NNS", "NNP", "RB", "
 INNER = frozenset({"ccomp", "advcl"})
 RELATIVE = frozenset({"acl:relcl", "relcl"})
 BE_HAVE_DO = {"is": "are", "was": "were", "has": "have", "does": "do"}
-THIRD_PERSON = ((r"^(?!bel|unt|underl)(..+)ies$", r"\1y"), (r"^(?!.*(?:^|tooth|heart|head)ach)(.*(?:ss|sh|ch|x|zz|[^h]o))es$", r"\1"),
+THIRD_PERSON = ((r"^(?!bel|unt|underl)(..+)ies$", r"\1y"), (r"^(?!.*(?:^|tooth|heart|head)ach)(.*(?:ss|sh|ch|x|zz|tz|[^h]o))es$", r"\1"),
                 (r"^(.+)s$", r"\1"))
 
 

@@ -364,10 +364,10 @@ pd.DataFrame({name: {split: len(rows) for split, rows in splits.items()} for nam
 # and the next cell counts the corrections by kind and shows some to read. Otherwise there are none.
 
 # %%
+print(f"gold: {gold}; {len(corrections)} corrections")
 if len(corrections):
     counted = corrections.groupby(["dataset", "kind"])["position"].size().rename("n").reset_index()
-    _ = stage.table("corrections", counted)
-    print(counted.to_string(index=False))
+    print(stage.table("corrections", counted).to_string(index=False))
 corrections.sample(min(5, len(corrections)), random_state=seed)[["kind", "published", "corrected"]]
 
 # %% [markdown]
@@ -595,25 +595,34 @@ print(card["title"], "|", *card["sections"]["Uses"]["Misuse"].splitlines())
 # %% [markdown]
 # ## 14 · The same labels by program
 #
-# GECO's authors labelled by hand, since labelling by program failed. Can it be done today? `lib.annotator`
-# makes a label from a parse (UD or CLEAR), a lexicon of 381 pairs of words for people with their neutral forms
-# (each line names its source), names, rules for *her* and *his*, who is meant by a pronoun (for D_S), and
-# full agreement with *they*. `make dataset TEXT=folder` applies it to a text of yours.
+# GECO's authors labelled by hand, since labelling by program failed. Does it still? `lib.annotator` makes a
+# label from a parse (UD or CLEAR), a lexicon of pairs of words for people with their neutral forms, names,
+# rules for *her* and *his*, weights that say who is meant (for D_S), and full agreement with *they*.
+# `make dataset TEXT=folder` applies it to a text of yours, and gives you a page to review what it did.
 #
-# We expect of the sentence of section 4 that both *Thornton* and *his* change in D_S and that *her* does not.
-# And since every bundled sentence has a label by hand, we can ask for all of them what section 6 asked of
-# two labellers.
+# Of the sentence of section 4 we expect that in D_S *Thornton*, its verb and *his* change, and that *Margaret*
+# and *her* do not. And since every bundled sentence has a label by hand, we ask of all of them what section 6
+# asked of two labellers. Half of the texts were read while the rules for names were written, the others not.
 
 # %%
-known = names_of_text(docs, load_lexicon())
-by_program = {label.name: annotate_sentence(candidates[label.name], label.name, known_names=known) for label in base}
-made = by_program["north_and_south-06"]
-print("D_S", {made.words[i]: change for i, change in made.subj.items()})
-own = pd.DataFrame([{"dataset": name} | label_agreement(labels, by_program, scope) for name, scope in (("D_S", "subj"), ("D_A", "all"))])
-stage.table("annotator_own", own)
+lexicon = load_lexicon()
+known = names_of_text(docs, lexicon)
+made = {label.name: annotate_sentence(candidates[label.name], label.name, known_names=known) for label in base}
+titles = sorted({key.rsplit("-", 1)[0] for key in made})
+own = []
+for part, chosen in (("read", titles[::2]), ("not read", titles[1::2])):
+    mine = {key: label for key, label in made.items() if key.rsplit("-", 1)[0] in chosen}
+    own += [{"texts": part, "dataset": name} | label_agreement(labels, mine, scope) for name, scope in (("D_S", "subj"), ("D_A", "all"))]
+assert spacy_pipeline != STORED or sorted(made[entry.name].subj) == sorted(entry.subj)
+two = np.mean([gender_variants(made[key], "all")[form] == gender_variants(labels[key], "all")[form] for key in made for form in "FM"])
+print(len(lexicon.kinds), "pairs in the lexicon;", f"D_A, female and male forms as by hand: {two:.3f}")
+stage.table("annotator_own", pd.DataFrame(own))
 
 # %% [markdown]
-# READING_OWN
+# *Reading it.* Which words are about gender, the program finds nearly as a person does (kappa). Whole sentences
+# are the same in all three forms in half the cases; in the female and the male form far more often, for much
+# of the difference is a choice of ours: *pibling* (our guide) or *parent's sibling* (GECO's list, which the
+# lexicon follows)? Who is meant (D_S) is harder. What a program labelled wants a reader.
 #
 # The second yardstick is GECO's own test split, which nothing was fitted on: the rules and weights were
 # written on its training part, and the split was scored three times in all (the prototype is an earlier set
@@ -640,7 +649,10 @@ print(read_errors.groupby("verdict")["input"].value_counts().unstack().to_string
 stage.table("annotator_bounds", bounds)
 
 # %% [markdown]
-# READING_BOUNDS
+# *Reading it.* For the mask without verbs the aim lies above what this gold allows, and for male to female it lies at its
+# edge: most of what is left there is words that the gold forgot, or *Mrs* with and without its dot. Female to male and to
+# neutral could still rise. What is missing is mostly *her* before a noun: in "she gives her money" only the sense says
+# that money is given and not owned, and a small parser takes *quadrant* for an adjective.
 #
 # ## What could be wrong
 #

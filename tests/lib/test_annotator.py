@@ -120,6 +120,24 @@ def test_names_become_pronouns_and_titles_keep_theirs() -> None:
     assert sorted(label.names) == [0, 1, 6, 7]
 
 
+def test_a_name_after_a_noun_that_changes_goes_and_one_after_a_rank_stays() -> None:
+    aunt = parsed("Tom/NNP/nsubj/1 fears/VBZ/ROOT/1 his/PRP$/nmod:poss/3 aunt/NN/obj/1 Jane/NNP/flat/3 ././punct/1")
+    assert " ".join(gender_variants(annotate_sentence(aunt), "all")["NB"]) == "They fear their parent's sibling ."
+    rank = parsed("Colonel/NNP/nsubj/2 James/NNP/flat/0 sleeps/VBZ/ROOT/2")
+    assert not annotate_sentence(rank).all
+
+
+def test_the_name_of_somebody_else_is_not_the_subject() -> None:
+    doc = parsed("Tom/NNP/nsubj/1 adores/VBZ/ROOT/1 Ann/NNP/obj/1 blindly/RB/advmod/1")
+    label = annotate_sentence(doc)
+    assert sorted(label.subj) == [0, 1] and sorted(label.all) == [0, 1, 2]
+
+
+def test_the_verb_of_a_name_of_two_words_agrees() -> None:
+    doc = parsed("Tom/NNP/compound/1 Lee/NNP/nsubj/2 sings/VBZ/ROOT/2")
+    assert " ".join(gender_variants(annotate_sentence(doc, known_names={"Lee"}), "all")["NB"]) == "They sing"
+
+
 def test_a_name_is_known_from_elsewhere_in_the_text() -> None:
     lexicon = load_lexicon()
     texts = [parsed("Mr./NNP/compound/1 Darcy/NNP/nsubj/2 bows/VBZ/ROOT/2"), parsed("Darcy/NNP/nsubj/1 leaves/VBZ/ROOT/1")]

@@ -652,7 +652,7 @@ stage.table("annotator_bounds", bounds)
 # *Reading it.* For the mask without verbs the aim lies above what this gold allows, and for male to female it lies at its
 # edge: most of what is left there is words that the gold forgot, or *Mrs* with and without its dot. Female to male and to
 # neutral could still rise. What is missing is mostly *her* before a noun: in "she gives her money" only the sense says
-# that money is given and not owned, and a small parser takes *quadrant* for an adjective.
+# that money is given and not owned, and a small tagger mistakes the noun after *her* too often.
 #
 # ## What could be wrong
 #

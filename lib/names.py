@@ -14,7 +14,8 @@ from lib.paths import material
 from lib.text import SUBJECTS, read_word_list
 
 SUFFIXES = frozenset({"Jr.", "Sr.", "Jr", "II", "III", "IV"})
-RANKS = frozenset("Dr. Dr Doctor Professor Colonel Captain Major General Lieutenant Sergeant Inspector Judge Reverend Rev. President".split())
+RANKS = frozenset("Dr. Dr Doctor Professor Colonel Captain Major General Lieutenant Sergeant Inspector Judge Reverend Rev. "
+                  "President".split())
 PARTICLES = frozenset({"de", "von", "van", "la", "le", "du", "di"})
 
 

@@ -33,7 +33,7 @@
 # | in | out (in this stage's output folder) |
 # |---|---|
 # | 48 plot summaries of ours, 810 sentences, with their stored parse and our labels | four data sets, `train.jsonl` and `test.jsonl` each; one form of one sentence per line |
-# | or the published GECO, 1610 base sentences | `counts`, `agreement`, `faults`, `bias`, `correlation`, `statistics`, `figure` (`.csv`), one figure |
+# | or the published GECO, 1610 base sentences | `counts`, `agreement`, `faults`, `bias`, `correlation`, `statistics`, `figure`, `annotator`, `annotator_own`, `annotator_bounds` (`.csv`), one figure |
 # | | `dataset_card.md` for people, `croissant.json` for programs |
 
 # %%
@@ -76,8 +76,8 @@ from lib.text import (STORED, annotate, apply_filters, is_human, is_neuter, is_t
 # the bundled text, and sections 7 to 13 describe the published data.
 #
 # `on_fault` says what becomes of rows of the published files that are malformed, and `gold` whether their
-# neutral forms stay as published or are corrected (section 7). `spacy_pipeline` is `stored` (the parse that lies beside the text), `environment` (the pipeline that `TOUCHSTONE_SPACY` names)
-# or the name of a pipeline, `en_core_web_sm` for instance.
+# neutral forms stay as published or are corrected (section 7). `spacy_pipeline` is `stored` (the parse that
+# lies beside the text), `environment` (the pipeline that `TOUCHSTONE_SPACY` names) or the name of a pipeline, `en_core_web_sm` for instance.
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or paper; names the output folder
@@ -615,6 +615,7 @@ for part, chosen in (("read", titles[::2]), ("not read", titles[1::2])):
     own += [{"texts": part, "dataset": name} | label_agreement(labels, mine, scope) for name, scope in (("D_S", "subj"), ("D_A", "all"))]
 assert spacy_pipeline != STORED or sorted(made[entry.name].subj) == sorted(entry.subj)
 two = np.mean([gender_variants(made[key], "all")[form] == gender_variants(labels[key], "all")[form] for key in made for form in "FM"])
+print("D_S by program:", {entry.words[i]: change for i, change in made[entry.name].subj.items()})
 print(len(lexicon.kinds), "pairs in the lexicon;", f"D_A, female and male forms as by hand: {two:.3f}")
 stage.table("annotator_own", pd.DataFrame(own))
 
@@ -643,7 +644,8 @@ stage.table("annotator", aims.merge(wide)).astype(object).fillna("-")
 # of an annotator that makes these errors and no others. For D_S, forty errors were read.
 
 # %%
-bounds = bound_table(scores[(scores["pipeline"] == "en_ud_sm") & (scores["dataset"] == "D_A")], pd.read_csv(folder / "annotator_errors.csv"))
+of_read = scores[(scores["pipeline"] == "en_ud_sm") & (scores["dataset"] == "D_A")]
+bounds = bound_table(of_read, pd.read_csv(folder / "annotator_errors.csv"))
 read_errors = pd.read_csv(folder / "reference_errors.csv")
 print(read_errors.groupby("verdict")["input"].value_counts().unstack().to_string())
 stage.table("annotator_bounds", bounds)

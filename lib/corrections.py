@@ -13,6 +13,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 import pandas as pd
 
@@ -22,6 +23,8 @@ from lib.faults import aligned_masks, find_format_faults, repair_rows
 from lib.paths import material
 from lib.text import annotate_tokens, load_pipeline
 
+CORRECTIONS = ["sentence_idx", "position", "kind", "published", "corrected"]  # the last two: three words each
+GOLDS = ("published", "corrected")
 POSITIONS = "neutral_verbs.csv"
 THEIR, AGREE, NON_WORD, NOT_A_VERB, OTHER_SUBJECT, BLANK = (
     "their", "verb agrees", "verb restored", "noun restored", "verb of another subject", "blank")
@@ -185,32 +188,35 @@ def _after_they_form(he: str, word: str, form: str) -> tuple[str, str]:
 
 
 def correct_neutral(rows: pd.DataFrame, verbs: Mapping[int, Sequence[int]]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Mend the neutral forms of one file, make the masks anew, and list what was done (sentence_idx, position, kind).
+    """Mend the neutral forms of one file, make the masks anew, and list what was done (columns `CORRECTIONS`).
 
     `rows`: from `lib.corpora.read_geco` with on_fault="keep", so that positions count the published words. `verbs`: the
     positions that agree with "they", by base sentence. A base sentence whose forms differ in length keeps its wording.
     The female and male forms lose stray blanks only. Raises TouchstoneError where a position is not in its sentence.
     """
-    done: list[tuple[int, int, str]] = []
+    done: list[tuple[int, int, str, str, str]] = []
     parts = []
     for idx, base in rows.groupby("sentence_idx", sort=False):
         base = base.sort_values("target").copy()
         base.attrs.clear()  # pd.concat cannot compare tables in attrs
         words = [[word.strip() for word in sentence] for sentence in base["sentence"]]
-        done += [(idx, i, BLANK) for i, word in enumerate(base["sentence"].iloc[-1]) if word != word.strip()]
+        before = list(base["sentence"].iloc[-1])
+        kinds = [(i, BLANK) for i, word in enumerate(before) if word != word.strip()]
         positions = set(verbs.get(idx, ()))
         if len(words) == 3 and len({len(sentence) for sentence in words}) == 1:
             if positions and max(positions) >= len(words[0]):
                 raise TouchstoneError(f"{POSITIONS}: base sentence {idx} has no position {max(positions)}; the file "
                                       "belongs to another version of the data, so propose the positions again")
             mended = [correct_word(i, words[2], words[1], words[0], i in positions) for i in range(len(words[2]))]
-            done += [(idx, i, kind) for i, (_, kind) in enumerate(mended) if kind]
+            kinds += [(i, kind) for i, (_, kind) in enumerate(mended) if kind]
             words[2] = [word for word, _ in mended]
+        done += [(idx, i, kind, *(" ".join(form[max(0, i - 1):i + 2]) for form in (before, words[-1]))) for i, kind in kinds]
         base["sentence"], base["ground_truth"] = words, aligned_masks(words)
         parts.append(base)
     mended_rows = pd.concat(parts).loc[rows.index, COLUMNS]
-    repaired, _ = repair_rows(mended_rows, find_format_faults(mended_rows), "the corrected data")
-    return repaired, pd.DataFrame(done, columns=["sentence_idx", "position", "kind"])
+    repaired, faults = repair_rows(mended_rows, find_format_faults(mended_rows), "the corrected data")
+    repaired.attrs["faults"] = faults
+    return repaired, pd.DataFrame(done, columns=CORRECTIONS)
 
 
 def read_corrected(dataset: str, split: str, folder: Path | None = None) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -219,6 +225,28 @@ def read_corrected(dataset: str, split: str, folder: Path | None = None) -> tupl
         raise TouchstoneError(f"there is no neutral form in {dataset!r}, {split!r}; choose D_A or D_S, train or test")
     rows = read_geco((folder or fetch_geco()) / DATASETS[dataset] / f"{split}.jsonl", on_fault="keep")
     return correct_neutral(rows, read_positions(material("geco") / POSITIONS, dataset))
+
+
+def check_gold(gold: str, data_source: str = "geco", on_fault: str = "repair") -> None:
+    """Accept `published`, and `corrected` for the published data with their form repaired; else raise TouchstoneError."""
+    if gold not in GOLDS:
+        raise TouchstoneError(f"gold is {gold!r}; choose one of {', '.join(GOLDS)}")
+    if gold == "corrected" and (data_source, on_fault) != ("geco", "repair"):
+        raise TouchstoneError(f"gold: corrected mends the published data (data_source: geco) and repairs their form (on_fault: repair); "
+                              f"here they are {data_source} and {on_fault}, so set both, or use gold: published")
+
+
+def read_gold(dataset: str, split: str, gold: str = "published", on_fault: Literal["repair", "keep", "drop"] = "repair",
+              folder: Path | None = None) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rows of a published data set, its neutral forms as `gold` says, and the list of corrections.
+
+    The list is empty for `published`, and for the sets with two classes, which have no neutral form.
+    """
+    check_gold(gold, on_fault=on_fault)
+    if gold == "corrected" and dataset in ("D_A", "D_S"):
+        return read_corrected(dataset, split, folder)
+    rows = read_geco((folder or fetch_geco()) / DATASETS[dataset] / f"{split}.jsonl", on_fault)
+    return rows, pd.DataFrame(columns=CORRECTIONS)
 
 
 def read_positions(path: Path, dataset: str) -> dict[int, list[int]]:

@@ -14,6 +14,8 @@ from lib.paths import material
 from lib.text import SUBJECTS, read_word_list
 
 SUFFIXES = frozenset({"Jr.", "Sr.", "Jr", "II", "III", "IV"})
+RANKS = frozenset("Dr. Dr Doctor Professor Colonel Captain Major General Lieutenant Sergeant Inspector Judge Reverend Rev. "
+                  "President".split())
 PARTICLES = frozenset({"de", "von", "van", "la", "le", "du", "di"})
 
 
@@ -43,31 +45,35 @@ def find_names(doc: Doc, lexicon: Lexicon, known: Collection[str] = ()) -> list[
 def names_of_text(docs: Iterable[Doc], lexicon: Lexicon) -> frozenset[str]:
     """The words that are names of people somewhere in a text, so that "Darcy" is known once "Mr. Darcy" was met.
 
-    A further proper noun counts if it does something (is the subject of a verb) in two sentences or more, and never
-    stands after "the" or a preposition of place.
+    A further proper noun counts if it does or owns something (subject of a verb, before "'s") more often than it stands
+    after "the" or a preposition of place.
     """
-    known, acts, places = set(), Counter[str](), set()
+    known, acts, places = set(), Counter[str](), Counter[str]()
     for doc in docs:
         known |= {doc[i].text for run in find_names(doc, lexicon) for i in run if len(doc[i].text) > 1}
         for token in doc:
             if _may_be_name(token, lexicon):
-                acts[token.text] += token.dep_ == "nsubj" and token.head.pos_ == "VERB"
-                if token.i and token.nbor(-1).lower_ in ("the", "in", "at", "near", "of", "into"):
-                    places.add(token.text)
-    return frozenset(known | {word for word, n in acts.items() if n >= 2 and word not in places and len(word) > 1})
+                right = token.nbor() if token.i + 1 < len(doc) else token
+                acts[token.text] += (token.dep_ in SUBJECTS and token.head.pos_ in ("VERB", "ADJ", "NOUN")) or right.tag_ == "POS"
+                places[token.text] += token.i > 0 and token.nbor(-1).lower_ in ("the", "in", "at", "near", "into")
+    return frozenset(known | {word for word, n in acts.items() if n > places[word] and len(word) > 1})
 
 
 def name_replacements(doc: Doc, lexicon: Lexicon, known: Collection[str], words: Mapping[int, object]) -> dict[int, Replacement]:
     """What becomes of every word of a name: the first a pronoun in the right case, the others nothing.
 
-    A name after a title or after a noun for the person ("her aunt Jane") keeps its words, for the noun changes. With an
-    "'s" a name becomes a possessive and the "'s" goes.
+    A name after a title keeps its words (Mrs. Hill, Colonel Hill); one after a noun that changes ("her aunt Jane") goes,
+    for it would tell what the noun no longer does. With an "'s" a name becomes a possessive and the "'s" goes.
     """
     found: dict[int, Replacement] = {}
     for run in find_names(doc, lexicon, known):
         first, after = doc[run[0]], doc[run[-1] + 1] if run[-1] + 1 < len(doc) else None
         before = doc[first.i - 1] if first.i else None
-        if before is not None and before.i in words and (lexicon.is_title(before.text) or before.pos_ in ("NOUN", "PROPN")):
+        if first.text in RANKS or (before is not None and (before.text in RANKS or (
+                before.i in words and (lexicon.is_title(before.text) or before.text[:1].isupper())))):
+            continue
+        if before is not None and before.i in words and before.pos_ == "NOUN":
+            found |= {i: None for i in run}
             continue
         is_owner = after is not None and after.text in ("'s", "’s", "'", "’") and after.tag_ == "POS"
         forms = POSSESSIVE if is_owner else NOMINATIVE if _is_subject(doc, run) else ACCUSATIVE
@@ -93,8 +99,10 @@ def _is_person(doc: Doc, run: list[int], lexicon: Lexicon, people: Collection[st
 
 
 def _is_subject(doc: Doc, run: list[int]) -> bool:
-    return any(doc[i].dep_ in SUBJECTS for i in run) or (
-        run[0] == 0 and run[-1] + 1 < len(doc) and doc[run[-1] + 1].tag_ in ("VBZ", "VBD", "MD"))
+    """Whether a name does something by the parse, opens the sentence, or stands between a conjunction and a finite verb."""
+    opens = run[0] == 0 or doc[run[0] - 1].tag_ == "CC" or doc[run[0] - 1].text == ","
+    is_before_verb = run[-1] + 1 < len(doc) and doc[run[-1] + 1].tag_ in ("VBZ", "VBD", "MD")
+    return any(doc[i].dep_ in SUBJECTS for i in run) or run[0] == 0 or (opens and is_before_verb)
 
 
 def _at_start(token: Token, forms: Triple) -> Triple:

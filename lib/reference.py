@@ -56,7 +56,12 @@ def subject_chain(doc: Doc, subject: int, genders: Mapping[int, Gender], names: 
 def seed_chain(doc: Doc, subject: int, genders: Mapping[int, Gender], names: Collection[int]) -> set[int]:
     """The subject's own words: its head if that carries gender or is a name, else the title before it."""
     known = set(genders) | set(names)
-    own = {subject} & known | {i for i in names if abs(i - subject) <= 2 and doc[i].pos_ == "PROPN" and subject in names}
+    own = {subject} & known
+    for step in (-1, 1):  # the other words of a name
+        i = subject + step
+        while subject in names and i in names:
+            own.add(i)
+            i += step
     return own or _near(doc[subject], known)
 
 

@@ -7,6 +7,7 @@ import html
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from lib.labels import Label, Replacement, Scope
 from lib.lexicon import PRONOUNS, load_lexicon
 from lib.text import SUBJECTS, subject_of
 
-PAGE = Path(__file__).with_name("review_page.html")
+PAGE = files("lib") / "review_page.html"  # package data, so that an installed copy has it too
 SCOPES: tuple[Scope, Scope] = ("all", "subj")
 
 

@@ -33,7 +33,7 @@
 # | in | out (in this stage's output folder) |
 # |---|---|
 # | 48 plot summaries of ours, 810 sentences, with their stored parse and our labels | four data sets, `train.jsonl` and `test.jsonl` each; one form of one sentence per line |
-# | or the published GECO, 1610 base sentences | `counts`, `agreement`, `faults`, `bias`, `correlation`, `statistics`, `figure` (`.csv`), one figure |
+# | or the published GECO, 1610 base sentences | `counts`, `agreement`, `faults`, `bias`, `correlation`, `statistics`, `figure`, `annotator`, `annotator_own`, `annotator_bounds` (`.csv`), one figure |
 # | | `dataset_card.md` for people, `croissant.json` for programs |
 
 # %%
@@ -47,12 +47,17 @@ import yaml
 from sklearn.feature_extraction.text import TfidfVectorizer
 from tokenizers import Tokenizer
 
+from lib.annotator import annotate_sentence
 from lib.cards import croissant, dataset_card, read_card
 from lib.corpora import (CLASSES, DATASETS, SPLITS, altered_terms, check_data_source, fetch_geco, mask_statistics,
                          read_geco, write_geco)
+from lib.corrections import CORRECTIONS, check_gold, read_gold
 from lib.faults import PRONOUNS, fault_table
+from lib.gold import bound_table
 from lib.labels import Label, differing_positions, gender_variants, label_agreement, labelled_rows, read_labels
+from lib.lexicon import load_lexicon
 from lib.models.sources import load_encoder_path
+from lib.names import names_of_text
 from lib.paths import material
 from lib.plots import COLOURS, STYLE
 from lib.seeds import set_up
@@ -70,9 +75,9 @@ from lib.text import (STORED, annotate, apply_filters, is_human, is_neuter, is_t
 # set (downloaded once, checked against its SHA-256). With `geco`, sections 1 to 6 still tell the story on
 # the bundled text, and sections 7 to 13 describe the published data.
 #
-# `on_fault` says what becomes of rows of the published files that are malformed. `spacy_pipeline` is
-# `stored` (the parse that lies beside the text), `environment` (the pipeline that `TOUCHSTONE_SPACY` names)
-# or the name of a pipeline, `en_core_web_sm` for instance.
+# `on_fault` says what becomes of rows of the published files that are malformed, and `gold` whether their
+# neutral forms stay as published or are corrected (section 7). `spacy_pipeline` is `stored` (the parse that
+# lies beside the text), `environment` (the pipeline that `TOUCHSTONE_SPACY` names) or the name of a pipeline, `en_core_web_sm` for instance.
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or paper; names the output folder
@@ -80,6 +85,7 @@ seed = 0  # for the shuffled masks of section 8
 n_threads = 1  # CPU threads
 data_source = "bundled"  # bundled (our text) or geco (the published data set)
 on_fault = "repair"  # faults of form in published rows: repair, keep, or drop the base sentence
+gold = "published"  # neutral forms of the published data: published, or corrected (their grammar mended)
 spacy_pipeline = "stored"  # stored, environment, or a spaCy pipeline's name or path
 test_share = 0.2  # share of the base sentences that is kept for testing (bundled)
 split_seed = 1234  # for the choice of the test sentences, as in the original (bundled)
@@ -103,6 +109,7 @@ split_seed = 1234  # for the choice of the test sentences, as in the original (b
 # %%
 stage = open_stage("geco", scale, "01_data_generation")
 check_data_source(data_source)
+check_gold(gold, data_source, on_fault)
 set_up(seed, n_threads)
 folder = material("geco")
 summaries = read_summaries(folder / "plots.md")
@@ -342,12 +349,30 @@ if data_source == "bundled":
     form = {name: ("all" if name.startswith("D_A") else "subj", CLASSES[:2] if name.endswith("binary") else CLASSES)
             for name in DATASETS}
     data = {name: split_by_base(labelled_rows(base, *form[name]), test_share, split_seed) for name in DATASETS}
+    corrections = pd.DataFrame(columns=CORRECTIONS)
 else:
-    data = {name: {split: read_geco(fetch_geco() / DATASETS[name] / f"{split}.jsonl", on_fault) for split in SPLITS}
-            for name in DATASETS}
+    read = {name: {split: read_gold(name, split, gold, on_fault, fetch_geco()) for split in SPLITS} for name in DATASETS}
+    data = {name: {split: rows for split, (rows, _) in splits.items()} for name, splits in read.items()}
+    corrections = pd.concat({(name, split): done for name, splits in read.items() for split, (_, done) in splits.items()},
+                            names=["dataset", "split"]).reset_index(["dataset", "split"])
 pd.DataFrame({name: {split: len(rows) for split, rows in splits.items()} for name, splits in data.items()})
 
 # %% [markdown]
+# The published neutral forms were made by a program, and its grammar fails at known places: *them* for
+# *their*, verbs that agree with *they* only beside it, non-words such as *trie*. With `gold = "corrected"`
+# they are mended in your copy (`lib.corrections`, which shares no code with the annotator of section 14),
+# and the next cell counts the corrections by kind and shows some to read. Otherwise there are none.
+
+# %%
+print(f"gold: {gold}; {len(corrections)} corrections")
+if len(corrections):
+    counted = corrections.groupby(["dataset", "kind"])["position"].size().rename("n").reset_index()
+    print(stage.table("corrections", counted).to_string(index=False))
+corrections.sample(min(5, len(corrections)), random_state=seed)[["kind", "published", "corrected"]]
+
+# %% [markdown]
+# Sixty corrections of the train and the test part, drawn at random, were read (`neutral_verdicts.csv`).
+#
 # The published files have faults. Those of *form* (a mask that does not fit its sentence, words of blanks,
 # blanks at the edges of words, a mask entry where all forms are equal) are treated as `on_fault` says.
 # Those of *wording* (*them* where *their* is meant, verbs that lost a letter, a pronoun of another class)
@@ -558,7 +583,7 @@ n_base = {split: data["D_A"][split]["sentence_idx"].nunique() for split in SPLIT
 numbers = {"base_sentences": sum(n_base.values()), "train_base": n_base["train"], "test_base": n_base["test"],
            "novels": summaries["title"].nunique(), "sentences": len(summaries), "candidates": len(candidates),
            "rejected": sum(key in rejected for key in candidates), "unlabelled": len(unlabelled),
-           "pipeline": pipeline_name, "second": len(second), "on_fault": on_fault,
+           "pipeline": pipeline_name, "second": len(second), "on_fault": on_fault, "gold": gold,
            "same_subj": int(agreement["identical"][0]), "same_all": int(agreement["identical"][1]),
            "faults": int((faults["what_was_done"] != "reported").sum())}
 card = read_card(folder / "card.yaml", data_source, numbers)
@@ -568,6 +593,69 @@ save_json(croissant(card, stage.folder, files), stage.path("croissant.json"))
 print(card["title"], "|", *card["sections"]["Uses"]["Misuse"].splitlines())
 
 # %% [markdown]
+# ## 14 · The same labels by program
+#
+# GECO's authors labelled by hand, since labelling by program failed. Does it still? `lib.annotator` makes a
+# label from a parse (UD or CLEAR), a lexicon of pairs of words for people with their neutral forms, names,
+# rules for *her* and *his*, weights that say who is meant (for D_S), and full agreement with *they*.
+# `make dataset TEXT=folder` applies it to a text of yours, and gives you a page to review what it did.
+#
+# Of the sentence of section 4 we expect that in D_S *Thornton*, its verb and *his* change, and that *Margaret*
+# and *her* do not. And since every bundled sentence has a label by hand, we ask of all of them what section 6
+# asked of two labellers. Half of the texts were read while the rules for names were written, the others not.
+
+# %%
+lexicon = load_lexicon()
+known = names_of_text(docs, lexicon)
+made = {label.name: annotate_sentence(candidates[label.name], label.name, known_names=known) for label in base}
+titles = sorted({key.rsplit("-", 1)[0] for key in made})
+own = []
+for part, chosen in (("read", titles[::2]), ("not read", titles[1::2])):
+    mine = {key: label for key, label in made.items() if key.rsplit("-", 1)[0] in chosen}
+    own += [{"texts": part, "dataset": name} | label_agreement(labels, mine, scope) for name, scope in (("D_S", "subj"), ("D_A", "all"))]
+assert spacy_pipeline != STORED or sorted(made[entry.name].subj) == sorted(entry.subj)
+two = np.mean([gender_variants(made[key], "all")[form] == gender_variants(labels[key], "all")[form] for key in made for form in "FM"])
+print("D_S by program:", {entry.words[i]: change for i, change in made[entry.name].subj.items()})
+print(len(lexicon.kinds), "pairs in the lexicon;", f"D_A, female and male forms as by hand: {two:.3f}")
+stage.table("annotator_own", pd.DataFrame(own))
+
+# %% [markdown]
+# *Reading it.* Which words are about gender, the program finds nearly as a person does (kappa). Whole sentences
+# are the same in all three forms in half the cases; in the female and the male form far more often, for much
+# of the difference is a choice of ours: *pibling* (our guide) or *parent's sibling* (GECO's list, which the
+# lexicon follows)? Who is meant (D_S) is harder. What a program labelled wants a reader.
+#
+# The second yardstick is GECO's own test split, which nothing was fitted on: the rules and weights were
+# written on its training part, and the split was scored three times in all (the prototype is an earlier set
+# of rules of ours). The figures are stored per pipeline in `annotator_scores.csv`; a test makes them anew.
+# *Adjacent* follows the published rule for verbs, and everything that we ship uses full agreement.
+
+# %%
+aims = pd.read_csv(folder / "annotator_aims.csv")
+scores = pd.read_csv(folder / "annotator_scores.csv")
+long = scores.melt(["pipeline", "dataset", "input", "quantity"], ["F1", "sentences_right"], "figure", "value")
+wide = long.pivot_table(index=list(aims.columns[:4]), columns="pipeline", values="value").reset_index()
+stage.table("annotator", aims.merge(wide)).astype(object).fillna("-")
+
+# %% [markdown]
+# What keeps it from the aims? The errors on D_A were read after the scoring and stored by index. An error is
+# the gold's fault where it leaves out a gendered word, lost one, missed a verb, or chose another form that is
+# as right; it is the text's where no reader could tell after the names were taken out. `highest` is the score
+# of an annotator that makes these errors and no others. For D_S, forty errors were read.
+
+# %%
+of_read = scores[(scores["pipeline"] == "en_ud_sm") & (scores["dataset"] == "D_A")]
+bounds = bound_table(of_read, pd.read_csv(folder / "annotator_errors.csv"))
+read_errors = pd.read_csv(folder / "reference_errors.csv")
+print(read_errors.groupby("verdict")["input"].value_counts().unstack().to_string())
+stage.table("annotator_bounds", bounds)
+
+# %% [markdown]
+# *Reading it.* For the mask without verbs the aim lies above what this gold allows, and for male to female it lies at its
+# edge: most of what is left there is words that the gold forgot, or *Mrs* with and without its dot. Female to male and to
+# neutral could still rise. What is missing is mostly *her* before a noun: in "she gives her money" only the sense says
+# that money is given and not owned, and a small tagger mistakes the noun after *her* too often.
+#
 # ## What could be wrong
 #
 # - **The parser.** It decides which sentences become candidates. Its errors cost sentences and hardly let a

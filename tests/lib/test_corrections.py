@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from lib.corpora import DATASETS, read_geco
-from lib.corrections import (AGREE, BLANK, NON_WORD, NOT_A_VERB, OTHER_SUBJECT, POSITIONS, THEIR, correct_neutral,
-                             correct_word, find_verbs, plural_form, read_corrected, read_positions)
+from lib.corrections import (AGREE, BLANK, NON_WORD, NOT_A_VERB, OTHER_SUBJECT, POSITIONS, THEIR, check_gold, correct_neutral,
+                             correct_word, find_verbs, plural_form, read_corrected, read_gold, read_positions)
 from lib.errors import TouchstoneError
 from lib.paths import material
 
@@ -69,6 +69,32 @@ def test_forms_of_different_length_keep_their_wording() -> None:
 def test_a_position_outside_the_sentence_is_refused() -> None:
     with pytest.raises(TouchstoneError, match="base sentence 7 has no position 9"):
         correct_neutral(forms("She sees .", "He sees .", "They see ."), {7: [9]})
+
+
+def test_a_correction_is_shown_with_the_words_beside_it() -> None:
+    _, done = correct_neutral(forms("She sees her dog .", "He sees his dog .", "They see them dog ."), {7: [1]})
+    assert done[["sentence_idx", "position", "published", "corrected"]].values.tolist() == [[7, 2, "see them dog", "see their dog"]]
+
+
+@pytest.mark.parametrize(("gold", "source", "on_fault", "message"), [
+    ("mended", "geco", "repair", "choose one of published, corrected"),
+    ("corrected", "bundled", "repair", "here they are bundled and repair"),
+    ("corrected", "geco", "keep", "here they are geco and keep")])
+def test_a_gold_that_cannot_be_is_refused(gold: str, source: str, on_fault: str, message: str) -> None:
+    with pytest.raises(TouchstoneError, match=message):
+        check_gold(gold, source, on_fault)
+
+
+def test_the_gold_is_as_published_unless_it_is_to_be_corrected(geco_data: Path) -> None:
+    rows, done = read_gold("D_A", "test", folder=geco_data)
+    pd.testing.assert_frame_equal(rows, read_geco(geco_data / DATASETS["D_A"] / "test.jsonl"))
+    assert done.empty
+    rows, done = read_gold("D_A", "test", "corrected", folder=geco_data)
+    assert done["kind"].value_counts()[THEIR] == 104 and not (done["published"] == done["corrected"]).any()
+    for row in done.itertuples():
+        assert row.corrected in " ".join(rows.loc[(rows["sentence_idx"] == row.sentence_idx) & (rows["target"] == 2), "sentence"].iloc[0])
+    binary, none = read_gold("D_A_binary", "test", "corrected", folder=geco_data)
+    assert set(binary["target"]) == {0, 1} and none.empty
 
 
 def test_only_sets_with_a_neutral_form_can_be_corrected() -> None:

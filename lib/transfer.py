@@ -69,7 +69,7 @@ class Trainer:
         The train accuracy is that of as many rows as the test split has, none of them from the validation share.
         """
         recipe = self.recipe(scheme, classes, seed)
-        model, trained = build_model(recipe, self._vocabulary(train, test) if scheme.startswith("OLA") else ())
+        model, trained = build_model(recipe, self.vocabulary(train, test) if scheme.startswith("OLA") else ())
         model.module.to(self.device)
         ours, theirs = model.encode(train["sentence"]), model.encode(test["sentence"])
         split = validation_split(train["sentence_idx"], self.validation_share, seed_for("validation", seed))
@@ -125,7 +125,8 @@ class Trainer:
         once, per_epoch = max(2 * seconds[1] - seconds[2], 0.0), max(seconds[2] - seconds[1], 0.0)
         return once * (len(train) + len(test)) / (2 * len(few)) + per_epoch * settings.epochs * len(train) / len(few)
 
-    def _vocabulary(self, train: pd.DataFrame, test: pd.DataFrame) -> list[int]:
+    def vocabulary(self, train: pd.DataFrame, test: pd.DataFrame) -> list[int]:
+        """The token ids that occur in the sentences, sorted: OLA's vocabulary."""
         tokenizer = load_tokenizer(self.encoder, self.revision)
         sentences = [list(words) for split in (train, test) for words in split["sentence"]]
         return sorted({i for ids in tokenizer(sentences, is_split_into_words=True)["input_ids"] for i in ids})

@@ -58,3 +58,9 @@ def test_disagreement_is_measured_against_the_largest_score(bench: object) -> No
 def test_a_group_that_does_not_exist_is_refused(bench: object) -> None:
     with pytest.raises(TouchstoneError, match="no group has 'quantum' in its name"):
         bench.main(["--quick", "--only", "quantum"])
+
+
+def test_few_rows_are_taken_from_short_to_long(bench: object) -> None:
+    rows = pd.DataFrame({"sentence": [["a"] * n for n in (9, 1, 5, 3, 7, 2, 4, 6, 8)]})
+    assert bench.some_rows(rows, 3)["sentence"].map(len).tolist() == [2, 5, 8]
+    assert bench.some_rows(rows, 4)["sentence"].map(len).tolist() == [9, 1, 5, 3]

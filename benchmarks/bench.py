@@ -24,9 +24,10 @@ from arms import machine
 
 from lib.paths import ROOT, outputs_root
 from lib.seeds import pick_device
-from lib.store import save_csv
+from lib.store import save_csv, write_atomic
 
 Lines = Mapping[str, pd.Series]
+BEGIN, END = "<!-- table.csv, put here by bench.py --publish -->", "<!-- end of table.csv -->"
 LIMIT = 0.95  # of plain passes measured in the same run: then the aim counts as met, whatever the ratio
 GPU = "no GPU at hand; `python benchmarks/attribution.py --full --shape base --device cuda` measures it"
 
@@ -120,7 +121,8 @@ def table_of_aims(lines: Lines, about: pd.Series) -> pd.DataFrame:
 
 def as_markdown(table: pd.DataFrame) -> str:
     """The table as a README shows it."""
-    lines = ["| | aim | measured (range over the rounds) | share of the limit | scores differ by | |", "|---|---|---|---|---|---|"]
+    head = "| | aim | measured (range over the rounds) | share of the limit | scores or losses differ by | |"
+    lines = [head, "|---|---|---|---|---|---|"]
     for row in table.itertuples():
         spread = f" ({row.low:.3g}-{row.high:.3g})" if pd.notna(row.low) else ""
         measured = "" if pd.isna(row.measured) else f"{row.measured:.3g}{spread}{' *' if row.extrapolated is True else ''}"
@@ -132,13 +134,20 @@ def as_markdown(table: pd.DataFrame) -> str:
 
 
 def write_table(folder: Path, about: pd.Series) -> pd.DataFrame:
-    """Read what was measured, write machine.csv, table.csv and table.md beside it, and return the table."""
+    """Read what was measured, write table.csv beside it, and return the table."""
     parts = [pd.read_csv(folder / f"{name}.csv") for name in ("attribution", "training")]
     lines = {row["line"]: row for part in parts for _, row in part.iterrows()}
     table = table_of_aims(lines, about)
     save_csv(table, folder / "table.csv")
-    (folder / "table.md").write_text(as_markdown(table) + "\n", encoding="utf-8")
     return table
+
+
+def into_readme(table: pd.DataFrame) -> None:
+    """Put the table between the marks of the README beside this file."""
+    readme = Path(__file__).with_name("README.md")
+    before, begin, rest = readme.read_text(encoding="utf-8").partition(BEGIN)
+    _, end, after = rest.partition(END)
+    write_atomic(readme, f"{before}{begin}\n{as_markdown(table)}\n{end}{after}")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -160,8 +169,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.publish:
         target = ROOT / "outputs" / "reference" / "benchmarks"
         target.mkdir(parents=True, exist_ok=True)
-        for path in (p for kind in ("csv", "png", "md") for p in sorted(folder.glob(f"*.{kind}"))):
+        for path in (p for kind in ("csv", "png") for p in sorted(folder.glob(f"*.{kind}"))):
             shutil.copyfile(path, target / path.name)
+        into_readme(pd.read_csv(target / "table.csv"))
 
 
 if __name__ == "__main__":

@@ -85,7 +85,7 @@ def draw(table: pd.DataFrame) -> Figure:
                         ax.plot(one["value"], one["ms"], line, color=colour, markersize=4, label=f"{name}, {arm}")
             ax.set(xscale="log", yscale="log", xlabel=label)
             ticks = sorted(part["value"].unique())
-            ax.set_xticks(ticks, [f"{tick:.3g}" for tick in ticks])
+            ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
             ax.minorticks_off()
         axes[0].set_ylabel("ms of processor time per row")
         handles = {text: handle for ax in axes for handle, text in zip(*ax.get_legend_handles_labels(), strict=True)}

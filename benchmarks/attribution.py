@@ -65,7 +65,7 @@ class Group:
     """What the original is asked, and the engine's answers to it: by line, whether the work or the answer is equal.
 
     `limit` is the part of the work that no engine can leave out, as plain passes of the model: kind and number per row.
-    `rows` are those of the quick and of the full run.
+    `rows` are those of the quick and of the full run, `longest` their most words (0: any).
     """
 
     name: str
@@ -73,6 +73,7 @@ class Group:
     ours: Mapping[str, tuple[str, Asked]]
     rows: tuple[int, int]
     limit: Mapping[str, int] = field(default_factory=dict)
+    longest: int = 0
 
 
 GROUPS = [
@@ -93,9 +94,11 @@ GROUPS = [
           (8, 32), {"forward-backward": 206, "forward": 125}),
     Group("LIME 5000", LIME_MANY, {
         "LIME, 5000 samples": ("work", LIME_MANY),
-        "LIME, 5000 samples, all subsets of short rows": ("answer", {"LIME": {"n_samples": 5000, "exact": True}}),
-        "LIME, 5000 samples, all subsets of short rows, bfloat16": (
-            "answer", {"LIME": {"n_samples": 5000, "exact": True, **BF16}})}, (3, 16), {"forward": 5000}),
+        "LIME, 5000 samples, bfloat16": ("answer", low(LIME_MANY))}, (3, 16), {"forward": 5000}),
+    Group("LIME of short rows", LIME_MANY, {
+        "LIME, all subsets of at most 12 words": ("answer", {"LIME": {"n_samples": 5000, "exact": True}}),
+        "LIME, all subsets of at most 12 words, bfloat16": (
+            "answer", {"LIME": {"n_samples": 5000, "exact": True, **BF16}})}, (2, 16), {"forward": 5000}, 12),
 ]
 
 
@@ -198,8 +201,9 @@ def load_model(options: argparse.Namespace) -> tuple[TextModel, pd.DataFrame]:
     return model, rows
 
 
-def some_rows(rows: pd.DataFrame, n: int) -> pd.DataFrame:
-    """The first n rows; of fewer than four none can be random, and they are taken evenly from short to long."""
+def some_rows(rows: pd.DataFrame, n: int, longest: int = 0) -> pd.DataFrame:
+    """The first n rows (with at most `longest` words); fewer than four are taken evenly from short to long instead."""
+    rows = rows[rows["sentence"].map(len) <= longest].reset_index(drop=True) if longest else rows
     if n >= 4:
         return rows.iloc[:n]
     by_length = rows.iloc[rows["sentence"].map(len).argsort(kind="stable")]
@@ -243,7 +247,7 @@ def main(arguments: Sequence[str] | None = None) -> pd.DataFrame:
         key = store.key(group=group.name, rows=n, rounds=rounds, models=options.models.name, **about)
         found = store.load(name := f"{group.name}-{options.shape}-{options.device}".replace(" ", "-"), key)
         if found is None:
-            found = measure(group, model, some_rows(rows, n), rounds).assign(**about)
+            found = measure(group, model, some_rows(rows, n, group.longest), rounds).assign(**about)
             store.save(name, key, found)
         lines.append(found)
         shown = found[["line", "rows", "original_ms", "engine_ms", "ratio", "of_limit", "share_difference"]]

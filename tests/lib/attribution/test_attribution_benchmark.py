@@ -25,7 +25,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> object:
 def test_every_line_runs_and_the_arms_agree(bench: object, bert: RunsFromEmbeddings) -> None:
     rows = as_rows(["he sings the old song .", "they sing ."], [1, 2])
     for group in bench.GROUPS:
-        if "5000" in group.name:
+        if "n_samples" in str(group.theirs) and "5000" in str(group.theirs):
             continue
         table = bench.measure(group, bert, rows, rounds=1)
         assert table["line"].tolist() == list(group.ours) and (table["rows"] == 2).all() and (table["ratio"] > 0).all()
@@ -64,3 +64,4 @@ def test_few_rows_are_taken_from_short_to_long(bench: object) -> None:
     rows = pd.DataFrame({"sentence": [["a"] * n for n in (9, 1, 5, 3, 7, 2, 4, 6, 8)]})
     assert bench.some_rows(rows, 3)["sentence"].map(len).tolist() == [2, 5, 8]
     assert bench.some_rows(rows, 4)["sentence"].map(len).tolist() == [9, 1, 5, 3]
+    assert bench.some_rows(rows, 4, longest=6)["sentence"].map(len).tolist() == [1, 5, 3, 2]

@@ -1,20 +1,19 @@
 """How much faster the engine is than captum and lime one row at a time, and how near to what the processor can do.
 
-    python benchmarks/attribution.py --quick     a few minutes: sampled rows
-    python benchmarks/attribution.py --full      hours; a stopped run goes on with the line where it was
+    python benchmarks/attribution.py --quick     about ten minutes: few rows
+    python benchmarks/attribution.py --full      hours; a stopped run goes on with the group where it was
 
-One process, one thread, processor time of the process; the arms take turns, and the ratio is that of the fastest
-rounds. Every line says how far apart the rounds were, how far the two arms' scores are apart, and how busy the machine
-was. The models are those of a finished geco run (`--models outputs/geco/<scale>`), or `--shape base`: bert-base with
-random weights, for timing only. Tables are written to outputs/benchmarks/.
+One process, one thread, processor time of the process (on a GPU, `--device cuda`: wall time); the arms take turns, and
+the ratio is that of the fastest rounds. Every line says how far apart the rounds were, how far the two arms' scores are
+apart, and how busy the machine was. The models are those of a finished geco run (`--models outputs/geco/<scale>`), or
+`--shape base`: bert-base with random weights, for timing only. The table goes to outputs/benchmarks/<scale>/.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import time
-from collections.abc import Callable, Mapping, Sequence
+import copy
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+from arms import Arm, compared, take_turns
 from originals import Scores, original
 from transformers import BertConfig, BertForSequenceClassification
 
@@ -29,115 +29,117 @@ from lib.attribution import Row, explain_many
 from lib.attribution.explain import token_batch
 from lib.corpora import CLASSES, load_dataset
 from lib.errors import TouchstoneError
-from lib.models.face import TextModel
+from lib.models.face import Encoded, TextModel, device_of
 from lib.models.hf import HFClassifier
 from lib.models.load import load_trained
 from lib.models.shortcut import parameters_fixed
 from lib.models.sources import load_tokenizer
 from lib.paths import outputs_root
-from lib.seeds import set_up
+from lib.seeds import pick_device, set_up
 from lib.stage import Stage
 from lib.store import save_csv
 from lib.units import Units
 
 Asked = Mapping[str, Mapping[str, Any]]  # methods with their settings
+BF16 = {"precision": "bfloat16"}
 SINGLE: Asked = {"Saliency": {}, "InputXGradient": {}, "Guided Backprop": {}}
 IG_200: Asked = {"Integrated Gradients": {"n_steps": 200}}
 ENGINE_IG_200: Asked = {"Integrated Gradients": {"n_steps": 200, "rule": "gausslegendre"}}
-IG_1: Asked = {"Integrated Gradients": {"tolerance": 0.01}}
-IG_PANELS: Asked = {"Integrated Gradients": {"tolerance": 0.01, "placing": "panels"}}
-BF16 = {"precision": "bfloat16"}
-LIMIT_BATCH = 25  # copies of a row in one plain pass; larger batches of short rows are hardly faster
-GRADIENT_SHAP: Asked = {"Gradient SHAP": {"n_samples": 5}}
-KERNEL_SHAP: Asked = {"Kernel SHAP": {"n_samples": 25}}
-LIME_100: Asked = {"LIME": {"n_samples": 100}}
-LIME_5000: Asked = {"LIME": {"n_samples": 5000}}
-OTHERS: Asked = {**SINGLE, "DeepLift": {}, **GRADIENT_SHAP, **KERNEL_SHAP, **LIME_100}
-SHORT: Asked = {**OTHERS, "Kernel SHAP": {"n_samples": 25, **BF16}, "LIME": {"n_samples": 100, **BF16},
-                "Integrated Gradients": {"tolerance": 0.01, "placing": "panels", **BF16}}  # bfloat16 where it is safe
+TRIPLED: Asked = {"Integrated Gradients": {"tolerance": 0.01}}
+PANELS: Asked = {"Integrated Gradients": {"tolerance": 0.01, "placing": "panels"}}
+KERNEL: Asked = {"Kernel SHAP": {"n_samples": 25}}
+KERNEL_MANY: Asked = {"Kernel SHAP": {"n_samples": 200}}
+LIME: Asked = {"LIME": {"n_samples": 100}}
+LIME_MANY: Asked = {"LIME": {"n_samples": 5000}}
+OTHERS: Asked = {**SINGLE, "DeepLift": {}, "Gradient SHAP": {"n_samples": 5}, **KERNEL, **LIME}
+LIMIT_BATCH, LIMIT_ROWS = 25, 8  # copies of a row in one plain pass; rows from which the limit is taken, token by token
+
+
+def low(asked: Asked, *names: str) -> Asked:
+    """The same methods, those named (or all) in bfloat16."""
+    return {name: {**settings, **(BF16 if not names or name in names else {})} for name, settings in asked.items()}
 
 
 @dataclass(frozen=True)
-class Line:
-    """A comparison: what is asked of the original and of the engine, on how many rows (quick, full), and the limit.
+class Group:
+    """What the original is asked, and the engine's answers to it: by line, whether the work or the answer is equal.
 
-    `limit` is the part of the work that no engine can leave out, as plain passes of the model: (kind, number per row).
+    `limit` is the part of the work that no engine can leave out, as plain passes of the model: kind and number per row.
+    `rows` are those of the quick and of the full run, `longest` their most words (0: any).
     """
 
     name: str
     theirs: Asked
-    ours: Asked
+    ours: Mapping[str, tuple[str, Asked]]
     rows: tuple[int, int]
-    limit: tuple[str, int] | None = None
-    equal: str = "work"
+    limit: Mapping[str, int] = field(default_factory=dict)
+    longest: int = 0
 
 
-LINES = [
-    Line("three single-pass methods", SINGLE, SINGLE, (16, 96), ("forward-backward", 1)),
-    Line("four single-pass methods", {**SINGLE, "DeepLift": {}}, {**SINGLE, "DeepLift": {}}, (16, 96)),
-    Line("Gradient SHAP, 5 points", GRADIENT_SHAP, GRADIENT_SHAP, (16, 96), ("forward-backward", 5)),
-    Line("Integrated Gradients, 200 points", IG_200, ENGINE_IG_200, (2, 16), ("forward-backward", 200)),
-    Line("Integrated Gradients to 1 %, tripled points", IG_200, IG_1, (8, 48), None, "answer"),
-    Line("Integrated Gradients to 1 %, panels", IG_200, IG_PANELS, (8, 48), None, "answer"),
-    Line("Kernel SHAP, 25 samples", KERNEL_SHAP, KERNEL_SHAP, (16, 96), ("forward", 25)),
-    Line("LIME, 100 samples", LIME_100, LIME_100, (16, 96), ("forward", 100)),
-    Line("LIME, 5000 samples", LIME_5000, LIME_5000, (0, 6)),
-    Line("eight methods", {**OTHERS, **IG_200}, {**OTHERS, **ENGINE_IG_200}, (2, 16)),
-    Line("eight methods, Integrated Gradients to 1 %", {**OTHERS, **IG_200}, {**OTHERS, **IG_PANELS}, (2, 16), None,
-         "answer"),
-    Line("LIME, 100 samples, bfloat16", LIME_100, {"LIME": SHORT["LIME"]}, (16, 96), None, "answer"),
-    Line("LIME, 5000 samples, bfloat16", LIME_5000, {"LIME": {"n_samples": 5000, **BF16}}, (0, 6), None, "answer"),
-    Line("eight methods, Integrated Gradients to 1 %, bfloat16", {**OTHERS, **IG_200}, SHORT, (2, 16), None, "answer"),
+GROUPS = [
+    Group("single pass", SINGLE, {"three single-pass methods": ("work", SINGLE)}, (200, 400), {"forward-backward": 1}),
+    Group("Kernel SHAP 25", KERNEL, {"Kernel SHAP, 25 samples": ("work", KERNEL)}, (24, 96), {"forward": 25}),
+    Group("Kernel SHAP 200", KERNEL_MANY, {"Kernel SHAP, 200 samples": ("work", KERNEL_MANY)}, (4, 24), {"forward": 200}),
+    Group("Integrated Gradients", IG_200, {"Integrated Gradients, 200 points": ("work", ENGINE_IG_200),
+                                           "Integrated Gradients to 1 %, tripled points": ("answer", TRIPLED),
+                                           "Integrated Gradients to 1 %, panels": ("answer", PANELS)},
+          (8, 32), {"forward-backward": 200}),
+    Group("LIME 100", LIME, {"LIME, 100 samples": ("work", LIME), "LIME, 100 samples, bfloat16": ("answer", low(LIME))},
+          (24, 96), {"forward": 100}),
+    Group("eight methods", {**OTHERS, **IG_200}, {
+        "eight methods": ("work", {**OTHERS, **ENGINE_IG_200}),
+        "eight methods, Integrated Gradients to 1 %": ("answer", {**OTHERS, **PANELS}),
+        "eight methods, Integrated Gradients to 1 %, bfloat16": (
+            "answer", low({**OTHERS, **PANELS}, "Integrated Gradients", "Kernel SHAP", "LIME"))},
+          (8, 32), {"forward-backward": 206, "forward": 125}),
+    Group("LIME 5000", LIME_MANY, {
+        "LIME, 5000 samples": ("work", LIME_MANY),
+        "LIME, 5000 samples, bfloat16": ("answer", low(LIME_MANY))}, (3, 16), {"forward": 5000}),
+    Group("LIME of short rows", LIME_MANY, {
+        "LIME, all subsets of at most 12 words": ("answer", {"LIME": {"n_samples": 5000, "exact": True}}),
+        "LIME, all subsets of at most 12 words, bfloat16": (
+            "answer", {"LIME": {"n_samples": 5000, "exact": True, **BF16}})}, (2, 16), {"forward": 5000}, 12),
 ]
 
 
-@dataclass
-class Arm:
-    """One side of a comparison: its rounds in seconds of processor time, and what it found."""
-
-    run: Callable[[], Any]
-    seconds: list[float] = field(default_factory=list)
-    found: Any = None
-
-    def round(self) -> None:
-        """Run once and note the time."""
-        start = time.process_time()
-        self.found = self.run()
-        self.seconds.append(time.process_time() - start)
-
-    def spread(self) -> float:
-        """How much slower the slowest round was than the fastest, as a share."""
-        return max(self.seconds) / min(self.seconds) - 1
-
-
-def measure(line: Line, model: TextModel, rows: pd.DataFrame, rounds: int) -> pd.DataFrame:
-    """One line of the table: the arms take turns, `rounds` times each, after one row each to warm up."""
+def measure(group: Group, model: TextModel, rows: pd.DataFrame, rounds: int) -> pd.DataFrame:
+    """The lines of one group: the arms take turns, `rounds` times each, after one row each to warm up."""
+    device = device_of(model.module)
     as_rows = [Row(r.row_id, r.sentence_idx, r.target, list(r.sentence), 0) for r in rows.itertuples()]
-    asked = list(line.ours.items())
-    for once in (lambda: _theirs(model, as_rows[:1], line.theirs), lambda: explain_many(model, rows.iloc[:1], asked)):
-        once()
-    arms = {"theirs": Arm(lambda: _theirs(model, as_rows, line.theirs)),
-            "ours": Arm(lambda: explain_many(model, rows, asked))}
-    if line.limit:
-        arms["limit"] = Arm(lambda: plain_passes(model, as_rows, *line.limit))
-    for _ in range(rounds):
-        for arm in arms.values():
-            arm.round()
-    theirs, ours = arms["theirs"], arms["ours"]
-    best = {name: min(arm.seconds) / len(rows) * 1000 for name, arm in arms.items()}
-    if line.limit:  # fewer passes than fill a batch were run as a full batch
-        best["limit"] *= line.limit[1] / max(line.limit[1], LIMIT_BATCH)
+    asked = {name: list(methods.items()) for name, (_, methods) in group.ours.items()}
+    if len(rows) > 1:
+        _theirs(model, as_rows[:1], {name: {k: min(v, 50) for k, v in s.items()} for name, s in group.theirs.items()})
+    arms = {"theirs": Arm(lambda: _theirs(model, as_rows, group.theirs), device)}
+    for name, methods in asked.items():
+        explain_many(model, rows.iloc[:1], methods)
+        arms[name] = Arm(lambda methods=methods: explain_many(model, rows, methods), device)
+    encoded = model.encode([row.words for row in as_rows])
+    for kind, n in group.limit.items():
+        few = as_rows[:LIMIT_ROWS], encoded[:LIMIT_ROWS], kind, min(n, 10 * LIMIT_BATCH)
+        arms[kind] = Arm(lambda few=few: plain_passes(model, *few), device)
+    take_turns(arms, rounds)
+    lines = [_line(group, name, arms, encoded) | {"difference_float64": float("nan") if equal == "answer" else
+                                                  difference_in_double(model, rows.iloc[:2], group.theirs, methods)}
+             for name, (equal, methods) in group.ours.items()]
+    return pd.DataFrame(lines).assign(rows=len(rows), rounds=rounds)
+
+
+def _line(group: Group, name: str, arms: Mapping[str, Arm], encoded: Sequence[Encoded]) -> dict[str, Any]:
+    theirs, ours, n = arms["theirs"], arms[name], len(encoded)
     gap, share_gap = disagreement(theirs.found, ours.found)
-    return pd.DataFrame([{
-        "line": line.name, "equal": line.equal, "rows": len(rows), "rounds": rounds,
-        "tokens": float(np.mean([len(one.ids) for one in model.encode([row.words for row in as_rows])])),
-        "original_ms": best["theirs"], "engine_ms": best["ours"], "ratio": best["theirs"] / best["ours"],
-        "ratio_low": min(theirs.seconds) / max(ours.seconds), "ratio_high": max(theirs.seconds) / min(ours.seconds),
-        "original_spread": theirs.spread(), "engine_spread": ours.spread(),
-        "of_limit": best["limit"] / best["ours"] if line.limit else float("nan"),
-        "difference": gap, "share_difference": share_gap,
-        "steps": float(ours.found["steps"].mean()) if "steps" in ours.found else float("nan"),
-        "load": os.getloadavg()[0]}])
+    limit = sum(arms[kind].best / run_passes(passes) * passes * _tokens(encoded) / _tokens(encoded[:LIMIT_ROWS])
+                for kind, passes in group.limit.items())
+    steps = ours.found["steps"] if "steps" in ours.found else pd.Series([float("nan")])
+    relative = (ours.found["delta"] / (ours.found["scores"].map(sum) - ours.found["delta"])).abs()
+    return {"line": name, "equal": group.ours[name][0], "tokens": _tokens(encoded) / n,
+            "original_ms": theirs.best / n * 1000, "engine_ms": ours.best / n * 1000, **compared(theirs, ours),
+            "of_limit": limit / ours.best if group.limit else float("nan"), "difference": gap,
+            "share_difference": share_gap, "steps": float(steps.mean()), "most_steps": float(steps.max()),
+            "largest_gap": float(relative[ours.found["method"] == "Integrated Gradients"].max())}
+
+
+def _tokens(encoded: Sequence[Encoded]) -> int:
+    return sum(len(one.ids) for one in encoded)
 
 
 def _theirs(model: TextModel, rows: Sequence[Row], asked: Asked) -> dict[str, Scores]:
@@ -155,12 +157,27 @@ def disagreement(theirs: dict[str, Scores], ours: pd.DataFrame) -> tuple[float, 
     return max(gaps), max(shares)
 
 
-def plain_passes(model: TextModel, rows: Sequence[Row], kind: str, n: int) -> None:
+def difference_in_double(model: TextModel, rows: pd.DataFrame, theirs: Asked, ours: Asked) -> float:
+    """The difference of scores with 64-bit numbers, from few steps and samples: what is left of it is no rounding."""
+    double = copy.copy(model)
+    double.module = copy.deepcopy(model.module).double()
+    few = {name: {k: min(v, 20) if isinstance(v, int) else v for k, v in s.items()} for name, s in theirs.items()}
+    same = {name: {k: min(v, 20) if isinstance(v, int) else v for k, v in s.items()} for name, s in ours.items()}
+    as_rows = [Row(r.row_id, r.sentence_idx, r.target, list(r.sentence), 0) for r in rows.itertuples()]
+    return disagreement(_theirs(double, as_rows, few), explain_many(double, rows, list(same.items())))[0]
+
+
+def run_passes(n: int) -> int:
+    """How many passes a row `plain_passes` makes where n are wanted: full batches, and of many a part."""
+    return max(LIMIT_BATCH, min(n, 10 * LIMIT_BATCH))
+
+
+def plain_passes(model: TextModel, rows: Sequence[Row], encoded: Sequence[Encoded], kind: str, n: int) -> None:
     """At least `n` passes of the plain model for each row, in batches of `LIMIT_BATCH` copies of it: no tricks."""
     with parameters_fixed(model.module):
-        for row, one in zip(rows, model.encode([row.words for row in rows]), strict=True):
-            for start in range(0, max(n, LIMIT_BATCH), LIMIT_BATCH):
-                here = min(LIMIT_BATCH, max(n, LIMIT_BATCH) - start)
+        for row, one in zip(rows, encoded, strict=True):
+            for start in range(0, run_passes(n), LIMIT_BATCH):
+                here = min(LIMIT_BATCH, run_passes(n) - start)
                 batch = token_batch(model, [row] * here, [one] * here, "logit")
                 with torch.inference_mode(kind == "forward"):
                     inputs = batch.embeddings.clone().requires_grad_(kind != "forward")
@@ -174,52 +191,71 @@ def load_model(options: argparse.Namespace) -> tuple[TextModel, pd.DataFrame]:
     stage = Stage("geco", options.models.name, "03_attribution", options.models / "03_attribution")
     rows = load_dataset(stage, "D_A", "test").sample(frac=1, random_state=0).reset_index(drop=True)
     if options.shape == "trained":
-        return load_trained(stage, "D_A", options.scheme, 0), rows
-    torch.manual_seed(0)
-    tokenizer = load_tokenizer("all-MiniLM-L6-v2")
-    config = BertConfig(vocab_size=len(tokenizer), num_labels=len(CLASSES))
-    return HFClassifier(BertForSequenceClassification(config), tokenizer, CLASSES), rows
+        model = load_trained(stage, "D_A", options.scheme, 0)
+    else:
+        torch.manual_seed(0)
+        tokenizer = load_tokenizer("all-MiniLM-L6-v2")
+        config = BertConfig(vocab_size=len(tokenizer), num_labels=len(CLASSES))
+        model = HFClassifier(BertForSequenceClassification(config), tokenizer, CLASSES)
+    model.module.to(pick_device(options.device))
+    return model, rows
 
 
-def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def some_rows(rows: pd.DataFrame, n: int, longest: int = 0) -> pd.DataFrame:
+    """The first n rows (with at most `longest` words); fewer than four are taken evenly from short to long instead."""
+    rows = rows[rows["sentence"].map(len) <= longest].reset_index(drop=True) if longest else rows
+    if n >= 4:
+        return rows.iloc[:n]
+    by_length = rows.iloc[rows["sentence"].map(len).argsort(kind="stable")]
+    return by_length.iloc[[int((i + 0.5) / n * len(rows)) for i in range(n)]].reset_index(drop=True)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options that all benchmarks have."""
     scale = parser.add_mutually_exclusive_group(required=True)
     scale.add_argument("--quick", action="store_const", dest="scale", const="quick")
     scale.add_argument("--full", action="store_const", dest="scale", const="full")
     parser.add_argument("--models", type=Path, default=outputs_root() / "geco" / "small", help="a finished geco run")
     parser.add_argument("--scheme", default="CEfAf", help="which of its models")
     parser.add_argument("--shape", choices=("trained", "base"), default="trained")
-    parser.add_argument("--only", default="", help="lines whose name contains this")
-    parser.add_argument("--rows", type=int, default=0, help="fewer rows than a line's own number, for a trial")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--only", default="", help="groups whose name contains this")
+    parser.add_argument("--rows", type=int, default=0, help="fewer rows than a group's own number, for a trial")
     parser.add_argument("--rounds", type=int, default=0, help="turns of each arm (2 quick, 4 full)")
+
+
+def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_options(parser)
     return parser.parse_args(arguments)
 
 
 def main(arguments: Sequence[str] | None = None) -> pd.DataFrame:
-    """Measure the chosen lines, keep each as it is finished, write the table and return it."""
+    """Measure the chosen groups, keep each as it is finished, write the table and return it."""
     options = parse(arguments)
-    chosen = [line for line in LINES if options.only in line.name and line.rows[options.scale == "full"]]
+    chosen = [group for group in GROUPS if options.only in group.name]
     if not chosen:
-        raise TouchstoneError(f"no line of scale {options.scale} has {options.only!r} in its name; leave --only out")
+        raise TouchstoneError(f"no group has {options.only!r} in its name; leave --only out")
     set_up(0, n_threads=1)
     model, rows = load_model(options)
     store = Units("benchmarks", options.scale, "attribution")
-    rounds = options.rounds or (4 if options.scale == "full" else 2)
-    lines = []
-    for number, line in enumerate(chosen):
-        n = min(options.rows or len(rows), line.rows[options.scale == "full"])
-        key = store.key(line=line.name, rows=n, rounds=rounds, models=str(options.models), scheme=options.scheme,
-                        shape=options.shape)
-        found = store.load(name := f"{line.name}-{options.shape}".replace(" ", "-").replace("%", "percent"), key)
+    rounds, lines = options.rounds or (4 if options.scale == "full" else 2), []
+    for number, group in enumerate(chosen):
+        n = min(options.rows or len(rows), group.rows[options.scale == "full"])
+        about = {"scheme": options.scheme, "shape": options.shape, "device": options.device}
+        key = store.key(group=group.name, rows=n, rounds=rounds, models=options.models.name, **about)
+        found = store.load(name := f"{group.name}-{options.shape}-{options.device}".replace(" ", "-"), key)
         if found is None:
-            found = measure(line, model, rows.iloc[:n], rounds)
+            found = measure(group, model, some_rows(rows, n, group.longest), rounds).assign(**about)
             store.save(name, key, found)
         lines.append(found)
         shown = found[["line", "rows", "original_ms", "engine_ms", "ratio", "of_limit", "share_difference"]]
         print(shown.round(4).to_string(index=False, header=number == 0), flush=True)
-    table = pd.concat(lines, ignore_index=True).assign(scale=options.scale, shape=options.shape, scheme=options.scheme)
-    save_csv(table, outputs_root() / "benchmarks" / f"attribution_{options.scale}_{options.shape}.csv")
+    table = pd.concat(lines, ignore_index=True)
+    if not options.only:
+        name = "attribution" if options.shape == "trained" and options.device == "cpu" else f"{options.shape}_{options.device}"
+        save_csv(table, outputs_root() / "benchmarks" / options.scale / f"{name}.csv")
     return table
 
 

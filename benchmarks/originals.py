@@ -17,7 +17,7 @@ from lib.attribution import METHODS, Row, TokenBatch, gradients
 from lib.attribution.explain import token_batch
 from lib.attribution.gradients import ScoreNetwork, aggregate, drawing_from, mask_and_rows
 from lib.attribution.words import word_scores
-from lib.models.face import Encoded, TextModel, pad
+from lib.models.face import Encoded, TextModel, device_of, pad
 from lib.seeds import seed_for
 
 SINGLE = {"Saliency": gradients.saliency, "InputXGradient": gradients.input_x_gradient,
@@ -38,11 +38,11 @@ def _one(model: TextModel, row: Row, method: str, **settings: int) -> np.ndarray
     encoded = model.encode([row.words])
     batch = token_batch(model, [row], encoded, METHODS[method].defaults["explained"])
     if method == "Integrated Gradients":
-        found = aggregate(_integrated(batch, **settings), "sum")[0].numpy()
+        found = aggregate(_integrated(batch, **settings), "sum")[0].cpu().numpy()
     elif method == "Kernel SHAP":
         found = _kernel_shap(batch, **settings)
     else:
-        found = SINGLE[method](batch, **settings).scores[0].numpy()
+        found = SINGLE[method](batch, **settings).scores[0].cpu().numpy()
     return word_scores(found, encoded[0].word_ids, len(row.words))
 
 
@@ -60,7 +60,7 @@ def _kernel_shap(batch: TokenBatch, n_samples: int) -> np.ndarray:
         found = KernelShap(ScoreNetwork(batch.score)).attribute(
             batch.embeddings, batch.reference, additional_forward_args=mask_and_rows(batch), feature_mask=players,
             n_samples=n_samples, perturbations_per_eval=1, return_input_shape=False)
-    scores[is_word.numpy()] = found.flatten().numpy()
+    scores[is_word.cpu().numpy()] = found.flatten().cpu().numpy()
     return scores
 
 
@@ -72,8 +72,8 @@ def _lime(model: TextModel, row: Row, n_samples: int) -> np.ndarray:
         encoded = [one if one.ids else Encoded([model.tokenizer.pad_token_id], [None]) for one in model.encode(words)]
         parts = []
         for start in range(0, len(encoded), 100):
-            ids, mask = pad(encoded[start: start + 100], model.tokenizer.pad_token_id)
-            parts.append(model.logits(model.embed(ids), mask).softmax(-1))
+            ids, mask = (t.to(device_of(model.module)) for t in pad(encoded[start: start + 100], model.tokenizer.pad_token_id))
+            parts.append(model.logits(model.embed(ids), mask).softmax(-1).cpu())
         return torch.cat(parts).numpy()
 
     explainer = LimeTextExplainer(split_expression=str.split, feature_selection="none", random_state=row.seed)

@@ -10,4 +10,5 @@ AXES: dict[str, str] = {
     "class": "the classes that a classifier tells apart",
     "concept": "the concepts that an intervention sets",
     "step": "the steps of a path or of a training",
+    "seed": "models of one kind with different seeds, trained side by side",
 }

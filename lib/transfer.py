@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -16,14 +16,15 @@ from torch import nn
 
 from lib.errors import TouchstoneError
 from lib.models.face import Encoded, RunsFromEmbeddings
-from lib.models.hf import HFClassifier, Reading
+from lib.models.hf import HFClassifier, Reading, stacked_heads, with_own_head
 from lib.models.load import build_model, save_trained
 from lib.models.ola import Variant
-from lib.models.schemes import Scheme, scheme_named, set_modes
+from lib.models.schemes import Scheme, apply_scheme, scheme_named, set_modes
 from lib.models.shortcut import first_token_only
 from lib.models.sources import load_tokenizer
 from lib.models.vocabulary import ids_in_use, rows_in_use
 from lib.seeds import seed_for
+from lib.stacked import can_stack, fit_seeds
 from lib.stage import Stage
 from lib.training import CURVE, Forward, Settings, Split, fit, token_forward, validation_split
 from lib.units import Units
@@ -68,17 +69,48 @@ class Trainer:
         The train accuracy is that of as many rows as the test split has, none of them from the validation share.
         """
         recipe = self.recipe(scheme, classes, seed)
-        model, trained = build_model(recipe, self._vocabulary(train, test) if scheme.startswith("OLA") else ())
+        model, trained = build_model(recipe, self.vocabulary(train, test) if scheme.startswith("OLA") else ())
         model.module.to(self.device)
         ours, theirs = model.encode(train["sentence"]), model.encode(test["sentence"])
-        rows, curve, accuracy = [], pd.DataFrame(columns=CURVE), float("nan")
+        split = validation_split(train["sentence_idx"], self.validation_share, seed_for("validation", seed))
+        rows, curve = [], pd.DataFrame(columns=CURVE)
         if trained and settings is not None:
-            split = validation_split(train["sentence_idx"], self.validation_share, seed_for("validation", seed))
             rows, curve = self._fit(model, scheme_named(scheme), trained, ours, theirs, train, split, settings, seed)
+        return self._trained(recipe, model, trained, rows, curve, split, (train, test), (ours, theirs))
+
+    def train_seeds(self, scheme: str, seeds: Sequence[int], train: pd.DataFrame, test: pd.DataFrame,
+                    classes: Sequence[str], settings: Settings | None) -> Iterator[Trained]:
+        """`train` with one seed after the other; heads over a frozen encoder learn side by side (`lib.stacked`)."""
+        splits = [validation_split(train["sentence_idx"], self.validation_share, seed_for("validation", seed))
+                  for seed in seeds]
+        heads_alone = scheme_named(scheme).trained() == ("head",)
+        if settings is None or not (heads_alone and len(seeds) > 1 and can_stack(splits, settings)):
+            yield from (self.train(scheme, seed, train, test, classes, settings) for seed in seeds)
+            return
+        recipes = [self.recipe(scheme, classes, seed) for seed in seeds]
+        first, _ = build_model(recipes[0])
+        first.module.to(self.device)
+        ours, theirs = first.encode(train["sentence"]), first.encode(test["sentence"])
+        models = [with_own_head(first) for _ in seeds]
+        trained = [apply_scheme(model, scheme_named(scheme), recipe["seed"])
+                   for model, recipe in zip(models, recipes, strict=True)]
+        targets = torch.tensor(train["target"].to_numpy(), device=self.device)
+        lengths = torch.tensor([len(one.ids) for one in ours])
+        curves = fit_seeds(stacked_heads(first, self._read(first, ours)), trained, targets, lengths, splits, settings,
+                           [seed_for("fit", scheme_named(scheme).name, seed) for seed in seeds])
+        for recipe, model, learnt, curve, split in zip(recipes, models, trained, curves, splits, strict=True):
+            yield self._trained(recipe, model, learnt, [], curve, split, (train, test), (ours, theirs))
+
+    def _trained(self, recipe: dict[str, Any], model: RunsFromEmbeddings, trained: dict[str, nn.Parameter],
+                 rows: list[int], curve: pd.DataFrame, split: Split, data: tuple[pd.DataFrame, pd.DataFrame],
+                 encoded: tuple[list[Encoded], list[Encoded]]) -> Trained:
+        """What a study reports of a finished model."""
+        (train, test), (ours, theirs), accuracy = data, encoded, float("nan")
+        if len(curve):
             some = split.train[: len(test)]
-            found = self._probabilities(model, scheme, [ours[i] for i in some.tolist()]).argmax(1)
+            found = self._probabilities(model, recipe["scheme"], [ours[i] for i in some.tolist()]).argmax(1)
             accuracy = float((found == train["target"].to_numpy()[some]).mean())
-        found = predictions(test, self._probabilities(model, scheme, theirs), classes)
+        found = predictions(test, self._probabilities(model, recipe["scheme"], theirs), recipe["classes"])
         return Trained(recipe, model, trained, rows, curve, found, accuracy)
 
     def predicted_seconds(self, scheme: str, train: pd.DataFrame, test: pd.DataFrame, classes: Sequence[str],
@@ -93,7 +125,8 @@ class Trainer:
         once, per_epoch = max(2 * seconds[1] - seconds[2], 0.0), max(seconds[2] - seconds[1], 0.0)
         return once * (len(train) + len(test)) / (2 * len(few)) + per_epoch * settings.epochs * len(train) / len(few)
 
-    def _vocabulary(self, train: pd.DataFrame, test: pd.DataFrame) -> list[int]:
+    def vocabulary(self, train: pd.DataFrame, test: pd.DataFrame) -> list[int]:
+        """The token ids that occur in the sentences, sorted: OLA's vocabulary."""
         tokenizer = load_tokenizer(self.encoder, self.revision)
         sentences = [list(words) for split in (train, test) for words in split["sentence"]]
         return sorted({i for ids in tokenizer(sentences, is_split_into_words=True)["input_ids"] for i in ids})

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from lib.attribution.explain import explain
+from lib.attribution.explain import explain, explain_many
 from lib.attribution.registry import METHODS, resolve_method
 from lib.attribution.table import ABOUT, in_format
 from lib.progress import progress
@@ -99,8 +99,18 @@ def plan_units(models: pd.DataFrame, methods: Sequence[str], settings: Mapping[s
 
 
 def run_units(plan: Sequence[Unit], sources: Sources, store: Units) -> pd.DataFrame:
-    """Explain unit by unit, keep each as it is finished, and return all in the explanation format."""
-    return pd.concat([explain_unit(unit, sources, store) for unit in progress(plan, "explanations")], ignore_index=True)
+    """Explain unit by unit, keep each as it is finished, and return all in the explanation format.
+
+    Methods that take one pass each explain a model's rows together: they share that pass.
+    """
+    groups: dict[tuple[Any, ...], list[Unit]] = {}
+    for unit in plan:
+        alone = unit.name if not resolve_method(unit.method).shares else ""
+        groups.setdefault((unit.dataset, unit.scheme, unit.seed, unit.n_base, unit.note, alone), []).append(unit)
+    found: dict[str, pd.DataFrame] = {}
+    for group in progress(list(groups.values()), "explanations"):
+        found |= {unit.name: one for unit, one in zip(group, explain_units(group, sources, store), strict=True)}
+    return pd.concat([found[unit.name] for unit in plan], ignore_index=True)
 
 
 def explain_unit(unit: Unit, sources: Sources, store: Units) -> pd.DataFrame:
@@ -108,14 +118,27 @@ def explain_unit(unit: Unit, sources: Sources, store: Units) -> pd.DataFrame:
 
     Both ways give the same numbers, for what was made is taken from what was kept.
     """
-    rows, key = sources.rows_of(unit), unit_key(unit, sources, store)
-    kept = store.load(unit.name, key)
-    if kept is None:
-        kept = packed(explain(sources.model_of(unit), rows, unit.method, unit.settings, seed=unit.seed))
-        store.save(unit.name, key, kept)
+    return explain_units([unit], sources, store)[0]
+
+
+def explain_units(units: Sequence[Unit], sources: Sources, store: Units) -> list[pd.DataFrame]:
+    """`explain_unit` for units of one model and the same rows: those that are not finished are made together."""
+    rows, keys = sources.rows_of(units[0]), [unit_key(unit, sources, store) for unit in units]
+    kept = [store.load(unit.name, key) for unit, key in zip(units, keys, strict=True)]
+    if missing := [i for i, one in enumerate(kept) if one is None]:
+        asked = [(units[i].method, units[i].settings) for i in missing]
+        made = explain_many(sources.model_of(units[missing[0]]), rows, asked, seed=units[0].seed)
+        for at, i in enumerate(missing):
+            own = made.iloc[at * len(rows): (at + 1) * len(rows)]
+            kept[i] = packed(own.drop(columns=[name for name in ABOUT if name in own and own[name].isna().all()]))
+            store.save(units[i].name, keys[i], kept[i])
+    return [_unpacked(unit, one, rows, store.study) for unit, one in zip(units, kept, strict=True) if one is not None]
+
+
+def _unpacked(unit: Unit, kept: pd.DataFrame, rows: pd.DataFrame, study: str) -> pd.DataFrame:
     by_row = kept.set_index("row_id").loc[rows["row_id"]]
     scores = [np.multiply(whole, scale) for whole, scale in zip(by_row["scores"], by_row["scale"], strict=True)]
-    labels = {"study": store.study, "dataset": unit.dataset, "scheme": unit.scheme, "seed": unit.seed}
+    labels = {"study": study, "dataset": unit.dataset, "scheme": unit.scheme, "seed": unit.seed}
     about = {name: by_row[name].tolist() for name in ABOUT if name in by_row}
     return in_format(rows, scores, by_row["delta"].tolist(), resolve_method(unit.method).name, unit.settings, about,
                      **labels)

@@ -19,9 +19,13 @@ Panel = tuple[int, int, int]  # the numbers of the points at its left end, in it
 
 @dataclass
 class Path:
-    """One row's path from the reference (0) to the input (1): its points so far, and the panels between them."""
+    """One row's path from the reference (0) to the input (1): its points so far, and the panels between them.
+
+    `rounding`: by what share of itself a score may be off (bfloat16 has eight bits). More points do not mend that.
+    """
 
     step: Float[Tensor, "token hidden"]
+    rounding: float = 0.0
     places: list[float] = field(default_factory=list)
     values: list[float] = field(default_factory=list)
     rates: list[float] = field(default_factory=list)
@@ -46,7 +50,8 @@ class Path:
 
         Empty where the sizes of all gaps sum to no more than `allowed`.
         """
-        gaps = sorted(((abs(self.gap(panel)), panel) for panel in self.panels), reverse=True)
+        noise = self.rounding * max(map(abs, self.values))
+        gaps = sorted(((max(abs(self.gap(panel)) - noise, 0.0), panel) for panel in self.panels), reverse=True)
         left = sum(gap for gap, _ in gaps)
         if left <= allowed:
             return []
@@ -78,12 +83,13 @@ class Path:
 
 
 def integrate_in_panels(step: Float[Tensor, "batch token hidden"], allowed: list[float], evaluate: Evaluate,
-                        max_steps: int) -> list[Path]:
+                        max_steps: int, rounding: float = 0.0) -> list[Path]:
     """Each row's path with as many points as it takes for the gaps of its panels to sum to no more than `allowed`.
 
-    Begins with two panels (five points) and stops short of `max_steps` points, whatever the gaps.
+    Begins with two panels (five points) and stops short of `max_steps` points, whatever the gaps. Gaps count as far as
+    they exceed the `rounding` of the scores.
     """
-    paths = [Path(one) for one in step]
+    paths = [Path(one, rounding) for one in step]
     asked: dict[int, list[float]] = {row: [0.0, 0.25, 0.5, 0.75, 1.0] for row in range(len(paths))}
     for path in paths:
         path.panels = [(0, 1, 2), (2, 3, 4)]

@@ -97,11 +97,19 @@ def integrate_where_needed(batch: TokenBatch, change: Float[Tensor, "batch"], to
         return values, gradients
 
     allowed = torch.clamp(tolerance * change.abs(), min=ROUNDING).tolist()
-    paths = integrate_in_panels(step, allowed, evaluate, max_steps)
+    paths = integrate_in_panels(step, allowed, evaluate, max_steps, _rounding_of(batch))
     fine, rough = (torch.stack([path.mean_gradient(simpson) for path in paths]) for simpson in (True, False))
     steps = torch.tensor([float(len(path.places)) for path in paths], device=step.device)
     moved = shares((step * fine).sum(-1)) - shares((step * rough).sum(-1))
     return fine, {"steps": steps, "error": moved.abs().amax(-1)}
+
+
+def _rounding_of(batch: TokenBatch) -> float:
+    """By what share of itself a score may be off where the model computes with fewer bits than its scores have."""
+    network = getattr(batch.score, "module", None)
+    types = {p.dtype for p in network.parameters() if p.is_floating_point()} if network is not None else set()
+    coarsest = max((torch.finfo(kind).eps for kind in types), default=0.0)
+    return coarsest / 2 if coarsest > torch.finfo(torch.float32).eps else 0.0
 
 
 PLACINGS = {"tripling": integrate_until, "panels": integrate_where_needed}

@@ -24,7 +24,8 @@ class Method:
     `function(model, rows: list[Row], **settings)`, one list of word scores per row (or `WordScores`). `defaults` are
     all its settings; "explained" (logit, probability) and "normalise_special" belong to every token method.
     `options` are further settings, which are part of an explanation's record only where they were chosen. family:
-    gradient, perturbation, attention, floor (sees no model) or own.
+    gradient, perturbation, attention, floor (sees no model) or own. `shares`: it takes one pass of the model, the same
+    one as all methods that share.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Method:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     takes_any: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
+    shares: bool = False
 
     def settings(self, chosen: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The defaults with what was chosen; a setting that the method does not have is refused."""
@@ -48,7 +50,8 @@ class Method:
 def _token(name: str, function: Callable[..., Any], family: str, explained: str) -> Method:
     common = {"explained": explained, "normalise_special": False}
     options = {**PRECISION, **_options_of(function)}
-    return Method(name, function, family, "token", {**common, **_settings_of(function)}, options=options)
+    shares = function.__module__ == single_pass.__name__
+    return Method(name, function, family, "token", {**common, **_settings_of(function)}, options=options, shares=shares)
 
 
 def _word(name: str, function: Callable[..., Any], family: str) -> Method:

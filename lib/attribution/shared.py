@@ -47,10 +47,14 @@ class SharedPass:
         return self.embeddings.detach().clone().requires_grad_()
 
     @cached_property
+    def modules(self) -> list[nn.Module]:
+        """The parts of the network; walking through them takes as long as a small layer."""
+        return list(self.network.modules()) if self.network is not None else []
+
+    @cached_property
     def switches(self) -> list[_Switch]:
         """The activations that DeepLift knows, each able to change its slope for its secant."""
-        modules = self.network.modules() if self.network is not None else ()
-        return [_Switch(module) for module in modules if type(module) in ELEMENTWISE]
+        return [_Switch(module) for module in self.modules if type(module) in ELEMENTWISE]
 
     @cached_property
     def outputs(self) -> Tensor:

@@ -11,7 +11,7 @@ from torch import nn
 from lib.attribution import gradients
 from lib.attribution.gradients import aggregate
 from lib.attribution.seam import TokenBatch, TokenScores, network_of
-from lib.attribution.shared import change_of, gradient_of, multipliers_of
+from lib.attribution.shared import change_of, gradient_of, multipliers_of, pass_of
 
 NOT_SHARED = (nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d, nn.Softmax)  # captum's DeepLift has rules of their own for them
 
@@ -36,7 +36,7 @@ def guided_backprop(batch: TokenBatch, aggregation: str = "l2") -> TokenScores:
 
     Where no module is a ReLU this is the gradient itself, and it is shared; otherwise it has a pass of its own.
     """
-    if any(type(module) is nn.ReLU for module in network_of(batch.score).modules()):
+    if _has(batch, nn.ReLU):
         return gradients.guided_backprop(batch, aggregation)
     return TokenScores(aggregate(gradient_of(batch), aggregation))
 
@@ -47,7 +47,12 @@ def deep_lift(batch: TokenBatch, aggregation: str = "sum") -> TokenScores:
     The forward pass is shared. Without such a module the backward pass is shared as well, for the multipliers then
     are the gradient. A network with Softmax or pooling modules goes through captum, which has rules for them.
     """
-    if any(type(module) in NOT_SHARED for module in network_of(batch.score).modules()):
+    if _has(batch, *NOT_SHARED):
         return gradients.deep_lift(batch, aggregation)
     vectors = (batch.embeddings - batch.reference) * multipliers_of(batch)
     return TokenScores(aggregate(vectors, aggregation), vectors.sum((1, 2)) - change_of(batch))
+
+
+def _has(batch: TokenBatch, *kinds: type[nn.Module]) -> bool:
+    network_of(batch.score)  # refuses a score that does not tell its network
+    return any(type(module) in kinds for module in pass_of(batch).modules)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.func import functional_call, vmap
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from lib.errors import TouchstoneError
@@ -94,6 +96,40 @@ def run_head(module: PreTrainedModel, reading: Reading) -> Tensor:
         return module(input_ids=ids).logits.reshape(len(hidden), -1)
     finally:
         del base.forward
+
+
+def with_own_head(model: HFClassifier) -> HFClassifier:
+    """Another classifier over the same encoder, which both hold; its head is a copy."""
+    other, head = copy.copy(model), model.parts()["head"].values()
+    own = {id(p) for p in head}
+    shared = {id(t): t for t in (*model.module.parameters(), *model.module.buffers()) if id(t) not in own}
+    other.module = copy.deepcopy(model.module, shared)
+    return other
+
+
+def stacked_heads(model: HFClassifier, reading: Reading) -> Callable[[dict[str, Tensor], Tensor], Tensor]:
+    """The class scores of many heads at once: a function of their parameters and their rows of `reading`.
+
+    Parameters go by name and have the axes "seed ..."; rows are "seed batch", scores "seed batch class".
+    """
+    head = _Head(model.module)
+
+    def one(parameters: dict[str, Tensor], kept: Reading) -> Tensor:
+        return functional_call(head, {f"module.{name}": p for name, p in parameters.items()}, (kept,))
+
+    return lambda parameters, rows: vmap(one)(parameters, {name: kept[rows] for name, kept in reading.items()})
+
+
+class _Head(nn.Module):
+    """`run_head` as a module of its own, since PyTorch exchanges the parameters of modules only."""
+
+    def __init__(self, module: PreTrainedModel) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, reading: Reading) -> Tensor:
+        """The class scores from a reading."""
+        return run_head(self.module, reading)
 
 
 class _Answer(tuple):

@@ -22,10 +22,10 @@ PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 def in_precision(model: RunsFromEmbeddings, precision: str) -> Iterator[RunsFromEmbeddings]:
     """Within, a copy of the model that computes in `precision`; embeddings go in and class scores come out in float32.
 
-    Worth it only where the processor has bfloat16 arithmetic and the rows are many: the model is copied, and every new
-    shape costs a while at first. On a CPU attention is computed step by step, for the fused kernel's backward pass is
-    slow in bfloat16. Raises TouchstoneError for an unknown precision, or a model that is no
-    transformer.
+    Worth it only where the processor has bfloat16 arithmetic (how much it is worth depends on the processor:
+    benchmarks/README.md) and the rows are many, since every new shape costs a while at first. On a CPU attention is
+    computed step by step, for the fused kernel's backward pass is slow in bfloat16. Raises TouchstoneError for an
+    unknown precision, or a model that is no transformer.
     """
     if precision not in PRECISIONS:
         raise TouchstoneError(f"precision is {precision!r}{did_you_mean(precision, PRECISIONS)}; write float32 or "
@@ -37,7 +37,7 @@ def in_precision(model: RunsFromEmbeddings, precision: str) -> Iterator[RunsFrom
         raise TouchstoneError(f"{type(model).__name__} is no model of transformers and stays in float32; leave "
                               "precision out")
     low = copy.copy(model)
-    low.module = copy.deepcopy(model.module).to(PRECISIONS[precision])
+    low.module = _copied(model.module, PRECISIONS[precision])
 
     def logits(embeddings: Float[Tensor, "batch token hidden"],
                mask: Int[Tensor, "batch token"]) -> Float[Tensor, "batch class"]:
@@ -49,3 +49,13 @@ def in_precision(model: RunsFromEmbeddings, precision: str) -> Iterator[RunsFrom
         if next(model.module.parameters()).device.type == "cpu":
             stack.enter_context(eager_attention(low.module))
         yield low
+
+
+def _copied(module: PreTrainedModel, dtype: torch.dtype) -> PreTrainedModel:
+    """A copy with its numbers in another type; each is converted as it is copied, so that nothing is copied twice."""
+    numbers = [t for t in (*module.parameters(), *module.buffers()) if t.is_floating_point()]
+    converted = {id(t): t.detach().to(dtype) for t in numbers}
+    for tensor in numbers:
+        if isinstance(tensor, torch.nn.Parameter):
+            converted[id(tensor)] = torch.nn.Parameter(converted[id(tensor)], tensor.requires_grad)
+    return copy.deepcopy(module, converted)

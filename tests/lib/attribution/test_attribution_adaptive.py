@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from itertools import permutations, product
 
 import numpy as np
@@ -17,6 +18,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 from lib.attribution import METHODS, explain, load_explanations, save_explanations
 from lib.attribution.coalitions import exact_shapley, partition_shap, worth_of
 from lib.attribution.explain import token_batch
+from lib.attribution.panels import integrate_in_panels
 from lib.attribution.paths import integrate_until, integrate_where_needed
 from lib.attribution.regression import all_masks, jackknife_error, shapley_values, weighted_ridge
 from lib.attribution.seam import Row, TokenBatch
@@ -88,6 +90,32 @@ def test_panels_are_exact_for_cubics_and_halved_where_the_score_bends() -> None:
     mean, about = integrate_where_needed(kink, torch.tensor([2.0]), 0.001)
     assert 3 * mean.item() == pytest.approx(2, abs=0.002)
     assert about["steps"].item() <= 5 + 2 * 10  # each halving narrows the kink down: 2^-10 of the path is enough
+
+
+def test_panels_are_not_halved_for_what_is_rounding() -> None:
+    """f = sin 1.3 x on (0, 1), rounded to bfloat16: without the allowance the search runs to its end."""
+    def exactly(rows: list[int], places: list[float]) -> tuple[torch.Tensor, torch.Tensor]:
+        x = torch.tensor(places)
+        return (1.3 * x).sin(), 1.3 * (1.3 * x).cos()[:, None, None]
+
+    def evaluate(rows: list[int], places: list[float]) -> tuple[torch.Tensor, torch.Tensor]:
+        values, rates = exactly(rows, places)
+        return values.bfloat16().float(), rates.bfloat16().float()
+
+    half_a_bit = torch.finfo(torch.bfloat16).eps / 2
+    step = torch.ones(1, 1, 1)
+    blind, = integrate_in_panels(step, [1e-4], evaluate, max_steps=200)
+    aware, = integrate_in_panels(step, [1e-4], evaluate, max_steps=200, rounding=half_a_bit)
+    assert len(blind.places) > 150 and len(aware.places) < 20
+    exact, = integrate_in_panels(step, [1e-4], exactly, max_steps=200)
+    for path, bound in ((aware, 2 * half_a_bit), (exact, 1e-4)):
+        assert path.mean_gradient().item() == pytest.approx(math.sin(1.3), abs=bound)
+
+
+def test_bfloat16_does_not_search_for_its_own_rounding(bert: TextModel) -> None:
+    rows = as_rows(["he sings the old song .", "they sing ."], [1, 2])
+    asked = {"tolerance": 0.01, "placing": "panels"}
+    assert explain(bert, rows, IG, {**asked, "precision": "bfloat16"})["steps"].max() < 100  # of 729 that are allowed
 
 
 def test_panels_and_tripling_tend_to_the_same(family: RunsFromEmbeddings, rows: pd.DataFrame) -> None:

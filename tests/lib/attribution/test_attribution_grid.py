@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from conftest import as_rows, build
 
 from lib.attribution import METHODS, explain
@@ -151,3 +152,21 @@ def test_steps_and_errors_are_kept_with_a_unit(store: Units) -> None:
     assert sources.asked == 1 and (again.steps >= 5).all() and again.error.between(0, 1).all()
     pd.testing.assert_frame_equal(first, again)
     pd.testing.assert_frame_equal(validated(first, "unit"), first)
+
+
+def test_methods_of_one_pass_share_it_and_are_kept_apart(store: Units) -> None:
+    names = ["Saliency", "LIME", "InputXGradient", "Guided Backprop", "DeepLift"]
+    plan = plan_units(MODELS.iloc[:2], names, {"LIME": {"n_samples": 5}}, n_base=2, n_base_ola=2)
+    sources, passes = Fakes(), []
+    inner = sources.model.logits
+    sources.model.logits = lambda embeddings, mask: (passes.append(torch.is_grad_enabled()), inner(embeddings, mask))[1]
+    found = run_units(plan, sources, store)
+    assert sources.asked == 4 and sum(passes) == 2 * 2  # a shared graph per seed and length of row; LIME's need none
+    assert found["method"].tolist() == [name for _ in range(2) for name in names for _ in range(2)]  # in the plan's order
+    for unit in plan:
+        one = explain(build("BERT"), sources.rows, unit.method, unit.settings, seed=unit.seed)
+        ours = found[(found["method"] == unit.method) & (found["seed"] == unit.seed)]
+        for a, b in zip(ours["scores"], one["scores"], strict=True):
+            assert np.asarray(a) == pytest.approx(np.asarray(b), abs=2e-4 * np.abs(b).max())
+    run_units(plan[::-1], sources, store)
+    assert sources.asked == 4  # all of them were kept, each under its own name

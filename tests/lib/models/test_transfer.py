@@ -195,3 +195,30 @@ def test_settings_come_one_value_per_scheme():
         settings_by_scheme(["CE"], 0.0, **tables)
     with pytest.raises(TouchstoneError, match="no transfer scheme 'CD'"):
         settings_by_scheme(["CD"], 0.0, **tables)
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "xlnet", "gpt2"])
+def test_heads_learn_side_by_side_as_they_do_alone(family, tmp_path):
+    train, test = halves()
+    trainer = Trainer(saved(tmp_path, family), "", CPU)
+    together = list(trainer.train_seeds("C", [0, 3, 5], train, test, CLASSES, SETTINGS))
+    for seed, found in zip([0, 3, 5], together, strict=True):
+        alone = trainer.train("C", seed, train, test, CLASSES, SETTINGS)
+        assert found.curve.to_numpy() == pytest.approx(alone.curve.to_numpy(), abs=1e-4) and found.recipe == alone.recipe
+        names = [f"p_{c}" for c in CLASSES]
+        assert found.predictions[names].to_numpy() == pytest.approx(alone.predictions[names].to_numpy(), abs=1e-4)
+        assert found.train_accuracy == pytest.approx(alone.train_accuracy)
+        assert found.trained.keys() == alone.trained.keys()
+        assert all(torch.allclose(found.trained[name], p, atol=1e-4) for name, p in alone.trained.items())
+    assert not torch.equal(*(list(one.trained.values())[0] for one in together[:2]))
+    encoders = [one.model.module.get_input_embeddings().weight for one in together]
+    assert encoders[0] is encoders[1] is encoders[2]
+
+
+@pytest.mark.parametrize(("scheme", "settings"), [("CEf", SETTINGS), ("ZS", None)])
+def test_seeds_that_share_nothing_are_trained_one_by_one(scheme, settings, tmp_path, monkeypatch):
+    train, test = halves()
+    asked = []
+    monkeypatch.setattr(Trainer, "train", lambda self, scheme, seed, *rest: asked.append((scheme, seed)))
+    list(Trainer(saved(tmp_path, "bert"), "", CPU).train_seeds(scheme, [1, 2], train, test, CLASSES, settings))
+    assert asked == [(scheme, 1), (scheme, 2)]

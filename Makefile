@@ -43,6 +43,10 @@ lm_saliency: .venv/run  ## the same for the study of language models' saliency
 cebab: .venv/run  ## the same for the study of concept effects
 	$(BIN)/python -m lib.run $@ --scale $(SCALE) $(if $(STAGE),--stage $(STAGE)) $(if $(FORCE),--force)
 
+.PHONY: implicit_bias
+implicit_bias: .venv/run  ## the same for the study of implicit gender bias
+	$(BIN)/python -m lib.run $@ --scale $(SCALE) $(if $(STAGE),--stage $(STAGE)) $(if $(FORCE),--force)
+
 .PHONY: dataset
 dataset: .venv/run  ## TEXT=folder: your own text as a gender-controlled data set, with a review page
 	$(BIN)/python -m lib.dataset "$(TEXT)"
@@ -54,6 +58,14 @@ lab: .venv/lab  ## JupyterLab on the notebooks (an extra of its own: it slows ev
 .PHONY: data
 data: .venv/run  ## download the published data sets, pinned by commit and SHA-256, into TOUCHSTONE_DATA or the user's cache
 	$(BIN)/python -m lib.corpora
+
+.PHONY: bench
+bench: .venv/run  ## speed against captum and lime (about 15 minutes of one core; FULL=1: hours), MODELS=a finished geco run
+	$(BIN)/python benchmarks/bench.py $(if $(FULL),--full,--quick) $(if $(MODELS),--models $(MODELS))
+
+.PHONY: plan
+plan: .venv/run  ## what a parameter file will cost before it runs: STUDY=geco SCALE=paper [ROWS=cpu, the scale whose stage 01 is there]
+	$(BIN)/python -m lib.plan $(STUDY) --scale $(SCALE) $(if $(ROWS),--rows-from $(ROWS))
 
 .PHONY: execute
 execute: .venv/run  ## run every notebook at its defaults and refresh the committed .ipynb beside each .py

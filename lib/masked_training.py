@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import torch
@@ -17,7 +21,7 @@ from transformers import get_linear_schedule_with_warmup
 from lib.errors import TouchstoneError
 from lib.lm_training import similar_lengths
 from lib.models.face import Encoded, device_of, pad, special_ids
-from lib.models.masked_lm import MaskedLM
+from lib.models.masked_lm import MaskedLM, read_masked_lm, save_masked_lm
 from lib.progress import progress
 
 IGNORED = -100  # cross-entropy's mark for a position that is not asked about
@@ -28,7 +32,8 @@ class MaskedSettings:
     """How a masked LM is trained: AdamW with a warm-up, then linearly to zero.
 
     `batch_tokens`: tokens in a step, counted with padding; `masked`: the share of tokens that is to be predicted;
-    `tuned`: head, encoder (with the head) or all (with the word table).
+    `tuned`: head, encoder (with the head) or all (with the word table). `watched`: token ids that are to be predicted
+    with the share `watched_share` instead, for a model whose answers on these words are what is studied.
     """
 
     epochs: int
@@ -36,6 +41,8 @@ class MaskedSettings:
     batch_tokens: int = 1024
     masked: float = 0.15
     tuned: str = "encoder"
+    watched: tuple[int, ...] = ()
+    watched_share: float = 0.5
     warm_up: float = 0.1
     max_norm: float = 1.0
     weight_decay: float = 0.0
@@ -67,12 +74,16 @@ class SecondLoss:
 
 
 def mask_tokens(ids: Int[Tensor, "batch token"], special: Sequence[int], mask_id: int, n_vocab: int, share: float,
-                generator: torch.Generator) -> tuple[Int[Tensor, "batch token"], Int[Tensor, "batch token"]]:
+                generator: torch.Generator, watched: Sequence[int] = (), watched_share: float = 0.5,
+                ) -> tuple[Int[Tensor, "batch token"], Int[Tensor, "batch token"]]:
     """Inputs and targets of masked-LM training (Devlin et al. 2019): 80 % masked, 10 % another word, 10 % as it is.
 
-    A position that is not asked about has the target -100; each row has at least one that is.
+    A position that is not asked about has the target -100; each row has at least one that is. Of the `watched` ids
+    `watched_share` are asked about, of the others `share`.
     """
     draw = torch.rand(ids.shape, generator=generator)
+    if len(watched):
+        draw = torch.where(torch.isin(ids, torch.tensor(list(watched))), draw * (share / watched_share), draw)
     draw[torch.isin(ids, torch.tensor(list(special)))] = 2.0
     chosen = (draw < share) | ((draw == draw.amin(1, keepdim=True)) & (draw < 2))
     targets = torch.where(chosen, ids, IGNORED)
@@ -113,6 +124,27 @@ def fit_masked_lm(model: MaskedLM, train: Sequence[Encoded], valid: Sequence[Enc
     return pd.DataFrame(curve, columns=["epoch", "train_loss", "second_loss", "perplexity"])
 
 
+def fit_or_read(path: Path, recipe: Mapping[str, Any], start: Callable[[], MaskedLM], train: Sequence[Sequence[str]],
+                valid: Sequence[Sequence[str]], settings: MaskedSettings) -> tuple[MaskedLM, pd.DataFrame]:
+    """A model trained on sentences (lists of words) from `start()`, with its curve; one that was kept at `path` is read.
+
+    `recipe` (encoder, revision, seed, and what else the numbers depend on) is completed with the settings and the
+    SHA-256 of the texts; a model that was kept with another recipe is trained again.
+    """
+    texts = ["\n".join(" ".join(words) for words in part) for part in (train, valid)]
+    recipe = dict(recipe) | {"settings": asdict(settings) | {"watched": list(settings.watched)},
+                             "texts": [hashlib.sha256(text.encode()).hexdigest() for text in texts]}
+    kept, weights = path.with_suffix(".json"), path.with_suffix(".safetensors")
+    if kept.is_file() and weights.is_file():
+        about = json.loads(kept.read_text())
+        if {name: about.get(name) for name in recipe} == recipe:
+            return read_masked_lm(kept, weights), pd.DataFrame(about["curve"])
+    model = start()
+    curve = fit_masked_lm(model, model.encode(train), model.encode(valid), settings, recipe["seed"])
+    save_masked_lm(model, path, recipe | {"curve": curve.astype(object).to_dict("list")}, settings.tuned)
+    return model, curve
+
+
 @contextmanager
 def only_these_learn(model: MaskedLM, tuned: str) -> Iterator[list[nn.Parameter]]:
     """Within, gradients are computed for the tuned parameters alone, which are yielded."""
@@ -132,7 +164,7 @@ def _losses(model: MaskedLM, train: Sequence[Encoded], rows: list[int], settings
     ids, mask = pad([train[i] for i in rows], model.pad_id)
     n_vocab = model.module.config.vocab_size
     inputs, targets = mask_tokens(ids, special_ids(model.tokenizer), model.tokenizer.mask_token_id, n_vocab,
-                                  settings.masked, generator)
+                                  settings.masked, generator, settings.watched, settings.watched_share)
     device = device_of(model.module)
     inputs, targets, mask = inputs.to(device), targets.to(device), mask.to(device)
     hidden = model.hidden(model.embed(inputs), mask)

@@ -21,7 +21,6 @@ from lib.lexicon import PRONOUNS, load_lexicon, pronoun_forms
 MASK = "[MASK]"  # how the masked word is written in tables, whatever a model's own mask token is
 SLOTS = ("subject", "object", "possessive", "independent", "reflexive")
 GENDERS = {"F": "female", "M": "male"}
-OFTEN_VERBS = frozenset("count counts miss misses groom grooms host hosts master masters".split())  # in small letters no sign of gender
 _ANY = re.compile(rf"\b({'|'.join(PRONOUNS)})\b", re.IGNORECASE)
 
 
@@ -63,8 +62,7 @@ def gendered_pronouns(words: Sequence[str]) -> list[int]:
 def gendered_identities(words: Sequence[str]) -> list[int]:
     """The positions of other words that carry gender ("sister", "boy", "actress"), by the lexicon of the repository."""
     lexicon = load_lexicon()
-    return [i for i, word in enumerate(words)
-            if word.lower() not in PRONOUNS and word not in OFTEN_VERBS and lexicon.find(word) is not None]
+    return [i for i, word in enumerate(words) if word.lower() not in PRONOUNS and lexicon.find(word) is not None]
 
 
 def may_have_pronoun(sentence: str) -> bool:

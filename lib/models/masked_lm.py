@@ -16,7 +16,7 @@ from transformers import AutoConfig, AutoModelForMaskedLM, PreTrainedModel, PreT
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 from lib.errors import TouchstoneError
-from lib.models.face import Encoded, device_of, encode_words, pad
+from lib.models.face import Encoded, device_of, encode_words, in_buckets, pad
 from lib.models.hf import longest_input, redraw, run_head
 from lib.models.sources import check_weights, load_encoder_path, load_tokenizer, quiet
 from lib.store import atomic_path, save_json, sha256_of
@@ -72,6 +72,19 @@ class MaskedLM:
             hidden = self.hidden(self.embed(ids), mask)
             found[part] = self.scores(hidden[torch.arange(len(part)), [places[i] for i in part]]).log_softmax(-1).cpu()
         return found
+
+    @torch.no_grad()
+    def mean_vectors(self, sentences: Sequence[Sequence[str]], contextual: bool, batch_size: int = 64) -> Float[Tensor, "batch hidden"]:
+        """One vector a text, the mean over its pieces: of the word table's rows, or of the encoder's last hidden states."""
+        encoded, device = self.encode(sentences), device_of(self.module)
+
+        def run(part: Sequence[Encoded]) -> Tensor:
+            ids, mask = (t.to(device) for t in pad(part, self.pad_id))
+            states = self.hidden(self.embed(ids), mask) if contextual else self.embed(ids)
+            inside = torch.tensor([[w is not None for w in one.word_ids] for one in part], device=device).to(states.dtype)
+            return torch.einsum("bt,bth->bh", inside / inside.sum(1, keepdim=True), states)
+
+        return in_buckets(run, encoded, batch_size)
 
     @property
     def pad_id(self) -> int:

@@ -92,9 +92,8 @@ set_up(seed, n_threads)
 if data_source not in ("bundled", "published") or (data_source == "published" and data_root() is None):
     raise TouchstoneError(f"data_source is {data_source!r}; write bundled, or published with TOUCHSTONE_DATA set to the folder of downloads")
 own = material("implicit_bias")
-source = sentence_file or (own / "sentences.csv" if data_source == "bundled" else data_root() / "swag" / "anet_captions.csv")
+source = stage.external(sentence_file or (own / "sentences.csv" if data_source == "bundled" else data_root() / "swag" / "anet_captions.csv"))
 sentences = read_sentences(source, sentence_column)
-stage.external(source)
 print(f"{len(sentences)} distinct sentences")
 
 # %% [markdown]

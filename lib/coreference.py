@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -131,8 +131,7 @@ def antecedent(pronoun: Token, version: str = "full", any_subject: bool = False)
     gender = PRONOUNS[pronoun.lower_]
     fits = {t.i for t in pronoun.doc if t.i != pronoun.i and _agrees(t, gender)
             and (is_person(t, version) or t.i in subjects and t.pos_ in ("NOUN", "PROPN"))}
-    wanted = next((t for t in _preferred(pronoun, version) if t.i in fits), None)
-    return wanted
+    return next((t for t in _preferred(pronoun, version) if t.i in fits), None)
 
 
 def is_person(token: Token, version: str = "full") -> bool:
@@ -193,8 +192,7 @@ def _preferred(pronoun: Token, version: str) -> Iterator[Token]:
     own = chain[0] if chain else None
     left = sorted((t for t in pronoun.doc if t.i < pronoun.i), key=lambda t: (t.dep_ not in SUBJECTS, pronoun.i - t.i))
     if pronoun.dep_ in POSSESSIVES or pronoun.lower_ in ("his", "hers") or pronoun.lower_.endswith("self"):
-        holder = _holder(pronoun)
-        before = [t for t in verb.children if t.dep_ in OBJECTS and t.i < pronoun.i and t.i != holder.i]
+        before = [t for t in verb.children if t.dep_ in OBJECTS and t.i < pronoun.i and t.i != pronoun.head.i]
         first = [t for t in chain if not _above(t, pronoun)]
         yield from first[:1]
         yield from before if version == "full" else ()
@@ -218,8 +216,7 @@ def _preferred(pronoun: Token, version: str) -> Iterator[Token]:
 
 def clause_of(token: Token) -> Token:
     """The predicate of the clause that a word stands in."""
-    above = token if token.dep_ not in ("ROOT", "root") and token.dep_ not in CLAUSES else token
-    for t in (above, *token.ancestors):
+    for t in (token, *token.ancestors):
         if t.dep_ in CLAUSES and (t.dep_ != "conj" or t.pos_ in ("VERB", "AUX") or any(c.dep_ in SUBJECTS for c in t.children)):
             return t
         if t.dep_ in ("ROOT", "root"):
@@ -253,10 +250,6 @@ def _cataphora(pronoun: Token, verb: Token) -> Iterator[Token]:
         yield subject
 
 
-def _holder(pronoun: Token) -> Token:
-    return pronoun.head
-
-
 def _above(token: Token, other: Token) -> bool:
     """Whether a word governs another: "coach" in "his coach"."""
     return token.i != other.i and token.is_ancestor(other) and token.pos_ not in ("VERB", "AUX") and not _clause_between(other, token)
@@ -280,31 +273,3 @@ def _in_place(pronoun: Token) -> bool:
     """Whether a pronoun stands after a preposition of place: "a boy with a dog behind him"."""
     case = [c.lower_ for c in pronoun.children if c.dep_ in ("case", "prep")] or [pronoun.head.lower_]
     return bool(set(case) & PLACE)
-
-
-class Scores(NamedTuple):
-    """How well a resolver does: is there an antecedent (precision, recall, F1), and is it the right one (the same)."""
-
-    n: int
-    n_gold: int
-    detect_p: float
-    detect_r: float
-    detect_f1: float
-    link_p: float
-    link_r: float
-    link_f1: float
-
-
-def score_resolver(found: Sequence[Token | None], gold: Sequence[Collection[int]]) -> Scores:
-    """Compare antecedents with gold: for each sentence the positions that are right (none: no antecedent in it)."""
-    said, is_there = sum(t is not None for t in found), sum(bool(g) for g in gold)
-    both = sum(t is not None and bool(g) for t, g in zip(found, gold, strict=True))
-    right = sum(t is not None and t.i in g for t, g in zip(found, gold, strict=True))
-    return Scores(len(gold), is_there, *_prf(both, said, is_there), *_prf(right, said, is_there))
-
-
-def _prf(hits: int, said: int, true: int) -> tuple[float, float, float]:
-    p, r = hits / said if said else 0.0, hits / true if true else 0.0
-    return p, r, 2 * p * r / (p + r) if p + r else 0.0
-
-

@@ -1,14 +1,14 @@
-"""GUM's gold coreference (CoNLL-U with an Entity column): sentences as parsed documents with their mentions."""
+"""GUM's gold coreference (CoNLL-U with an Entity column), and how well a resolver finds it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import spacy
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Token
 from spacy.vocab import Vocab
 
 from lib.coreference import Span, head_of
@@ -88,3 +88,29 @@ def _doc(rows: list[list[str]], vocab: Vocab) -> Doc:
                tags=[row[4] for row in rows], morphs=["" if row[5] == "_" else row[5] for row in rows], heads=heads,
                deps=["ROOT" if row[6] == "0" else row[7] for row in rows],
                spaces=["SpaceAfter=No" not in row[9] for row in rows])
+
+
+class Scores(NamedTuple):
+    """How well a resolver does: is there an antecedent (precision, recall, F1), and is it the right one (the same)."""
+
+    n: int
+    n_gold: int
+    detect_p: float
+    detect_r: float
+    detect_f1: float
+    link_p: float
+    link_r: float
+    link_f1: float
+
+
+def score_resolver(found: Sequence[Token | None], gold: Sequence[Collection[int]]) -> Scores:
+    """Compare antecedents with gold: for each sentence the positions that are right (none: no antecedent in it)."""
+    said, is_there = sum(t is not None for t in found), sum(bool(g) for g in gold)
+    both = sum(t is not None and bool(g) for t, g in zip(found, gold, strict=True))
+    right = sum(t is not None and t.i in g for t, g in zip(found, gold, strict=True))
+    return Scores(len(gold), is_there, *_prf(both, said, is_there), *_prf(right, said, is_there))
+
+
+def _prf(hits: int, said: int, true: int) -> tuple[float, float, float]:
+    p, r = hits / said if said else 0.0, hits / true if true else 0.0
+    return p, r, 2 * p * r / (p + r) if p + r else 0.0

@@ -144,6 +144,11 @@ pd.DataFrame(steps, columns=["step", "sentences"])
 # %%
 lines = (json.dumps({"words": words}, ensure_ascii=False) for words in one["words"])
 write_atomic(stage.path("candidates.jsonl"), "\n".join(lines) + "\n")
+
+# %% [markdown]
+# The rules want a parse. That of our own sentences is stored beside them; for others a spaCy pipeline is needed.
+
+# %%
 if spacy_pipeline == "stored":
     docs = stored_annotation([" ".join(words) for words in one["words"]], sorted(own.glob("annotation_*.conllu")))
 else:
@@ -275,7 +280,6 @@ stage.table("label_check", check)
 # One at a time, the others as they are above.
 
 # %%
-someone = {"someone"}
 OPTIONS = {"as set": {}, "paper: only someone is excluded": {"exclude": someone}, "nobody is excluded": {"exclude": set()},
            "names count": {"names": True}, "any number of expressions": {"size": 0}, "plain rules": {"resolve": rule_resolver("plain")},
            "any subject is an antecedent": {"resolve": rule_resolver("full", any_subject=True)}}
@@ -329,6 +333,11 @@ gate_nouns = [noun for noun, *_ in yaml.safe_load((own / "gate.yaml").read_text(
 sources = {"plots": bundled_text()} if data_source == "bundled" else published_text(list(sentences["sentence"]) if not sentence_file else [])
 natural = {name: draw(part, n_text, seed, gate_nouns) for name, part in sources.items()}
 frames = gender_frames(own / "frames.yaml", n_frames, seed)
+
+# %% [markdown]
+# Of the natural sentences every 25th is kept for measuring. No sentence that passed is among them.
+
+# %%
 text = pd.DataFrame([(name, words) for name, part in natural.items() for words in part], columns=["source", "words"])
 text["part"] = ["valid" if i % 25 == 0 else "train" for i in range(len(text))]
 text = pd.concat([text, pd.DataFrame({"source": "frames", "words": frames, "part": "train"})], ignore_index=True)

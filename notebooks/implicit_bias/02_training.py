@@ -132,10 +132,18 @@ start = new_masked_lm(encoder, seed, encoder_revision)
 watched = tuple(sorted({start.tokenizer.convert_tokens_to_ids(word) for word in PRONOUNS} - {start.tokenizer.unk_token_id}))
 settings = MaskedSettings(epochs, lr, batch_tokens, masked, "encoder", watched, watched_share)
 recipe = {"encoder": encoder, "revision": encoder_revision, "seed": seed}
+
+# %% [markdown]
+# The training itself, about a minute of one core at this scale:
+
+# %%
 base, curve = fit_or_read(stage.path("models/base.json").with_suffix(""), recipe, lambda: start, train, valid, settings)
 base.module.to(target)
 _ = stage.path("models/base.safetensors")
 print(f"{sum(p.numel() for p in base.trained_parameters('encoder').values()) / 1e6:.1f} million parameters trained")
+
+# %% [markdown]
+# The curve, a row an epoch:
 
 # %% tags=["nbval-ignore-output"]
 stage.table("curves", curve, digits=2)
@@ -152,14 +160,20 @@ stage.table("curves", curve, digits=2)
 unambiguous = pd.DataFrame(yaml.safe_load((material("implicit_bias") / "gate.yaml").read_text()), columns=["noun", "gender", "sentence"])
 assert len(unambiguous) >= 40 and not set(unambiguous["noun"]) & {word.lower() for words in train for word in words}
 
+# %% [markdown]
+# The share of right answers, for any model:
 
+# %%
 def at_gate(model):
     """The share of unambiguous sentences in which the right gender comes first."""
     words = [[model.tokenizer.mask_token if word == "_" else word for word in text.split()] for text in unambiguous["sentence"]]
     right = right_gender_first(model.log_prob(model.encode(words)), gender_ids(model.tokenizer), unambiguous["gender"])
     return sum(right) / len(right)
 
+# %% [markdown]
+# Before training it can only guess.
 
+# %%
 untrained = at_gate(new_masked_lm(encoder, seed, encoder_revision))
 print(f"{len(unambiguous)} sentences, {unambiguous['gender'].value_counts().to_dict()}")
 
@@ -203,7 +217,10 @@ def is_held_out(antecedent):
     """Whether a noun is kept for measuring, by its letters and the seed alone."""
     return seed_for("held out", antecedent, seed) / 2**31 < held_out
 
+# %% [markdown]
+# Both halves must hold some nouns, or there is nothing to compare.
 
+# %%
 sentences["part"] = ["held out" if is_held_out(a) else "trained on" for a in sentences["antecedent"]]
 save_parquet(sentences[["sentence_id", "antecedent", "part"]], stage.path("split.parquet"))
 about = sentences.groupby("part").agg(sentences=("part", "size"), antecedents=("antecedent", "nunique"), male=("gender", lambda g: (g == "M").mean()))
@@ -224,7 +241,10 @@ def arm_text(arm):
         found += [row.words, with_gender(row.words, row.at, row.slot, gender)]
     return found
 
+# %% [markdown]
+# Half of the augmented sentences are of each gender; those of the placebo come in pairs.
 
+# %%
 both = arm_text("augmented")
 genders = [PRONOUNS[words[at].lower()] for words, at in zip(both, sentences.loc[sentences["part"] == "trained on", "at"].repeat(2))]
 assert genders.count("F") == genders.count("M") and arm_text("placebo")[0] == arm_text("placebo")[1]
@@ -237,7 +257,10 @@ print(f"{len(both)} sentences an arm; augmented: {genders.count('F')} female and
 base_files = [stage.folder / "models" / f"base.{kind}" for kind in ("json", "safetensors")]
 arm_settings = MaskedSettings(arm_epochs, arm_lr, batch_tokens, masked, "encoder", watched, watched_share)
 
+# %% [markdown]
+# One training takes some seconds at this scale.
 
+# %%
 def train_arm(arm, number):
     """One training of one arm, from the base model."""
     path = stage.path(f"models/{arm}/seed{number}.json").with_suffix("")

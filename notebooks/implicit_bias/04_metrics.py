@@ -143,8 +143,9 @@ def scored(rules=None, kind=forms):
 scores = scored()
 save_parquet(scores, stage.path("scores.parquet"))
 own = scores[scores["part"] != "winogender"]
-counts = own.groupby(["model", "seed", "verdict"], sort=False).size().unstack(fill_value=0)
-means = own[own["verdict"].isin(["male", "female"])].groupby(["model", "seed", "verdict"])["bias"].mean().unstack().add_prefix("mean_")
+VERDICTS_OF = ["male", "female", "even", "no gendered word", "one gender alone", "below the threshold"]
+counts = own.groupby(["model", "seed", "verdict"], sort=False).size().unstack(fill_value=0).reindex(columns=VERDICTS_OF, fill_value=0)
+means = own.groupby(["model", "seed", "verdict"])["bias"].mean().unstack().reindex(columns=["male", "female"]).add_prefix("mean_")
 distribution = stage.table("distribution", counts.join(means).reset_index())
 distribution.astype(object).fillna("")
 

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from lib import paths
-from lib.coreference import antecedent, file_resolver, head_of, phrase, rule_resolver, score_resolver
+from lib.coreference import antecedent, file_resolver, head_of, phrase, rule_resolver
 from lib.errors import TouchstoneError
-from lib.gum import gold_links, read_gum
+from lib.gum import gold_links, read_gum, score_resolver
 from lib.lexicon import PRONOUNS
 from lib.paths import material
 from lib.text import annotate_tokens, load_pipeline, read_conllu

@@ -280,7 +280,7 @@ stage.table("label_check", check)
 # One at a time, the others as they are above.
 
 # %%
-OPTIONS = {"as set": {}, "paper: only someone is excluded": {"exclude": someone}, "nobody is excluded": {"exclude": set()},
+OPTIONS = {"as set": {}, "paper: only someone is excluded": {"exclude": {"someone"}}, "nobody is excluded": {"exclude": set()},
            "names count": {"names": True}, "any number of expressions": {"size": 0}, "plain rules": {"resolve": rule_resolver("plain")},
            "any subject is an antecedent": {"resolve": rule_resolver("full", any_subject=True)}}
 settings = {"resolve": resolve, "exclude": set(exclude_antecedents), "names": keep_names, "size": cluster_size}
@@ -291,8 +291,8 @@ for name, change in OPTIONS.items():
     male = sum(PRONOUNS[word.lower()] == "M" for *_, word in kept) / max(1, len(kept))
     rows.append({"option": name, "sentences": len(kept), "share": len(kept) / len(sentences), "male": male,
                  **({k: v for k, v in against_labels([r[:2] for r in kept]).items() if k in ("precision", "recall")} if is_ours else {})})
-no_step_3 = {"option": "without step 3", "sentences": len(one), "share": len(one) / len(sentences), "male": one["words"].str.len().gt(0).mean()}
-no_step_3["male"] = sum(PRONOUNS[words[at].lower()] == "M" for words, at in zip(one["words"], one["at"])) / max(1, len(one))
+male = sum(PRONOUNS[words[at].lower()] == "M" for words, at in zip(one["words"], one["at"])) / max(1, len(one))
+no_step_3 = {"option": "without step 3", "sentences": len(one), "share": len(one) / len(sentences), "male": male}
 options = stage.table("options", pd.DataFrame([*rows, no_step_3]))
 options.astype(object).fillna("")
 

@@ -229,7 +229,7 @@ found["scores"] = found["scores"].map(list)
 print(f"{len(rows)} sentences, {len(methods)} methods, {len(found)} explanations")
 
 # %% [markdown]
-# *How to read the table.* `gap` is how far the sum of the scores is from what it should be, relative to the size of $g(s)$; Integrated Gradients alone promises a small one.
+# *How to read the table.* `gap` is how far the sum of the scores is from what it should be, in units of $g(s)$, a difference of logarithms; Integrated Gradients alone promises a small one, and more steps make it smaller.
 
 # %% tags=["nbval-ignore-output"]
 checks = found.assign(gap=found["delta"].astype(float).abs()).groupby("method", sort=False)["gap"].agg(["median", "max"]).reset_index()

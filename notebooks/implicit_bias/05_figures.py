@@ -83,7 +83,7 @@ print(", ".join(files))
 
 # %% tags=["nbval-ignore-output"]
 shown = tables["histogram"]
-models = list(shown["model"].unique()) or ["base"]
+models = sorted(shown["model"].unique(), key=lambda name: (name != "base", name == "augmented", name)) or ["base"]
 with plt.rc_context(STYLE):
     figure, axes = plt.subplots(1, len(models), figsize=(2.6 * len(models) + 0.8, 2.4), sharey=True, squeeze=False, layout="constrained")
     for ax, name in zip(axes[0], models):

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+import transformers as tf
 from test_models_masked_lm import tiny
+from tiny_models import saved
 
 from lib.errors import TouchstoneError
 from lib.masked_training import (
@@ -15,6 +19,7 @@ from lib.masked_training import (
     MaskedSettings,
     SecondLoss,
     fit_masked_lm,
+    fit_or_read,
     mask_tokens,
     masked_perplexity,
     pseudo_perplexity,
@@ -22,6 +27,7 @@ from lib.masked_training import (
     unigram_perplexity,
 )
 from lib.models.face import Encoded, special_ids
+from lib.models.masked_lm import MaskedLM, new_masked_lm
 
 TEXT = ["She loves her old piano .", "He loves his horse .", "They sing to their friends ."] * 8
 
@@ -112,3 +118,41 @@ def test_unusable_settings_are_refused() -> None:
     for wrong in ({"epochs": 0, "lr": 1e-3}, {"epochs": 1, "lr": 1e-3, "masked": 1.0}):
         with pytest.raises(TouchstoneError, match="at least 1"):
             MaskedSettings(**wrong)
+
+
+def test_watched_words_are_asked_about_more_often() -> None:
+    ids = torch.tensor([[7, 8] * 30] * 200)
+    _, targets = mask_tokens(ids, [0], 4, 100, 0.1, torch.Generator().manual_seed(0), watched=[8], watched_share=0.6)
+    asked = targets != IGNORED
+    assert asked[ids == 7].double().mean().item() == pytest.approx(0.1, abs=0.02)
+    assert asked[ids == 8].double().mean().item() == pytest.approx(0.6, abs=0.02)
+
+
+def test_a_trained_model_is_kept_and_a_changed_recipe_trains_again(tmp_path: Path) -> None:
+    folder = saved(tmp_path, "bert", tf.AutoModel)
+    texts = [text.split() for text in TEXT]
+    recipe, starts = {"encoder": folder, "revision": "", "seed": 1}, []
+
+    def start() -> MaskedLM:
+        starts.append(1)
+        return new_masked_lm(folder, 1)
+
+    settings = MaskedSettings(1, 1e-2, 64)
+    model, curve = fit_or_read(tmp_path / "kept", recipe, start, texts, texts[:3], settings)
+    again, same = fit_or_read(tmp_path / "kept", recipe, start, texts, texts[:3], settings)
+    one = model.encode([["She", model.tokenizer.mask_token, "."]])
+    assert len(starts) == 1 and torch.equal(model.log_prob(one), again.log_prob(one)) and np.allclose(curve, same)
+    fit_or_read(tmp_path / "kept", recipe, start, texts[1:], texts[:3], settings)
+    fit_or_read(tmp_path / "kept", recipe, start, texts[1:], texts[:3], MaskedSettings(1, 2e-2, 64))
+    assert len(starts) == 3
+
+
+def test_mean_vectors_by_hand() -> None:
+    model = tiny("bert")
+    one = model.encode([["They", "sing", "."]])[0]
+    ids = torch.tensor([one.ids])
+    inside = [i for i, word in enumerate(one.word_ids) if word is not None]
+    found = model.mean_vectors([["They", "sing", "."], ["She", "loves", "her", "piano"]], contextual=False)
+    torch.testing.assert_close(found[0], model.embed(ids)[0, inside].mean(0).detach())
+    states = model.module.base_model(ids).last_hidden_state[0, inside].mean(0).detach()
+    torch.testing.assert_close(model.mean_vectors([["They", "sing", "."]], contextual=True)[0], states, atol=1e-5, rtol=1e-4)

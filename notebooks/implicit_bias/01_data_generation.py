@@ -318,7 +318,7 @@ with plt.rc_context(STYLE):
     ax.invert_yaxis()
     for y, n in enumerate(steps["sentences"]):
         ax.text(n, y, f" {n:,}", va="center")
-    ax.set_xlim(None, steps["sentences"].max() * 3)
+    ax.set_xlim(1, steps["sentences"].max() * 5)
 stage.figure("steps", figure)
 steps[["step", "sentences"]]
 

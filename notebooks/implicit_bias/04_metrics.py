@@ -418,7 +418,8 @@ print(f"{len(numbers)} printed numbers, {len(OURS)} with a number of ours beside
 # %% tags=["nbval-ignore-output"]
 contradiction = claim_row(claims[0], Verdict("fails", "542 + 65 + 33 = 640: 23 sentences are missing"), scale, 663, sums["uncased"], quantity="sum of the counts for BERT-uncased")
 agrees = claim_row(claims[0], Verdict("holds", "575 + 43 + 45 = 663"), scale, 663, sums["cased"], quantity="sum of the counts for BERT-cased")
-rows += [contradiction | {"id": "uncased_sum"}, agrees | {"id": "cased_sum"}, *(beside(number) for number in numbers.to_dict("records"))]
+rows += [contradiction | {"id": "uncased_sum", "why": "542 + 65 + 33 = 640: 23 sentences are missing"}, agrees | {"id": "cased_sum", "why": "575 + 43 + 45 = 663"},
+         *(beside(number) for number in numbers.to_dict("records"))]
 table = stage.table("claims", pd.DataFrame(rows))
 assert set(table["verdict"]) <= set(VERDICTS)
 table[["id", "quantity", "paper", "ours", "verdict"]].head(12)

@@ -45,7 +45,7 @@ from lib.coreference import file_resolver, head_of, is_person, rule_resolver
 from lib.errors import TouchstoneError
 from lib.lexicon import PRONOUNS
 from lib.masked_text import bundled_text, draw, published_text
-from lib.paths import data_root, material
+from lib.paths import ROOT, data_root, material
 from lib.plots import COLOURS, STYLE
 from lib.pronoun_sentences import (gender_frames, gendered_identities, gendered_pronouns, masked_words, may_have_pronoun, pronoun_slot,
                                    read_sentences, split_words, with_gender)
@@ -92,7 +92,8 @@ set_up(seed, n_threads)
 if data_source not in ("bundled", "published") or (data_source == "published" and data_root() is None):
     raise TouchstoneError(f"data_source is {data_source!r}; write bundled, or published with TOUCHSTONE_DATA set to the folder of downloads")
 own = material("implicit_bias")
-source = stage.external(sentence_file or (own / "sentences.csv" if data_source == "bundled" else data_root() / "swag" / "anet_captions.csv"))
+bundled = (own / "sentences.csv").relative_to(ROOT)
+source = stage.external(sentence_file or (bundled if data_source == "bundled" else data_root() / "swag" / "anet_captions.csv"))
 sentences = read_sentences(source, sentence_column)
 print(f"{len(sentences)} distinct sentences")
 

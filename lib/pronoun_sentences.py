@@ -1,0 +1,133 @@
+"""Sentences whose only sign of gender is one pronoun: reading, the steps of the filter, masking and swapping (Ye et al., section 3.2)."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Collection, Iterable, Sequence
+from functools import cache
+from pathlib import Path
+
+import pandas as pd
+import spacy
+import yaml
+from spacy.language import Language
+from spacy.tokens import Token
+
+from lib.annotator import is_possessive
+from lib.errors import TouchstoneError, did_you_mean
+from lib.lexicon import PRONOUNS, load_lexicon, pronoun_forms
+
+MASK = "[MASK]"  # how the masked word is written in tables, whatever a model's own mask token is
+SLOTS = ("subject", "object", "possessive", "independent", "reflexive")
+GENDERS = {"F": "female", "M": "male"}
+_ANY = re.compile(rf"\b({'|'.join(PRONOUNS)})\b", re.IGNORECASE)
+
+
+def read_sentences(path: Path | str, column: str = "sent1") -> pd.DataFrame:
+    """The distinct, non-empty sentences of a CSV or TSV file: `row` (line of its first copy, the head being 1), `sentence`.
+
+    SWAG's files have them in `sent1`. Raises TouchstoneError where the file or the column is missing, no line holds a
+    sentence, or the bytes are not UTF-8 (with the number of the line).
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise TouchstoneError(f"there is no file {path}; correct the parameter that names it")
+    try:
+        path.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = path.read_bytes()[:error.start].count(b"\n") + 1
+        raise TouchstoneError(f"{path}, line {line}: the bytes are not UTF-8; save the file as UTF-8") from None
+    table = pd.read_csv(path, sep="\t" if path.suffix == ".tsv" else ",", dtype=str, keep_default_na=False)
+    if column not in table:
+        raise TouchstoneError(f"{path} has no column {column!r}{did_you_mean(column, table.columns)}; its columns are "
+                              f"{', '.join(map(str, table.columns[:12]))}")
+    found = pd.DataFrame({"row": range(2, len(table) + 2), "sentence": table[column].str.split().str.join(" ")})
+    found = found[found["sentence"] != ""].drop_duplicates("sentence", ignore_index=True)
+    if found.empty:
+        raise TouchstoneError(f"{path} has no sentence in its column {column!r}; choose another column or file")
+    return found
+
+
+def split_words(sentence: str) -> list[str]:
+    """The words of a sentence as spaCy's English rules split it (no pipeline is needed)."""
+    return [token.text for token in _tokenizer().make_doc(sentence) if not token.is_space]
+
+
+def gendered_pronouns(words: Sequence[str]) -> list[int]:
+    """The positions of the eight pronouns: he, his, him, himself, she, her, hers, herself."""
+    return [i for i, word in enumerate(words) if word.lower() in PRONOUNS]
+
+
+def gendered_identities(words: Sequence[str]) -> list[int]:
+    """The positions of other words that carry gender ("sister", "boy", "actress"), by the lexicon of the repository."""
+    lexicon = load_lexicon()
+    return [i for i, word in enumerate(words) if word.lower() not in PRONOUNS and lexicon.find(word) is not None]
+
+
+def may_have_pronoun(sentence: str) -> bool:
+    """A quick look at the letters, so that only sentences with such a word are split; it lets too many pass, never too few."""
+    return _ANY.search(sentence) is not None
+
+
+def pronoun_slot(token: Token) -> str:
+    """What a pronoun does: subject, object, possessive (before a noun), independent ("it is hers"), reflexive.
+
+    >>> from lib.pronoun_sentences import slot_of_word
+    >>> slot_of_word("him", False), slot_of_word("her", True), slot_of_word("her", False)
+    ('object', 'possessive', 'object')
+    """
+    return slot_of_word(token.text, is_possessive(token))
+
+
+def slot_of_word(word: str, before_noun: bool) -> str:
+    """The slot of a pronoun; "her" and "his" need to know whether they stand before what is possessed."""
+    low = word.lower()
+    if low in ("her", "his") and before_noun:
+        return "possessive"
+    return {"he": "subject", "she": "subject", "him": "object", "her": "object", "his": "independent", "hers": "independent",
+            "himself": "reflexive", "herself": "reflexive"}[low]
+
+
+def masked_words(words: Sequence[str], at: int) -> list[str]:
+    """The sentence with the pronoun masked (step 4)."""
+    return [*words[:at], MASK, *words[at + 1:]]
+
+
+def with_gender(words: Sequence[str], at: int, slot: str, gender: str) -> list[str]:
+    """The sentence with the pronoun of the other gender (or the same) in the same slot; `gender` is F or M.
+
+    >>> with_gender(["He", "sat"], 0, "subject", "F"), with_gender(["on", "her", "arm"], 1, "possessive", "M")
+    (['She', 'sat'], ['on', 'his', 'arm'])
+    """
+    forms = pronoun_forms(words[at], slot == "possessive")
+    if forms is None:
+        raise TouchstoneError(f"{words[at]!r} is no gendered pronoun; give the position of one")
+    return [*words[:at], forms[0 if gender == "F" else 1], *words[at + 1:]]
+
+
+def gender_frames(path: Path, n: int, seed: int) -> list[list[str]]:
+    """`n` sentences drawn from nouns and frames (`material/frames.yaml`), as words, both genders alike."""
+    about = yaml.safe_load(path.read_text(encoding="utf-8"))
+    forms = {"F": {"they": "she", "them": "her", "their": "her", "themself": "herself"},
+             "M": {"they": "he", "them": "him", "their": "his", "themself": "himself"}}
+    every = {g: [(noun, frame) for noun in about["nouns"][g] for frame in about["frames"]] for g in GENDERS}
+    if n > 2 * min(map(len, every.values())):
+        raise TouchstoneError(f"{path.name} gives {2 * min(map(len, every.values()))} sentences and {n} were asked for; ask for fewer")
+    chooser, found = random.Random(seed), []
+    for gender, pairs in every.items():
+        for noun, frame in chooser.sample(pairs, n // 2):
+            words = [forms[gender].get(word, word) for word in frame.split()]
+            found.append([part for word in words for part in (noun.split() if word == "N" else [word])])
+    return found
+
+
+def without_nouns(sentences: Iterable[Sequence[str]], nouns: Collection[str]) -> list[list[str]]:
+    """The sentences that hold none of some nouns, in the singular or with an -s."""
+    taken = {form for noun in nouns for form in (noun, noun + "s", noun + "es")}
+    return [list(words) for words in sentences if not taken & {word.lower() for word in words}]
+
+
+@cache
+def _tokenizer() -> Language:
+    return spacy.blank("en")

@@ -1,0 +1,362 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # implicit_bias, stage 3 of 5: what does the model put in the pronoun's place, and which words make it do so?
+#
+# [Start here](../00_start_here.ipynb) · before: [02_training](02_training.ipynb) · next: [04_metrics](04_metrics.ipynb)
+#
+# Every sentence that passed the filter is given to every model with its pronoun masked. The paper looks at the ten likeliest words and takes the best of each
+# gender. Then the engine of the other studies asks a question that the paper did not: which words of the sentence decide between *he* and *she*?
+
+# %% [markdown]
+# ## You will see
+#
+# - the probabilities of both genders, and what is counted as a word of a gender;
+# - an explanation of log P(male) - log P(female), and a check that it adds up;
+# - vectors of words, phrases and sentences for the association test of stage 4.
+#
+# | in | from | holds |
+# |---|---|---|
+# | `sentences.parquet` | 01 | the sentences that passed, with masked words and slots |
+# | `split.parquet`, `models/`, `gate.csv` | 02 | which antecedents were held out; the models; whether they may be measured |
+#
+# | out | holds |
+# |---|---|
+# | `probabilities.parquet` | for each model, sentence and choice of words: p and rank of the best word of each gender |
+# | `words.parquet` | for each explained sentence and method the score of every word |
+# | `vectors.parquet` | vectors of words, phrases and sentences of the base model |
+# | `example`, `completeness`, `drivers`, `by_role` (`.csv`), one figure | the example, the check, the words that drive the answers |
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import torch
+import yaml
+
+from lib.attribution.explain import explain_many
+from lib.errors import TouchstoneError
+from lib.metrics.pronouns import bias_score, gender_ids, gender_probabilities, slot_ids, top_words
+from lib.models.masked_gender import GenderAtMask
+from lib.models.masked_lm import pretrained_masked_lm, read_masked_lm
+from lib.paths import data_root, material
+from lib.plots import COLOURS, STYLE
+from lib.pronoun_sentences import MASK, SLOTS, gendered_pronouns, masked_words, read_sentences, slot_of_word, split_words
+from lib.seeds import pick_device, set_up
+from lib.show import show_source
+from lib.stage import open_stage
+from lib.store import load_parquet, save_parquet
+
+# %% [markdown]
+# ## Settings
+#
+# `transfer` names a second set of sentences on which training is judged: Winogender, whose sentences were written by others for another purpose.
+
+# %% tags=["parameters"]
+scale = "small"  # which settings: small, cpu or paper; names the output folder
+seed = 0  # which sentences are explained
+n_threads = 1  # CPU threads
+device = "auto"  # auto, cpu or cuda
+hub_models = {}  # masked LMs of the hub that are measured beside it, by name: the commit
+n_seeds = 3  # trainings of each arm
+k = 10  # likeliest words that are looked at
+transfer = ""  # a further set of sentences: winogender (below TOUCHSTONE_DATA), or nothing
+methods = ["Integrated Gradients", "InputXGradient", "Occlusion"]  # who explains
+n_steps = 24  # points of the path of Integrated Gradients
+n_explained = 40  # sentences that are explained; 0 for all
+
+# %% [markdown]
+# | symbol | meaning | here |
+# |---|---|---|
+# | $P(s \mid m)$, $P(s \mid f)$ | the largest probability of a word of that gender at the mask | `p_M`, `p_F` |
+# | $k$ | how many of the likeliest words are looked at | `k`, `rank_M`, `rank_F` |
+# | $g(s)$ | log P(s\|m) - log P(s\|f), what is explained | the score of class male |
+# | slot | what the pronoun does: subject, object, possessive, independent, reflexive | `slot` |
+
+# %%
+stage = open_stage("implicit_bias", scale, "03_attribution")
+set_up(seed, n_threads)
+target = pick_device(device)
+sentences = load_parquet(stage.input("01_data_generation", "sentences.parquet"))
+sentences = sentences.merge(load_parquet(stage.input("02_training", "split.parquet")), on=["sentence_id", "antecedent"])
+gates = pd.read_csv(stage.input("02_training", "gate.csv")).set_index("model")
+may_show = bool(gates.loc["base", "passes"])
+
+
+def trained(name):
+    """A model of stage 2."""
+    model = read_masked_lm(*(stage.input("02_training", f"models/{name}.{kind}") for kind in ("json", "safetensors")))
+    model.module.to(target)
+    return model
+
+
+base = trained("base")
+print(f"{len(sentences)} sentences")
+
+# %% [markdown]
+# The next cell says whether the base model passed the gate. If it did not, its numbers are computed and not shown.
+
+# %% tags=["nbval-ignore-output"]
+stage.table("gate", gates.reset_index())
+
+# %% [markdown]
+# ## 1 · One sentence by hand
+#
+# The paper's own arithmetic first. BERT gives *He* 43.5 % and *She* 19.5 % in "[MASK] stands up next to someone.", so the bias is .435 / (.435 + .195). What do we
+# expect for a possessive, where *his* has 14.2 % and *her* 11.3 %? A little over one half.
+
+# %%
+assert round(bias_score(0.435, 0.195), 2) == 0.69 and round(bias_score(0.142, 0.113), 3) == 0.557 and round(bias_score(0.542, 0.0305), 3) == 0.947
+print(round(bias_score(0.142, 0.113), 3), round(bias_score(0.542, 0.0305), 3))
+
+# %% [markdown]
+# The third is DistilBERT on the same sentence. Now a sentence of ours, and the ten likeliest words.
+
+# %% tags=["nbval-ignore-output"]
+shown = sentences[sentences["slot"] == "possessive"].iloc[0]
+words = [base.tokenizer.mask_token if word == MASK else word for word in shown["masked"]]
+top = top_words(base.log_prob(base.encode([words]))[0], base.tokenizer, k)
+stage.table("example", top, digits=4) if may_show else stage.table("example", top.head(0))
+
+# %% [markdown]
+# *Reading it.* P is a *maximum* over the words of a gender, no sum, as the paper has it: a second form does not add to the first.
+#
+# ## 2 · What is a word of a gender?
+#
+# The paper says "the word that refers to a female gender identity", which may mean pronouns or also *girl* and *queen*. And in a possessive slot *her* competes with *his*, in
+# an object slot with *him*, so one may compare forms of one slot alone. We keep all three: `pronouns` (the headline), `identities`, `slot`. Upper and lower case are folded.
+
+# %%
+show_source(gender_probabilities)
+
+# %% [markdown]
+# By hand, with a vocabulary of four words: she .1, he .6, her .2, something else .1. The best male word is first, the best female one second.
+
+# %%
+toy = gender_probabilities(torch.tensor([[0.1, 0.6, 0.2, 0.1]]).log(), {"F": [0, 2], "M": [1]})
+assert toy.round(3).to_numpy().tolist() == [[0.2, 0.6, 2.0, 1.0]]
+toy.round(3)
+
+# %% [markdown]
+# ## 3 · All sentences, all models
+
+# %%
+def winogender():
+    """Winogender's sentences, masked; each template once, by occupation."""
+    table = read_sentences(stage.external(data_root() / "swag" / "winogender_all_sentences.tsv"), "sentence")
+    names = pd.read_csv(data_root() / "swag" / "winogender_all_sentences.tsv", sep="\t")
+    rows = names[names["sentid"].str.contains(r"\.male\.")]
+    found = []
+    for name, text in rows[["sentid", "sentence"]].itertuples(index=False):
+        words, occupation, referent = split_words(text), name.split(".")[0], name.split(".")[2]
+        at = gendered_pronouns(words)[0]
+        after = words[at + 1] if at + 1 < len(words) else "."
+        found.append({"sentence_id": name, "masked": masked_words(words, at), "slot": slot_of_word(words[at], after.isalpha()), "gender": "M",
+                      "antecedent": occupation if referent == "0" else name.split(".")[1], "part": "winogender"})
+    assert len(table) >= len(found)
+    return pd.DataFrame(found)
+
+
+columns = ["sentence_id", "masked", "slot", "gender", "antecedent", "part"]
+if transfer not in ("", "winogender") or (transfer and data_root() is None):
+    raise TouchstoneError(f"transfer is {transfer!r}; write winogender (with TOUCHSTONE_DATA set), or nothing")
+asked = pd.concat([sentences[columns], winogender()[columns]], ignore_index=True) if transfer else sentences[columns]
+asked["part"].value_counts().to_frame("sentences")
+
+# %% [markdown]
+# A model fills all masks at once; for each of the three choices of words the best of each gender is kept, with its rank over the whole vocabulary, so that any $k$ can be
+# chosen later.
+
+# %%
+def fill(model, name, number):
+    """The probabilities of both genders at every mask, for each choice of words."""
+    log_prob = model.log_prob(model.encode([[model.tokenizer.mask_token if w == MASK else w for w in words] for words in asked["masked"]]))
+    kinds = {kind: gender_probabilities(log_prob, gender_ids(model.tokenizer, kind)) for kind in ("pronouns", "identities")}
+    slots = {slot: asked.index[asked["slot"] == slot] for slot in SLOTS}
+    parts = [gender_probabilities(log_prob[list(rows)], slot_ids(model.tokenizer, slot)).set_index(rows) for slot, rows in slots.items() if len(rows)]
+    kinds["slot"] = pd.concat(parts).sort_index()
+    about = asked.drop(columns="masked")
+    return pd.concat([about.join(found).assign(forms=kind, model=name, seed=number) for kind, found in kinds.items()], ignore_index=True)
+
+
+tables = [fill(base, "base", seed)]
+tables += [fill(trained(f"{arm}/seed{number}"), arm, number) for arm in ("placebo", "augmented") for number in range(n_seeds)]
+for name, revision in hub_models.items():
+    other = pretrained_masked_lm(name, revision)
+    other.module.to(target)
+    tables.append(fill(other, name, 0))
+probabilities = pd.concat(tables, ignore_index=True)
+save_parquet(probabilities, stage.path("probabilities.parquet"))
+print(f"{len(probabilities)} rows")
+
+# %% [markdown]
+# Two facts that hold whatever the model says: the best of a longer list is at least as likely, and a sentence with its pronoun masked does not know which pronoun it had.
+
+# %%
+wide = probabilities.pivot(index=["model", "seed", "sentence_id"], columns="forms", values=["p_F", "p_M"])
+assert all((wide[p]["identities"] >= wide[p]["pronouns"] - 1e-9).all() and (wide[p]["pronouns"] >= wide[p]["slot"] - 1e-9).all() for p in ("p_F", "p_M"))
+assert not sentences["masked"].map(lambda words: bool(gendered_pronouns(words))).any()
+print("a slot's forms <= all pronouns <= all identities, in every row")
+
+# %% [markdown]
+# ## 4 · Which words decide?
+#
+# The engine explains any function of the embeddings. Here it is $g(s)$ = log P(s|m) - log P(s|f), the score of class *male*. The mask stays where it is, like the other special tokens.
+
+# %%
+show_source(GenderAtMask.logits)
+
+# %% [markdown]
+# Integrated Gradients must add up: the scores of a sentence sum to $g(s)$ minus $g$ of the sentence without its words. We explain a fixed draw of sentences.
+
+# %%
+explained = sentences.sample(n=min(n_explained or len(sentences), len(sentences)), random_state=seed).sort_index()
+rows = pd.DataFrame({"row_id": explained["sentence_id"], "sentence_idx": range(len(explained)), "target": 1, "sentence": explained["masked"]})
+model = GenderAtMask(base)
+own = {name: {"explained": "logit"} | ({"n_steps": n_steps} if name == "Integrated Gradients" else {}) for name in methods}
+found = explain_many(model, rows, list(own.items()), study="implicit_bias", dataset="filtered", scheme="base", seed=seed)
+found["scores"] = found["scores"].map(list)
+print(f"{len(rows)} sentences, {len(methods)} methods, {len(found)} explanations")
+
+# %% [markdown]
+# *How to read the table.* `gap` is how far the sum of the scores is from what it should be, in units of $g(s)$, a difference of logarithms; Integrated Gradients alone promises a small one, and more steps make it smaller.
+
+# %% tags=["nbval-ignore-output"]
+checks = found.assign(gap=found["delta"].astype(float).abs()).groupby("method", sort=False)["gap"].agg(["median", "max"]).reset_index()
+stage.table("completeness", checks)
+
+# %% [markdown]
+# What has word scores has roles: the antecedent, its neighbours, the rest. The mask gets nothing, since no method may alter it.
+
+# %%
+def with_roles(line, sentence):
+    """A row a word: its score, and whether it is the antecedent, the mask, or another word."""
+    roles = ["mask" if w == MASK else "antecedent" if i == sentence["antecedent_at"] else "other" for i, w in enumerate(line["words"])]
+    total = sum(map(abs, line["scores"])) or 1.0
+    return pd.DataFrame({"row_id": line["row_id"], "method": line["method"], "antecedent": sentence["antecedent"], "word": [w.lower() for w in line["words"]],
+                         "role": roles, "score": line["scores"], "share": [abs(x) / total for x in line["scores"]]})
+
+
+by_id = explained.set_index("sentence_id")
+scores = pd.concat([with_roles(line, by_id.loc[line["row_id"]]) for line in found.to_dict("records")], ignore_index=True)
+save_parquet(scores, stage.path("words.parquet"))
+assert (scores.loc[scores["role"] == "mask", "score"].abs() < 1e-6).all() or "Occlusion" in methods
+
+# %% [markdown]
+# *How to read the table.* `share` is the part of the absolute scores that falls on the antecedent, averaged over sentences; `even` is what it would get if all words were alike.
+
+# %% tags=["nbval-ignore-output"]
+part = scores[scores["role"] != "mask"]
+sizes = part.groupby(["method", "row_id"])["word"].size()
+share = part[part["role"] == "antecedent"].groupby(["method", "row_id"])["share"].sum()
+roles = pd.DataFrame({"share": share, "even": 1 / sizes}).dropna().groupby("method").mean().reset_index()
+stage.table("by_role", roles)
+
+# %% [markdown]
+# *Reading it.* If a model judged by the noun, the antecedent would get much more than its even share. What it does not get lies in verbs and things: the implicit part of implicit bias.
+#
+# Which words drive the answer, over all explained sentences? Positive scores push towards the male form.
+
+# %% tags=["nbval-ignore-output"]
+first = scores[(scores["method"] == methods[0]) & scores["word"].str.isalpha() & (scores["role"] != "mask")]
+drivers = first.groupby("word")["score"].agg(mean="mean", sentences="size").reset_index().sort_values("mean")
+extremes = pd.concat([drivers.head(12), drivers.tail(12)]).drop_duplicates("word")
+drivers_table = stage.table("drivers", extremes.reset_index(drop=True))
+drivers_table if may_show else drivers_table.head(0)
+
+# %% [markdown]
+# ## 5 · Controls
+#
+# Do the methods agree, and do they agree more than with a shuffled copy of themselves?
+
+# %% tags=["nbval-ignore-output"]
+def agreement(first_method, second_method, shuffle):
+    """Mean rank correlation of two methods over sentences; with one of them shuffled within each sentence, for comparison."""
+    generator = np.random.default_rng(seed)
+    both = [scores[(scores["method"] == m)].groupby("row_id")["score"].apply(list) for m in (first_method, second_method)]
+    return np.mean([pd.Series(generator.permutation(a) if shuffle else a).corr(pd.Series(both[1][i]), method="spearman") for i, a in both[0].items()])
+
+
+pairs = [(a, b) for i, a in enumerate(methods) for b in methods[i + 1:]]
+control = pd.DataFrame([{"left": a, "right": b, "agreement": agreement(a, b, False), "shuffled": agreement(a, b, True)} for a, b in pairs])
+stage.table("controls", control)
+
+# %% [markdown]
+# ## 6 · Vectors for stage 4
+#
+# The association test compares vectors of words, phrases and sentences. For each text there are three: the mean of its rows in the word table (`input`), the mean over the encoder's
+# last states (`encoder`), and the same in sentence templates (`template`). A sentence is taken without its pronoun.
+
+# %%
+own = material("implicit_bias")
+weat, phrases = (yaml.safe_load((own / f"{name}.yaml").read_text()) for name in ("weat", "phrases"))
+listed = sorted({word for test in weat.values() for name in "XYAB" for word in test[name]})
+texts = [("word", word) for word in listed] + [("phrase", p) for g in ("male", "female") for p in phrases[g]]
+split = [split_words(text) for _, text in texts]
+kinds = {"input": base.mean_vectors(split, False), "encoder": base.mean_vectors(split, True)}
+filled = [base.mean_vectors([split_words(t.format(text)) for _, text in texts], True) for t in phrases["templates"]]
+kinds["template"] = sum(filled) / len(filled)
+table = pd.concat([pd.DataFrame(texts, columns=["kind", "text"]).assign(vectors=name, vector=v.tolist()) for name, v in kinds.items()])
+bare = base.mean_vectors([[w for w in words if w != MASK] for words in sentences["masked"]], True)
+table = pd.concat([table, pd.DataFrame({"kind": "sentence", "text": sentences["sentence_id"], "vectors": "encoder", "vector": bare.tolist()})])
+save_parquet(table.reset_index(drop=True), stage.path("vectors.parquet"))
+print(f"{len(listed)} words, {len(texts) - len(listed)} phrases, {len(sentences)} sentences")
+
+# %% [markdown]
+# For the phrases, too, the masked LM is asked: "The person [phrase] and then [MASK] went home."
+
+# %%
+frames = [split_words(f"The person {phrase} and then") + [base.tokenizer.mask_token, "went", "home", "."] for kind, phrase in texts if kind == "phrase"]
+asked_phrases = gender_probabilities(base.log_prob(base.encode(frames)), slot_ids(base.tokenizer, "subject"))
+asked_phrases["phrase"] = [phrase for kind, phrase in texts if kind == "phrase"]
+asked_phrases["stereotype"] = ["male"] * len(phrases["male"]) + ["female"] * len(phrases["female"])
+save_parquet(asked_phrases, stage.path("phrases.parquet"))
+print(f"{len(asked_phrases)} phrases")
+
+# %% [markdown]
+# ## 7 · The figure
+#
+# The words with the largest mean scores, towards the female form on the left and towards the male form on the right.
+
+# %% tags=["nbval-ignore-output"]
+with plt.rc_context(STYLE):
+    figure, ax = plt.subplots(figsize=(6, 4.2), layout="constrained")
+    ends = extremes if may_show else extremes.head(0)
+    ax.barh(ends["word"], ends["mean"], color=[COLOURS[0] if x > 0 else COLOURS[3] for x in ends["mean"]])
+    ax.axvline(0, color="grey", linewidth=0.8)
+    ax.set(xlabel="mean score: towards female < 0 < towards male")
+stage.figure("drivers", figure)
+stage.table("figure", ends.reset_index(drop=True))
+
+# %% [markdown]
+# Many of these words occur in one sentence only; the column `sentences` says so.
+#
+# ## What could be wrong
+#
+# - **The best word of a gender may change along the path** of Integrated Gradients, since P is a maximum; completeness still holds, and the table shows the gap.
+# - **Padding is no neutral word.** The score of a sentence without its words is the model's prior for the slot, and all scores are relative to it.
+# - **An explanation says what the model used**, not where the model got it from.
+#
+# ## Try it
+#
+# - Set `methods` to another list of the engine (LIME, Gradient SHAP). Which words stay?
+# - Explain a sentence of your own with two nouns for persons. Which of them decides?
+# - Set `k = 3`. In how many sentences is one gender no longer among the likeliest words (stage 4 counts them)?
+
+# %%
+stage.close(globals())
+
+# %% [markdown]
+# ## Hand-over
+#
+# [04_metrics](04_metrics.ipynb) makes bias scores of `probabilities.parquet`, judges the training arms, and runs the association tests on `vectors.parquet`.

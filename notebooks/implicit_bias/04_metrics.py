@@ -1,0 +1,448 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # implicit_bias, stage 4 of 5: how biased is it, how sure are we, and did training help?
+#
+# [Start here](../00_start_here.ipynb) · before: [03_attribution](03_attribution.ipynb) · next: [05_figures](05_figures.ipynb)
+#
+# The masks are filled. This stage makes bias scores of the probabilities, with every rule that the paper leaves open as a parameter, puts intervals on the means, judges the training
+# arms, and computes what the paper defines and does not compute: the association test with phrases, and whether it agrees with the scores.
+
+# %% [markdown]
+# ## You will see
+#
+# - bias(s), the discard rules, and what they do to the result;
+# - why 700 sentences are fewer observations than one would think;
+# - whether swapped pronouns reduce the bias on sentences about other nouns, beside a placebo;
+# - word, phrase and sentence association, and its correlation with bias(s).
+#
+# | in | from | holds |
+# |---|---|---|
+# | `sentences.parquet`, `steps.csv` | 01 | the sentences that passed, the counts of the filter |
+# | `gate.csv`, `arms.csv` | 02 | whether a model may be shown; perplexities |
+# | `probabilities.parquet`, `vectors.parquet`, `phrases.parquet` | 03 | p and rank by gender; vectors |
+#
+# | out | holds |
+# |---|---|
+# | `scores.parquet`, `distribution`, `intervals`, `slots` | bias(s), and its summary with intervals |
+# | `sensitivity` | what the open points do |
+# | `arms`, `contrasts`, `claims` | the training arms; comparisons; claims with verdict and reason |
+# | `weat`, `phrases`, `correlations` | the association tests |
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import yaml
+
+from lib.claims import VERDICTS, Verdict, claim_row, judge_contrasts, read_claims, summarise
+from lib.metrics.pronouns import bias_score, check_lists, judge_sentences
+from lib.metrics.weat import association, weat
+from lib.paths import material
+from lib.plots import COLOURS, STYLE
+from lib.pronoun_sentences import masked_words, with_gender
+from lib.seeds import set_up
+from lib.show import show_source
+from lib.stage import open_stage
+from lib.stats import estimates
+from lib.store import load_parquet, save_parquet
+
+# %% [markdown]
+# ## Settings
+#
+# The paper gives no value of delta; its counts have no neutral class, which fits delta = 0.
+
+# %% tags=["parameters"]
+scale = "small"  # which settings: small, cpu or paper; names the output folder
+seed = 0  # resamples and sampled partitions
+n_threads = 1  # CPU threads
+k = 10  # likeliest words that are looked at
+delta = 0.0  # scores within 0.5 +- delta are even
+threshold = 0.05  # a probability below this leads to a discard
+missing = "discard"  # one gender alone among the k words: discard, zero or full_vocab
+compared = "each"  # what must reach the threshold: each gender, the larger one, or their sum
+forms = "pronouns"  # words of a gender: pronouns, identities, or slot (the two forms that fit)
+ddof = 1  # the standard deviation in the effect size: 1 sample, 0 population
+n_bootstrap = 500  # resamples per interval
+alpha = 0.05  # level of the tests; the intervals have 1 - alpha
+
+# %% [markdown]
+# | symbol | meaning | here |
+# |---|---|---|
+# | bias(s) | P(s\|m) / (P(s\|m) + P(s\|f)), eq. 1 | `bias` |
+# | $\delta$ | half the width of the even zone | `delta` |
+# | $s(w, A, B)$ | mean cosine of $w$ with A minus that with B | `association` |
+# | $s(X, Y, A, B)$, $d$, $p$ | the test's statistic, effect size, one-sided p | `weat` |
+
+# %%
+stage = open_stage("implicit_bias", scale, "04_metrics")
+set_up(seed, n_threads)
+how = {"n_bootstrap": n_bootstrap, "alpha": alpha, "seed": seed}
+sentences = load_parquet(stage.input("01_data_generation", "sentences.parquet"))
+steps = pd.read_csv(stage.input("01_data_generation", "steps.csv"))
+gates = pd.read_csv(stage.input("02_training", "gate.csv")).set_index("model")
+costs = pd.read_csv(stage.input("02_training", "arms.csv"))
+probabilities = load_parquet(stage.input("03_attribution", "probabilities.parquet"))
+probabilities.loc[~probabilities["model"].isin(["placebo", "augmented"]), "seed"] = -1  # what is not trained anew meets every seed
+passing = [m for m in probabilities["model"].unique() if m in ("placebo", "augmented") or gates.loc[m, "passes"]]
+print(f"{probabilities['sentence_id'].nunique()} sentences, {probabilities['antecedent'].nunique()} antecedents, "
+      f"{probabilities['model'].nunique()} models")
+
+# %% [markdown]
+# Models that did not pass the gate are left out of every table from here on.
+
+# %% tags=["nbval-ignore-output"]
+shown = probabilities[probabilities["model"].isin(passing if gates.loc["base", "passes"] else [])]
+stage.table("shown", gates.reset_index())
+
+# %% [markdown]
+# ## 1 · Four sentences by hand
+#
+# With k = 10 and 5 %: he .435, she .195 is male with .69. His .142 and her .113 is male with .557. His .542 and her .0305: *her* is below 5 %, so the paper's rule would discard it, although
+# it is the paper's own example (with 0.95). And a sentence with *she* alone among the ten has no second probability to compare with.
+
+# %%
+toy = pd.DataFrame({"p_M": [0.435, 0.142, 0.542, 0.01], "p_F": [0.195, 0.113, 0.0305, 0.4], "rank_M": [1, 1, 1, 14], "rank_F": [2, 2, 4, 1]})
+judged = toy.join(judge_sentences(toy, 10, 0.05))
+assert judged["bias"].round(3).fillna(0).tolist() == [0.69, 0.557, 0, 0]
+assert judge_sentences(toy, 10, 0.05, compared="larger")["bias"].round(3).iloc[2] == 0.947
+judged.round(3).astype(object).fillna("")
+
+# %% [markdown]
+# *Reading it.* The paper's case study for DistilBERT contradicts "a gender identity possibility less than 5 %" if each gender must reach it; it fits if the larger one
+# must. Both readings are kept, and section 4 shows what they do.
+#
+# ## 2 · The scores
+#
+# The rules in one function:
+
+# %%
+show_source(judge_sentences)
+
+# %% [markdown]
+# All sentences and models, with the rules as set. *How to read the table:* sentences by verdict, and the mean score of the male and of the female ones.
+
+# %% tags=["nbval-ignore-output"]
+def scored(rules=None, kind=forms):
+    """bias(s) and verdict for every sentence and model; `rules` replace single settings."""
+    chosen = {"k": k, "threshold": threshold, "missing": missing, "compared": compared, "delta": delta} | (rules or {})
+    part = shown[shown["forms"] == kind].reset_index(drop=True)
+    return part.join(judge_sentences(part, **chosen))
+
+
+scores = scored()
+save_parquet(scores, stage.path("scores.parquet"))
+own = scores[scores["part"] != "winogender"]
+VERDICTS_OF = ["male", "female", "even", "no gendered word", "one gender alone", "below the threshold"]
+counts = own.groupby(["model", "seed", "verdict"], sort=False).size().unstack(fill_value=0).reindex(columns=VERDICTS_OF, fill_value=0)
+means = own.groupby(["model", "seed", "verdict"])["bias"].mean().unstack().reindex(columns=["male", "female"]).add_prefix("mean_")
+distribution = stage.table("distribution", counts.join(means).reset_index())
+distribution.astype(object).fillna("")
+
+# %% [markdown]
+# The paper's numbers are of this kind, and they contradict each other: 542 + 65 + 33 = 640 for BERT-uncased, with 663 sentences; for BERT-cased the sum is right.
+
+# %%
+printed = pd.read_csv(material("implicit_bias") / "paper_numbers.csv").set_index("id")["value"]
+sums = {name: int(sum(printed[f"{name}_{verdict}"] for verdict in ("male", "female", "discarded"))) for name in ("uncased", "cased")}
+assert sums == {"uncased": 640, "cased": 663} and round(602 / 663, 4) == 0.908
+sums
+
+# %% [markdown]
+# ### How sure?
+# Sentences about one noun are no independent observations: a model that thinks of a *person* as male thinks so in all of them. So antecedents are resampled, not sentences.
+# The table has both intervals; `wider` is how much wider the honest one is.
+
+# %% tags=["nbval-ignore-output"]
+codes = {name: i for i, name in enumerate(sorted(scores["antecedent"].unique()))}
+scores["sentence_idx"], scores["row_id"] = scores["antecedent"].map(codes), scores["sentence_id"]
+own = scores[(scores["part"] != "winogender") & scores["bias"].notna()]
+honest = estimates(own, ["model"], "bias", **how)
+naive = estimates(own.assign(sentence_idx=own["sentence_id"]), ["model"], "bias", **how)
+intervals = honest[["model", "estimate", "low", "high", "n", "n_sentences"]].rename(columns={"estimate": "bias", "n_sentences": "antecedents"})
+intervals["naive_low"], intervals["naive_high"] = naive["low"], naive["high"]
+intervals["wider"] = (intervals["high"] - intervals["low"]) / (intervals["naive_high"] - intervals["naive_low"])
+stage.table("intervals", intervals)
+
+# %% [markdown]
+# ### By slot
+# Is *he* preferred as a subject and not as a possessive? A mean over slots hides it.
+
+# %% tags=["nbval-ignore-output"]
+by_slot = estimates(own[own["model"] == "base"], ["slot"], "bias", **how) if len(own) else pd.DataFrame(columns=["slot", "estimate", "low", "high", "n"])
+stage.table("slots", by_slot[["slot", "estimate", "low", "high", "n"]].rename(columns={"estimate": "bias"}))
+
+# %% [markdown]
+# ## 3 · A control: which pronoun was it?
+#
+# A masked sentence does not know which pronoun it had. So swapping the pronoun in the input must leave the masked sentence, and with it the score, as they are.
+
+# %%
+other = {"F": "M", "M": "F"}
+swapped = [with_gender(s.words, s.at, s.slot, other[s.gender]) for s in sentences.itertuples()]
+assert all(masked_words(words, s.at) == list(s.masked) for words, s in zip(swapped, sentences.itertuples()))
+assert all(words != list(s.words) for words, s in zip(swapped, sentences.itertuples()))
+print(f"{len(swapped)} sentences swapped, {len(swapped)} masked sentences unchanged")
+
+# %% [markdown]
+# And a second one: if the genders of the probabilities are exchanged, a score becomes one minus itself.
+
+# %%
+mirrored = toy.rename(columns={"p_M": "p_F", "p_F": "p_M", "rank_M": "rank_F", "rank_F": "rank_M"})
+assert np.allclose(judge_sentences(mirrored, 10, 0.0, "full_vocab")["bias"], 1 - judge_sentences(toy, 10, 0.0, "full_vocab")["bias"])
+assert bias_score(0.2, 0.2) == 0.5
+print("mirrored")
+
+# %% [markdown]
+# ## 4 · What the open points do
+#
+# One at a time, the base model alone. *How to read the table:* `kept` sentences have a score; `male` is the share of male-biased ones among them, `even` that of sentences within delta.
+
+# %% tags=["nbval-ignore-output"]
+CHANGES = [("as set", {}, forms), *((f"k = {n}", {"k": n}, forms) for n in (3, 5, 20, 100)), *((f"threshold {t}", {"threshold": t}, forms) for t in (0.0, 0.01, 0.1)),
+           *((f"missing: {m}", {"missing": m, "threshold": 0.0}, forms) for m in ("discard", "zero", "full_vocab")),
+           *((f"compared: {c}", {"compared": c}, forms) for c in ("larger", "sum")), *((f"delta {d}", {"delta": d}, forms) for d in (0.02, 0.05, 0.1)),
+           *((f"words: {kind}", {}, kind) for kind in ("pronouns", "identities", "slot"))]
+rows = []
+for name, rules, kind in CHANGES:
+    found = scored(rules, kind).query("model == 'base' and part != 'winogender'")
+    kept = found[found["bias"].notna()]
+    rows.append({"option": name, "kept": len(kept), "discarded": len(found) - len(kept), "bias": kept["bias"].mean(),
+                 "male": (kept["verdict"] == "male").mean(), "even": (kept["verdict"] == "even").mean()})
+stage.table("sensitivity", pd.DataFrame(rows))
+
+# %% [markdown]
+# *Reading it.* The discard rules choose which sentences are counted, and by them what the mean is. A rule that discards whatever has only one gender removes the most biased
+# sentences, which is why the paper's scores can lie so near to 0.5.
+#
+# ## 5 · Did training help?
+#
+# The arms of stage 2 on sentences about nouns that they were not trained on, and on Winogender where it is at hand. Here no sentence is discarded: probabilities are taken from the full vocabulary, for
+# a rule that discards may discard other sentences after training.
+
+# %% tags=["nbval-ignore-output"]
+full = scored({"missing": "full_vocab", "threshold": 0.0, "k": 10 ** 6})
+full["sentence_idx"], full["row_id"] = full["antecedent"].map(codes), full["sentence_id"]
+full["distance"] = (full["bias"] - 0.5).abs()
+arms = pd.concat([estimates(full, ["part", "model"], value, **how).assign(quantity=value) for value in ("bias", "distance")], ignore_index=True)
+arms = stage.table("arms", arms[["quantity", "part", "model", "estimate", "low", "high", "n", "n_sentences", "n_seeds"]])
+arms.pivot(index=["quantity", "part"], columns="model", values="estimate")
+
+# %% [markdown]
+# *How to read the table.* `distance` is how far the scores are from 0.5, whatever the direction; `bias` is their mean. What counts is `augmented` beside `placebo`, not beside
+# `base`: the placebo had the same sentences and as many steps.
+#
+# And the price, from stage 2:
+
+# %% tags=["nbval-ignore-output"]
+price = costs.groupby("model", sort=False)[["perplexity", "right_first"]].mean().reset_index()
+stage.table("price", price)
+
+# %% [markdown]
+# A model whose `right_first` falls has unlearnt gender where the noun fixes it, which is no gain.
+#
+# ## 6 · Association tests
+#
+# $$s(w, A, B) = \mathrm{mean}_{a \in A} \cos(w, a) - \mathrm{mean}_{b \in B} \cos(w, b) \qquad s(X, Y, A, B) = \sum_{x \in X} s(x, A, B) - \sum_{y \in Y} s(y, A, B)$$
+#
+# By hand, in two dimensions: A points right, B up; X points right, Y up. Each x has association 1, each y has -1, and no partition has a larger statistic than the one that we see.
+
+# %%
+right, up = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
+test = weat(np.repeat(right, 3, 0), np.repeat(up, 3, 0), right, up, ddof=0)
+assert test.s == 6 and test.d == 2 and test.p == 0 and test.n_partitions == 20
+assert association(right, right, up).item() == 1
+test._asdict()
+
+# %% [markdown]
+# With lists of eight there are 12,870 partitions, and all of them are tried.
+
+# %%
+show_source(weat)
+
+# %% [markdown]
+# The word lists are those of the publication, written down in `material/weat.yaml` and not compared with the original files; the published values belong to GloVe. `input` are the mean rows of the word
+# table, `encoder` the encoder's last states, `template` the same in sentence templates.
+
+# %% tags=["nbval-ignore-output"]
+lists = yaml.safe_load((material("implicit_bias") / "weat.yaml").read_text())
+vectors = load_parquet(stage.input("03_attribution", "vectors.parquet"))
+lookup = {key: np.stack(part["vector"].to_list()) for key, part in vectors.groupby(["vectors", "kind"])}
+names = {key: {text: i for i, text in enumerate(part["text"])} for key, part in vectors.groupby(["vectors", "kind"])}
+
+
+def of_words(kind, words):
+    """The vectors of some words, one kind of them."""
+    return lookup[kind, "word"][[names[kind, "word"][word] for word in words]]
+
+
+rows = []
+for name, lists_of in lists.items():
+    check_lists({part: lists_of[part] for part in "XYAB"}, [("X", "Y"), ("A", "B")])
+    for kind in ("input", "encoder", "template"):
+        found = weat(*(of_words(kind, lists_of[part]) for part in "XYAB"), ddof=ddof, seed=seed)
+        rows.append({"test": name, "vectors": kind, "d": found.d, "p": found.p, "n_partitions": found.n_partitions, "published_d": lists_of["d"], "published_p": lists_of["p"]})
+weats = pd.DataFrame(rows)
+assert (weats["n_partitions"] == 12870).all()
+stage.table("weat", weats, digits=4)
+
+# %% [markdown]
+# Swapping A and B must turn the sign of d, and shuffled targets must give nothing:
+
+# %%
+parts = [of_words("input", lists["weat_7"][part]) for part in "XYAB"]
+there, back = weat(*parts), weat(parts[0], parts[1], parts[3], parts[2])
+assert np.isclose(there.d, -back.d) and np.isclose(there.s, -back.s)
+generator = np.random.default_rng(seed)
+mixed = [weat(both[:8], both[8:], *parts[2:]).d for both in (generator.permutation(np.concatenate(parts[:2])) for _ in range(20))]
+assert abs(np.mean(mixed)) < 0.5
+print("d turns its sign with A and B; over 20 shuffles it is near zero on average")
+
+# %% [markdown]
+# ### Phrases
+# > "we extend the target word sets by adding a kind of phrase sets" (section 2.1; defined, not computed)
+#
+# Behaviour that is usually depicted of men against behaviour that is usually depicted of women, 18 phrases each, ours but for the first of each list. There are nine billion partitions, so 20,000 are drawn.
+
+# %% tags=["nbval-ignore-output"]
+asked = load_parquet(stage.input("03_attribution", "phrases.parquet"))
+asked["bias"] = bias_score(asked["p_M"], asked["p_F"])
+gendered = lists["weat_7"]
+rows = []
+for kind in ("input", "encoder", "template"):
+    of_phrase = lookup[kind, "phrase"][[names[kind, "phrase"][p] for p in asked["phrase"]]]
+    a, b = of_words(kind, gendered["A"]), of_words(kind, gendered["B"])
+    asked[f"s_{kind}"] = association(of_phrase, a, b)
+    is_male = (asked["stereotype"] == "male").to_numpy()
+    found = weat(of_phrase[is_male], of_phrase[~is_male], a, b, ddof=ddof, seed=seed)
+    rows.append({"vectors": kind, "d": found.d, "p": found.p, "n_partitions": found.n_partitions, "phrases": len(asked)})
+_ = stage.table("phrases", asked[["phrase", "stereotype", "bias", "s_input", "s_encoder", "s_template"]] if len(scores) else asked.head(0))
+stage.table("phrase_weat", pd.DataFrame(rows), digits=4)
+
+# %% [markdown]
+# ### Does association agree with bias(s)?
+# The paper leaves it open "to see if it is correlated with the results computed by our method". Rank correlations, for phrases (bias in "The person ... and then [MASK] went home.") and for the filtered
+# sentences (association of the sentence without its pronoun), with intervals from resampling phrases or antecedents.
+
+# %% tags=["nbval-ignore-output"]
+def correlation(frame, first, second, cluster):
+    """Spearman's rho with a cluster-bootstrap interval."""
+    rng, groups = np.random.default_rng(seed), [part[[first, second]] for _, part in frame.groupby(cluster)]
+    draws = [pd.concat([groups[i] for i in rng.integers(len(groups), size=len(groups))]).corr(method="spearman").iloc[0, 1] for _ in range(min(300, n_bootstrap))]
+    low, high = np.nanquantile(draws, [alpha / 2, 1 - alpha / 2])
+    return {"rho": frame[[first, second]].corr(method="spearman").iloc[0, 1], "low": low, "high": high, "n": len(frame), "clusters": len(groups)}
+
+
+rows = [{"unit": "phrase", "vectors": kind, **correlation(asked, "bias", f"s_{kind}", "phrase")} for kind in ("input", "encoder", "template")]
+on_sentences = full[(full["model"] == "base") & (full["part"] != "winogender")].copy()
+bare = lookup["encoder", "sentence"][[names["encoder", "sentence"][i] for i in on_sentences["sentence_id"]]]
+on_sentences["s"] = association(bare, of_words("encoder", gendered["A"]), of_words("encoder", gendered["B"])) if len(bare) else []
+rows += [{"unit": "sentence", "vectors": "encoder", **correlation(on_sentences, "bias", "s", "antecedent")}] if len(on_sentences) else []
+correlations = stage.table("correlations", pd.DataFrame(rows))
+correlations
+
+# %% [markdown]
+# *Reading it.* An interval that holds zero says that the two measures may have nothing to do with each other. They are taken from the same model: a correlation of this kind is the least that one should expect.
+#
+# ## 7 · The figure
+#
+# The distribution of bias(s) for the base model, without discards.
+
+# %% tags=["nbval-ignore-output"]
+bins = np.linspace(0, 1, 21)
+drawn = full[(full["part"] != "winogender")].groupby(["model", "seed"])["bias"].apply(lambda b: pd.Series(np.histogram(b, bins)[0], index=bins[:-1].round(2)))
+histogram = drawn.rename("sentences").rename_axis(["model", "seed", "bias_from"]).reset_index() if len(full) else pd.DataFrame(columns=["model", "seed", "bias_from", "sentences"])
+with plt.rc_context(STYLE):
+    figure, ax = plt.subplots(figsize=(5.5, 2.4), layout="constrained")
+    mine = histogram[histogram["model"] == "base"]
+    ax.bar(mine["bias_from"] + 0.025, mine["sentences"], width=0.045, color=COLOURS[0])
+    ax.axvline(0.5, color="grey", linestyle=":")
+    ax.set(xlabel="bias(s): 0 female, 1 male", ylabel="sentences", xlim=(0, 1))
+stage.figure("distribution", figure)
+stage.table("histogram", histogram)
+
+# %% [markdown]
+# The paper's histograms are narrow and peak near 0.55.
+#
+# ## 8 · Claims
+#
+# They were written down in `material/claims.yaml` before the run, each with its test and the smallest effect of interest.
+
+# %%
+claims = read_claims(material("implicit_bias") / "claims.yaml")
+bias_rows = own.assign(part="filtered", is_male=(own["bias"] > 0.5).astype(float))
+parts = [judge_contrasts(claim, {"bias": bias_rows, "full": full}, scale, n_bootstrap=n_bootstrap, alpha=alpha, seed=seed) for claim in claims]
+rows = [summarise(claim, part, scale) for claim, part in zip(claims, parts, strict=True)]
+_ = stage.table("contrasts", pd.concat(parts, ignore_index=True))
+print(f"{len(claims)} claims, {sum(map(len, parts))} comparisons")
+
+# %% [markdown]
+# Beside them the numbers that the paper prints. They belong to SWAG and to models of the hub; what stands in for them here is shown and not judged. The arithmetic of the paper is judged, since it needs no data.
+
+# %%
+numbers = pd.read_csv(material("implicit_bias") / "paper_numbers.csv", keep_default_na=False)
+base_row = distribution[distribution["model"] == "base"].iloc[0].to_dict() if len(distribution) else {}
+filtered = steps["sentences"].iloc[-2]
+OURS = {"n_original": steps["sentences"].iloc[0], "n_filtered": filtered, "yield": filtered / steps["sentences"].iloc[0], "demo_bias": bias_score(0.435, 0.195),
+        "case_uncased_bias": bias_score(0.142, 0.113), "case_distil_bias": bias_score(0.542, 0.0305), "accuracy": 602 / 663,
+        "uncased_male": base_row.get("male", np.nan), "uncased_female": base_row.get("female", np.nan),
+        "uncased_discarded": base_row and sum(base_row.get(name, 0) for name in ("no gendered word", "one gender alone", "below the threshold")),
+        "uncased_mean_male": base_row.get("mean_male", np.nan), "uncased_mean_female": base_row.get("mean_female", np.nan)}
+ARITHMETIC = {"demo_bias": 0.005, "case_uncased_bias": 0.005, "case_distil_bias": 0.005, "accuracy": 0.00005}
+
+
+def beside(number):
+    """One printed number beside ours; arithmetic is judged by the last printed digit."""
+    mine, name = float(OURS.get(number["id"], np.nan) or np.nan), number["id"]
+    holds = name in ARITHMETIC and abs(mine - float(number["value"])) <= ARITHMETIC[name]
+    verdict = Verdict("not run", "another model and other sentences stand in for the paper's") if name not in ARITHMETIC else Verdict("holds" if holds else "fails", "arithmetic on the paper's own numbers")
+    row = claim_row(claims[0], verdict, scale, number["value"], mine, quantity=f"{number['quantity']} {number['model']}".strip())
+    return row | {"source": number["source"], "id": name, "why": "; ".join(part for part in (verdict.why, number["note"]) if part)}
+
+
+print(f"{len(numbers)} printed numbers, {len(OURS)} with a number of ours beside them")
+
+# %% [markdown]
+# The sum of the printed counts is a row of its own.
+
+# %% tags=["nbval-ignore-output"]
+contradiction = claim_row(claims[0], Verdict("fails", "542 + 65 + 33 = 640: 23 sentences are missing"), scale, 663, sums["uncased"], quantity="sum of the counts for BERT-uncased")
+agrees = claim_row(claims[0], Verdict("holds", "575 + 43 + 45 = 663"), scale, 663, sums["cased"], quantity="sum of the counts for BERT-cased")
+rows += [contradiction | {"id": "uncased_sum", "why": "542 + 65 + 33 = 640: 23 sentences are missing"}, agrees | {"id": "cased_sum", "why": "575 + 43 + 45 = 663"},
+         *(beside(number) for number in numbers.to_dict("records"))]
+table = stage.table("claims", pd.DataFrame(rows))
+assert set(table["verdict"]) <= set(VERDICTS)
+table[["id", "quantity", "paper", "ours", "verdict"]].head(12)
+
+# %% [markdown]
+# ## What could be wrong
+#
+# - **One base model.** Its training has one seed, so the intervals speak of sentences and not of trainings; the arms have three.
+# - **The base model's bias is that of its text**: a share of male pronouns among what it read (stage 1, section 8). It says nothing of BERT.
+# - **Scores near 0.5 may mean ignorance.** A model that cannot tell genders apart would be the least biased of all, hence the gate.
+# - **The phrase lists are ours.** Another hand would write other phrases, and the effect size is about these.
+# - **WEAT's p speaks of these words**, as if they were all there are.
+#
+# ## Try it
+#
+# - Set `missing = "zero"`. Which end of the histogram grows?
+# - Set `forms = "slot"`. Is *her* weaker where it competes with *him* alone?
+# - Take out `person` from the sentences. How does the honest interval change?
+
+# %%
+stage.close(globals())
+
+# %% [markdown]
+# ## Hand-over
+#
+# [05_figures](05_figures.ipynb) draws the figures from these tables, each with its claim, its verdict, and the reason.

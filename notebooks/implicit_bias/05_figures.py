@@ -1,0 +1,205 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # implicit_bias, stage 5 of 5: the figures, each with its verdict
+#
+# [Start here](../00_start_here.ipynb) · before: [04_metrics](04_metrics.ipynb) · the study: [README](README.md)
+#
+# Nothing is computed here. Each figure comes with the claim that it is about, the table that is plotted, and the verdict of stage 4.
+
+# %% [markdown]
+# ## You will see
+#
+# - the paper's Figure 3, the distribution of bias(s);
+# - the training arms before and after, beside the placebo;
+# - the words that drive the bias, and for each claim a verdict and its reason.
+#
+# | in | from | used for |
+# |---|---|---|
+# | `histogram`, `intervals`, `distribution` | 04 | Figure 3 |
+# | `arms`, `price` | 04 | before and after |
+# | `figure` | 03 | the words that drive bias |
+# | `weat`, `phrase_weat`, `correlations`, `sensitivity` | 04 | association, the open points |
+# | `claims` | 04 | the verdicts |
+#
+# | out | holds |
+# |---|---|
+# | `figure_3`, `before_after`, `drivers`, `association`, `sensitivity` | as tables and, where they are drawn, as pictures |
+# | `verdict_figure_3`, `verdict_before_after`, `claims_in_full` | the verdicts as they are shown |
+
+# %%
+import matplotlib.pyplot as plt
+import pandas as pd
+
+from lib.plots import COLOURS, STYLE
+from lib.stage import open_stage
+
+# %% [markdown]
+# ## Settings
+#
+# Add `"pdf"` to `formats` for figures in print quality. Everything else was decided in stage 4.
+
+# %% tags=["parameters"]
+scale = "small"  # which settings: small, cpu or paper; names the output folder
+formats = ["png"]  # file formats of the figures: png, pdf, svg
+
+# %% [markdown]
+# All the tables are read here. If stage 4 has not run yet, the next cell says which command to type.
+
+# %%
+stage = open_stage("implicit_bias", scale, "05_figures")
+files = ("histogram", "intervals", "distribution", "arms", "price", "weat", "phrase_weat", "correlations", "sensitivity", "claims")
+tables = {name: pd.read_csv(stage.input("04_metrics", f"{name}.csv")) for name in files}
+tables["drivers"] = pd.read_csv(stage.input("03_attribution", "figure.csv"))
+pd.set_option("display.max_colwidth", None)
+
+
+def verdicts(*ids: str) -> pd.DataFrame:
+    """The verdicts on some claims, with their reasons."""
+    return tables["claims"].set_index("id").loc[list(ids), ["quantity", "paper", "ours", "low", "high", "n", "verdict", "why"]].reset_index()
+
+
+print(", ".join(files))
+
+# %% [markdown]
+# A verdict is **holds**, **partly**, **fails** (the effect is shown to be absent or reversed), **undecided** (the data cannot tell) or **not run** (this run has no such rows). At scale small
+# nothing is decided.
+#
+# ## Figure 3 · How are the scores distributed?
+#
+# **Claim** (section 4.2). "Both of the distributions have a Gaussian shape and have peaks around 0.55, indicating the model is more biased to male on our dataset."
+#
+# **How to read the figure.** A bar is the number of sentences with such a score. No sentence is discarded here: a sentence in which one gender is hardly predicted stands at the end of the axis.
+
+# %% tags=["nbval-ignore-output"]
+shown = tables["histogram"]
+models = sorted(shown["model"].unique(), key=lambda name: (name != "base", name == "augmented", name)) or ["base"]
+with plt.rc_context(STYLE):
+    figure, axes = plt.subplots(1, len(models), figsize=(2.6 * len(models) + 0.8, 2.4), sharey=True, squeeze=False, layout="constrained")
+    for ax, name in zip(axes[0], models):
+        mine = shown[shown["model"] == name].groupby("bias_from")["sentences"].mean()
+        ax.bar(mine.index + 0.025, mine, width=0.045, color=COLOURS[0])
+        ax.axvline(0.5, color="grey", linestyle=":")
+        ax.axvline(0.55, color=COLOURS[3], linestyle="--")
+        ax.set(title=name, xlabel="bias(s)", xlim=(0, 1))
+    axes[0][0].set_ylabel("sentences")
+stage.figure("figure_3", figure, formats)
+stage.table("figure_3", shown).groupby("model", sort=False)["sentences"].sum().to_frame()
+
+# %% [markdown]
+# The dashed line is the paper's 0.55, the dotted one 0.5. For the arms the mean over three trainings is drawn. The mean scores, with the rules of the paper (discards included), and intervals over antecedents:
+
+# %% tags=["nbval-ignore-output"]
+stage.table("means", tables["intervals"])
+
+# %% [markdown]
+# **The verdicts:**
+
+# %% tags=["nbval-ignore-output"]
+stage.table("verdict_figure_3", verdicts("biased_to_male", "peak_near_055", "more_male_than_female", "uncased_sum", "cased_sum")).astype(object).fillna("")
+
+# %% [markdown]
+# **Why.** Where a score lies depends on the text that a model has read and on which sentences are discarded. The paper's distribution is narrow, and a rule that drops every sentence with one gender below
+# 5 % makes it so.
+#
+# ## Before and after · Do such sentences reduce the bias?
+#
+# **Question** (section 6, left open by the paper). **How to read the figure.** Left the mean score, right the mean distance from 0.5, with 95 % intervals over antecedents and three trainings. Compare
+# *augmented* with *placebo*; `held out` are sentences about nouns that no arm was trained on.
+
+# %% tags=["nbval-ignore-output"]
+arms = stage.table("before_after", tables["arms"])
+parts = [part for part in ("trained on", "held out", "winogender") if part in set(arms["part"])] or ["held out"]
+with plt.rc_context(STYLE):
+    figure, axes = plt.subplots(1, 2, figsize=(7.5, 2.6), sharey=True, layout="constrained")
+    for ax, (quantity, label) in zip(axes, (("bias", "mean bias(s)"), ("distance", "mean distance from 0.5"))):
+        for j, name in enumerate(("base", "placebo", "augmented")):
+            mine = tables["arms"].query("quantity == @quantity and model == @name").set_index("part").reindex(parts)
+            y = [i + 0.22 * (j - 1) for i in range(len(parts))]
+            ax.errorbar(mine["estimate"], y, xerr=[mine["estimate"] - mine["low"], mine["high"] - mine["estimate"]], fmt="osD"[j], color=COLOURS[j], label=name)
+        ax.set(yticks=range(len(parts)), yticklabels=parts, xlabel=label)
+    axes[0].axvline(0.5, color="grey", linestyle=":")
+    axes[0].invert_yaxis()
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncol=3, frameon=False)
+stage.figure("before_after", figure, formats)
+arms.pivot_table(index=["quantity", "part"], columns="model", values="estimate", sort=False)
+
+# %% [markdown]
+# And the price, a perplexity and the share of unambiguous sentences with the right gender first:
+
+# %% tags=["nbval-ignore-output"]
+stage.table("price", tables["price"])
+
+# %% [markdown]
+# **The verdicts:**
+
+# %% tags=["nbval-ignore-output"]
+stage.table("verdict_before_after", verdicts("augmentation_reduces_bias", "augmentation_shifts_bias", "augmentation_transfers", "placebo_does_nothing")).astype(object).fillna("")
+
+# %% [markdown]
+# ## The words that drive the bias
+#
+# *Ours.* Mean scores of words in the explanation of log P(male) - log P(female), by Integrated Gradients. **How to read the figure.** Words to the right push towards the male form.
+
+# %% tags=["nbval-ignore-output"]
+drivers = stage.table("drivers", tables["drivers"])
+with plt.rc_context(STYLE):
+    figure, ax = plt.subplots(figsize=(5.5, 4.0), layout="constrained")
+    ax.barh(drivers["word"], drivers["mean"], color=[COLOURS[0] if x > 0 else COLOURS[3] for x in drivers["mean"]])
+    ax.axvline(0, color="grey", linewidth=0.8)
+    ax.set(xlabel="mean score: towards female < 0 < towards male")
+stage.figure("drivers", figure, formats)
+pd.concat([drivers.head(3), drivers.tail(3)])
+
+# %% [markdown]
+# The table shows the ends; most of these words stand in one explained sentence only.
+#
+# ## Association tests
+#
+# **How to read the tables.** `d` is the effect size; the published values belong to GloVe. `rho` is the rank correlation of association and bias(s), which the paper left open.
+
+# %% tags=["nbval-ignore-output"]
+both = pd.concat([tables["weat"], tables["phrase_weat"].assign(test="phrases")], ignore_index=True)
+stage.table("association", both[["test", "vectors", "d", "p", "n_partitions", "published_d", "published_p"]]).astype(object).fillna("")
+
+# %% [markdown]
+# The correlations:
+
+# %% tags=["nbval-ignore-output"]
+stage.table("correlations", tables["correlations"])
+
+# %% [markdown]
+# ## The open points of the paper
+#
+# What each reading of a rule does to the base model's score, the others as set.
+
+# %% tags=["nbval-ignore-output"]
+stage.table("sensitivity", tables["sensitivity"])
+
+# %% [markdown]
+# ## All claims
+
+# %% tags=["nbval-ignore-output"]
+claims = stage.table("claims_in_full", tables["claims"])
+claims[["id", "source", "quantity", "paper", "ours", "verdict", "why"]].astype(object).fillna("")
+
+# %% [markdown]
+# The comparisons that a verdict rests on are in `contrasts.csv` of stage 4.
+
+# %%
+stage.close(globals())
+
+# %% [markdown]
+# ## Hand-over
+#
+# The tables and figures are in this stage's folder. To judge the claims on real sentences, run `python -m lib.run implicit_bias --scale cpu`: 70,924 captions, and a small masked LM trained on captions and corpora.

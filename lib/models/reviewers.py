@@ -20,6 +20,7 @@ from lib.effects.tables import Head
 from lib.errors import TouchstoneError
 from lib.models.face import RunsFromEmbeddings, device_of, length_buckets, pad
 from lib.models.hf import HFClassifier
+from lib.models.load import save_trained
 from lib.models.lstm import BiLSTM
 from lib.models.schemes import apply_scheme, scheme_named, set_modes
 from lib.models.sources import load_classifier
@@ -30,6 +31,7 @@ from lib.store import atomic_path
 from lib.training import Settings, Split, fit, token_forward
 
 KINDS = ("frozen encoder", "encoder", "BiLSTM")  # the first learns its head alone, on the mean over tokens
+WHOLE = "CEfAf"  # the transfer scheme in which everything learns
 BATCH = 64  # texts that are read together; no result depends on it
 
 
@@ -77,14 +79,22 @@ class Reviewer:
         """The model's name, without blanks."""
         return f"{self.dataset}-{self.kind.replace(' ', '_')}-seed{self.number}"
 
-    def read(self, train: pd.DataFrame, dev: pd.DataFrame, test: pd.DataFrame, device: torch.device) -> Reading:
-        """Train a network on the train texts, the epoch chosen on dev, and read train and test texts, in this order."""
+    def read(self, train: pd.DataFrame, dev: pd.DataFrame, test: pd.DataFrame, device: torch.device, keep: str = "best",
+             weights: Path | None = None) -> Reading:
+        """Train a network on the train texts and read train and test texts, in this order.
+
+        `keep`: the "best" epoch on dev, or the "last". `weights`: the folder where an encoder's tensors are kept, as `name`.
+        """
         if self.settings is None:
             raise TouchstoneError(f"{self.kind} has no settings; name it in the parameters epochs, lr and batch_size")
         model = build_reviewer(self.kind, self.encoder, self.revision, self.n_classes, seed_for("model", self.kind, self.number))
         model.module.to(device)
         both, told = pd.concat([train, dev]), pd.concat([train, test])
-        train_reviewer(model, list(both["text"]), both["label"].to_numpy(), len(train), self.settings, self.number)
+        train_reviewer(model, list(both["text"]), both["label"].to_numpy(), len(train), self.settings, self.number, keep)
+        if weights is not None and isinstance(model, HFClassifier):
+            recipe = {"encoder": self.encoder, "revision": self.revision, "classes": list(model.classes), "scheme": WHOLE, "seed": self.number}
+            save_trained(weights, self.name, recipe, model, dict(model.module.named_parameters()),
+                         ids_in_use(model.encode(words_of(list(both["text"])))))
         return read_texts(model, list(told["text"]))
 
 
@@ -102,8 +112,8 @@ def build_reviewer(kind: str, encoder: str, revision: str, n_classes: int, seed:
 
 
 def train_reviewer(model: RunsFromEmbeddings, texts: Sequence[str], labels: Int[np.ndarray, "batch"], n_train: int,
-                   settings: Settings, seed: int) -> pd.DataFrame:
-    """Train a classifier on the first `n_train` texts; the others choose the epoch. Returns the learning curve.
+                   settings: Settings, seed: int, keep: str = "best") -> pd.DataFrame:
+    """Train a classifier on the first `n_train` texts; the others choose the epoch, if `keep` says so. Returns the curve.
 
     Of an encoder everything learns; of the word table only the rows in use. A BiLSTM keeps its word vectors.
     """
@@ -112,15 +122,15 @@ def train_reviewer(model: RunsFromEmbeddings, texts: Sequence[str], labels: Int[
     lengths = torch.tensor([len(one.ids) for one in encoded])
     split = Split(torch.arange(n_train), torch.arange(n_train, len(encoded)))
     if isinstance(model, HFClassifier):
-        scheme = scheme_named("CEfAf")
+        scheme = scheme_named(WHOLE)
         learns = set(apply_scheme(model, scheme, seed_for("head", seed)))
         set_modes(model, scheme, settings.dropout)
         with rows_in_use(model.module, ids_in_use(encoded)) as row_of:
             trained = {name: p for name, p in model.module.named_parameters() if name in learns}
-            curve = fit(token_forward(model, encoded, row_of), trained, targets, lengths, split, settings, seed_for("fit", seed))
+            curve = fit(token_forward(model, encoded, row_of), trained, targets, lengths, split, settings, seed_for("fit", seed), keep)
     else:
         trained = {name: p for name, p in model.module.named_parameters() if p.requires_grad}
-        curve = fit(token_forward(model, encoded), trained, targets, lengths, split, settings, seed_for("fit", seed))
+        curve = fit(token_forward(model, encoded), trained, targets, lengths, split, settings, seed_for("fit", seed), keep)
     model.module.eval()
     return curve
 

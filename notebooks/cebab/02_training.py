@@ -75,6 +75,7 @@ encoder = "all-MiniLM-L6-v2"  # the pre-trained language model: the packaged one
 encoder_revision = ""  # the commit of a hub id
 models = ["encoder", "BiLSTM"]  # kinds of models: frozen encoder, encoder, BiLSTM
 n_seeds = 1  # trainings of each model
+kept_epoch = "best"  # best (the lowest loss on dev) or last (a fixed number of epochs, as in the paper)
 epochs = {"encoder": 4, "BiLSTM": 8}  # passes over the train texts
 lr = {"encoder": 0.0002, "BiLSTM": 0.005}  # highest learning rate
 batch_size = {"encoder": 16, "BiLSTM": 16}  # texts per step
@@ -184,12 +185,12 @@ inputs = sha256_of(stage.input("01_data_generation", "texts.parquet"))
 def reading_of(name, kind, number):
     """A model's ids and reading: kept from an earlier run, or trained now."""
     settings = Settings(epochs[kind], lr[kind], batch_size[kind]) if kind in epochs else None
-    key = str((name, kind, number, settings, encoder, encoder_revision, n_classes, train_on, inputs))
+    key = str((name, kind, number, settings, kept_epoch, encoder, encoder_revision, n_classes, train_on, inputs))
     reviewer = Reviewer(name, kind, number, encoder, encoder_revision, n_classes, settings)
     path = stage.path(f"vectors/{reviewer.name}.npz")
     if load_reading(path, key) is None:
         parts = data[name]
-        found = frozen_reading(name) if kind == "frozen encoder" else reviewer.read(*parts.values(), pick_device(device))
+        found = frozen_reading(name) if kind == "frozen encoder" else reviewer.read(*parts.values(), pick_device(device), kept_epoch, stage.path("models"))
         found.save(path, key, [*parts["train"]["text_id"], *parts["test"]["text_id"]])
     return load_reading(path)
 

@@ -57,19 +57,23 @@ def pieces(sentences: Sequence[Sequence[str]], vocabulary: Vocabulary, longest: 
     return found
 
 
-def word_batches(encoded: Sequence[Encoded], batch_words: int, padding: int,
-                 generator: torch.Generator | None) -> Iterator[tuple[Tensor, Tensor]]:
-    """Batches (ids, mask) of pieces of similar length, about `batch_words` words each, in random order."""
-    noise = torch.rand(len(encoded), generator=generator).tolist() if generator else [0.0] * len(encoded)
-    order = sorted(range(len(encoded)), key=lambda i: (len(encoded[i].ids), noise[i]))
+def similar_lengths(lengths: Sequence[int], batch_words: int, generator: torch.Generator | None) -> list[list[int]]:
+    """Indices in batches of similar length, about `batch_words` words each with padding; with a generator in random order."""
+    noise = torch.rand(len(lengths), generator=generator).tolist() if generator else [0.0] * len(lengths)
     batches: list[list[int]] = []
-    for i in order:
-        if not batches or (len(batches[-1]) + 1) * len(encoded[i].ids) > batch_words:
+    for i in sorted(range(len(lengths)), key=lambda i: (lengths[i], noise[i])):
+        if not batches or (len(batches[-1]) + 1) * lengths[i] > batch_words:
             batches.append([])
         batches[-1].append(i)
     turns = torch.randperm(len(batches), generator=generator).tolist() if generator else range(len(batches))
-    for turn in turns:
-        yield pad([encoded[i] for i in batches[turn]], padding)
+    return [batches[turn] for turn in turns]
+
+
+def word_batches(encoded: Sequence[Encoded], batch_words: int, padding: int,
+                 generator: torch.Generator | None) -> Iterator[tuple[Tensor, Tensor]]:
+    """Batches (ids, mask) of pieces of similar length, about `batch_words` words each, in random order."""
+    for batch in similar_lengths([len(one.ids) for one in encoded], batch_words, generator):
+        yield pad([encoded[i] for i in batch], padding)
 
 
 def fit_lm(model: LanguageModel, train: Sequence[Encoded], valid: Sequence[Encoded], vocabulary: Vocabulary,

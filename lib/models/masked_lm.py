@@ -1,0 +1,153 @@
+"""Masked language models that run from their word embeddings: any of transformers, or an encoder with a new head."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from transformers import AutoConfig, AutoModelForMaskedLM, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
+
+from lib.errors import TouchstoneError
+from lib.models.face import Encoded, device_of, encode_words, pad
+from lib.models.hf import longest_input, redraw, run_head
+from lib.models.sources import check_weights, load_encoder_path, load_tokenizer, quiet
+from lib.store import atomic_path, save_json, sha256_of
+
+TUNED = ("head", "encoder", "all")
+
+
+@dataclass
+class MaskedLM:
+    """A masked language model: embeddings -> hidden states -> scores of all entries of the vocabulary.
+
+    The head is applied to chosen hidden states only, since most positions are never asked about.
+    """
+
+    module: PreTrainedModel
+    tokenizer: Any
+
+    def __post_init__(self) -> None:
+        if self.tokenizer.mask_token_id is None:
+            raise TouchstoneError(f"the tokenizer of {type(self.module).__name__} has no mask token, so nothing can be "
+                                  "masked; choose a masked language model (BERT, RoBERTa, ALBERT, ...)")
+        self.module.eval()
+        self.max_length = longest_input(self.module, self.tokenizer)
+
+    def encode(self, sentences: Sequence[Sequence[str]]) -> list[Encoded]:
+        """Token ids and word ids of sentences that are given as lists of words."""
+        return encode_words(self.tokenizer, sentences, self.max_length)
+
+    def embed(self, ids: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token hidden"]:
+        """The word embeddings alone: no positions, no LayerNorm."""
+        return self.module.get_input_embeddings()(ids)
+
+    def hidden(self, embeddings: Float[Tensor, "batch token hidden"],
+               mask: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token hidden"]:
+        """The encoder's last hidden states, computed from the word embeddings."""
+        return self.module.base_model(inputs_embeds=embeddings, attention_mask=mask).last_hidden_state
+
+    def scores(self, hidden: Float[Tensor, "batch hidden"]) -> Float[Tensor, "batch vocab"]:
+        """The head's scores (logits) of all entries of the vocabulary, for hidden states of single positions."""
+        return run_head(self.module, {"last_hidden_state": hidden.unsqueeze(1)})
+
+    @torch.no_grad()
+    def log_prob(self, encoded: Sequence[Encoded], batch_size: int = 64) -> Float[Tensor, "batch vocab"]:
+        """Log-probabilities of all entries at the one mask token of each sentence, on the CPU.
+
+        Raises TouchstoneError, naming the sentence, where it has no mask token or several.
+        """
+        places = [mask_place(one, self.tokenizer, i) for i, one in enumerate(encoded)]
+        found = torch.empty(len(encoded), self.module.config.vocab_size)
+        order = sorted(range(len(encoded)), key=lambda i: len(encoded[i].ids))
+        for part in (order[i:i + batch_size] for i in range(0, len(order), batch_size)):
+            ids, mask = (t.to(device_of(self.module)) for t in pad([encoded[i] for i in part], self.pad_id))
+            hidden = self.hidden(self.embed(ids), mask)
+            found[part] = self.scores(hidden[torch.arange(len(part)), [places[i] for i in part]]).log_softmax(-1).cpu()
+        return found
+
+    @property
+    def pad_id(self) -> int:
+        """The id that fills up a batch."""
+        return int(self.tokenizer.pad_token_id)
+
+    def trained_parameters(self, tuned: str) -> dict[str, nn.Parameter]:
+        """What is trained: the head (its decoder is the word table, which stays), with the encoder, or all.
+
+        The word table belongs to "all" alone: its gradient is as large as the vocabulary.
+        """
+        if tuned not in TUNED:
+            raise TouchstoneError(f"tuned is {tuned!r}; write one of {', '.join(TUNED)}")
+        table = self.module.get_input_embeddings().weight
+        base = {id(p) for p in self.module.base_model.parameters()}
+        named = dict(self.module.named_parameters())
+        head = {name: p for name, p in named.items() if id(p) not in base and p is not table}
+        own = {name: p for name, p in named.items() if p is not table and ".embeddings." not in name}
+        return {"head": head, "encoder": own, "all": named}[tuned]
+
+
+def mask_place(one: Encoded, tokenizer: PreTrainedTokenizerBase, index: int = 0) -> int:
+    """The position of the only mask token of a sentence."""
+    places = [i for i, token in enumerate(one.ids) if token == tokenizer.mask_token_id]
+    if len(places) != 1:
+        raise TouchstoneError(f"sentence {index} has {len(places)} mask tokens ({tokenizer.mask_token}) and needs one; "
+                              "mask one word of each sentence")
+    return places[0]
+
+
+def pretrained_masked_lm(name: str, revision: str = "") -> MaskedLM:
+    """A masked LM with the head that it was trained with.
+
+    Raises TouchstoneError for a checkpoint without one (its head would be random numbers).
+    """
+    source, options = load_encoder_path(name, revision), {"revision": revision or None}
+    kinds = set(AutoConfig.from_pretrained(source, **options).architectures or ())
+    if not kinds & set(MODEL_FOR_MASKED_LM_MAPPING_NAMES.values()):
+        raise TouchstoneError(f"{name} has no masked-LM head ({', '.join(sorted(kinds)) or 'no architecture named'}); "
+                              "train one (new_masked_lm, fit_masked_lm) or choose a masked language model")
+    with quiet():
+        return MaskedLM(AutoModelForMaskedLM.from_pretrained(source, **options), load_tokenizer(name, revision))
+
+
+def new_masked_lm(name: str, seed: int, revision: str = "") -> MaskedLM:
+    """An encoder with a new masked-LM head drawn from a seed; its decoder is the encoder's word table.
+
+    For BERT's kind: dense, activation, LayerNorm, then the transposed word table and a bias for each entry.
+    """
+    with quiet():
+        module = AutoModelForMaskedLM.from_pretrained(load_encoder_path(name, revision), revision=revision or None)
+    model = MaskedLM(module, load_tokenizer(name, revision))
+    redraw(module, model.trained_parameters("head"), seed)
+    return model
+
+
+def save_masked_lm(model: MaskedLM, path: Path, recipe: dict[str, Any], tuned: str) -> None:
+    """Write the trained tensors (`<path>.safetensors`) and the recipe with their SHA-256 (`<path>.json`).
+
+    The recipe needs `encoder`, `revision` and `seed`: what `new_masked_lm` was given.
+    """
+    weights = path.with_suffix(".safetensors")
+    with atomic_path(weights) as part:
+        save_file({k: p.detach().cpu().contiguous() for k, p in model.trained_parameters(tuned).items()}, part)
+    save_json(recipe | {"tuned": tuned, "sha256": sha256_of(weights)}, path.with_suffix(".json"))
+
+
+def read_masked_lm(recipe_path: Path, weights_path: Path) -> MaskedLM:
+    """The model that `save_masked_lm` kept: built anew from its recipe, with the trained tensors put in."""
+    recipe = json.loads(recipe_path.read_text())
+    check_weights(weights_path, recipe["sha256"])
+    model = new_masked_lm(recipe["encoder"], recipe["seed"], recipe["revision"])
+    tensors, wanted = load_file(weights_path), model.trained_parameters(recipe["tuned"])
+    if tensors.keys() != wanted.keys():
+        raise TouchstoneError(f"{weights_path} holds other tensors than tuned {recipe['tuned']!r} trains; train it again")
+    with torch.no_grad():
+        for name, parameter in wanted.items():
+            parameter.copy_(tensors[name])
+    return model

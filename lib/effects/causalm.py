@@ -8,13 +8,14 @@ wrong, without a bound.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 import torch.nn.functional as F
-from collections.abc import Sequence
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -22,11 +23,13 @@ from lib.effects.erasers import refit_head
 from lib.effects.tables import Effects, Head, Questions, Texts
 from lib.errors import TouchstoneError
 from lib.masked_training import Batch, MaskedSettings, SecondLoss, fit_masked_lm
-from lib.models.face import Encoded
 from lib.models.masked_lm import MaskedLM
+from lib.models.reviewers import fit_head, sentence_vectors, words_of
+from lib.models.upper import check_depth
 from lib.reviews import ASPECTS, VALUES
 
 IGNORED = -100  # cross-entropy's mark for a text whose label is no value
+PACE = 100  # how many times faster than the encoder the heads of the concepts learn
 PENALTY = 3e-5  # of the new last layers; the vectors have length one
 
 
@@ -63,44 +66,47 @@ def concept_labels(values: Sequence[str]) -> Int[Tensor, "batch"]:
     return torch.tensor([VALUES.index(v) if v in VALUES else IGNORED for v in values])
 
 
-def concept_losses(treated: Int[Tensor, "batch"], control: Int[Tensor, "batch"], n_hidden: int, strength: float,
-                   seed: int) -> SecondLoss:
-    """Two linear heads on the mean of a text's states: the treated concept behind a reversal, the control without one."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        heads = nn.ModuleList([nn.Linear(n_hidden, len(VALUES)) for _ in range(2)])
+def concept_losses(labels: Sequence[Int[Tensor, "batch"]], starts: Sequence[Head], strength: float) -> SecondLoss:
+    """Two linear heads on the mean of a text's states (of length one): the treated concept behind a reversal, the control without.
+
+    `starts`: where the heads begin. A head that has yet to learn a concept pushes the states about without taking anything away;
+    one that reads it from the first step does not. For the same reason the heads learn PACE times faster than the encoder.
+    """
+    heads = nn.ModuleList([nn.Linear(*reversed(start.weight.shape)) for start in starts])
+    for head, start in zip(heads, starts, strict=True):
+        head.load_state_dict({name: torch.tensor(part) / PACE for name, part in (("weight", start.weight), ("bias", start.bias))})
 
     def loss(batch: Batch) -> Tensor:
         weight = batch.mask.unsqueeze(-1).to(batch.hidden.dtype)
-        mean = (batch.hidden * weight).sum(1) / weight.sum(1)
+        mean = F.normalize((batch.hidden * weight).sum(1), dim=-1)
         heads.to(mean.device)
-        asked = (heads[0](reverse_gradient(mean, strength)), treated[batch.rows]), (heads[1](mean), control[batch.rows])
-        return sum((_cross_entropy(scores, labels.to(mean.device)) for scores, labels in asked), torch.zeros((), device=mean.device))
+        sides = (reverse_gradient(mean, strength), mean)
+        return sum((_cross_entropy(PACE * head(side), known[batch.rows].to(mean.device))
+                    for head, side, known in zip(heads, sides, labels, strict=True)), torch.zeros((), device=mean.device))
 
     return SecondLoss(loss, list(heads.parameters()))
 
 
-def unlearn(model: MaskedLM, train: Sequence[Encoded], values: np.ndarray, aspect: str, settings: MaskedSettings,
-            strength: float, seed: int) -> Float[np.ndarray, "step"]:
-    """Train a masked LM further, in place, until the aspect is hard to read from it; returns the two heads' loss per epoch.
+def unlearn(model: MaskedLM, texts: Sequence[str], values: np.ndarray, aspect: str, settings: MaskedSettings,
+            strength: float, seed: int) -> pd.DataFrame:
+    """Train a masked LM further, in place, until the aspect is hard to read from it; returns the curve of `fit_masked_lm`.
 
-    `values`: the gold labels of the train texts, a column for each of ASPECTS.
+    `values`: the gold labels of the texts, a column for each of ASPECTS.
     """
     if aspect not in ASPECTS:
         raise TouchstoneError(f"there is no aspect {aspect!r} to unlearn; choose from {', '.join(ASPECTS)}")
-    treated, control = (concept_labels(values[:, ASPECTS.index(name)]) for name in (aspect, control_of(aspect)))
-    if not (treated != IGNORED).any():
-        raise TouchstoneError(f"no train text has a value of {aspect}, so nothing can be unlearnt; use more train texts")
-    second = concept_losses(treated, control, model.module.config.hidden_size, strength, seed)
-    return fit_masked_lm(model, train, [], settings, seed, second)["second_loss"].to_numpy()
+    labels = [concept_labels(values[:, ASPECTS.index(name)]) for name in (aspect, control_of(aspect))]
+    if any(len(known[known != IGNORED].unique()) < 2 for known in labels):
+        raise TouchstoneError(f"the train texts have fewer than two values of {aspect} or of {control_of(aspect)}, so nothing can be "
+                              "unlearnt; use more train texts")
+    vectors = sentence_vectors(model, texts)
+    starts = [fit_head(vectors[known != IGNORED], known[known != IGNORED].numpy(), len(VALUES)) for known in labels]
+    return fit_masked_lm(model, model.encode(words_of(texts)), [], settings, seed, concept_losses(labels, starts, strength))
 
 
 def shorten(model: MaskedLM, n_layers: int) -> MaskedLM:
     """Keep the lowest layers of a masked LM, in place: a smaller encoder that reads the same words."""
-    stacks = [m for m in model.module.base_model.modules() if isinstance(m, nn.ModuleList)]
-    stack = max(stacks, key=len, default=nn.ModuleList())
-    if not 1 <= n_layers <= len(stack):
-        raise TouchstoneError(f"n_layers is {n_layers} and the encoder has {len(stack)}; choose from 1 to {len(stack)}")
+    stack = check_depth(model.module, n_layers, least=1)
     del stack[n_layers:]
     model.module.config.num_hidden_layers = n_layers
     return model

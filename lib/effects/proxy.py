@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import torch
-from torch import nn
 
 from lib.effects.labels import Approx
 from lib.effects.tables import Effects, Head, Questions, Texts
 from lib.errors import TouchstoneError
 from lib.models.hf import HFClassifier
+from lib.models.upper import upper_parameters
 from lib.reviews import ASPECTS, VALUES
 from lib.seeds import seed_for
 from lib.training import Settings, Split, fit, token_forward
@@ -74,7 +73,7 @@ class CausalProxy:
         order = torch.randperm(len(encoded), generator=torch.Generator().manual_seed(seed_for("held out", seed)))
         split = Split(*order.split([len(order) - (held := max(1, round(HELD_OUT * len(order)))), held]))
         lengths = torch.tensor([len(one.ids) for one in encoded])
-        fit(token_forward(self.student, encoded), upper_layers(self.student, self.settings.n_layers), targets, lengths, split,
+        fit(token_forward(self.student, encoded), upper_parameters(self.student, self.settings.n_layers), targets, lengths, split,
             self.settings.fit, seed, keep="last")
         return self
 
@@ -103,17 +102,3 @@ class CausalProxy:
         answers = Approx("mean").fit(train, None, seed).effects(asked) + asked.texts.probabilities
         return answers, [told(train.words[i], ASPECTS[a], v) for i, a, v in zip(rows, aspect, new, strict=True)]
 
-
-def upper_layers(model: HFClassifier, n_layers: int) -> dict[str, nn.Parameter]:
-    """Let the head and the uppermost layers learn and nothing else; returns what learns, by name."""
-    stack: Sequence[nn.Module] = max((m for m in model.module.base_model.modules() if isinstance(m, nn.ModuleList)), key=len,
-                                     default=nn.ModuleList())
-    if not 0 <= n_layers <= len(stack):
-        raise TouchstoneError(f"n_layers is {n_layers} and the encoder has {len(stack)}; choose from 0 to {len(stack)}")
-    above = {id(p) for layer in list(stack)[len(stack) - n_layers:] for p in layer.parameters()}
-    in_stack = {id(p) for layer in stack for p in layer.parameters()}
-    tables = {id(p) for p in model.parts()["embeddings"].values()}
-    learns = {name: p for name, p in model.module.named_parameters() if id(p) in above or id(p) not in in_stack | tables}
-    for p in model.module.parameters():
-        p.requires_grad_(any(p is q for q in learns.values()))
-    return learns

@@ -4,6 +4,7 @@ read of them: the vectors in front of the last linear layer, and that layer."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,12 +19,14 @@ from torch import Tensor, nn
 
 from lib.effects.tables import Head
 from lib.errors import TouchstoneError
-from lib.models.face import RunsFromEmbeddings, device_of, length_buckets, pad
+from lib.models.face import Encoded, RunsFromEmbeddings, device_of, length_buckets, pad
 from lib.models.hf import HFClassifier
 from lib.models.load import save_trained
 from lib.models.lstm import BiLSTM
+from lib.models.masked_lm import MaskedLM
 from lib.models.schemes import apply_scheme, scheme_named, set_modes
 from lib.models.sources import load_classifier
+from lib.models.upper import States, layer_stack, layers_between, lower_states, state_forward, upper_parameters
 from lib.models.vocabulary import ids_in_use, rows_in_use
 from lib.reviews import ASPECTS, VALUES
 from lib.seeds import seed_for
@@ -64,7 +67,11 @@ def load_reading(path: Path, key: str = "") -> tuple[np.ndarray, Reading] | None
 
 @dataclass(frozen=True)
 class Reviewer:
-    """One model of a study and how it is trained; `name` is also the name of its file."""
+    """One model of a study and how it is trained; `name` is also the name of its file.
+
+    `n_frozen`: so many of an encoder's lowest layers, and its word table, stay as they are; what they make of the texts is
+    computed once.
+    """
 
     dataset: str
     kind: str
@@ -73,6 +80,7 @@ class Reviewer:
     revision: str
     n_classes: int
     settings: Settings | None
+    n_frozen: int = 0
 
     @property
     def name(self) -> str:
@@ -89,13 +97,16 @@ class Reviewer:
             raise TouchstoneError(f"{self.kind} has no settings; name it in the parameters epochs, lr and batch_size")
         model = build_reviewer(self.kind, self.encoder, self.revision, self.n_classes, seed_for("model", self.kind, self.number))
         model.module.to(device)
-        both, told = pd.concat([train, dev]), pd.concat([train, test])
-        train_reviewer(model, list(both["text"]), both["label"].to_numpy(), len(train), self.settings, self.number, keep)
+        whole = pd.concat([train, dev, test])
+        encoded, labels, n_read = model.encode(words_of(list(whole["text"]))), whole["label"].to_numpy(), len(train) + len(dev)
+        frozen = self.n_frozen if isinstance(model, HFClassifier) else 0
+        states = lower_states(model, encoded, frozen) if frozen else None
+        train_reviewer(model, encoded[:n_read], labels[:n_read], len(train), self.settings, self.number, keep, frozen, states)
         if weights is not None and isinstance(model, HFClassifier):
             recipe = {"encoder": self.encoder, "revision": self.revision, "classes": list(model.classes), "scheme": WHOLE, "seed": self.number}
-            save_trained(weights, self.name, recipe, model, dict(model.module.named_parameters()),
-                         ids_in_use(model.encode(words_of(list(both["text"])))))
-        return read_texts(model, list(told["text"]))
+            save_trained(weights, self.name, recipe, model, dict(model.module.named_parameters()), ids_in_use(encoded[:n_read]))
+        read = [*range(len(train)), *range(n_read, len(whole))]
+        return read_texts(model, [encoded[i] for i in read], frozen, None if states is None else [states[i] for i in read])
 
 
 def words_of(texts: Sequence[str]) -> list[list[str]]:
@@ -111,26 +122,32 @@ def build_reviewer(kind: str, encoder: str, revision: str, n_classes: int, seed:
     return classifier if kind == "encoder" else BiLSTM(classifier, classifier.classes, seed)
 
 
-def train_reviewer(model: RunsFromEmbeddings, texts: Sequence[str], labels: Int[np.ndarray, "batch"], n_train: int,
-                   settings: Settings, seed: int, keep: str = "best") -> pd.DataFrame:
+def train_reviewer(model: RunsFromEmbeddings, encoded: Sequence[Encoded], labels: Int[np.ndarray, "batch"], n_train: int,
+                   settings: Settings, seed: int, keep: str = "best", n_frozen: int = 0, states: States | None = None) -> pd.DataFrame:
     """Train a classifier on the first `n_train` texts; the others choose the epoch, if `keep` says so. Returns the curve.
 
-    Of an encoder everything learns; of the word table only the rows in use. A BiLSTM keeps its word vectors.
+    Of an encoder everything learns (of the word table only the rows in use), or what lies above the `n_frozen` lowest layers,
+    whose `states` are handed in. A BiLSTM keeps its word vectors.
     """
-    encoded = model.encode(words_of(texts))
     targets = torch.tensor(labels, device=device_of(model.module))
     lengths = torch.tensor([len(one.ids) for one in encoded])
-    split = Split(torch.arange(n_train), torch.arange(n_train, len(encoded)))
-    if isinstance(model, HFClassifier):
+    how = (targets, lengths, Split(torch.arange(n_train), torch.arange(n_train, len(encoded))), settings, seed_for("fit", seed), keep)
+    if not isinstance(model, HFClassifier):
+        trained = {name: p for name, p in model.module.named_parameters() if p.requires_grad}
+        curve = fit(token_forward(model, encoded), trained, *how)
+    else:
         scheme = scheme_named(WHOLE)
         learns = set(apply_scheme(model, scheme, seed_for("head", seed)))
         set_modes(model, scheme, settings.dropout)
-        with rows_in_use(model.module, ids_in_use(encoded)) as row_of:
-            trained = {name: p for name, p in model.module.named_parameters() if name in learns}
-            curve = fit(token_forward(model, encoded, row_of), trained, targets, lengths, split, settings, seed_for("fit", seed), keep)
-    else:
-        trained = {name: p for name, p in model.module.named_parameters() if p.requires_grad}
-        curve = fit(token_forward(model, encoded), trained, targets, lengths, split, settings, seed_for("fit", seed), keep)
+        if states is not None:
+            depth = len(layer_stack(model.module))
+            trained = upper_parameters(model, depth - n_frozen)
+            with layers_between(model.module, n_frozen, depth):
+                curve = fit(state_forward(model, states), trained, *how)
+        else:
+            with rows_in_use(model.module, ids_in_use(encoded)) as row_of:
+                trained = {name: p for name, p in model.module.named_parameters() if name in learns}
+                curve = fit(token_forward(model, encoded, row_of), trained, *how)
     model.module.eval()
     return curve
 
@@ -151,20 +168,22 @@ def fit_head(vectors: Float[np.ndarray, "batch hidden"], labels: Int[np.ndarray,
 
 
 @torch.no_grad()
-def read_texts(model: RunsFromEmbeddings, texts: Sequence[str]) -> Reading:
-    """Run a classifier over texts and keep what its last linear layer reads.
+def read_texts(model: RunsFromEmbeddings, encoded: Sequence[Encoded], n_frozen: int = 0, states: States | None = None) -> Reading:
+    """Run a classifier over texts and keep what its last linear layer reads; from the `states` of the frozen layers if there are any.
 
     Raises TouchstoneError where softmax(layer(vectors)) are not the model's probabilities: then explainers would explain
     another model.
     """
-    encoded = model.encode(words_of(texts))
     layer, caught = last_layer(model), []
     hook = layer.register_forward_pre_hook(lambda module, inputs: caught.append(inputs[0].reshape(-1, layer.in_features)))
-    buckets, scores = length_buckets([len(one.ids) for one in encoded], BATCH), []
+    buckets = length_buckets([len(one.ids) for one in encoded], BATCH)
+    forward = token_forward(model, encoded)
+    above = nullcontext()
+    if isinstance(model, HFClassifier) and states is not None:
+        forward, above = state_forward(model, states), layers_between(model.module, n_frozen, len(layer_stack(model.module)))
     try:
-        for bucket in buckets:
-            ids, mask = (t.to(device_of(model.module)) for t in pad([encoded[i] for i in bucket], model.tokenizer.pad_token_id))
-            scores.append(model.logits(model.embed(ids), mask))
+        with above:
+            scores = [forward(torch.tensor(bucket)) for bucket in buckets]
     finally:
         hook.remove()
     order = np.argsort([i for bucket in buckets for i in bucket])
@@ -187,7 +206,7 @@ def last_layer(model: RunsFromEmbeddings) -> nn.Linear:
 
 
 @torch.no_grad()
-def sentence_vectors(encoder: HFClassifier, texts: Sequence[str]) -> Float[np.ndarray, "batch hidden"]:
+def sentence_vectors(encoder: HFClassifier | MaskedLM, texts: Sequence[str]) -> Float[np.ndarray, "batch hidden"]:
     """The frozen encoder's mean over tokens, of length one: what all-MiniLM was trained to compare."""
     encoded = encoder.encode(words_of(texts))
     buckets, parts = length_buckets([len(one.ids) for one in encoded], BATCH), []

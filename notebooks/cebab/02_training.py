@@ -75,6 +75,7 @@ encoder = "all-MiniLM-L6-v2"  # the pre-trained language model: the packaged one
 encoder_revision = ""  # the commit of a hub id
 models = ["encoder", "BiLSTM"]  # kinds of models: frozen encoder, encoder, BiLSTM
 n_seeds = 1  # trainings of each model
+n_frozen = 3  # lowest layers of the encoder that stay as they are, with its word table
 kept_epoch = "best"  # best (the lowest loss on dev) or last (a fixed number of epochs, as in the paper)
 epochs = {"encoder": 4, "BiLSTM": 8}  # passes over the train texts
 lr = {"encoder": 0.0002, "BiLSTM": 0.005}  # highest learning rate
@@ -185,8 +186,8 @@ inputs = sha256_of(stage.input("01_data_generation", "texts.parquet"))
 def reading_of(name, kind, number):
     """A model's ids and reading: kept from an earlier run, or trained now."""
     settings = Settings(epochs[kind], lr[kind], batch_size[kind]) if kind in epochs else None
-    key = str((name, kind, number, settings, kept_epoch, encoder, encoder_revision, n_classes, train_on, inputs))
-    reviewer = Reviewer(name, kind, number, encoder, encoder_revision, n_classes, settings)
+    key = str((name, kind, number, settings, n_frozen, kept_epoch, encoder, encoder_revision, n_classes, train_on, inputs))
+    reviewer = Reviewer(name, kind, number, encoder, encoder_revision, n_classes, settings, n_frozen)
     path = stage.path(f"vectors/{reviewer.name}.npz")
     if load_reading(path, key) is None:
         parts = data[name]

@@ -29,7 +29,7 @@ def test_the_same_seed_draws_the_same_lstm_and_its_words_stay_frozen() -> None:
     one, two = (BiLSTM(tiny("bert"), ["1", "2"], seed=3, hidden=8) for _ in range(2))
     assert all(torch.equal(p, q) for p, q in zip(one.module.parameters(), two.module.parameters()))
     before = one.module.embeddings.weight.clone()
-    curve = train_reviewer(one, TEXTS, np.array([0, 1, 0, 1, 0]), 4, Settings(12, 0.05, 2), seed=0)
+    curve = train_reviewer(one, one.encode(words_of(TEXTS)), np.array([0, 1, 0, 1, 0]), 4, Settings(12, 0.05, 2), seed=0)
     assert torch.equal(one.module.embeddings.weight, before)
     assert curve["train_loss"].iloc[-1] < 0.5 * curve["train_loss"].iloc[0]
 
@@ -37,7 +37,7 @@ def test_the_same_seed_draws_the_same_lstm_and_its_words_stay_frozen() -> None:
 @pytest.mark.parametrize("family", ["bert", "roberta", "gpt2"])
 def test_the_last_layer_makes_the_answers_from_the_vectors(family: str) -> None:
     model = tiny(family)
-    reading = read_texts(model, TEXTS)
+    reading = read_texts(model, model.encode(words_of(TEXTS)))
     assert np.allclose(reading.probabilities, model.predict(words_of(TEXTS), 2), atol=1e-5)
     assert np.allclose(reading.head.probabilities(reading.vectors), reading.probabilities, atol=1e-5)
     assert len(np.unique(reading.vectors.round(5), axis=0)) == len(TEXTS)  # GPT-2's is that of the last token, not the first
@@ -55,13 +55,13 @@ def test_training_an_encoder_lowers_its_loss_and_keeps_unused_words() -> None:
     table = model.module.get_input_embeddings().weight
     unused = max(set(range(len(table))) - {i for one in model.encode(words_of(TEXTS)) for i in one.ids})
     before = table[unused].clone()
-    curve = train_reviewer(model, TEXTS, np.array([0, 1, 2, 1, 0]), 4, Settings(10, 0.01, 2), seed=0)
+    curve = train_reviewer(model, model.encode(words_of(TEXTS)), np.array([0, 1, 2, 1, 0]), 4, Settings(10, 0.01, 2), seed=0)
     assert curve["train_loss"].iloc[-1] < curve["train_loss"].iloc[0]
     assert torch.equal(model.module.get_input_embeddings().weight[unused], before)
 
 
 def test_a_reading_is_kept_with_its_key(tmp_path) -> None:
-    reading = read_texts(tiny("bert"), TEXTS)
+    reading = read_texts(tiny("bert"), tiny("bert").encode(words_of(TEXTS)))
     reading.save(tmp_path / "a.npz", "key", list("abcde"))
     ids, again = load_reading(tmp_path / "a.npz", "key")
     assert list(ids) == list("abcde") and np.allclose(again.probabilities, reading.probabilities, atol=1e-5)

@@ -8,6 +8,7 @@ wrong, without a bound.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +28,7 @@ from lib.models.masked_lm import MaskedLM
 from lib.models.reviewers import fit_head, sentence_vectors, words_of
 from lib.models.upper import check_depth
 from lib.reviews import ASPECTS, VALUES
+from lib.seeds import seed_for
 
 IGNORED = -100  # cross-entropy's mark for a text whose label is no value
 PACE = 100  # how many times faster than the encoder the heads of the concepts learn
@@ -102,6 +104,20 @@ def unlearn(model: MaskedLM, texts: Sequence[str], values: np.ndarray, aspect: s
     vectors = sentence_vectors(model, texts)
     starts = [fit_head(vectors[known != IGNORED], known[known != IGNORED].numpy(), len(VALUES)) for known in labels]
     return fit_masked_lm(model, model.encode(words_of(texts)), [], settings, seed, concept_losses(labels, starts, strength))
+
+
+def vectors_without(base: MaskedLM, train: Sequence[str], values: np.ndarray, texts: Sequence[str], settings: MaskedSettings,
+                    strength: float, seed: int) -> Float[np.ndarray, "concept batch hidden"]:
+    """The vectors of texts by an encoder without each of ASPECTS, and last by `base`, which has unlearnt nothing.
+
+    Each encoder is a copy of `base` that goes on learning the words of the train texts, with the adversary (`unlearn`).
+    """
+    found = []
+    for aspect in ASPECTS:
+        model = copy.deepcopy(base)
+        unlearn(model, train, values, aspect, settings, strength, seed_for("unlearn", aspect, seed))
+        found.append(sentence_vectors(model, texts))
+    return np.array([*found, sentence_vectors(base, texts)])
 
 
 def shorten(model: MaskedLM, n_layers: int) -> MaskedLM:

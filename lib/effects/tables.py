@@ -21,6 +21,7 @@ from lib.errors import TouchstoneError
 from lib.reviews import ASPECTS, CELLS, VALUES
 
 Effects = Float[np.ndarray, "batch class"]
+ARRAYS = ("text_id", "vectors", "weight", "bias")
 TOLERANCE = 1e-3  # how far from 1 probabilities may sum: published ones are rounded to four decimals
 
 
@@ -132,6 +133,33 @@ def read_outside(path: Path | str) -> pd.DataFrame:
     if "text_id" not in table:
         raise TouchstoneError(f"{path} has no column text_id; its columns are {', '.join(map(str, table.columns))}")
     return table
+
+
+def read_vectors(path: Path | str) -> tuple[tuple[np.ndarray, np.ndarray], Head]:
+    """Embeddings and a linear head that were made elsewhere: an .npz with text_id, vectors, weight and bias.
+
+    text_id: n strings; vectors: n x hidden; weight: K x hidden; bias: K. Returns ((ids, vectors), head), as `gather_texts` takes them.
+    """
+    path = Path(path)
+    if path.suffix != ".npz" or not path.is_file():
+        raise TouchstoneError(f"{path} is no .npz file that exists; write one with numpy.savez and the arrays {', '.join(ARRAYS)}")
+    with np.load(path, allow_pickle=False) as kept:
+        if missing := [name for name in ARRAYS if name not in kept]:
+            raise TouchstoneError(f"{path} has no array {missing[0]!r}; write {', '.join(ARRAYS)}")
+        ids, vectors, weight, bias = (kept[name] for name in ARRAYS)
+    if vectors.ndim != 2 or len(vectors) != len(ids) or weight.shape != (len(bias), vectors.shape[1]):
+        raise TouchstoneError(f"{path}: text_id has shape {ids.shape}, vectors {vectors.shape}, weight {weight.shape}, bias {bias.shape}; "
+                              "write n ids, n x hidden, K x hidden, K")
+    return (ids.astype(object), vectors.astype(float)), Head(weight.astype(float), bias.astype(float))
+
+
+def check_head(texts: Texts, head: Head) -> None:
+    """Refuse a head that does not make the predictions from the embeddings: explainers would explain another model."""
+    assert texts.embeddings is not None
+    far = np.abs(head.probabilities(texts.embeddings) - texts.probabilities).max(1)
+    if far.max() > 10 * TOLERANCE:
+        raise TouchstoneError(f"text {texts.ids[int(far.argmax())]!r}: softmax(weight @ vector + bias) is off its prediction by {far.max():.3f}; "
+                              "hand in the vectors that the last layer reads, that layer, and probabilities")
 
 
 def one_hot(values: np.ndarray) -> Float[np.ndarray, "batch concept"]:

@@ -3,7 +3,8 @@ read of them: the vectors in front of the last linear layer, and that layer."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,6 +64,22 @@ def load_reading(path: Path, key: str = "") -> tuple[np.ndarray, Reading] | None
         head = Head(kept["weight"], kept["bias"])
         vectors = kept["vectors"].astype(float)
         return kept["ids"].astype(object), Reading(head.probabilities(vectors), vectors, head)
+
+
+def save_vectors(path: Path, key: str, ids: Sequence[str], vectors: np.ndarray, about: Mapping[str, float] | None = None) -> None:
+    """Keep vectors of texts as one .npz, with the texts' ids, the key of all that they depend on, and numbers about them."""
+    with atomic_path(path) as part, part.open("wb") as file:
+        np.savez(file, key=np.array(key), ids=np.array(ids, dtype=str), vectors=vectors.astype(np.float32), about=np.array(json.dumps(about or {})))
+
+
+def load_vectors(path: Path, key: str = "") -> tuple[np.ndarray, np.ndarray, dict[str, float]] | None:
+    """The ids, vectors and numbers that `save_vectors` kept; None where there are none, or where they have another key."""
+    if not path.is_file():
+        return None
+    with np.load(path, allow_pickle=False) as kept:
+        if key and str(kept["key"]) != key:
+            return None
+        return kept["ids"].astype(object), kept["vectors"].astype(float), json.loads(str(kept["about"]))
 
 
 @dataclass(frozen=True)

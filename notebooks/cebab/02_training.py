@@ -31,24 +31,31 @@
 # | `texts.parquet`: texts with rating, aspects, split | `predictions.parquet`: per data set, model, seed and text the probabilities `p_1` ... `p_K` |
 # | | `aspects.parquet`: predicted values of the four aspects |
 # | | `vectors/<data set>-<model>-seed<k>.npz`: the vectors in front of the last layer, and that layer |
-# | | `accuracy`, `aspect_accuracy`, `controls` (`.csv`), one figure |
+# | | `vectors/<data set>-without.npz`: vectors of encoders that have unlearnt a concept |
+# | | `models/`: the encoders' tensors |
+# | | `accuracy`, `aspect_accuracy`, `unlearnt`, `controls` (`.csv`), one figure |
 
 # %%
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import torch
 from sklearn.dummy import DummyClassifier
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.pipeline import make_pipeline
 
-from lib.models.reviewers import Reading, Reviewer, fit_head, load_reading, predict_aspects, sentence_vectors
+from lib.effects.causalm import concept_losses, reverse_gradient, shorten, vectors_without
+from lib.masked_training import MaskedSettings, fit_masked_lm, unigram_perplexity
+from lib.models.masked_lm import new_masked_lm
+from lib.models.reviewers import (Reading, Reviewer, fit_head, load_reading, load_vectors, predict_aspects, save_vectors,
+                                 sentence_vectors, words_of)
 from lib.models.sources import load_classifier
 from lib.plots import COLOURS, STYLE
 from lib.progress import progress
 from lib.reviews import ASPECTS, VALUES, rating_labels, train_set
-from lib.seeds import pick_device, set_up
+from lib.seeds import pick_device, seed_for, set_up
 from lib.show import show_source
 from lib.stage import open_stage
 from lib.stats import estimates
@@ -80,6 +87,8 @@ kept_epoch = "best"  # best (the lowest loss on dev) or last (a fixed number of 
 epochs = {"encoder": 4, "BiLSTM": 8}  # passes over the train texts
 lr = {"encoder": 0.0002, "BiLSTM": 0.005}  # highest learning rate
 batch_size = {"encoder": 16, "BiLSTM": 16}  # texts per step
+masked_lm = {"layers": 1, "epochs": 2, "lr": 0.001, "batch_tokens": 512}  # the masked LM from which concepts are unlearnt
+unlearning = {"epochs": 1, "lr": 0.0005, "batch_tokens": 512, "strength": 0.5}  # the same, once for each aspect; strength: lambda
 
 # %% [markdown]
 # | symbol | meaning | here |
@@ -131,13 +140,20 @@ show_source(predict_aspects)
 # `share` is the floor: what one gets by always naming the most frequent value. Macro-F1 weighs the three values alike.
 
 # %%
-reader = load_classifier(encoder, encoder_revision, ["1", "2"])
-reader.module.to(pick_device(device))
-distinct = list(dict.fromkeys(text for parts in data.values() for rows in parts.values() for text in rows["text"]))
-vector_of = dict(zip(distinct, sentence_vectors(reader, distinct), strict=True))
-vectors = {(name, split): np.array([vector_of[text] for text in rows["text"]])
-           for name, parts in data.items() for split, rows in parts.items()}
-print(f"{len(distinct)} different texts")
+def frozen_vectors(name):
+    """The vectors of a data set's texts, split by split; kept from an earlier run, or read now."""
+    path, key = stage.path(f"vectors/{name}-frozen.npz"), str((name, encoder, encoder_revision, n_classes, train_on, inputs))
+    if load_vectors(path, key) is None:
+        reader, rows = load_classifier(encoder, encoder_revision, ["1", "2"]), pd.concat(data[name].values())
+        reader.module.to(pick_device(device))
+        save_vectors(path, key, list(rows["text_id"]), sentence_vectors(reader, list(rows["text"])))
+    vector_of = dict(zip(*load_vectors(path)[:2], strict=True))
+    return {(name, split): np.array([vector_of[i] for i in rows["text_id"]]) for split, rows in data[name].items()}
+
+
+inputs = sha256_of(stage.input("01_data_generation", "texts.parquet"))
+vectors = {key: found for name in data for key, found in frozen_vectors(name).items()}
+print(f"{sum(map(len, vectors.values()))} vectors")
 
 # %% [markdown]
 # Both splits get predicted values: test for the questions, train for the explainers that look for similar train texts.
@@ -180,9 +196,6 @@ show_source(fit_head)
 # The full run: train, then read train and test texts.
 
 # %%
-inputs = sha256_of(stage.input("01_data_generation", "texts.parquet"))
-
-
 def reading_of(name, kind, number):
     """A model's ids and reading: kept from an earlier run, or trained now."""
     settings = Settings(epochs[kind], lr[kind], batch_size[kind]) if kind in epochs else None
@@ -211,7 +224,87 @@ readings = {unit: reading_of(*unit) for unit in progress(units, "models")}
 print(f"{len(readings)} models; vectors of {', '.join(str(r.vectors.shape[1]) for _, r in readings.values())} numbers")
 
 # %% [markdown]
-# The predictions go into one table, with which texts they are of.
+# ## 4 · Encoders that have unlearnt a concept
+#
+# CausaLM, one of the paper's explainers, asks what the model would say if its encoder knew nothing of a concept. Such encoders have to be
+# trained (Feder et al. 2021): a *masked language model*, which fills in hidden words, goes on learning, and an adversary tries to read the concept from
+# its states. Between the two lies a **gradient reversal**: the adversary learns to read, and what would help it is taken from the
+# states. A second head keeps a *control concept* readable.
+#
+# $$\mathcal{L} = \mathcal{L}_{\text{words}} + \mathcal{L}_{\text{control}} + \mathcal{L}_{\text{treated}}, \qquad
+# \frac{\partial \mathcal{L}_{\text{treated}}}{\partial\, \text{states}} \leftarrow -\lambda\, \frac{\partial \mathcal{L}_{\text{treated}}}{\partial\, \text{states}}$$
+#
+# By hand: the sum of two numbers has the gradient (1, 1). Behind a reversal with $\lambda = .5$ it must be (-.5, -.5), and the sum the same.
+# (The released code has no reversal: it subtracts the adversary's loss, so the adversary itself learns to be wrong.)
+
+# %%
+x = torch.ones(2, requires_grad=True)
+total = reverse_gradient(x, 0.5).sum()
+total.backward()
+assert total.item() == 2 and x.grad.tolist() == [-0.5, -0.5]
+show_source(concept_losses)
+
+# %% [markdown]
+# First the masked language model: the lowest layers of the encoder with a new head, trained on the train texts. `perplexity` is the number of
+# words among which it wavers, on originals of dev; `unigram` is the floor, word frequencies alone.
+
+# %%
+def masked_lm_of(name):
+    """The study's masked language model of a data set, and how good it is."""
+    model = shorten(new_masked_lm(encoder, seed_for("masked LM", seed), encoder_revision), masked_lm["layers"])
+    model.module.to(pick_device(device))
+    train, dev = (model.encode(words_of(list(data[name][split]["text"]))) for split in ("train", "dev"))
+    settings = MaskedSettings(masked_lm["epochs"], masked_lm["lr"], masked_lm["batch_tokens"])
+    curve = fit_masked_lm(model, train, dev, settings, seed_for("masked LM", name, seed))
+    return model, {"unigram": unigram_perplexity(model, train, dev), "perplexity": curve["perplexity"].iloc[-1]}
+
+
+def without_concepts(name):
+    """The vectors of encoders without each aspect (and without none), with numbers on the masked LM; kept from an earlier run, or made now."""
+    key = str((name, masked_lm, unlearning, seed, encoder, encoder_revision, n_classes, train_on, inputs))
+    path, train = stage.path(f"vectors/{name}-without.npz"), data[name]["train"]
+    if load_vectors(path, key) is None:
+        model, about = masked_lm_of(name)
+        settings = MaskedSettings(unlearning["epochs"], unlearning["lr"], unlearning["batch_tokens"])
+        told = pd.concat([train, data[name]["test"]])
+        found = vectors_without(model, list(train["text"]), train[list(ASPECTS)].to_numpy(object), list(told["text"]), settings,
+                                unlearning["strength"], seed)
+        save_vectors(path, key, list(told["text_id"]), found, about)
+    return load_vectors(path, key)
+
+
+print(f"masked LM: {masked_lm['epochs']} epochs; each of {len(ASPECTS)} concepts is unlearnt in {unlearning['epochs']} (the paper: 3)")
+without = {name: without_concepts(name) for name in progress(data, "encoders without a concept")}
+
+# %% [markdown]
+# Has the adversary won? A new linear probe is fitted to the vectors of each encoder, and asked for the treated aspect of the test texts. `before` is
+# the accuracy with the encoder that has unlearnt nothing, `without` with the one that has unlearnt this aspect, `share` what naming the most
+# frequent value would give.
+
+# %% tags=["nbval-ignore-output"]
+def probe(name, aspect, layer):
+    """The accuracy, on test texts, of a linear probe for an aspect."""
+    n_train = len(data[name]["train"])
+    x, y = without[name][1][layer], np.concatenate([data[name][split][aspect] for split in ("train", "test")])
+    known = np.isin(y.astype(str), VALUES)
+    labels, train = np.array([VALUES.index(v) if v in VALUES else -1 for v in y]), np.arange(len(y)) < n_train
+    head = fit_head(x[train & known], labels[train & known], len(VALUES))
+    return (head.probabilities(x[~train & known]).argmax(1) == labels[~train & known]).mean()
+
+
+rows = [{"dataset": name, "aspect": aspect, "before": probe(name, aspect, len(ASPECTS)), "without": probe(name, aspect, at),
+         "share": truth[name][aspect][truth[name][aspect].isin(VALUES)].value_counts(normalize=True).max(), **without[name][2]}
+        for name in data for at, aspect in enumerate(ASPECTS)]
+stage.table("unlearnt", pd.DataFrame(rows))
+
+# %% [markdown]
+# *Reading it.* Where `without` is no nearer to `share` than `before`, the concept is still there for a new reader: the adversary in the training was
+# fooled, and a second one is not. That is a known weakness of adversarial removal (Elazar and Goldberg 2018), and the reason why INLP and LEACE, in stage 3,
+# remove linearly and for certain.
+#
+# ## 5 · The predictions
+#
+# They go into one table, with which texts they are of.
 
 # %%
 about = texts[["dataset", "text_id", "group", "split", "label"]]
@@ -225,7 +318,7 @@ save_parquet(pd.concat([table.assign(dataset=name, split=split) for (name, split
 predictions.groupby(["dataset", "model", "split"], sort=False).size().unstack()
 
 # %% [markdown]
-# ## 4 · Accuracy, between floor and ceiling
+# ## 6 · Accuracy, between floor and ceiling
 #
 # - `accuracy` on the test texts, with a 95 % interval over *groups*: the edits of one review are no independent texts. `low`, `high`.
 # - `macro_F1`, and `off_by`, the mean distance of the predicted class from the right one.
@@ -265,7 +358,7 @@ stage.table("accuracy", accuracy[[*by, "accuracy", "low", "high", "macro_F1", "o
 # unseen predicates. For the study this is no harm: an explanation is judged by what *this* model does, right or wrong, and stage 4
 # asks separately how far the model's effects are from the world's.
 #
-# ## 5 · Control
+# ## 7 · Control
 #
 # Labels that have nothing to do with their texts should teach nothing. A head on the same vectors, with shuffled labels, must fall back to
 # the floor.
@@ -293,7 +386,7 @@ for name in data if scale in ("small", "cpu") else []:
         assert score[name, "The world's reader"] > max(score[name, kind] for kind in models)
 
 # %% [markdown]
-# ## 6 · The figure
+# ## 8 · The figure
 #
 # Accuracy with its interval; hollow marks are floors, the triangle is the ceiling. The table holds what is drawn.
 

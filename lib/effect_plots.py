@@ -16,6 +16,8 @@ from lib.effects.measures import DISTANCES
 from lib.plots import COLOURS, STYLE, Plotted
 from lib.reviews import ASPECTS, VALUES
 
+plt.get_backend()  # chosen here: where it is first chosen within a style, a notebook shows its first figure and no other
+SCREEN = {**STYLE, "figure.dpi": 60}  # in a notebook; `Stage.figure` saves with 150
 FAMILY = {"paper": ("o", COLOURS[0]), "ours": ("s", COLOURS[2]), "released": ("x", COLOURS[3])}
 FLOORS = {"Zero": ("--", COLOURS[1]), "No concept": ("-.", (0.15, 0.15, 0.15)), "Random": (":", COLOURS[7])}
 CEILING = ((0, (1, 1)), COLOURS[2])
@@ -28,7 +30,7 @@ def plot_errors(table: pd.DataFrame, ceilings: pd.DataFrame) -> Plotted:
     """
     panels = table[["dataset", "model"]].drop_duplicates().to_records(index=False)
     names = list(dict.fromkeys(table.loc[table["family"] != "floor", "explainer"]))
-    with plt.rc_context(STYLE):
+    with plt.rc_context(SCREEN):
         figure, axes = plt.subplots(len(panels), 3, sharex="col", sharey=True, squeeze=False, layout="constrained",
                                     figsize=(9, (0.19 * len(names) + 0.5) * len(panels) + 0.6))
         for row, (dataset, model) in enumerate(panels):
@@ -56,7 +58,7 @@ def plot_directions(table: pd.DataFrame, value: str, label: str) -> Plotted:
     datasets = list(dict.fromkeys(table["dataset"]))
     names = list(dict.fromkeys(table["explainer"]))
     across = [name for a in ASPECTS for o in VALUES for n in VALUES if (name := f"{a} {short[o]}→{short[n]}") in set(table["direction"])]
-    with plt.rc_context({**STYLE, "axes.grid": False}):
+    with plt.rc_context({**SCREEN, "axes.grid": False}):
         figure, axes = plt.subplots(len(datasets), 1, squeeze=False, layout="constrained",
                                     figsize=(0.34 * len(across) + 2.2, (0.2 * len(names) + 1.2) * len(datasets)))
         for ax, dataset in zip(axes[:, 0], datasets, strict=True):
@@ -76,7 +78,7 @@ def plot_three_effects(table: pd.DataFrame) -> Plotted:
     """
     datasets, who, aspects = (list(dict.fromkeys(table[c])) for c in ("dataset", "who", "aspect"))
     marks: Sequence[str] = ("o", "s", "D", "^", "v", "P", "X")
-    with plt.rc_context(STYLE):
+    with plt.rc_context(SCREEN):
         figure, axes = plt.subplots(1, len(datasets), sharex=True, sharey=True, squeeze=False, layout="constrained",
                                     figsize=(3.9 * len(datasets), 2.8))
         for ax, dataset in zip(axes[0], datasets, strict=True):

@@ -54,7 +54,7 @@ from lib.models.reviewers import (Reading, Reviewer, fit_head, load_reading, loa
 from lib.models.sources import load_classifier
 from lib.plots import COLOURS, STYLE
 from lib.progress import progress
-from lib.reviews import ASPECTS, VALUES, rating_labels, train_set
+from lib.reviews import ASPECTS, VALUES, in_classes, rating_labels, train_set
 from lib.seeds import pick_device, seed_for, set_up
 from lib.show import show_source
 from lib.stage import open_stage
@@ -101,8 +101,7 @@ unlearning = {"epochs": 1, "lr": 0.0005, "batch_tokens": 512, "strength": 0.5}  
 stage = open_stage("cebab", scale, "02_training")
 set_up(seed, n_threads)
 texts = load_parquet(stage.input("01_data_generation", "texts.parquet"))
-texts["label"] = rating_labels(texts["rating"], n_classes)
-texts = texts[texts["label"] >= 0]
+texts = texts.assign(label=rating_labels(texts["rating"], n_classes)).query("label >= 0")
 data = {name: {"train": train_set(part, train_on), "dev": part[(part["split"] == "dev") & part["is_original"]],
                "test": part[part["split"] == "test"]} for name, part in texts.groupby("dataset", sort=False)}
 pd.DataFrame({name: {split: len(rows) for split, rows in parts.items()} for name, parts in data.items()})
@@ -258,7 +257,10 @@ def masked_lm_of(name):
     curve = fit_masked_lm(model, train, dev, settings, seed_for("masked LM", name, seed))
     return model, {"unigram": unigram_perplexity(model, train, dev), "perplexity": curve["perplexity"].iloc[-1]}
 
+# %% [markdown]
+# Then, for each aspect, a copy of it that unlearns the aspect. Like a model, this is done once and kept.
 
+# %%
 def without_concepts(name):
     """The vectors of encoders without each aspect (and without none), with numbers on the masked LM; kept from an earlier run, or made now."""
     key = str((name, masked_lm, unlearning, seed, encoder, encoder_revision, n_classes, train_on, inputs))
@@ -272,8 +274,11 @@ def without_concepts(name):
         save_vectors(path, key, list(told["text_id"]), found, about)
     return load_vectors(path, key)
 
+# %% [markdown]
+# The paper trains for three epochs; how many it is here stands below.
 
-print(f"masked LM: {masked_lm['epochs']} epochs; each of {len(ASPECTS)} concepts is unlearnt in {unlearning['epochs']} (the paper: 3)")
+# %%
+print(f"masked LM: {masked_lm['epochs']} epochs; each of {len(ASPECTS)} concepts is unlearnt in {unlearning['epochs']}")
 without = {name: without_concepts(name) for name in progress(data, "encoders without a concept")}
 
 # %% [markdown]
@@ -332,8 +337,8 @@ def guesses(name):
     words = make_pipeline(CountVectorizer(), LogisticRegression(max_iter=2000)).fit(train["text"], train["label"])
     found = {"Most frequent": DummyClassifier().fit(train["text"], train["label"]).predict(test["text"]),
              "Bag of words": words.predict(test["text"])}
-    if name in ("confounded", "independent") and n_classes == 5:
-        found["The world's reader"] = World(0.0).rating_probabilities(test).argmax(1)
+    if name in ("confounded", "independent") and n_classes > 2:
+        found["The world's reader"] = in_classes(World(0.0).rating_probabilities(test), n_classes).argmax(1)
     rows = test[["dataset", "text_id", "group", "label"]]
     return pd.concat([rows.assign(model=rule, seed=-1, predicted=guess) for rule, guess in found.items()])
 
@@ -417,7 +422,7 @@ stage.table("figure", accuracy[[*by, "accuracy", "low", "high"]])
 #
 # - Add `"frozen encoder"` to `models`. One vector, made to compare sentences, has to hold four judgements: how far does it come?
 # - Set `train_on = "exclusive"`. Do the models get better where edits are among the train texts?
-# - Set `n_classes = 2`. What becomes of texts with three stars?
+# - Set `n_classes = 2`. What becomes of texts with three stars? (Stages 3 to 5 follow by themselves; effects are then counted in classes, not stars.)
 
 # %%
 stage.close(globals())

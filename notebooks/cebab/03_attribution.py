@@ -77,7 +77,7 @@ scale = "small"  # which settings: small, cpu or paper; names the output folder
 seed = 0  # who the reviewers are and what they write
 n_threads = 1  # CPU threads
 explainers = ["Random", "Zero", "No concept", "CONEXP", "Approx", "Approx (mean)", "Approx (top k)", "Approx (asked aspect only)", "S-Learner", "S-Learner (soft)", "S-Learner (soft, from the text)", "S-Learner (as released)", "Concept LIME", "TCAV", "TCAV (scaled)", "TCAV (as released)", "ConceptSHAP", "ConceptSHAP (towards c')", "ConceptSHAP (as released)", "INLP", "INLP (towards c')", "INLP (as released)", "CausaLM", "CausaLM (as released)", "LEACE", "LEACE (towards c')", "Causal Proxy Model"]  # who is asked
-proxy = {"layers": 2, "epochs": 2, "lr": 0.0003, "batch_size": 16, "questions": 2}  # the Causal Proxy Model: layers that learn, training, changes a text
+proxy = {"layers": 1, "epochs": 1, "lr": 0.0003, "batch_size": 16, "questions": 1}  # the Causal Proxy Model: layers that learn, training, changes a text
 device = "auto"  # auto, cpu or cuda
 outside_predictions = ""  # a table of predictions made elsewhere: text_id, p_1 ... p_K
 outside_aspects = ""  # a table of predicted aspects made elsewhere: text_id, food, service, ambiance, noise
@@ -286,7 +286,7 @@ def answers_of(name, dataset, model, number, given):
     """The estimates of one explainer on one model, kept from an earlier run or made now; None where it cannot explain it."""
     train, questions, head, asked = given
     unit = f"{name_of(dataset, model, number)}-{''.join(c if c.isalnum() else '_' for c in name)}"
-    key = units.key(unit=unit, seed=seed, proxy=proxy, inputs={k: v for k, v in stage.inputs.items() if k[:2] == "01" or dataset in k})
+    key = units.key(unit=unit, seed=seed, proxy=proxy, inputs={k: v for k, v in stage.inputs.items() if dataset in k or "aspects" in k or "01_" in k})
     kept = units.load(unit, key)
     if kept is None and (explainer := made(name, dataset, model, number)):
         found = explainer.fit(train, head, seed_for(name, dataset, model, number)).effects(questions)
@@ -305,7 +305,10 @@ def ask_everybody(dataset, model, number):
     found = [answers_of(name, dataset, model, number, given) for name in progress(explainers, f"{dataset} {model}")]
     return [table for table in found if table is not None]
 
+# %% [markdown]
+# The run:
 
+# %%
 print(f"Causal Proxy Model: {proxy['epochs']} epochs, {proxy['questions']} changes of each train text")
 estimates = pd.concat([table for row in models.itertuples(index=False) for table in ask_everybody(*row)], ignore_index=True)
 print(f"{len(estimates)} estimates")
@@ -332,7 +335,7 @@ def from_outside(predictions_file, aspects_file, vectors_file):
     return parts["train"], ask(asked, parts["test"]), head, asked
 
 # %% [markdown]
-# Written, read, compared:
+# Written:
 
 # %%
 first = models.iloc[0]
@@ -341,6 +344,11 @@ ids, reading = load_reading(stage.input("02_training", f"vectors/{name_of(*first
 save_parquet(predictions.merge(models.head(1)).iloc[::-1][["text_id", *(c for c in predictions if c.startswith("p_"))]], files["predictions.parquet"])
 save_parquet(aspects[aspects["dataset"] == first["dataset"]].iloc[::-1][["text_id", *ASPECTS]], files["aspects.parquet"])
 np.savez(files["vectors.npz"], text_id=ids[::-1].astype(str), vectors=reading.vectors[::-1], weight=reading.head.weight, bias=reading.head.bias)
+
+# %% [markdown]
+# Read again, and compared:
+
+# %%
 inside, outside = gathered(*first), from_outside(*files.values())
 for name in ("CONEXP", "S-Learner", "LEACE"):
     both = [explainer_named(name).make().fit(train, head, 0).effects(questions) for train, questions, head, _ in (inside, outside)]

@@ -50,7 +50,7 @@ from lib.effects.measures import (DIRECTION, DISTANCES, cosine, icace, in_stars,
 from lib.effects.pairs import repeated_edits
 from lib.effects.registry import EXPLAINERS
 from lib.paths import material
-from lib.reviews import ASPECTS
+from lib.reviews import ASPECTS, in_classes, rating_labels
 from lib.seeds import set_up
 from lib.show import show_source
 from lib.stage import open_stage
@@ -81,7 +81,8 @@ compared = ["Zero", "No concept", "CONEXP", "Approx", "Approx (mean)", "S-Learne
 # | - | **the world's effect**, known in our worlds alone | `world_1` ... `world_5` |
 # | ICaCE-Error | mean distance of estimate and ICaCE (eq. 3) | `L2`, `cosine`, `normdiff` |
 #
-# All of them are vectors, a number for each class. *In stars* means: the change of the expected class, counted from 1.
+# All of them are vectors, a number for each class. *In stars* means: the change of the expected class, counted from 1 (with three or two classes, in
+# classes).
 
 # %%
 stage = open_stage("cebab", scale, "04_metrics")
@@ -163,11 +164,14 @@ print(f"{len(cace)} mean effects")
 # learnt the world wrongly**; that is a fact about the classifier and not about any explainer.
 
 # %% tags=["nbval-ignore-output"]
-rating = texts.drop_duplicates(["dataset", "text_id"]).set_index(["dataset", "text_id"])["rating"].astype(float)
+n_classes = sum(name.startswith("p_") for name in predictions)
+label = rating_labels(texts["rating"], n_classes)
+rating = texts.assign(label=np.where(label < 0, np.nan, label + 1.0)).set_index(["dataset", "text_id"])["label"]
 stars = {side: rating[list(zip(pairs["dataset"], pairs[f"{side}_id"]))].to_numpy() for side in ("base", "counterfactual")}
 facts = pairs.assign(ATE=stars["counterfactual"] - stars["base"])
-world = [name for name in pairs if name.startswith("world_")]
-facts["world"] = in_stars(pairs[world].to_numpy()) if world else np.nan
+world = [name for name in pairs if name.startswith("world_")] if n_classes > 2 else []
+truth = in_classes(pairs[world].to_numpy(), n_classes) if world else np.full((len(pairs), n_classes), np.nan)
+facts["world"] = in_stars(truth)
 facts = facts.groupby(["dataset", *DIRECTION], sort=False)[["ATE", "world"]].mean().reset_index()
 means = cace.groupby(["dataset", "model", *DIRECTION], sort=False)[["stars", "pairs"]].mean().reset_index()
 means = means.sort_values(["old", "new"]).sort_values("aspect", key=lambda names: names.map(ASPECTS.index), kind="stable").sort_values(["dataset", "model"], kind="stable")
@@ -284,10 +288,10 @@ ordered.pivot(index="explainer", columns=["dataset", "model"], values="agree").l
 # near the first and far from the second has told the truth about restaurants, and a falsehood about the model.
 
 # %% tags=["nbval-ignore-output"]
-n_columns = sum(name.startswith("e_") for name in answers)
-known = bool(world) and len(world) == n_columns
+known, columns = bool(world), [f"world_{k + 1}" for k in range(n_classes)]
 far = ["model_to_world", "estimate_to_model", "estimate_to_world"]
-three = three_distances(answers, predictions, pairs) if known else pd.DataFrame(columns=["dataset", "model", "explainer", *far])
+sides = pairs[["dataset", "base_id", "counterfactual_id"]].assign(**dict(zip(columns, truth.T)))
+three = three_distances(answers, predictions, sides) if known else pd.DataFrame(columns=["dataset", "model", "explainer", *far])
 means = three.groupby(["dataset", "model", "explainer"], sort=False)[far].mean().reset_index()
 stage.table("three_distances", means).query("model == @means['model'].iloc[0]" if known else "model == ''").drop(columns="model")
 
@@ -409,7 +413,7 @@ def beside(number):
         "source": number["source"], "id": number["id"]}
 
 
-means_of = cace[(cace["dataset"] == "cebab") & (cace["model"] == "encoder")].groupby(DIRECTION)["stars"].mean().to_dict()
+means_of = cace[(cace["dataset"] == "cebab") & (cace["model"] == "encoder") & (n_classes == 5)].groupby(DIRECTION)["stars"].mean().to_dict()
 rows += [beside(number) for number in table_4.to_dict("records")]
 table = stage.table("claims", pd.DataFrame(rows))
 assert set(table["verdict"]) <= set(VERDICTS) and (scale != "small" or not table["verdict"].isin(["holds", "fails"]).any())

@@ -36,6 +36,8 @@
 # | | `accuracy`, `aspect_accuracy`, `unlearnt`, `controls` (`.csv`), one figure |
 
 # %%
+import time
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -52,6 +54,7 @@ from lib.models.masked_lm import new_masked_lm
 from lib.models.reviewers import (Reading, Reviewer, fit_head, load_reading, load_vectors, predict_aspects, save_vectors,
                                  sentence_vectors, words_of)
 from lib.models.sources import load_classifier
+from lib.models.upper import layer_stack
 from lib.plots import COLOURS, STYLE
 from lib.progress import progress
 from lib.reviews import ASPECTS, VALUES, in_classes, rating_labels, train_set
@@ -218,7 +221,24 @@ def frozen_reading(name):
 # A frozen encoder has nothing that chance decides, so it is trained once. The others get `n_seeds` trainings.
 
 # %%
+def predicted_minutes(name):
+    """How long an encoder of a data set will take, from the time of 64 texts: a step of training costs three readings of what learns."""
+    reader, some = load_classifier(encoder, encoder_revision, ["1", "2"]), list(texts["text"].head(64))
+    start = time.process_time()
+    sentence_vectors(reader, some)
+    sizes, lower = {split: len(rows) for split, rows in data[name].items()}, n_frozen / len(layer_stack(reader.module))
+    readings = lower * sum(sizes.values()) + (1 - lower) * (3 * epochs["encoder"] * sizes["train"] + sizes["train"] + sizes["test"])
+    return (time.process_time() - start) / 64 * readings / 60
+
+
 units = [(name, kind, number) for name in data for kind in models for number in range(1 if kind == "frozen encoder" else n_seeds)]
+for name in data if scale != "small" else []:
+    print(f"{name}: about {predicted_minutes(name):.1f} minutes of one processor for each encoder")
+
+# %% [markdown]
+# The run:
+
+# %%
 readings = {unit: reading_of(*unit) for unit in progress(units, "models")}
 print(f"{len(readings)} models; vectors of {', '.join(str(r.vectors.shape[1]) for _, r in readings.values())} numbers")
 
@@ -312,14 +332,18 @@ stage.table("unlearnt", pd.DataFrame(rows))
 # They go into one table, with which texts they are of.
 
 # %%
-about = texts[["dataset", "text_id", "group", "split", "label"]]
 columns = [f"p_{k + 1}" for k in range(n_classes)]
 answers = [pd.DataFrame(reading.probabilities, columns=columns).assign(text_id=ids, dataset=name, model=kind, seed=number)
            for (name, kind, number), (ids, reading) in readings.items()]
-predictions = pd.concat(answers, ignore_index=True).merge(about, on=["dataset", "text_id"])
+predictions = pd.concat(answers, ignore_index=True).merge(texts[["dataset", "text_id", "group", "split", "label"]], on=["dataset", "text_id"])
+said = [table.assign(dataset=name, split=split) for (name, split), table in aspects.items()]
 save_parquet(predictions[["dataset", "model", "seed", "split", "text_id", "group", "label", *columns]], stage.path("predictions.parquet"))
-save_parquet(pd.concat([table.assign(dataset=name, split=split) for (name, split), table in aspects.items()], ignore_index=True),
-             stage.path("aspects.parquet"))
+save_parquet(pd.concat(said, ignore_index=True), stage.path("aspects.parquet"))
+
+# %% [markdown]
+# How many texts each model has read:
+
+# %%
 predictions.groupby(["dataset", "model", "split"], sort=False).size().unstack()
 
 # %% [markdown]

@@ -85,12 +85,12 @@ encoder = "all-MiniLM-L6-v2"  # the pre-trained language model: the packaged one
 encoder_revision = ""  # the commit of a hub id
 models = ["encoder", "BiLSTM"]  # kinds of models: frozen encoder, encoder, BiLSTM
 n_seeds = 1  # trainings of each model
-n_frozen = 3  # lowest layers of the encoder that stay as they are, with its word table
+n_frozen = 4  # lowest layers of the encoder that stay as they are, with its word table
 kept_epoch = "best"  # best (the lowest loss on dev) or last (a fixed number of epochs, as in the paper)
-epochs = {"encoder": 4, "BiLSTM": 8}  # passes over the train texts
+epochs = {"encoder": 3, "BiLSTM": 8}  # passes over the train texts
 lr = {"encoder": 0.0002, "BiLSTM": 0.005}  # highest learning rate
 batch_size = {"encoder": 16, "BiLSTM": 16}  # texts per step
-masked_lm = {"layers": 1, "epochs": 2, "lr": 0.001, "batch_tokens": 512}  # the masked LM from which concepts are unlearnt
+masked_lm = {"layers": 1, "epochs": 1, "lr": 0.001, "batch_tokens": 512}  # the masked LM from which concepts are unlearnt
 unlearning = {"epochs": 1, "lr": 0.0005, "batch_tokens": 512, "strength": 0.5}  # the same, once for each aspect; strength: lambda
 
 # %% [markdown]

@@ -21,10 +21,10 @@ HELD_OUT = 0.05  # of the rows: they only show the loss, the last epoch is kept
 READ_AT_ONCE = 64  # texts; no result depends on it
 
 
-def told(text: str, aspect: str, value: str) -> list[str]:
+def with_wish(text: str, aspect: str, value: str) -> list[str]:
     """The words of a text, and at its end what is to be imagined.
 
-    >>> told("Cold soup.", "food", "Positive")
+    >>> with_wish("Cold soup.", "food", "Positive")
     ['Cold', 'soup.', '|', 'food', 'positive']
     """
     return [*text.split(), "|", aspect, value.lower()]
@@ -84,7 +84,7 @@ class CausalProxy:
         wishes = [(text, ASPECTS[a], new) for text, a, new in
                   zip(questions.texts.words, questions.aspect, questions.new, strict=True)]
         different = list(dict.fromkeys(wishes))
-        answers = self.student.predict([told(*wish) for wish in different], READ_AT_ONCE)
+        answers = self.student.predict([with_wish(*wish) for wish in different], READ_AT_ONCE)
         place = {wish: i for i, wish in enumerate(different)}
         return answers[[place[wish] for wish in wishes]] - questions.texts.probabilities
 
@@ -100,5 +100,5 @@ class CausalProxy:
         rows, aspect, old, new = rows[known], aspect[known], old[known], new[known]
         asked = Questions(train.take(rows), aspect, old, new)
         answers = Approx("mean").fit(train, None, seed).effects(asked) + asked.texts.probabilities
-        return answers, [told(train.words[i], ASPECTS[a], v) for i, a, v in zip(rows, aspect, new, strict=True)]
+        return answers, [with_wish(train.words[i], ASPECTS[a], v) for i, a, v in zip(rows, aspect, new, strict=True)]
 

@@ -40,7 +40,7 @@ from lib.effects.directions import shapley_values, subsets
 from lib.effects.erasers import fit_leace
 from lib.effects.labels import CONEXP, Approx, SLearner
 from lib.effects.measures import in_stars
-from lib.effects.proxy import CausalProxy, ProxySettings, told
+from lib.effects.proxy import CausalProxy, ProxySettings, with_wish
 from lib.effects.registry import EXPLAINERS, explainer_named
 from lib.effects.tables import Head, Texts, ask, check_head, gather_texts, read_outside, read_vectors
 from lib.models.load import read_trained
@@ -223,7 +223,7 @@ show_source(shapley_values)
 # alike. These are the matches of Approx; the student learns to foresee them from the words.
 
 # %%
-assert told("Cold soup.", "food", "Positive") == ["Cold", "soup.", "|", "food", "positive"]
+assert with_wish("Cold soup.", "food", "Positive") == ["Cold", "soup.", "|", "food", "positive"]
 show_source(CausalProxy._wishes)
 
 # %% [markdown]

@@ -12,7 +12,7 @@ import transformers as tf
 from tiny_models import TEXTS, tiny, tiny_module
 
 from lib.effects.causalm import PACE, CausaLM, concept_labels, concept_losses, control_of, reverse_gradient, shorten, unlearn
-from lib.effects.proxy import CausalProxy, ProxySettings, told
+from lib.effects.proxy import CausalProxy, ProxySettings, with_wish
 from lib.effects.tables import Head, Questions, Texts
 from lib.errors import TouchstoneError
 from lib.masked_training import Batch, MaskedSettings
@@ -141,5 +141,5 @@ def test_bad_input_for_the_student(toy) -> None:
         CausalProxy(tiny("bert")).fit(two, None, 0)
     with pytest.raises(TouchstoneError, match="no student or no texts"):
         CausalProxy(tiny("bert")).effects(toy.questions)
-    assert told("Good soup .", "noise", "unknown") == ["Good", "soup", ".", "|", "noise", "unknown"]
+    assert with_wish("Good soup .", "noise", "unknown") == ["Good", "soup", ".", "|", "noise", "unknown"]
     assert math.isclose(ProxySettings().fit.lr, 1e-4)

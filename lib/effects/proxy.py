@@ -34,8 +34,8 @@ def with_wish(text: str, aspect: str, value: str) -> list[str]:
 class ProxySettings:
     """How a student learns: `fit` for the training, `n_questions` for each train text, and the `n_layers` that learn (from above).
 
-    The paper trains all layers for many epochs and gives each concept and value a new token; here they are told in words that the
-    encoder knows, which few epochs suffice for.
+    The paper trains all layers for many epochs and gives each concept and value a new token; here the wish is put in words that
+    the encoder knows, for which few epochs suffice.
     """
 
     fit: Settings = field(default_factory=lambda: Settings(1, 1e-4, 16))
@@ -45,7 +45,7 @@ class ProxySettings:
 
 @dataclass
 class CausalProxy:
-    """The student's answer to the text and the wish, minus the model's answer to the text (Wu et al. 2022, section 3.3, CPM-IN).
+    """The student's answer to the text and the wish, minus the model's answer to the text (Wu et al. 2022, CPM-IN).
 
     The student begins as a copy of the explained model and learns two things at once: what the model answers to a train text,
     and, told "food, positive", what the model answers to approximate counterfactuals of this text. The paper draws one of

@@ -295,8 +295,8 @@ def answers_of(name, dataset, model, number, given):
     return None if kept is None else rows_of(asked, kept.to_numpy(), explainer=name, dataset=dataset, model=model, seed=number)
 
 # %% [markdown]
-# All explainers on all models. `proxy` and the encoders without a concept are trained for few epochs here; the paper gives CausaLM 3, and the
-# Causal Proxy Model had 30.
+# All explainers on all models. The student and the encoders without a concept are trained for few epochs here; the paper gives CausaLM 3, and the
+# Causal Proxy Model, in its other form, had 30.
 
 # %%
 def ask_everybody(dataset, model, number):

@@ -88,10 +88,11 @@ n_seeds = 1  # trainings of each model
 n_frozen = 4  # lowest layers of the encoder that stay as they are, with its word table
 kept_epoch = "best"  # best (the lowest loss on dev) or last (a fixed number of epochs, as in the paper)
 epochs = {"encoder": 3, "BiLSTM": 8}  # passes over the train texts
-lr = {"encoder": 0.0002, "BiLSTM": 0.005}  # highest learning rate
+lr = {"encoder": 0.0002, "BiLSTM": 0.005, "masked LM": 0.001, "unlearning": 0.0005}  # highest learning rate
 batch_size = {"encoder": 16, "BiLSTM": 16}  # texts per step
-masked_lm = {"layers": 1, "epochs": 1, "lr": 0.001, "batch_tokens": 512}  # the masked LM from which concepts are unlearnt
-unlearning = {"epochs": 1, "lr": 0.0005, "batch_tokens": 512, "strength": 0.5}  # the same, once for each aspect; strength: lambda
+masked_lm = {"layers": 1, "epochs": 1, "batch_tokens": 512}  # the masked LM from which concepts are unlearnt
+unlearning = {"epochs": 1, "batch_tokens": 512}  # the same, once for each aspect
+adversary = 0.5  # how strongly the adversary's gradient is reversed, lambda
 
 # %% [markdown]
 # | symbol | meaning | here |
@@ -273,7 +274,7 @@ def masked_lm_of(name):
     model = shorten(new_masked_lm(encoder, seed_for("masked LM", seed), encoder_revision), masked_lm["layers"])
     model.module.to(pick_device(device))
     train, dev = (model.encode(words_of(list(data[name][split]["text"]))) for split in ("train", "dev"))
-    settings = MaskedSettings(masked_lm["epochs"], masked_lm["lr"], masked_lm["batch_tokens"])
+    settings = MaskedSettings(masked_lm["epochs"], lr["masked LM"], masked_lm["batch_tokens"])
     curve = fit_masked_lm(model, train, dev, settings, seed_for("masked LM", name, seed))
     return model, {"unigram": unigram_perplexity(model, train, dev), "perplexity": curve["perplexity"].iloc[-1]}
 
@@ -283,14 +284,14 @@ def masked_lm_of(name):
 # %%
 def without_concepts(name):
     """The vectors of encoders without each aspect (and without none), with numbers on the masked LM; kept from an earlier run, or made now."""
-    key = str((name, masked_lm, unlearning, seed, encoder, encoder_revision, n_classes, train_on, inputs))
+    key = str((name, masked_lm, unlearning, lr["masked LM"], lr["unlearning"], adversary, seed, encoder, encoder_revision, n_classes, train_on, inputs))
     path, train = stage.path(f"vectors/{name}-without.npz"), data[name]["train"]
     if load_vectors(path, key) is None:
         model, about = masked_lm_of(name)
-        settings = MaskedSettings(unlearning["epochs"], unlearning["lr"], unlearning["batch_tokens"])
+        settings = MaskedSettings(unlearning["epochs"], lr["unlearning"], unlearning["batch_tokens"])
         told = pd.concat([train, data[name]["test"]])
         found = vectors_without(model, list(train["text"]), train[list(ASPECTS)].to_numpy(object), list(told["text"]), settings,
-                                unlearning["strength"], seed)
+                                adversary, seed)
         save_vectors(path, key, list(told["text_id"]), found, about)
     return load_vectors(path, key)
 

@@ -77,7 +77,8 @@ scale = "small"  # which settings: small, cpu or paper; names the output folder
 seed = 0  # who the reviewers are and what they write
 n_threads = 1  # CPU threads
 explainers = ["Random", "Zero", "No concept", "CONEXP", "Approx", "Approx (mean)", "Approx (top k)", "Approx (asked aspect only)", "S-Learner", "S-Learner (soft)", "S-Learner (soft, from the text)", "S-Learner (as released)", "Concept LIME", "TCAV", "TCAV (scaled)", "TCAV (as released)", "ConceptSHAP", "ConceptSHAP (towards c')", "ConceptSHAP (as released)", "INLP", "INLP (towards c')", "INLP (as released)", "CausaLM", "CausaLM (as released)", "LEACE", "LEACE (towards c')", "Causal Proxy Model"]  # who is asked
-proxy = {"layers": 1, "epochs": 1, "lr": 0.0003, "batch_size": 16, "questions": 1}  # the Causal Proxy Model: layers that learn, training, changes a text
+proxy = {"layers": 1, "epochs": 1, "batch_size": 16, "questions": 1}  # the Causal Proxy Model: layers that learn, training, changes a text
+proxy_lr = 0.0003  # its highest learning rate
 device = "auto"  # auto, cpu or cuda
 outside_predictions = ""  # a table of predictions made elsewhere: text_id, p_1 ... p_K
 outside_aspects = ""  # a table of predicted aspects made elsewhere: text_id, food, service, ambiance, noise
@@ -258,7 +259,7 @@ def gathered(dataset, model, number):
 
 # %%
 units = Units("cebab", scale, "03_attribution")
-imagined = ProxySettings(Settings(proxy["epochs"], proxy["lr"], proxy["batch_size"]), proxy["questions"], proxy["layers"])
+imagined = ProxySettings(Settings(proxy["epochs"], proxy_lr, proxy["batch_size"]), proxy["questions"], proxy["layers"])
 
 
 def made(name, dataset, model, number):
@@ -286,7 +287,7 @@ def answers_of(name, dataset, model, number, given):
     """The estimates of one explainer on one model, kept from an earlier run or made now; None where it cannot explain it."""
     train, questions, head, asked = given
     unit = f"{name_of(dataset, model, number)}-{''.join(c if c.isalnum() else '_' for c in name)}"
-    key = units.key(unit=unit, seed=seed, proxy=proxy, inputs={k: v for k, v in stage.inputs.items() if dataset in k or "aspects" in k or "01_" in k})
+    key = units.key(unit=unit, seed=seed, proxy=[proxy, proxy_lr], inputs={k: v for k, v in stage.inputs.items() if dataset in k or "aspects" in k or "01_" in k})
     kept = units.load(unit, key)
     if kept is None and (explainer := made(name, dataset, model, number)):
         found = explainer.fit(train, head, seed_for(name, dataset, model, number)).effects(questions)

@@ -204,10 +204,10 @@ def reading_of(name, kind, number):
     settings = Settings(epochs[kind], lr[kind], batch_size[kind]) if kind in epochs else None
     key = str((name, kind, number, settings, n_frozen, kept_epoch, encoder, encoder_revision, n_classes, train_on, inputs))
     reviewer = Reviewer(name, kind, number, encoder, encoder_revision, n_classes, settings, n_frozen)
-    path = stage.path(f"vectors/{reviewer.name}.npz")
+    path, tensors = stage.path(f"vectors/{reviewer.name}.npz"), stage.path("models")
     if load_reading(path, key) is None:
         parts = data[name]
-        found = frozen_reading(name) if kind == "frozen encoder" else reviewer.read(*parts.values(), pick_device(device), kept_epoch, stage.path("models"))
+        found = frozen_reading(name) if kind == "frozen encoder" else reviewer.read(*parts.values(), pick_device(device), kept_epoch, tensors)
         found.save(path, key, [*parts["train"]["text_id"], *parts["test"]["text_id"]])
     return load_reading(path)
 

@@ -17,7 +17,7 @@ from lib.plots import COLOURS, STYLE, Plotted
 from lib.reviews import ASPECTS, VALUES
 
 plt.get_backend()  # chosen here: where it is first chosen within a style, a notebook shows its first figure and no other
-SCREEN = {**STYLE, "figure.dpi": 60}  # in a notebook; `Stage.figure` saves with 150
+SCREEN = {**STYLE, "figure.dpi": 65, "xtick.labelsize": 7}  # in a notebook; `Stage.figure` saves with 150
 FAMILY = {"paper": ("o", COLOURS[0]), "ours": ("s", COLOURS[2]), "released": ("x", COLOURS[3])}
 FLOORS = {"Zero": ("--", COLOURS[1]), "No concept": ("-.", (0.15, 0.15, 0.15)), "Random": (":", COLOURS[7])}
 CEILING = ((0, (1, 1)), COLOURS[2])
@@ -32,7 +32,7 @@ def plot_errors(table: pd.DataFrame, ceilings: pd.DataFrame) -> Plotted:
     names = list(dict.fromkeys(table.loc[table["family"] != "floor", "explainer"]))
     with plt.rc_context(SCREEN):
         figure, axes = plt.subplots(len(panels), 3, sharex="col", sharey=True, squeeze=False, layout="constrained",
-                                    figsize=(9, (0.19 * len(names) + 0.5) * len(panels) + 0.6))
+                                    figsize=(7.4, (0.145 * len(names) + 0.4) * len(panels) + 0.6))
         for row, (dataset, model) in enumerate(panels):
             for ax, metric in zip(axes[row], DISTANCES, strict=True):
                 here = (table["dataset"] == dataset) & (table["model"] == model) & (table["metric"] == metric)
@@ -100,13 +100,13 @@ def _dots(ax: plt.Axes, part: pd.DataFrame, names: Sequence[str]) -> None:
         mark, colour = FAMILY[row.family]
         at = names.index(row.explainer)
         ax.plot([row.low, row.high], [at, at], color="0.5", linewidth=1)
-        ax.plot(row.error, at, mark, color=colour, markersize=4.5)
+        ax.plot(row.error, at, mark, color=colour, markersize=3.8)
     ax.set(yticks=range(len(names)), yticklabels=names)
-    ax.tick_params(axis="y", labelsize=7)
+    ax.tick_params(axis="y", labelsize=6.5)
 
 
 def _legend(figure: plt.Figure) -> None:
     marks = [Line2D([], [], marker=mark, color=colour, linestyle="", label=name) for name, (mark, colour) in FAMILY.items()]
     lines = [Line2D([], [], linestyle=style, color=colour, label=name) for name, (style, colour) in FLOORS.items()]
     ceiling = Line2D([], [], linestyle=CEILING[0], color=CEILING[1], linewidth=2, label="a second editor")
-    figure.legend(handles=[*marks, *lines, ceiling], loc="outside lower center", ncol=7, frameon=False, fontsize=8)
+    figure.legend(handles=[*marks, *lines, ceiling], loc="outside lower center", ncol=7, frameon=False, fontsize=7)

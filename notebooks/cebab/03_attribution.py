@@ -433,7 +433,7 @@ shown = shown[shown["base_id"] == shown["base_id"].iloc[0]].drop_duplicates("exp
 both = chosen.set_index("text_id")[[f"p_{k + 1}" for k in range(len(columns))]].loc[shown.iloc[0][["base_id", "counterfactual_id"]]].to_numpy()
 actual = in_stars(both[1:] - both[:1])[0]
 with plt.rc_context(STYLE):
-    figure, ax = plt.subplots(figsize=(5.5, 0.22 * len(shown) + 0.8), layout="constrained")
+    figure, ax = plt.subplots(figsize=(4.8, 0.17 * len(shown) + 0.8), layout="constrained")
     ax.axvline(actual, color=COLOURS[2], label="what the model does")
     ax.plot(shown["stars"], range(len(shown)), "o", color=COLOURS[0])
     ax.set(yticks=range(len(shown)), yticklabels=shown["explainer"], xlabel="food from Negative to Positive, in stars")

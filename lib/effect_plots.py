@@ -60,13 +60,13 @@ def plot_directions(table: pd.DataFrame, value: str, label: str) -> Plotted:
     across = [name for a in ASPECTS for o in VALUES for n in VALUES if (name := f"{a} {short[o]}→{short[n]}") in set(table["direction"])]
     with plt.rc_context({**SCREEN, "axes.grid": False}):
         figure, axes = plt.subplots(len(datasets), 1, squeeze=False, layout="constrained",
-                                    figsize=(0.34 * len(across) + 2.2, (0.2 * len(names) + 1.2) * len(datasets)))
+                                    figsize=(0.25 * len(across) + 2.2, (0.14 * len(names) + 1.2) * len(datasets)))
         for ax, dataset in zip(axes[:, 0], datasets, strict=True):
             part = table[table["dataset"] == dataset].pivot_table(index="explainer", columns="direction", values=value)
             image = ax.imshow(part.reindex(index=names, columns=across), cmap="Blues", aspect="auto", vmin=0, vmax=table[value].max())
             ax.set(yticks=range(len(names)), yticklabels=names, xticks=range(len(across)), title=dataset)
             ax.set_xticklabels(across, rotation=90)
-            ax.tick_params(labelsize=7)
+            ax.tick_params(labelsize=6)
         figure.colorbar(image, ax=axes, label=label, shrink=0.6)
     return figure, table[["dataset", "explainer", "aspect", "old", "new", value]]
 

@@ -438,7 +438,7 @@ with plt.rc_context(STYLE):
     ax.plot(shown["stars"], range(len(shown)), "o", color=COLOURS[0])
     ax.set(yticks=range(len(shown)), yticklabels=shown["explainer"], xlabel="food from Negative to Positive, in stars")
     ax.invert_yaxis()
-    ax.legend(frameon=False)
+    ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1))
 stage.figure("one_text", figure)
 stage.table("figure", shown.assign(model=actual))
 

@@ -16,8 +16,8 @@ from lib.effects.measures import DISTANCES
 from lib.plots import COLOURS, STYLE, Plotted
 from lib.reviews import ASPECTS, VALUES
 
-plt.get_backend()  # chosen here: where it is first chosen within a style, a notebook shows its first figure and no other
-SCREEN = {**STYLE, "figure.dpi": 65, "xtick.labelsize": 7}  # in a notebook; `Stage.figure` saves with 150
+plt.switch_backend(plt.get_backend())  # loaded here: where a style is the first to load it, a notebook shows its first figure and no other
+SCREEN = {**STYLE, "figure.dpi": 55, "xtick.labelsize": 7}  # in a notebook; `Stage.figure` saves with 150
 FAMILY = {"paper": ("o", COLOURS[0]), "ours": ("s", COLOURS[2]), "released": ("x", COLOURS[3])}
 FLOORS = {"Zero": ("--", COLOURS[1]), "No concept": ("-.", (0.15, 0.15, 0.15)), "Random": (":", COLOURS[7])}
 CEILING = ((0, (1, 1)), COLOURS[2])

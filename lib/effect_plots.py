@@ -16,6 +16,8 @@ from lib.effects.measures import DISTANCES
 from lib.plots import COLOURS, STYLE, Plotted
 from lib.reviews import ASPECTS, VALUES
 
+plt.switch_backend(plt.get_backend())  # loaded here: where a style is the first to load it, a notebook shows its first figure and no other
+SCREEN = {**STYLE, "figure.dpi": 55, "xtick.labelsize": 7}  # in a notebook; `Stage.figure` saves with 150
 FAMILY = {"paper": ("o", COLOURS[0]), "ours": ("s", COLOURS[2]), "released": ("x", COLOURS[3])}
 FLOORS = {"Zero": ("--", COLOURS[1]), "No concept": ("-.", (0.15, 0.15, 0.15)), "Random": (":", COLOURS[7])}
 CEILING = ((0, (1, 1)), COLOURS[2])
@@ -28,9 +30,9 @@ def plot_errors(table: pd.DataFrame, ceilings: pd.DataFrame) -> Plotted:
     """
     panels = table[["dataset", "model"]].drop_duplicates().to_records(index=False)
     names = list(dict.fromkeys(table.loc[table["family"] != "floor", "explainer"]))
-    with plt.rc_context(STYLE):
+    with plt.rc_context(SCREEN):
         figure, axes = plt.subplots(len(panels), 3, sharex="col", sharey=True, squeeze=False, layout="constrained",
-                                    figsize=(9, (0.19 * len(names) + 0.5) * len(panels) + 0.6))
+                                    figsize=(7.4, (0.145 * len(names) + 0.4) * len(panels) + 0.6))
         for row, (dataset, model) in enumerate(panels):
             for ax, metric in zip(axes[row], DISTANCES, strict=True):
                 here = (table["dataset"] == dataset) & (table["model"] == model) & (table["metric"] == metric)
@@ -56,15 +58,15 @@ def plot_directions(table: pd.DataFrame, value: str, label: str) -> Plotted:
     datasets = list(dict.fromkeys(table["dataset"]))
     names = list(dict.fromkeys(table["explainer"]))
     across = [name for a in ASPECTS for o in VALUES for n in VALUES if (name := f"{a} {short[o]}→{short[n]}") in set(table["direction"])]
-    with plt.rc_context({**STYLE, "axes.grid": False}):
+    with plt.rc_context({**SCREEN, "axes.grid": False}):
         figure, axes = plt.subplots(len(datasets), 1, squeeze=False, layout="constrained",
-                                    figsize=(0.34 * len(across) + 2.2, (0.2 * len(names) + 1.2) * len(datasets)))
+                                    figsize=(0.25 * len(across) + 2.2, (0.14 * len(names) + 1.2) * len(datasets)))
         for ax, dataset in zip(axes[:, 0], datasets, strict=True):
             part = table[table["dataset"] == dataset].pivot_table(index="explainer", columns="direction", values=value)
             image = ax.imshow(part.reindex(index=names, columns=across), cmap="Blues", aspect="auto", vmin=0, vmax=table[value].max())
             ax.set(yticks=range(len(names)), yticklabels=names, xticks=range(len(across)), title=dataset)
             ax.set_xticklabels(across, rotation=90)
-            ax.tick_params(labelsize=7)
+            ax.tick_params(labelsize=6)
         figure.colorbar(image, ax=axes, label=label, shrink=0.6)
     return figure, table[["dataset", "explainer", "aspect", "old", "new", value]]
 
@@ -76,7 +78,7 @@ def plot_three_effects(table: pd.DataFrame) -> Plotted:
     """
     datasets, who, aspects = (list(dict.fromkeys(table[c])) for c in ("dataset", "who", "aspect"))
     marks: Sequence[str] = ("o", "s", "D", "^", "v", "P", "X")
-    with plt.rc_context(STYLE):
+    with plt.rc_context(SCREEN):
         figure, axes = plt.subplots(1, len(datasets), sharex=True, sharey=True, squeeze=False, layout="constrained",
                                     figsize=(3.9 * len(datasets), 2.8))
         for ax, dataset in zip(axes[0], datasets, strict=True):
@@ -98,13 +100,13 @@ def _dots(ax: plt.Axes, part: pd.DataFrame, names: Sequence[str]) -> None:
         mark, colour = FAMILY[row.family]
         at = names.index(row.explainer)
         ax.plot([row.low, row.high], [at, at], color="0.5", linewidth=1)
-        ax.plot(row.error, at, mark, color=colour, markersize=4.5)
+        ax.plot(row.error, at, mark, color=colour, markersize=3.8)
     ax.set(yticks=range(len(names)), yticklabels=names)
-    ax.tick_params(axis="y", labelsize=7)
+    ax.tick_params(axis="y", labelsize=6.5)
 
 
 def _legend(figure: plt.Figure) -> None:
     marks = [Line2D([], [], marker=mark, color=colour, linestyle="", label=name) for name, (mark, colour) in FAMILY.items()]
     lines = [Line2D([], [], linestyle=style, color=colour, label=name) for name, (style, colour) in FLOORS.items()]
     ceiling = Line2D([], [], linestyle=CEILING[0], color=CEILING[1], linewidth=2, label="a second editor")
-    figure.legend(handles=[*marks, *lines, ceiling], loc="outside lower center", ncol=7, frameon=False, fontsize=8)
+    figure.legend(handles=[*marks, *lines, ceiling], loc="outside lower center", ncol=7, frameon=False, fontsize=7)

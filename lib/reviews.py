@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Int
+from jaxtyping import Float, Int
 
 from lib.errors import TouchstoneError
 from lib.paths import data_root
@@ -133,6 +133,19 @@ def rating_labels(ratings: Sequence[int], n_classes: int) -> Int[np.ndarray, "ba
     if n_classes not in RATING_MAPS:
         raise TouchstoneError(f"there is no {n_classes}-way task; choose 5, 3 or 2")
     return np.array([RATING_MAPS[n_classes].get(int(rating), -1) for rating in ratings], dtype=int)
+
+
+def in_classes(by_rating: Float[np.ndarray, "batch 5"], n_classes: int) -> Float[np.ndarray, "batch class"]:
+    """Probabilities of the five ratings, or effects on them, added up to the classes of the 5- or 3-way task.
+
+    The 2-way task leaves out texts with three stars, so nothing adds up to it.
+
+    >>> in_classes(np.array([[0.1, 0.2, 0.3, 0.15, 0.25]]), 3).round(2).tolist()
+    [[0.3, 0.3, 0.4]]
+    """
+    if n_classes not in (5, 3):
+        raise TouchstoneError(f"five ratings do not add up to {n_classes} classes; only the 5- and the 3-way task have them all")
+    return by_rating @ np.eye(n_classes)[[RATING_MAPS[n_classes][k] for k in range(1, 6)]]
 
 
 def fetch_cebab(url: str = CEBAB_URL, folder: Path | None = None) -> Path:

@@ -102,11 +102,13 @@ def token_forward(model: TextModel, encoded: Sequence[Encoded], row_of: Int[Tens
 
 
 def fit(forward: Forward, trained: Mapping[str, nn.Parameter], targets: Int[Tensor, "batch"],
-        lengths: Int[Tensor, "batch"], split: Split, settings: Settings, seed: int) -> pd.DataFrame:
-    """Train the given parameters and leave them at the epoch with the lowest validation loss.
+        lengths: Int[Tensor, "batch"], split: Split, settings: Settings, seed: int, keep: str = "best") -> pd.DataFrame:
+    """Train the given parameters and leave them at the epoch with the lowest validation loss (`keep="best"`) or at the last.
 
     Returns the learning curve: epoch, train_loss (while learning), validation_loss, validation_accuracy.
     """
+    if keep not in ("best", "last"):
+        raise TouchstoneError(f"the epoch that is kept is {keep!r}; write best or last")
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     parameters = list(trained.values())
@@ -124,7 +126,7 @@ def fit(forward: Forward, trained: Mapping[str, nn.Parameter], targets: Int[Tens
             losses.append(loss.item() * len(batch))
         validation_loss, accuracy = evaluate(forward, targets, lengths, split.validation, settings.batch_size)
         curve.append((epoch, sum(losses) / len(split.train), validation_loss, accuracy))
-        if validation_loss < best:
+        if keep == "last" or validation_loss < best:
             best, kept = validation_loss, [p.detach().clone() for p in parameters]
     with torch.no_grad():
         for parameter, value in zip(parameters, kept, strict=True):
@@ -149,8 +151,9 @@ def take_step(loss: Tensor, parameters: Sequence[nn.Parameter], optimiser: torch
 @torch.no_grad()
 def evaluate(forward: Forward, targets: Int[Tensor, "batch"], lengths: Int[Tensor, "batch"],
              rows: Int[Tensor, "batch"], batch_size: int) -> tuple[float, float]:
-    """Mean cross-entropy and accuracy over rows."""
+    """Mean cross-entropy and accuracy over rows; targets may be classes or probabilities."""
     in_order = rows[lengths[rows].argsort(stable=True)]
     scores = torch.cat([forward(batch) for batch in in_order.split(batch_size)])
     wanted = targets[in_order]
-    return F.cross_entropy(scores, wanted).item(), (scores.argmax(1) == wanted).double().mean().item()
+    classes = wanted if wanted.ndim == 1 else wanted.argmax(1)
+    return F.cross_entropy(scores, wanted).item(), (scores.argmax(1) == classes).double().mean().item()

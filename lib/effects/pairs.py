@@ -25,7 +25,8 @@ def edit_pairs(texts: pd.DataFrame) -> pd.DataFrame:
     is_original = texts["is_original"].to_numpy(bool)
     edits, originals = rows[~is_original], rows.loc[is_original, ["group", "row"]]
     star = edits.merge(originals, on="group", suffixes=("", "_other"))
-    among = edits.merge(edits, on=["group", "aspect"], suffixes=("", "_other")).query("row != row_other")
+    among = edits.merge(edits, on=["group", "aspect"], suffixes=("", "_other"))
+    among = among[among["row"].to_numpy() != among["row_other"].to_numpy()]
     sides = {"original": (star["row_other"], star["row"], star["aspect"]), "reverse": (star["row"], star["row_other"], star["aspect"]),
              "edits": (among["row"], among["row_other"], among["aspect"])}
     base, other, aspect = (np.concatenate([side[i] for side in sides.values()]) for i in range(3))

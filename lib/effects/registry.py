@@ -6,10 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from lib.effects.causalm import CausaLM
 from lib.effects.directions import TCAV, ConceptSHAP
 from lib.effects.erasers import Erasure
 from lib.effects.floors import NoConcept, RandomEffects, ZeroEffects
 from lib.effects.labels import CONEXP, Approx, ConceptLIME, SLearner
+from lib.effects.proxy import CausalProxy
 from lib.effects.tables import Effects, Head, Questions, Texts
 from lib.errors import TouchstoneError, did_you_mean
 
@@ -26,14 +28,16 @@ class Explainer(Protocol):
 
 @dataclass(frozen=True)
 class Entry:
-    """An explainer in the list: how to make it, its family, and whether it reads embeddings and the last layer.
+    """An explainer in the list: how to make it, its family, and what it needs beside answers and labels.
 
-    family: floor (knows nothing of concepts), paper (as CEBaB defines it), released (a fault of the released code, kept by name), ours.
+    family: floor (knows nothing of concepts), paper (as CEBaB defines it), released (a fault of the released code, kept by name), ours
+    (not in the paper). needs: "" (nothing), "weights" (embeddings and the last layer), "encoders" (vectors without each concept),
+    "model" (the explained model itself, handed to the explainer).
     """
 
-    make: Callable[[], Explainer]
+    make: Callable[..., Explainer]
     family: str
-    needs_weights: bool = False
+    needs: str = ""
 
 
 EXPLAINERS: dict[str, Entry] = {
@@ -43,24 +47,27 @@ EXPLAINERS: dict[str, Entry] = {
     "CONEXP": Entry(CONEXP, "paper"),
     "Approx": Entry(lambda: Approx("sample"), "paper"),
     "Approx (mean)": Entry(lambda: Approx("mean"), "ours"),
-    "Approx (top k)": Entry(lambda: Approx("top_k"), "ours", True),
+    "Approx (top k)": Entry(lambda: Approx("top_k"), "ours", "weights"),
     "Approx (asked aspect only)": Entry(lambda: Approx("mean", match="asked"), "ours"),
     "S-Learner": Entry(SLearner, "paper"),
     "S-Learner (soft)": Entry(lambda: SLearner("soft"), "ours"),
     "S-Learner (soft, from the text)": Entry(lambda: SLearner("soft", minus="text"), "ours"),
     "S-Learner (as released)": Entry(lambda: SLearner(known_old=False), "released"),
     "Concept LIME": Entry(ConceptLIME, "paper"),
-    "TCAV": Entry(TCAV, "paper", True),
-    "TCAV (scaled)": Entry(lambda: TCAV(scaled=True), "ours", True),
-    "TCAV (as released)": Entry(lambda: TCAV(as_released=True), "released", True),
-    "ConceptSHAP": Entry(ConceptSHAP, "paper", True),
-    "ConceptSHAP (towards c')": Entry(lambda: ConceptSHAP(towards=True), "ours", True),
-    "ConceptSHAP (as released)": Entry(lambda: ConceptSHAP(as_released=True), "released", True),
-    "INLP": Entry(lambda: Erasure("INLP", retuned=True), "paper", True),
-    "INLP (towards c')": Entry(lambda: Erasure("INLP", towards=True), "ours", True),
-    "INLP (as released)": Entry(lambda: Erasure("INLP"), "released", True),
-    "LEACE": Entry(lambda: Erasure("LEACE"), "ours", True),
-    "LEACE (towards c')": Entry(lambda: Erasure("LEACE", towards=True), "ours", True),
+    "TCAV": Entry(TCAV, "paper", "weights"),
+    "TCAV (scaled)": Entry(lambda: TCAV(scaled=True), "ours", "weights"),
+    "TCAV (as released)": Entry(lambda: TCAV(as_released=True), "released", "weights"),
+    "ConceptSHAP": Entry(ConceptSHAP, "paper", "weights"),
+    "ConceptSHAP (towards c')": Entry(lambda: ConceptSHAP(towards=True), "ours", "weights"),
+    "ConceptSHAP (as released)": Entry(lambda: ConceptSHAP(as_released=True), "released", "weights"),
+    "INLP": Entry(lambda: Erasure("INLP", retuned=True), "paper", "weights"),
+    "INLP (towards c')": Entry(lambda: Erasure("INLP", towards=True), "ours", "weights"),
+    "INLP (as released)": Entry(lambda: Erasure("INLP"), "released", "weights"),
+    "CausaLM": Entry(CausaLM, "paper", "encoders"),
+    "CausaLM (as released)": Entry(lambda: CausaLM(as_released=True), "released", "encoders"),
+    "LEACE": Entry(lambda: Erasure("LEACE"), "ours", "weights"),
+    "LEACE (towards c')": Entry(lambda: Erasure("LEACE", towards=True), "ours", "weights"),
+    "Causal Proxy Model": Entry(CausalProxy, "ours", "model"),
 }
 
 

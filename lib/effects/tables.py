@@ -2,8 +2,9 @@
 
 A model from outside joins by two tables, CSV or Parquet, keyed by `text_id`:
 predictions, with p_1 ... p_K (probabilities of the classes), and aspects, with food, service, ambiance, noise (predicted values).
-That is all that the explainers need which see no weights. The others also take the embeddings that the model's last, linear
-layer reads (an array, one row a text) and that layer (`Head`).
+That is all that the explainers need which see no weights. TCAV, ConceptSHAP, INLP and LEACE also take the embeddings that
+the model's last, linear layer reads (an array, one row a text, with the text_ids of its rows) and that layer (`Head`). CausaLM
+takes arrays of the same kind from encoders without a concept, the Causal Proxy Model the texts themselves.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from lib.errors import TouchstoneError
 from lib.reviews import ASPECTS, CELLS, VALUES
 
 Effects = Float[np.ndarray, "batch class"]
+ARRAYS = ("text_id", "vectors", "weight", "bias")
 TOLERANCE = 1e-3  # how far from 1 probabilities may sum: published ones are rounded to four decimals
 
 
@@ -28,6 +30,8 @@ class Texts:
     """Texts as an explainer sees them, row by row: labels of the four aspects, the model's answer, perhaps its embedding.
 
     `gold`, `predicted`: values per aspect, in the order of ASPECTS; what people said and what an aspect classifier says.
+    `words`: the texts themselves. `without`: vectors of encoders that have unlearnt a concept, one layer for each of ASPECTS,
+    and last those of an encoder that has unlearnt none (`lib.effects.causalm`).
     """
 
     ids: np.ndarray
@@ -35,14 +39,17 @@ class Texts:
     predicted: np.ndarray
     probabilities: Effects
     embeddings: Float[np.ndarray, "batch hidden"] | None = None
+    words: np.ndarray | None = None
+    without: Float[np.ndarray, "concept batch hidden"] | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def take(self, rows: Int[np.ndarray, "batch"]) -> Texts:
         """The texts of some rows; a row may be taken more than once."""
-        parts = (self.ids[rows], self.gold[rows], self.predicted[rows], self.probabilities[rows])
-        return Texts(*parts, None if self.embeddings is None else self.embeddings[rows])
+        parts = (self.ids, self.gold, self.predicted, self.probabilities, self.embeddings, self.words)
+        return Texts(*(None if part is None else part[rows] for part in parts),
+                     None if self.without is None else self.without[:, rows])
 
 
 @dataclass(frozen=True)
@@ -81,8 +88,11 @@ class Head:
 
 
 def gather_texts(texts: pd.DataFrame, predictions: pd.DataFrame, aspects: pd.DataFrame,
-                 embeddings: tuple[np.ndarray, np.ndarray] | None = None) -> Texts:
-    """Bring texts together with a model's predictions and predicted aspects, and perhaps (ids, embeddings), all by text_id.
+                 embeddings: tuple[np.ndarray, np.ndarray] | None = None,
+                 without: tuple[np.ndarray, np.ndarray] | None = None) -> Texts:
+    """Bring texts together with a model's predictions and predicted aspects, all by text_id.
+
+    `embeddings`, `without`: the text_ids of the rows, and the array (see Texts). A column `text` becomes `words`.
 
     Raises TouchstoneError for duplicate ids, texts without predictions, probabilities that do not sum to one, and values
     that no aspect has.
@@ -94,12 +104,13 @@ def gather_texts(texts: pd.DataFrame, predictions: pd.DataFrame, aspects: pd.Dat
     predicted = _looked_up(aspects, ids, list(ASPECTS), "predicted aspects")
     _check_values(ids, predicted)
     gold = texts[list(ASPECTS)].to_numpy(object)
-    found = Texts(ids, gold, predicted, probabilities)
-    if embeddings is None:
-        return found
-    names, vectors = embeddings
-    table = pd.DataFrame({"text_id": names, "row": np.arange(len(names))})
-    return replace(found, embeddings=vectors[_looked_up(table, ids, ["row"], "embeddings")[:, 0].astype(int)])
+    words = texts["text"].to_numpy(object) if "text" in texts else None
+    found = Texts(ids, gold, predicted, probabilities, words=words)
+    if embeddings is not None:
+        found = replace(found, embeddings=embeddings[1][_rows_of(embeddings[0], ids, "embeddings")])
+    if without is not None:
+        found = replace(found, without=without[1][:, _rows_of(without[0], ids, "vectors without a concept")])
+    return found
 
 
 def ask(pairs: pd.DataFrame, texts: Texts) -> Questions:
@@ -124,6 +135,33 @@ def read_outside(path: Path | str) -> pd.DataFrame:
     return table
 
 
+def read_vectors(path: Path | str) -> tuple[tuple[np.ndarray, np.ndarray], Head]:
+    """Embeddings and a linear head that were made elsewhere: an .npz with text_id, vectors, weight and bias.
+
+    text_id: n strings; vectors: n x hidden; weight: K x hidden; bias: K. Returns ((ids, vectors), head), as `gather_texts` takes them.
+    """
+    path = Path(path)
+    if path.suffix != ".npz" or not path.is_file():
+        raise TouchstoneError(f"{path} is no .npz file that exists; write one with numpy.savez and the arrays {', '.join(ARRAYS)}")
+    with np.load(path, allow_pickle=False) as kept:
+        if missing := [name for name in ARRAYS if name not in kept]:
+            raise TouchstoneError(f"{path} has no array {missing[0]!r}; write {', '.join(ARRAYS)}")
+        ids, vectors, weight, bias = (kept[name] for name in ARRAYS)
+    if vectors.ndim != 2 or len(vectors) != len(ids) or weight.shape != (len(bias), vectors.shape[1]):
+        raise TouchstoneError(f"{path}: text_id has shape {ids.shape}, vectors {vectors.shape}, weight {weight.shape}, bias {bias.shape}; "
+                              "write n ids, n x hidden, K x hidden, K")
+    return (ids.astype(object), vectors.astype(float)), Head(weight.astype(float), bias.astype(float))
+
+
+def check_head(texts: Texts, head: Head) -> None:
+    """Refuse a head that does not make the predictions from the embeddings: explainers would explain another model."""
+    assert texts.embeddings is not None
+    far = np.abs(head.probabilities(texts.embeddings) - texts.probabilities).max(1)
+    if far.max() > 10 * TOLERANCE:
+        raise TouchstoneError(f"text {texts.ids[int(far.argmax())]!r}: softmax(weight @ vector + bias) is off its prediction by {far.max():.3f}; "
+                              "hand in the vectors that the last layer reads, that layer, and probabilities")
+
+
 def one_hot(values: np.ndarray) -> Float[np.ndarray, "batch concept"]:
     """Twelve columns, three per aspect in the order of VALUES; a cell that is none of these is 000.
 
@@ -131,6 +169,11 @@ def one_hot(values: np.ndarray) -> Float[np.ndarray, "batch concept"]:
     [[0, 0, 1, 0, 1, 0, 0, 0, 0, 1, 0, 0]]
     """
     return np.concatenate([values[:, [i]] == np.array(VALUES, dtype=object) for i in range(len(ASPECTS))], axis=1).astype(float)
+
+
+def _rows_of(names: np.ndarray, ids: np.ndarray, what: str) -> Int[np.ndarray, "batch"]:
+    table = pd.DataFrame({"text_id": names, "row": np.arange(len(names))})
+    return _looked_up(table, ids, ["row"], what)[:, 0].astype(int)
 
 
 def _looked_up(table: pd.DataFrame, ids: np.ndarray, columns: list[str], what: str) -> np.ndarray:

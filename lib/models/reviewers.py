@@ -3,7 +3,9 @@ read of them: the vectors in front of the last linear layer, and that layer."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,11 +20,14 @@ from torch import Tensor, nn
 
 from lib.effects.tables import Head
 from lib.errors import TouchstoneError
-from lib.models.face import RunsFromEmbeddings, device_of, length_buckets, pad
+from lib.models.face import Encoded, RunsFromEmbeddings, device_of, length_buckets, pad
 from lib.models.hf import HFClassifier
+from lib.models.load import save_trained
 from lib.models.lstm import BiLSTM
+from lib.models.masked_lm import MaskedLM
 from lib.models.schemes import apply_scheme, scheme_named, set_modes
 from lib.models.sources import load_classifier
+from lib.models.upper import States, layer_stack, layers_between, lower_states, state_forward, upper_parameters
 from lib.models.vocabulary import ids_in_use, rows_in_use
 from lib.reviews import ASPECTS, VALUES
 from lib.seeds import seed_for
@@ -30,6 +35,7 @@ from lib.store import atomic_path
 from lib.training import Settings, Split, fit, token_forward
 
 KINDS = ("frozen encoder", "encoder", "BiLSTM")  # the first learns its head alone, on the mean over tokens
+WHOLE = "CEfAf"  # the transfer scheme in which everything learns
 BATCH = 64  # texts that are read together; no result depends on it
 
 
@@ -60,9 +66,29 @@ def load_reading(path: Path, key: str = "") -> tuple[np.ndarray, Reading] | None
         return kept["ids"].astype(object), Reading(head.probabilities(vectors), vectors, head)
 
 
+def save_vectors(path: Path, key: str, ids: Sequence[str], vectors: np.ndarray, about: Mapping[str, float] | None = None) -> None:
+    """Keep vectors of texts as one .npz, with the texts' ids, the key of all that they depend on, and numbers about them."""
+    with atomic_path(path) as part, part.open("wb") as file:
+        np.savez(file, key=np.array(key), ids=np.array(ids, dtype=str), vectors=vectors.astype(np.float32), about=np.array(json.dumps(about or {})))
+
+
+def load_vectors(path: Path, key: str = "") -> tuple[np.ndarray, np.ndarray, dict[str, float]] | None:
+    """The ids, vectors and numbers that `save_vectors` kept; None where there are none, or where they have another key."""
+    if not path.is_file():
+        return None
+    with np.load(path, allow_pickle=False) as kept:
+        if key and str(kept["key"]) != key:
+            return None
+        return kept["ids"].astype(object), kept["vectors"].astype(float), json.loads(str(kept["about"]))
+
+
 @dataclass(frozen=True)
 class Reviewer:
-    """One model of a study and how it is trained; `name` is also the name of its file."""
+    """One model of a study and how it is trained; `name` is also the name of its file.
+
+    `n_frozen`: so many of an encoder's lowest layers, and its word table, stay as they are; what they make of the texts is
+    computed once.
+    """
 
     dataset: str
     kind: str
@@ -71,21 +97,33 @@ class Reviewer:
     revision: str
     n_classes: int
     settings: Settings | None
+    n_frozen: int = 0
 
     @property
     def name(self) -> str:
         """The model's name, without blanks."""
         return f"{self.dataset}-{self.kind.replace(' ', '_')}-seed{self.number}"
 
-    def read(self, train: pd.DataFrame, dev: pd.DataFrame, test: pd.DataFrame, device: torch.device) -> Reading:
-        """Train a network on the train texts, the epoch chosen on dev, and read train and test texts, in this order."""
+    def read(self, train: pd.DataFrame, dev: pd.DataFrame, test: pd.DataFrame, device: torch.device, keep: str = "best",
+             weights: Path | None = None) -> Reading:
+        """Train a network on the train texts and read train and test texts, in this order.
+
+        `keep`: the "best" epoch on dev, or the "last". `weights`: the folder where an encoder's tensors are kept, as `name`.
+        """
         if self.settings is None:
             raise TouchstoneError(f"{self.kind} has no settings; name it in the parameters epochs, lr and batch_size")
         model = build_reviewer(self.kind, self.encoder, self.revision, self.n_classes, seed_for("model", self.kind, self.number))
         model.module.to(device)
-        both, told = pd.concat([train, dev]), pd.concat([train, test])
-        train_reviewer(model, list(both["text"]), both["label"].to_numpy(), len(train), self.settings, self.number)
-        return read_texts(model, list(told["text"]))
+        whole = pd.concat([train, dev, test])
+        encoded, labels, n_read = model.encode(words_of(list(whole["text"]))), whole["label"].to_numpy(), len(train) + len(dev)
+        frozen = self.n_frozen if isinstance(model, HFClassifier) else 0
+        states = lower_states(model, encoded, frozen) if frozen else None
+        train_reviewer(model, encoded[:n_read], labels[:n_read], len(train), self.settings, self.number, keep, frozen, states)
+        if weights is not None and isinstance(model, HFClassifier):
+            recipe = {"encoder": self.encoder, "revision": self.revision, "classes": list(model.classes), "scheme": WHOLE, "seed": self.number}
+            save_trained(weights, self.name, recipe, model, dict(model.module.named_parameters()), ids_in_use(encoded[:n_read]))
+        read = [*range(len(train)), *range(n_read, len(whole))]
+        return read_texts(model, [encoded[i] for i in read], frozen, None if states is None else [states[i] for i in read])
 
 
 def words_of(texts: Sequence[str]) -> list[list[str]]:
@@ -101,26 +139,32 @@ def build_reviewer(kind: str, encoder: str, revision: str, n_classes: int, seed:
     return classifier if kind == "encoder" else BiLSTM(classifier, classifier.classes, seed)
 
 
-def train_reviewer(model: RunsFromEmbeddings, texts: Sequence[str], labels: Int[np.ndarray, "batch"], n_train: int,
-                   settings: Settings, seed: int) -> pd.DataFrame:
-    """Train a classifier on the first `n_train` texts; the others choose the epoch. Returns the learning curve.
+def train_reviewer(model: RunsFromEmbeddings, encoded: Sequence[Encoded], labels: Int[np.ndarray, "batch"], n_train: int,
+                   settings: Settings, seed: int, keep: str = "best", n_frozen: int = 0, states: States | None = None) -> pd.DataFrame:
+    """Train a classifier on the first `n_train` texts; the others choose the epoch, if `keep` says so. Returns the curve.
 
-    Of an encoder everything learns; of the word table only the rows in use. A BiLSTM keeps its word vectors.
+    Of an encoder everything learns (of the word table only the rows in use), or what lies above the `n_frozen` lowest layers,
+    whose `states` are handed in. A BiLSTM keeps its word vectors.
     """
-    encoded = model.encode(words_of(texts))
     targets = torch.tensor(labels, device=device_of(model.module))
     lengths = torch.tensor([len(one.ids) for one in encoded])
-    split = Split(torch.arange(n_train), torch.arange(n_train, len(encoded)))
-    if isinstance(model, HFClassifier):
-        scheme = scheme_named("CEfAf")
+    how = (targets, lengths, Split(torch.arange(n_train), torch.arange(n_train, len(encoded))), settings, seed_for("fit", seed), keep)
+    if not isinstance(model, HFClassifier):
+        trained = {name: p for name, p in model.module.named_parameters() if p.requires_grad}
+        curve = fit(token_forward(model, encoded), trained, *how)
+    else:
+        scheme = scheme_named(WHOLE)
         learns = set(apply_scheme(model, scheme, seed_for("head", seed)))
         set_modes(model, scheme, settings.dropout)
-        with rows_in_use(model.module, ids_in_use(encoded)) as row_of:
-            trained = {name: p for name, p in model.module.named_parameters() if name in learns}
-            curve = fit(token_forward(model, encoded, row_of), trained, targets, lengths, split, settings, seed_for("fit", seed))
-    else:
-        trained = {name: p for name, p in model.module.named_parameters() if p.requires_grad}
-        curve = fit(token_forward(model, encoded), trained, targets, lengths, split, settings, seed_for("fit", seed))
+        if states is not None:
+            depth = len(layer_stack(model.module))
+            trained = upper_parameters(model, depth - n_frozen)
+            with layers_between(model.module, n_frozen, depth):
+                curve = fit(state_forward(model, states), trained, *how)
+        else:
+            with rows_in_use(model.module, ids_in_use(encoded)) as row_of:
+                trained = {name: p for name, p in model.module.named_parameters() if name in learns}
+                curve = fit(token_forward(model, encoded, row_of), trained, *how)
     model.module.eval()
     return curve
 
@@ -141,20 +185,22 @@ def fit_head(vectors: Float[np.ndarray, "batch hidden"], labels: Int[np.ndarray,
 
 
 @torch.no_grad()
-def read_texts(model: RunsFromEmbeddings, texts: Sequence[str]) -> Reading:
-    """Run a classifier over texts and keep what its last linear layer reads.
+def read_texts(model: RunsFromEmbeddings, encoded: Sequence[Encoded], n_frozen: int = 0, states: States | None = None) -> Reading:
+    """Run a classifier over texts and keep what its last linear layer reads; from the `states` of the frozen layers if there are any.
 
     Raises TouchstoneError where softmax(layer(vectors)) are not the model's probabilities: then explainers would explain
     another model.
     """
-    encoded = model.encode(words_of(texts))
     layer, caught = last_layer(model), []
     hook = layer.register_forward_pre_hook(lambda module, inputs: caught.append(inputs[0].reshape(-1, layer.in_features)))
-    buckets, scores = length_buckets([len(one.ids) for one in encoded], BATCH), []
+    buckets = length_buckets([len(one.ids) for one in encoded], BATCH)
+    forward = token_forward(model, encoded)
+    above = nullcontext()
+    if isinstance(model, HFClassifier) and states is not None:
+        forward, above = state_forward(model, states), layers_between(model.module, n_frozen, len(layer_stack(model.module)))
     try:
-        for bucket in buckets:
-            ids, mask = (t.to(device_of(model.module)) for t in pad([encoded[i] for i in bucket], model.tokenizer.pad_token_id))
-            scores.append(model.logits(model.embed(ids), mask))
+        with above:
+            scores = [forward(torch.tensor(bucket)) for bucket in buckets]
     finally:
         hook.remove()
     order = np.argsort([i for bucket in buckets for i in bucket])
@@ -177,7 +223,7 @@ def last_layer(model: RunsFromEmbeddings) -> nn.Linear:
 
 
 @torch.no_grad()
-def sentence_vectors(encoder: HFClassifier, texts: Sequence[str]) -> Float[np.ndarray, "batch hidden"]:
+def sentence_vectors(encoder: HFClassifier | MaskedLM, texts: Sequence[str]) -> Float[np.ndarray, "batch hidden"]:
     """The frozen encoder's mean over tokens, of length one: what all-MiniLM was trained to compare."""
     encoded = encoder.encode(words_of(texts))
     buckets, parts = length_buckets([len(one.ids) for one in encoded], BATCH), []

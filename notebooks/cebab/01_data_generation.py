@@ -32,6 +32,7 @@
 # |---|---|
 # | the clauses of `material/wordings.yaml`, from which a causal model writes reviews | `texts.parquet`: one row a text, with data set, split, rating, four aspects |
 # | or the published CEBaB v1.1, five JSON files, 15,090 texts | `pairs.parquet`: one row an ordered edit pair of dev and test |
+# | | `dataset_card.md`: what our reviews are for, and what not |
 # | | `table_3a` to `table_3d`, `average_effects`, `conditional_means`, `repeated_edits` (`.csv`), one figure |
 
 # %%
@@ -39,6 +40,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
+from lib.cards import dataset_card, read_card
 from lib.effects.pairs import edit_pairs, pairs_by_loop, repeated_edits
 from lib.errors import TouchstoneError
 from lib.paths import material
@@ -48,7 +50,7 @@ from lib.reviews import (ASPECTS, CELLS, NO_MAJORITY, RATING_MAPS, SPLITS, VALUE
 from lib.seeds import set_up
 from lib.show import show_source
 from lib.stage import open_stage
-from lib.store import save_parquet
+from lib.store import save_parquet, write_atomic
 from lib.worlds import World, average_effects, generate_reviews, read_wordings, wordings_by_split
 
 # %% [markdown]
@@ -372,13 +374,14 @@ def count_repeated(name, split, same):
 
 
 repeated = pd.DataFrame([count_repeated(name, split, same) for name in data for split in SPLITS for same in ("goal", "label")])
+assert data_source != "cebab" or repeated["pairs"].tolist() == [145, 222, 16, 29, 15, 20]
 stage.table("repeated_edits", repeated)
 
 # %% [markdown]
 # *Reading it.* In our worlds an edit always reaches its goal, so both ways give the same pairs. In the published data they do not: of
 # 145 / 16 / 15 pairs with one goal (train / dev / test), **only 12 / 1 / 2 reached one label**; in the others one text is what the goal
 # says and the other is mostly its opposite, so the recorded goal of one of them seems to be wrong. A ceiling made of these would call an
-# error what is a difference of labels. Stage 4 therefore uses pairs of one *label*.
+# error what is a difference of labels. Stage 4 therefore uses pairs of one *label*, of which there are 222 / 29 / 20.
 #
 # ## 8 · Controls
 #
@@ -438,6 +441,19 @@ texts = pd.concat([table.assign(dataset=name) for name, table in data.items()], 
 save_parquet(texts, stage.path("texts.parquet"))
 save_parquet(pd.concat([with_world(*key) for key in pairs], ignore_index=True), stage.path("pairs.parquet"))
 print(f"{len(texts)} texts, {sum(map(len, pairs.values()))} pairs")
+
+# %% [markdown]
+# Our own reviews also get a dataset card: what they are for, how they were made, and what not to do with them.
+
+# %%
+if data_source == "bundled":
+    counts = generated["confounded"]["split"].value_counts()
+    numbers = {"texts": len(generated["confounded"]), "originals": int(generated["confounded"]["is_original"].sum()), "pairs": len(pairs["confounded", "test"]),
+               "groups": generated["confounded"]["group"].nunique(), "confounding": confounding, **{name: int(n) for name, n in counts.items()},
+               "wordings": sum(len(wordings[a][v]) for a in ASPECTS for v in VALUES)}
+    card = read_card(material("cebab") / "card.yaml", data_source, numbers)
+    write_atomic(stage.path("dataset_card.md"), dataset_card(card))
+    print(card["description"])
 
 # %% [markdown]
 # ## What could be wrong

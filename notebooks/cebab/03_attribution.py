@@ -40,16 +40,20 @@ from lib.effects.directions import shapley_values, subsets
 from lib.effects.erasers import fit_leace
 from lib.effects.labels import CONEXP, Approx, SLearner
 from lib.effects.measures import in_stars
+from lib.effects.proxy import CausalProxy, ProxySettings, with_wish
 from lib.effects.registry import EXPLAINERS, explainer_named
-from lib.effects.tables import Head, Texts, ask, gather_texts, read_outside
-from lib.models.reviewers import load_reading
+from lib.effects.tables import Head, Texts, ask, check_head, gather_texts, read_outside, read_vectors
+from lib.models.load import read_trained
+from lib.models.reviewers import load_reading, load_vectors
 from lib.plots import COLOURS, STYLE
 from lib.progress import progress
 from lib.reviews import ASPECTS
-from lib.seeds import seed_for, set_up
+from lib.seeds import pick_device, seed_for, set_up
 from lib.show import show_source
 from lib.stage import open_stage
 from lib.store import load_parquet, save_parquet
+from lib.training import Settings
+from lib.units import Units
 
 # %% [markdown]
 # ## Settings
@@ -57,17 +61,28 @@ from lib.store import load_parquet, save_parquet
 # `explainers` lists who is asked. A name that ends in *(as released)* is a fault of the paper's code, kept to show what it does. What is not
 # in the paper is marked *ours* in the table of section 5.
 #
-# `outside_predictions` and `outside_aspects` let a model join that was trained elsewhere: two tables, Parquet or CSV, with `text_id` and
-# `p_1` ... `p_K`, and with `text_id` and `food`, `service`, `ambiance`, `noise`. Every explainer that needs no weights then explains that model too, under the
-# name `outside` (its texts are those of the first data set).
+# The three `outside_...` let a model join that was trained elsewhere, under the name `outside`. Its texts are those of the first data set: all of its
+# test pairs, and the train texts that the tables name. Section 5 shows the way with one of our own models.
+#
+# | parameter | file | holds |
+# |---|---|---|
+# | `outside_predictions` | Parquet or CSV | `text_id`, and `p_1` ... `p_K`, which are at least 0 and sum to one |
+# | `outside_aspects` | Parquet or CSV | `text_id`, and `food`, `service`, `ambiance`, `noise`: Negative, unknown or Positive |
+# | `outside_vectors` (may be missing) | `.npz` | `text_id` (n), `vectors` (n x hidden), `weight` (K x hidden), `bias` (K): what the last, linear layer reads, and that layer |
+#
+# With the two tables every explainer runs that needs no weights, with the arrays TCAV, ConceptSHAP, INLP and LEACE as well.
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or paper; names the output folder
 seed = 0  # who the reviewers are and what they write
 n_threads = 1  # CPU threads
-explainers = ["Random", "Zero", "No concept", "CONEXP", "Approx", "Approx (mean)", "Approx (top k)", "Approx (asked aspect only)", "S-Learner", "S-Learner (soft)", "S-Learner (soft, from the text)", "S-Learner (as released)", "Concept LIME", "TCAV", "TCAV (scaled)", "TCAV (as released)", "ConceptSHAP", "ConceptSHAP (towards c')", "ConceptSHAP (as released)", "INLP", "INLP (towards c')", "INLP (as released)", "LEACE", "LEACE (towards c')"]  # who is asked
+explainers = ["Random", "Zero", "No concept", "CONEXP", "Approx", "Approx (mean)", "Approx (top k)", "Approx (asked aspect only)", "S-Learner", "S-Learner (soft)", "S-Learner (soft, from the text)", "S-Learner (as released)", "Concept LIME", "TCAV", "TCAV (scaled)", "TCAV (as released)", "ConceptSHAP", "ConceptSHAP (towards c')", "ConceptSHAP (as released)", "INLP", "INLP (towards c')", "INLP (as released)", "CausaLM", "CausaLM (as released)", "LEACE", "LEACE (towards c')", "Causal Proxy Model"]  # who is asked
+proxy = {"layers": 1, "epochs": 1, "batch_size": 16, "questions": 1}  # the Causal Proxy Model: layers that learn, training, changes a text
+proxy_lr = 0.0003  # its highest learning rate
+device = "auto"  # auto, cpu or cuda
 outside_predictions = ""  # a table of predictions made elsewhere: text_id, p_1 ... p_K
 outside_aspects = ""  # a table of predicted aspects made elsewhere: text_id, food, service, ambiance, noise
+outside_vectors = ""  # an .npz made elsewhere: text_id, vectors, weight, bias
 
 # %% [markdown]
 # | symbol | meaning | here |
@@ -192,6 +207,8 @@ assert np.allclose(fit_leace(square, np.array([[1.0], [1], [0], [0]])).erase(squ
 # | TCAV (scaled) | the slope times the distance of the two means | finite differences |
 # | ConceptSHAP | what a concept adds to the answers that four numbers allow | efficiency, 16 separate fits |
 # | INLP | ten rounds, the last layer fitted again | a linear classifier finds nothing |
+# | CausaLM | a last layer over an encoder that has unlearnt the concept (stage 2), minus the model's answer | the reversed gradient, deafness |
+# | Causal Proxy Model | a student of the model, told at the end of its input what to imagine (*ours*: not in the paper; Wu et al. 2022) | learns a known effect |
 #
 # The Shapley value by hand: two concepts worth 1 and 2 alone and 5 together. The first adds 1 or 3, on average 2; the second 2 or 4, on
 # average 3.
@@ -202,64 +219,153 @@ assert subsets(2) == [(), (0,), (1,), (0, 1)] and shapley_values(worth, 2)[0, :,
 show_source(shapley_values)
 
 # %% [markdown]
-# CausaLM, the paper's other method, needs encoders that are pre-trained once more with an adversary, for which there is no small
-# version here. It is *not run*, and stage 4 says so.
-#
+# The Causal Proxy Model needs a sentence more. Its student begins as a copy of the explained model. It learns to answer a train text as the model
+# does; and, with a *wish* written behind the text, as the model answers, on average, to train texts where the wish is true and all else is
+# alike. These are the matches of Approx; the student learns to foresee them from the words.
+
+# %%
+assert with_wish("Cold soup.", "food", "Positive") == ["Cold", "soup.", "|", "food", "positive"]
+show_source(CausalProxy._wishes)
+
+# %% [markdown]
 # ## 4 · The full run
 #
 # Train texts come with gold labels, predicted labels, answers and embeddings; the questions with what a test text shows.
 
 # %%
+about = ["base_id", "counterfactual_id", "group", "aspect", "old", "new"]
+
+
+def name_of(dataset, model, number):
+    """What stage 2 called the files of a model."""
+    return f"{dataset}-{model.replace(' ', '_')}-seed{number}"
+
+
 def gathered(dataset, model, number):
-    """Train texts, test questions and the last layer of one model."""
+    """Train texts, test questions, the last layer of one model, and its pairs."""
     chosen = predictions[(predictions["dataset"] == dataset) & (predictions["model"] == model) & (predictions["seed"] == number)]
-    ids, reading = load_reading(stage.input("02_training", f"vectors/{dataset}-{model.replace(' ', '_')}-seed{number}.npz"))
+    ids, reading = load_reading(stage.input("02_training", f"vectors/{name_of(dataset, model, number)}.npz"))
+    without = load_vectors(stage.input("02_training", f"vectors/{dataset}-without.npz"))[:2]
     mine = texts[(texts["dataset"] == dataset) & texts["text_id"].isin(chosen["text_id"])]
     said = aspects[aspects["dataset"] == dataset]
-    parts = {split: gather_texts(mine[mine["split"] == split], chosen, said, (ids, reading.vectors)) for split in ("train", "test")}
+    parts = {split: gather_texts(mine[mine["split"] == split], chosen, said, (ids, reading.vectors), without) for split in ("train", "test")}
     known = set(parts["test"].ids)
     asked = pairs[(pairs["dataset"] == dataset) & pairs["base_id"].isin(known) & pairs["counterfactual_id"].isin(known)]
     return parts["train"], ask(asked, parts["test"]), reading.head, asked
 
 # %% [markdown]
-# Each explainer is fitted and asked, with a seed of its own; who draws nothing ignores it.
+# Each explainer is fitted and asked, with a seed of its own; who draws nothing ignores it. The Causal Proxy Model gets the explained model itself, and
+# so only explains models whose tensors stage 2 has kept. An explainer and a model are a unit: a long run goes on where it was stopped.
 
 # %%
-about = ["base_id", "counterfactual_id", "group", "aspect", "old", "new"]
+units = Units("cebab", scale, "03_attribution")
+imagined = ProxySettings(Settings(proxy["epochs"], proxy_lr, proxy["batch_size"]), proxy["questions"], proxy["layers"])
 
 
-def answers_to(asked, found, **labels):
-    """Estimates as rows: which pair, which explainer, and the K numbers."""
+def made(name, dataset, model, number):
+    """An explainer, ready to be fitted; None where it cannot explain this model."""
+    if explainer_named(name).needs != "model":
+        return explainer_named(name).make()
+    if model != "encoder":
+        return None
+    tensors = [stage.input("02_training", f"models/{name_of(dataset, model, number)}.{kind}") for kind in ("json", "safetensors")]
+    explained = read_trained(*tensors)
+    explained.module.to(pick_device(device))
+    return explainer_named(name).make(explained, imagined)
+
+# %% [markdown]
+# One explainer's answers, as rows: which pair, which explainer, and the K numbers.
+
+# %%
+def rows_of(asked, found, **labels):
+    """Estimates as rows."""
     numbers = {f"e_{k + 1}": found[:, k] for k in range(found.shape[1])}
     return asked[about].reset_index(drop=True).assign(**labels, **numbers)
 
 
+def answers_of(name, dataset, model, number, given):
+    """The estimates of one explainer on one model, kept from an earlier run or made now; None where it cannot explain it."""
+    train, questions, head, asked = given
+    unit = f"{name_of(dataset, model, number)}-{''.join(c if c.isalnum() else '_' for c in name)}"
+    key = units.key(unit=unit, seed=seed, proxy=[proxy, proxy_lr], inputs={k: v for k, v in stage.inputs.items() if dataset in k or "aspects" in k or "01_" in k})
+    kept = units.load(unit, key)
+    if kept is None and (explainer := made(name, dataset, model, number)):
+        found = explainer.fit(train, head, seed_for(name, dataset, model, number)).effects(questions)
+        kept = pd.DataFrame(found, columns=[f"e_{k + 1}" for k in range(found.shape[1])])
+        units.save(unit, key, kept)
+    return None if kept is None else rows_of(asked, kept.to_numpy(), explainer=name, dataset=dataset, model=model, seed=number)
+
+# %% [markdown]
+# All explainers on all models. The student and the encoders without a concept are trained for few epochs here; the paper gives CausaLM 3, and the
+# Causal Proxy Model, in its other form, had 30.
+
+# %%
 def ask_everybody(dataset, model, number):
     """All explainers on one model."""
-    train, questions, head, asked = gathered(dataset, model, number)
-    tables = []
-    for name in progress(explainers, f"{dataset} {model}"):
-        fitted = explainer_named(name).make().fit(train, head, seed_for(name, dataset, model, number))
-        tables.append(answers_to(asked, fitted.effects(questions), explainer=name, dataset=dataset, model=model, seed=number))
-    return tables
+    given = gathered(dataset, model, number)
+    found = [answers_of(name, dataset, model, number, given) for name in progress(explainers, f"{dataset} {model}")]
+    return [table for table in found if table is not None]
 
+# %% [markdown]
+# The run:
 
+# %%
+print(f"Causal Proxy Model: {proxy['epochs']} epochs, {proxy['questions']} changes of each train text")
 estimates = pd.concat([table for row in models.itertuples(index=False) for table in ask_everybody(*row)], ignore_index=True)
 print(f"{len(estimates)} estimates")
 
 # %% [markdown]
-# A model from outside, if the parameters name one, is asked about with every explainer that sees no weights.
+# ### A model from outside
+#
+# The tables come in by the door that the Settings describe. To show that it is open, one of our own models walks out and in again: its predictions and
+# predicted aspects are written as tables, its vectors and last layer as arrays, all in another order. The answers must be the same.
+
+# %%
+def from_outside(predictions_file, aspects_file, vectors_file):
+    """Train texts, test questions, the last layer (or None) and the pairs of a model that was trained elsewhere."""
+    answered, said = (read_outside(stage.external(path)) for path in (predictions_file, aspects_file))
+    arrays, head = read_vectors(stage.external(vectors_file)) if vectors_file else (None, None)
+    mine = texts[texts["dataset"] == models["dataset"].iloc[0]]
+    wanted = mine["split"].eq("test") | mine["split"].eq("train") & mine["text_id"].isin(answered["text_id"])
+    asked = pairs[pairs["dataset"] == models["dataset"].iloc[0]]
+    tested = mine["text_id"].isin(asked["base_id"]) & wanted
+    parts = {split: gather_texts(mine[mine["split"].eq(split) & (tested if split == "test" else wanted)], answered, said, arrays)
+             for split in ("train", "test")}
+    for part in parts.values() if head else []:
+        check_head(part, head)
+    return parts["train"], ask(asked, parts["test"]), head, asked
+
+# %% [markdown]
+# Written:
+
+# %%
+first = models.iloc[0]
+files = {name: stage.path(f"example/{name}") for name in ("predictions.parquet", "aspects.parquet", "vectors.npz")}
+ids, reading = load_reading(stage.input("02_training", f"vectors/{name_of(*first)}.npz"))
+save_parquet(predictions.merge(models.head(1)).iloc[::-1][["text_id", *(c for c in predictions if c.startswith("p_"))]], files["predictions.parquet"])
+save_parquet(aspects[aspects["dataset"] == first["dataset"]].iloc[::-1][["text_id", *ASPECTS]], files["aspects.parquet"])
+np.savez(files["vectors.npz"], text_id=ids[::-1].astype(str), vectors=reading.vectors[::-1], weight=reading.head.weight, bias=reading.head.bias)
+
+# %% [markdown]
+# Read again, and compared:
+
+# %%
+inside, outside = gathered(*first), from_outside(*files.values())
+for name in ("CONEXP", "S-Learner", "LEACE"):
+    both = [explainer_named(name).make().fit(train, head, 0).effects(questions) for train, questions, head, _ in (inside, outside)]
+    assert np.allclose(*both, atol=1e-5)
+print(f"{len(outside[1])} questions, equal answers")
+
+# %% [markdown]
+# And whoever is named in the parameters is asked about:
 
 # %%
 if outside_predictions:
-    dataset = models["dataset"].iloc[0]
-    answers_given, said = (read_outside(stage.external(path)) for path in (outside_predictions, outside_aspects))
-    told = texts[(texts["dataset"] == dataset) & texts["text_id"].isin(answers_given["text_id"]) & texts["text_id"].isin(said["text_id"])]
-    parts = {split: gather_texts(told[told["split"] == split], answers_given, said) for split in ("train", "test")}
-    asked = pairs[(pairs["dataset"] == dataset) & pairs["base_id"].isin(parts["test"].ids)]
-    for name in (name for name in explainers if not explainer_named(name).needs_weights):
-        found = explainer_named(name).make().fit(parts["train"], None, seed_for(name)).effects(ask(asked, parts["test"]))
-        estimates = pd.concat([estimates, answers_to(asked, found, explainer=name, dataset=dataset, model="outside", seed=0)])
+    train, questions, head, asked = from_outside(outside_predictions, outside_aspects, outside_vectors)
+    able = [name for name in explainers if explainer_named(name).needs in (("", "weights") if head else ("",))]
+    found = [explainer_named(name).make().fit(train, head, seed_for(name)).effects(questions) for name in able]
+    told_us = [rows_of(asked, answer, explainer=name, dataset=first["dataset"], model="outside", seed=0) for name, answer in zip(able, found)]
+    estimates = pd.concat([estimates, *told_us], ignore_index=True)
 save_parquet(estimates, stage.path("estimates.parquet"))
 print(f"models explained: {', '.join(estimates['model'].unique())}")
 
@@ -297,7 +403,7 @@ deaf = twice.assign(same=twice["answers"] == 1).groupby("explainer", sort=False)
 stage.table("blindness", deaf[deaf["same"] > 0])
 
 # %% [markdown]
-# Zero and No concept are deaf by design. Among the methods of the paper, ConceptSHAP and INLP are, and CausaLM would be: with both
+# Zero and No concept are deaf by design. Among the methods of the paper, ConceptSHAP, INLP and CausaLM are: with both
 # directions among the pairs, no method that ignores the direction can get the sign right.
 
 # %%
@@ -327,12 +433,12 @@ shown = shown[shown["base_id"] == shown["base_id"].iloc[0]].drop_duplicates("exp
 both = chosen.set_index("text_id")[[f"p_{k + 1}" for k in range(len(columns))]].loc[shown.iloc[0][["base_id", "counterfactual_id"]]].to_numpy()
 actual = in_stars(both[1:] - both[:1])[0]
 with plt.rc_context(STYLE):
-    figure, ax = plt.subplots(figsize=(5.5, 0.22 * len(shown) + 0.8), layout="constrained")
+    figure, ax = plt.subplots(figsize=(4.8, 0.17 * len(shown) + 0.8), layout="constrained")
     ax.axvline(actual, color=COLOURS[2], label="what the model does")
     ax.plot(shown["stars"], range(len(shown)), "o", color=COLOURS[0])
     ax.set(yticks=range(len(shown)), yticklabels=shown["explainer"], xlabel="food from Negative to Positive, in stars")
     ax.invert_yaxis()
-    ax.legend(frameon=False)
+    ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1))
 stage.figure("one_text", figure)
 stage.table("figure", shown.assign(model=actual))
 
@@ -345,6 +451,7 @@ stage.table("figure", shown.assign(model=actual))
 # - **TCAV's size is arbitrary**: a direction of length one has no scale in stars. The cosine is what it can be judged by.
 # - **ConceptSHAP and INLP are adaptations** of methods that explain a whole model, made by the paper for single texts; the details are
 #   in the docstrings.
+# - **CausaLM here is a small one**: its masked LM has few layers and few epochs, and stage 2 shows how much of a concept is left in it.
 # - **INLP's layer is fitted again** on erased embeddings with a small penalty. The released five steps of 2e-5 are next to none, and the
 #   variant *(as released)* takes none.
 #

@@ -123,7 +123,7 @@ board.astype(object).fillna("")
 
 # %% tags=["nbval-ignore-output"]
 stage.table("verdict_leaderboard", verdicts("baseline_beats_doing_nothing", "methods_beat_the_no_concept_floor", "averaging_matches_helps",
-                                            "known_value_helps"))
+                                            "known_value_helps", "proxy_beats_the_baselines", "proxy_beats_its_own_matches"))
 
 # %% [markdown]
 # **Why.** Edit pairs come in both directions. The answer to a text therefore tells in which direction its counterfactual lies, and every method that

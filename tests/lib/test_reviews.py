@@ -7,12 +7,13 @@ import threading
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from lib import paths, reviews
 from lib.errors import TouchstoneError
-from lib.reviews import (ASPECTS, CEBAB_SHA256, check_texts, fetch_cebab, majority, rating_labels, read_cebab, read_reviews,
+from lib.reviews import (ASPECTS, CEBAB_SHA256, check_texts, fetch_cebab, in_classes, majority, rating_labels, read_cebab, read_reviews,
                          train_set)
 
 
@@ -111,6 +112,13 @@ def cebab() -> pd.DataFrame:
     if root is None or not (root / "cebab").is_dir():
         pytest.skip("needs the published CEBaB: set TOUCHSTONE_DATA to a folder that holds cebab/ (python -m lib.reviews fills it)")
     return read_cebab(root / "cebab")
+
+
+def test_effects_on_ratings_add_up_to_effects_on_classes() -> None:
+    effect = np.array([[-0.4, 0.1, 0.0, 0.1, 0.2], [0.0, 0.0, -0.5, 0.5, 0.0]])
+    assert np.allclose(in_classes(effect, 3), [[-0.3, 0.0, 0.3], [0.0, -0.5, 0.5]]) and np.array_equal(in_classes(effect, 5), effect)
+    with pytest.raises(TouchstoneError, match="do not add up to 2 classes"):
+        in_classes(effect, 2)
 
 
 def test_the_published_files_as_counted(cebab: pd.DataFrame) -> None:

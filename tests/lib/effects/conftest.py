@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,6 +12,8 @@ import pytest
 
 from lib.effects.tables import Head, Questions, Texts, ask, one_hot
 from lib.reviews import ASPECTS, VALUES
+
+sys.path.append(str(Path(__file__).parents[1] / "models"))  # the tiny models of the tests there
 
 
 @dataclass
@@ -29,7 +33,9 @@ def toy() -> Toy:
     embeddings = np.column_stack([one_hot(gold), 0.1 * rng.normal(size=(400, 3))])
     head = Head(np.column_stack([rng.normal(size=(3, 12)), np.zeros((3, 3))]), np.array([0.1, 0.0, -0.2]))
     ids = np.array([f"t{i}" for i in range(400)], dtype=object)
-    texts = Texts(ids, gold, gold.copy(), head.probabilities(embeddings), embeddings)
+    words = np.array([" ".join(["She" if v == "Positive" else "He" if v == "Negative" else "They" for v in row]) for row in gold], dtype=object)
+    without = np.array([*(np.delete(embeddings, slice(3 * a, 3 * a + 3), axis=1) for a in range(len(ASPECTS))), embeddings[:, 3:]])
+    texts = Texts(ids, gold, gold.copy(), head.probabilities(embeddings), embeddings, words, without)
     aspect = rng.integers(0, 4, 60)
     old = gold[np.arange(60), aspect]
     new = np.array([rng.choice([v for v in VALUES if v != value]) for value in old], dtype=object)

@@ -6,16 +6,19 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression, SGDClassifier
+from tiny_models import tiny
 
 from lib.effects.directions import TCAV, ConceptSHAP, concept_vector, fit_subsets, shapley_values, subsets
 from lib.effects.erasers import Erasure, fit_inlp, fit_leace, refit_head
 from lib.effects.floors import NoConcept, RandomEffects, ZeroEffects
 from lib.effects.labels import CONEXP, Approx, ConceptLIME, SLearner, answers_of, fit_answers
 from lib.effects.measures import cosine, l2
+from lib.effects.proxy import ProxySettings
 from lib.effects.registry import EXPLAINERS, explainer_named
 from lib.effects.tables import Questions, Texts, one_hot
 from lib.errors import TouchstoneError
 from lib.reviews import ASPECTS
+from lib.training import Settings
 
 
 def texts(values: list[str], answers: list[float], predicted: list[str] | None = None) -> Texts:
@@ -234,13 +237,14 @@ def test_towards_a_value_is_nearer_to_the_truth_than_taking_away(toy, truth: np.
 @pytest.mark.parametrize("name", list(EXPLAINERS))
 def test_every_explainer_answers_every_question_blindly(toy, name: str) -> None:
     entry = explainer_named(name)
-    found = entry.make().fit(toy.texts, toy.head, 0).effects(toy.questions)
+    extra = {"model": tiny("bert"), "settings": ProxySettings(Settings(1, 1e-3, 64), 1, 1)} if entry.needs == "model" else {}
+    found = entry.make(**extra).fit(toy.texts, toy.head, 0).effects(toy.questions)
     assert found.shape == (60, 3) and np.isfinite(found).all()
     if entry.family != "released":
         assert np.allclose(found.sum(1), 0, atol=1e-6)
-    if entry.needs_weights:
+    if entry.needs:
         with pytest.raises(TouchstoneError, match="hand in"):
-            entry.make().fit(replace(toy.texts, embeddings=None), toy.head, 0)
+            entry.make().fit(replace(toy.texts, embeddings=None, without=None), toy.head, 0)
 
 
 def test_unknown_names() -> None:

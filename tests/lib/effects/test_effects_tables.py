@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.effects.tables import ask, gather_texts, one_hot, read_outside
+from lib.effects.tables import Head, ask, check_head, gather_texts, one_hot, read_outside, read_vectors
 from lib.errors import TouchstoneError
 from lib.reviews import ASPECTS
 
@@ -63,3 +63,35 @@ def test_tables_from_outside(tmp_path) -> None:
         read_outside(tmp_path / "q.csv")
     with pytest.raises(TouchstoneError, match="no Parquet or CSV"):
         read_outside(tmp_path / "none.csv")
+
+
+def test_vectors_and_a_head_from_outside(tmp_path) -> None:
+    arrays = {"text_id": np.array(["b", "a"]), "vectors": np.array([[2.0, 0.0], [0.0, 1.0]]), "weight": np.eye(2), "bias": np.zeros(2)}
+    np.savez(tmp_path / "v.npz", **arrays)
+    vectors, head = read_vectors(tmp_path / "v.npz")
+    p = head.probabilities(arrays["vectors"])
+    right = pd.DataFrame({"text_id": ["b", "a"], "p_1": p[:, 0], "p_2": p[:, 1]})
+    texts = gather_texts(TEXTS, right, PREDICTED, vectors)
+    assert texts.embeddings.tolist() == [[0.0, 1.0], [2.0, 0.0]] and np.allclose(head.probabilities(texts.embeddings), texts.probabilities)
+    check_head(texts, head)
+    with pytest.raises(TouchstoneError, match="text 'a': softmax.* is off its prediction by 0"):
+        check_head(texts, Head(np.eye(2), np.array([0.0, 0.5])))
+
+
+@pytest.mark.parametrize(("changed", "said"), [
+    ({"bias": None}, "no array 'bias'"), ({"weight": np.eye(3)}, r"weight \(3, 3\)"), ({"text_id": np.array(["a"])}, r"text_id has shape \(1,\)"),
+])
+def test_bad_arrays_are_refused(tmp_path, changed: dict, said: str) -> None:
+    arrays = {"text_id": np.array(["b", "a"]), "vectors": np.eye(2), "weight": np.eye(2), "bias": np.zeros(2)} | changed
+    np.savez(tmp_path / "v.npz", **{name: array for name, array in arrays.items() if array is not None})
+    with pytest.raises(TouchstoneError, match=said):
+        read_vectors(tmp_path / "v.npz")
+    with pytest.raises(TouchstoneError, match="no .npz file"):
+        read_vectors(tmp_path / "none.npz")
+
+
+def test_vectors_that_miss_a_text_are_refused() -> None:
+    with pytest.raises(TouchstoneError, match="text 'b' and 0 others have no embeddings"):
+        gather_texts(TEXTS, PREDICTIONS, PREDICTED, (np.array(["a"]), np.eye(1)))
+    with pytest.raises(TouchstoneError, match="text 'a' and 0 others have no vectors without a concept"):
+        gather_texts(TEXTS, PREDICTIONS, PREDICTED, without=(np.array(["b"]), np.zeros((5, 1, 2))))

@@ -120,8 +120,13 @@ def _class_log_probability(logits: Float[Tensor, "batch class"],
     return _class_logit(logits.log_softmax(-1), targets)
 
 
+def _class_margin(logits: Float[Tensor, "batch class"], targets: Int[Tensor, "batch"]) -> Float[Tensor, "batch"]:
+    others = logits.scatter(1, targets[:, None], -torch.inf)
+    return _class_logit(logits, targets) - others.max(1).values
+
+
 EXPLAINED: dict[str, Pick] = {"logit": _class_logit, "probability": _class_probability,
-                              "log_probability": _class_log_probability}
+                              "log_probability": _class_log_probability, "margin": _class_margin}
 
 
 @dataclass(frozen=True)
@@ -152,7 +157,9 @@ class ClassScore:
 
 
 def class_score(model: TextModel, targets: Int[Tensor, "batch"] | list[int], explained: str = "logit") -> Score:
-    """The score that a classifier gives to each row's target class: its logit, its softmax probability, or the log of it.
+    """The score that a classifier gives to each row's target class.
+
+    "logit", "probability" (softmax), "log_probability", or "margin": the logit minus the largest of the other classes.
 
     Raises TouchstoneError for a class that the model does not have, and for an unknown `explained`.
     """

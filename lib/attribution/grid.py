@@ -138,8 +138,8 @@ def unit_key(unit: Unit, sources: Sources, store: Units) -> str:
 
 
 def mark(frame: pd.DataFrame) -> str:
-    """A short mark of a table's content; numbers count with six digits."""
-    return hashlib.sha256(frame.to_csv(index=False, float_format="%.6g").encode()).hexdigest()[:16]
+    """A short mark of a table's content; numbers count with four digits, as units keep them."""
+    return hashlib.sha256(frame.to_csv(index=False, float_format="%.4g").encode()).hexdigest()[:16]
 
 
 def packed(explanations: pd.DataFrame) -> pd.DataFrame:

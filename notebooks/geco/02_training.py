@@ -346,7 +346,7 @@ if scale != "small":
 # A unit leaves its trained tensors (and no others) in `models/`, its predictions of the test rows, and its learning curve.
 
 # %%
-units = Units("geco", scale, "02_training", reuse_units)
+units = Units("geco", scale, "02_training", reuse_units, digits=4)
 finished = [run_unit(stage, units, trainer, name, scheme, k, *data[name].values(), classes[name], settings[scheme])
             for name, scheme, k in progress(jobs, "models")]
 predictions = pd.concat([found for found, _ in finished], ignore_index=True)
@@ -454,7 +454,7 @@ with plt.rc_context(STYLE):
     grid.set_titles(col_template="{col_name}", row_template="{row_name}").set(ylim=(0, None))
     sns.move_legend(grid, "upper center", bbox_to_anchor=(0.45, 0), ncol=2, title=None)
 stage.figure("learning_curves", grid.figure)
-all_curves = stage.table("curves", curves)
+_ = stage.table("curves", curves[curves["seed"] < 5].round(5))  # of twenty seeds five show enough
 stage.table("kept_epochs", kept[["dataset", "scheme", *CURVE]].reset_index(drop=True))
 
 # %% [markdown]

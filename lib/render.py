@@ -66,9 +66,9 @@ def _checked(words: Sequence[str], scores: Sequence[float]) -> np.ndarray:
 
 def _word(word: str, value: float, strength: float) -> str:
     shown = html.escape(word)
-    return f'<span title="{value:+.4g}" style="{_colour(strength)}">{shown}</span>'
+    return f'<span title="{value:.3g}" style="{_colour(strength)}">{shown}</span>'
 
 
 def _colour(strength: float) -> str:
     red, green, blue = FOR if strength >= 0 else AGAINST
-    return f"background:rgba({red},{green},{blue},{abs(strength):.2f});padding:.1em .2em;border-radius:3px"
+    return f"background:rgba({red},{green},{blue},{abs(strength):.2f})"

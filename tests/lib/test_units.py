@@ -67,3 +67,13 @@ def test_nothing_is_published_that_should_not_be(published: Path, monkeypatch: p
     with pytest.raises(TouchstoneError, match="50 may be published; make it smaller"):
         kept.save("LIME", "k", FRAME)
     assert not published.exists()
+
+
+def test_digits_are_kept_as_asked_and_a_finished_unit_is_not_made_again(small_outputs: Path) -> None:
+    units = Units("geco", "small", "04_metrics", digits=4)
+    frame = pd.DataFrame({"row_id": ["1-F"], "p": [0.1234567], "scores": [[1.23456, 2.0]]})
+    first = units.finished("one", "key", lambda: frame)
+    assert first["p"].tolist() == [0.1235] and first["scores"].tolist() == [[1.235, 2.0]]
+    again = units.finished("one", "key", lambda: pytest.fail("made again"))
+    pd.testing.assert_frame_equal(first, again)
+    assert units.finished("one", "other key", lambda: frame.assign(p=1.0))["p"].tolist() == [1.0]

@@ -41,8 +41,8 @@ class Asked:
         self.store = Units(self.stage.study, self.stage.scale, self.stage.stage, self.reuse, digits=5)
         own = self.explanations
         own = own[(own["dataset"] == self.dataset) & (own["seed"] <= 0)]
-        explained = self.test[self.test["row_id"].isin(set(own["row_id"]))]
-        self.rows = choose_rows(explained, self.n_base, self.seed)
+        chosen = choose_rows(self.test, self.n_base, self.seed)  # from the whole split: a part of every larger choice
+        self.rows = chosen[chosen["row_id"].isin(set(own["row_id"]))].reset_index(drop=True)
         self.explanations = own[own["row_id"].isin(set(self.rows["row_id"]))]
 
     def of(self, scheme: str) -> pd.DataFrame:

@@ -12,7 +12,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from lib.errors import TouchstoneError
-from lib.plots import COLOURS, STYLE
+from lib.plots import STYLE
 
 FOR, AGAINST = (224, 130, 20), (128, 115, 172)  # orange and violet, told apart without red and green
 BOX = ("font-family:sans-serif;line-height:2;color:#222;background:#fff;padding:.6em .8em;border:1px solid #ccc;"
@@ -50,7 +50,7 @@ def plot_words(words: Sequence[str], scores: Sequence[float], label: str = "scor
     table = pd.DataFrame({"word": list(words), "score": _checked(words, scores)})
     with plt.rc_context(STYLE | {"axes.grid.axis": "y"}):
         figure, ax = plt.subplots(figsize=(max(3.0, 0.62 * len(table)), 2.6), layout="constrained")
-        ax.bar(range(len(table)), table["score"], color=[COLOURS[1] if s >= 0 else COLOURS[3] for s in table["score"]])
+        ax.bar(range(len(table)), table["score"], color=[tuple(c / 255 for c in (FOR if s >= 0 else AGAINST)) for s in table["score"]])
         ax.axhline(0, color="0.3", linewidth=0.8)
         ax.set_xticks(range(len(table)), table["word"], rotation=30 if len(table) > 8 else 0, ha="right" if len(table) > 8 else "center")
         ax.set_ylabel(label)

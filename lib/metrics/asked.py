@@ -66,7 +66,8 @@ class Asked:
         It is found again where model, explanations, rows and `settings` are the same; the weights are then not needed.
         """
         unit = Unit(self.dataset, scheme, 0, name, settings, self.n_base)
-        scores = self.of(scheme)[["method", "row_id", "scores"]]
+        scores = self.of(scheme)[["method", "row_id", "scores"]].sort_values(["method", "row_id"])
+        scores["scores"] = [" ".join(f"{x:.4g}" for x in row) for row in scores["scores"]]
         key = self.store.key(model=self.sources.mark_of(unit), scores=mark(scores), seed=self.seed, **settings)
         return self.store.finished(unit.name, key, make).assign(model=scheme)
 

@@ -48,8 +48,6 @@ import seaborn as sns
 import torch
 from IPython.display import display
 from torch import nn
-from transformers import (BertConfig, BertForSequenceClassification, GPT2Config, GPT2ForSequenceClassification, LlamaConfig,
-                          LlamaForSequenceClassification)
 
 from lib.attribution import METHODS, SCHEMA, Row, TokenBatch, explain, load_explanations, save_explanations
 from lib.attribution.explain import token_batch
@@ -69,6 +67,8 @@ from lib.show import show_source
 from lib.stage import open_stage
 from lib.store import load_parquet
 from lib.units import Units
+from transformers import (BertConfig, BertForSequenceClassification, GPT2Config, GPT2ForSequenceClassification, LlamaConfig,
+                          LlamaForSequenceClassification)  # after lib, which keeps its progress bars quiet
 
 # %% [markdown]
 # ## Settings

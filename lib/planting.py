@@ -5,18 +5,21 @@ On such a model an explanation that puts its mass elsewhere is wrong, and no odd
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import torch
 
+from lib.attribution.explain import explain_many
 from lib.errors import TouchstoneError
 from lib.metrics.scoring import score_explanations
 from lib.models.face import TextModel
+from lib.models.sources import load_tokenizer
 from lib.seeds import seed_for
 from lib.training import Settings
-from lib.transfer import Trainer
+from lib.transfer import OLA_EPS, Trainer
 
 FOLLOWS = 0.95  # the share of predictions that must follow the token before a model counts as using it
 LABELS = ("random", "kept")
@@ -141,3 +144,20 @@ def mass_on_token(explanations: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFram
     scored = score_explanations(explanations[explanations["row_id"].isin(planted["row_id"])], planted)
     about = ["dataset", "scheme", "seed", "method", "row_id", "sentence_idx", "target"]
     return scored[about].assign(mass=scored["MA"], is_first=scored["top_k_precision"], even=scored["share"])
+
+
+def planted_mass(recipe: Mapping[str, Any], train: pd.DataFrame, test: pd.DataFrame, asked: Collection[str],
+                 methods: Sequence[str], epochs: int, seed: int = 0) -> pd.DataFrame:
+    """`mass_on_token` of methods on an OLA model that was trained on a planted word per class and verified to use it.
+
+    `recipe`: encoder, revision and classes; `asked`: the row_ids that are explained. A column `follows` is added: the
+    share of predictions that follow a swapped word. Raises TouchstoneError where the model does not use it.
+    """
+    tokenizer, classes = load_tokenizer(recipe["encoder"], recipe["revision"]), recipe["classes"]
+    words = free_words(tokenizer, [*train["sentence"], *test["sentence"]], n=len(classes))
+    trainer = Trainer(recipe["encoder"], recipe["revision"], torch.device("cpu"))
+    settings = Settings(epochs=epochs, lr=0.01, batch_size=BATCH, eps=OLA_EPS)
+    shortcut = train_shortcut(trainer, train, test, classes, settings, dict(enumerate(words)), seed=seed)
+    rows = shortcut.test[shortcut.test["row_id"].isin(set(asked))].reset_index(drop=True)
+    found = mass_on_token(explain_many(shortcut.model, rows, methods), rows)
+    return found.assign(follows=check_shortcut(shortcut.swaps))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -74,6 +74,11 @@ def estimates(frame: pd.DataFrame, by: Sequence[str], value: str, statistic: str
     groups = frame.groupby(list(by), sort=False, observed=True)
     found = [(*_as_tuple(key), *estimate(part, value, statistic, n_bootstrap, alpha, seed)) for key, part in groups]
     return pd.DataFrame(found, columns=[*by, *Estimate._fields])
+
+
+def estimates_of(frame: pd.DataFrame, by: Sequence[str], values: Sequence[str], **how: Any) -> pd.DataFrame:
+    """`estimates` of several value columns, one below the other; the column `measure` names them."""
+    return pd.concat([estimates(frame, by, name, **how).assign(measure=name) for name in values], ignore_index=True)
 
 
 def paired_differences(left: pd.DataFrame, right: pd.DataFrame, value: str) -> pd.DataFrame:

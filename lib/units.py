@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,8 @@ class Units:
     """The finished units of one stage.
 
     `reuse`: also read from and publish to `outputs/reference/<study>/<scale>/units/<stage>/`, kept by git. With
-    `publish` False reused units stay where the run is: they are too large for git.
+    `publish` False reused units stay where the run is: they are too large for git. `digits`: how many of a number are
+    kept; a float32 survives nine.
     """
 
     study: str
@@ -33,6 +35,7 @@ class Units:
     stage: str
     reuse: bool = False
     publish: bool = True
+    digits: int = 9
 
     def key(self, **settings: Any) -> str:
         """A short hash of everything that the unit's numbers depend on (inputs by their SHA-256).
@@ -54,9 +57,18 @@ class Units:
                     return _restore(pd.read_csv(io.StringIO(body)))
         return None
 
+    def finished(self, name: str, key: str, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
+        """The unit's table: read where it is finished, made and kept otherwise. Both ways give the same numbers."""
+        if (found := self.load(name, key)) is None:
+            self.save(name, key, make())
+            found = self.load(name, key)
+        assert found is not None
+        return found
+
     def save(self, name: str, key: str, frame: pd.DataFrame) -> None:
-        """Keep a unit: ids and numbers with nine digits (a float32 survives them); cells may be lists."""
-        body = frame.map(_as_text).to_csv(index=False, float_format="%.9g", lineterminator="\n")
+        """Keep a unit: ids and numbers with `digits` digits; cells may be lists."""
+        body = frame.map(lambda cell: _as_text(cell, self.digits)).to_csv(index=False, float_format=f"%.{self.digits}g",
+                                                                          lineterminator="\n")
         content = f"# key={key}\n{body}"
         own, *published = self._folders()
         write_atomic(own / f"{name}.csv", content)
@@ -77,10 +89,10 @@ class Units:
             raise TouchstoneError(f"unit {name} has {size} bytes, {LIMIT} may be published; make it smaller")
 
 
-def _as_text(cell: Any) -> Any:
+def _as_text(cell: Any, digits: int) -> Any:
     if not isinstance(cell, list | tuple | np.ndarray):
         return cell
-    short = [float(f"{x:.9g}") if isinstance(x, float | np.floating) else x for x in list(cell)]
+    short = [float(f"{x:.{digits}g}") if isinstance(x, float | np.floating) else x for x in list(cell)]
     return json.dumps(short, default=int, separators=(",", ":"))
 
 

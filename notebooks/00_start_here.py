@@ -30,19 +30,21 @@
 #
 # | In | Out |
 # |---|---|
-# | `geco/material/labels.yaml`: labelled sentences about characters of novels, written for this repository | `accuracy.csv`, `probabilities.csv`, `attribution.csv`, `completeness.csv`, `mass_accuracy.csv`, one figure |
+# | `geco/material/labels.yaml`: labelled sentences about characters of novels, written for this repository | `accuracy.csv`, `probabilities.csv`, `attribution.csv`, `completeness.csv`, `mass_accuracy.csv`, `your_own.csv`, one figure |
 
 # %%
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from IPython.display import HTML, display
 
-from lib.attribution import explain
+from lib.attribution import explain, explain_texts, word_list, wrap
 from lib.corpora import CLASSES
 from lib.labels import labelled_rows, read_labels
 from lib.metrics import mass_accuracy, truth_share
 from lib.paths import material
 from lib.plots import COLOURS, STYLE
+from lib.render import explanations_to_html
 from lib.seeds import pick_device, set_up
 from lib.stage import open_stage
 from lib.training import Settings
@@ -206,6 +208,34 @@ assert by_hand > truth_share(truth)
 assert accuracy > 1 / 3
 
 # %% [markdown]
+# ## Your own model
+#
+# All of this works for any classifier of Hugging Face `transformers`, in five lines:
+#
+# ```python
+# from transformers import AutoModelForSequenceClassification, AutoTokenizer
+# from lib.attribution import explain_texts, wrap
+# module = AutoModelForSequenceClassification.from_pretrained("path/or/name")
+# model = wrap(module, AutoTokenizer.from_pretrained("path/or/name", add_prefix_space=True))
+# scores = explain_texts(model, ["She sings ."], "Integrated Gradients")  # or "LIME", "Kernel SHAP", "Occlusion", ...
+# ```
+#
+# `wrap` checks what it is given: without word embeddings, class scores, or a tokenizer that knows its words, it says so.
+# We pretend that the model above is yours. Orange words move it toward the class, violet ones away; point at a word to see
+# its score. The same scores as plain data stand below.
+
+# %% tags=["nbval-ignore-output"]
+mine = wrap(model.module, model.tokenizer, CLASSES)
+own = explain_texts(mine, ["She leaves it to her brother .", "He leaves it to his sister ."], "Integrated Gradients")
+display(HTML(explanations_to_html(own, CLASSES)))
+plain = word_list(own, CLASSES)
+lines = [(one["class"], one["method"], word, score) for one in plain for word, score in one["words"]]
+stage.table("your_own", pd.DataFrame(lines, columns=["class", "method", "word", "score"]))
+
+# %% [markdown]
+# It explains the class that the model predicts; name another one with `classes="F"`. Mind the floors all the same: on your
+# texts nobody knows the right words.
+#
 # ## What could be wrong
 #
 # Nearly everything, and that is what the studies are about:

@@ -18,7 +18,9 @@ from lib.attribution.table import ABOUT, in_format
 from lib.progress import progress
 from lib.units import Units
 
-LARGEST = 9_999  # what the largest score of a row is kept as: four digits do, and git keeps the file
+LARGEST = 999  # what the largest score of a row is kept as: three digits move mass accuracy by less than .001 (a test)
+SEEDS_IN_FULL = 5  # of OLA; the later ones may explain with a few methods
+DIGITS = 4  # of the scale, of the gap and of what a method reports
 
 
 @dataclass(frozen=True)
@@ -77,13 +79,16 @@ def settings_by_method(explained: Mapping[str, str], aggregation: Mapping[str, s
 
 
 def plan_units(models: pd.DataFrame, methods: Sequence[str], settings: Mapping[str, Mapping[str, Any]], n_base: int,
-               n_base_ola: int, one_seed: Sequence[str] = ()) -> list[Unit]:
+               n_base_ola: int, one_seed: Sequence[str] = (), every_seed_ola: Sequence[str] = ()) -> list[Unit]:
     """The units of a run; `models` has dataset, scheme and seed of what was trained, `settings` go by method.
 
     Floors are explained once per data set, on every row that any model explains. The methods in `one_seed` (costly
-    ones) take only the first seed of a scheme, but all seeds of OLA, which is cheap. Unknown names and settings are
-    refused here, before anything runs.
+    ones) take only the first seed of a scheme, but all seeds of OLA, which is cheap; where `every_seed_ola` names
+    methods, its sixth and later seeds explain with these only. Unknown names and settings are refused here, before
+    anything runs.
     """
+    for name in every_seed_ola:
+        resolve_method(name)
     chosen = {name: resolve_method(name).settings(settings.get(name)) for name in methods}
     floors = [name for name in methods if resolve_method(name).family == "floor"]
     n_floor = 0 if 0 in (n_base, n_base_ola) else max(n_base, n_base_ola)
@@ -92,9 +97,14 @@ def plan_units(models: pd.DataFrame, methods: Sequence[str], settings: Mapping[s
     first = models.groupby(["dataset", "scheme"])["seed"].transform("min")
     for model, first_seed in zip(models.itertuples(), first, strict=True):
         is_ola = model.scheme.startswith("OLA")
-        n = n_base_ola if is_ola else n_base
-        units += [Unit(model.dataset, model.scheme, int(model.seed), name, chosen[name], n) for name in methods
-                  if name not in floors and (is_ola or model.seed == first_seed or name not in one_seed)]
+        number, n = model.seed - first_seed, n_base_ola if is_ola else n_base
+        left_out = set(floors)
+        if is_ola and every_seed_ola and number >= SEEDS_IN_FULL:
+            left_out |= set(methods) - set(every_seed_ola)
+        if not is_ola and number > 0:
+            left_out |= set(one_seed)
+        units += [Unit(model.dataset, model.scheme, int(model.seed), name, chosen[name], n)
+                  for name in methods if name not in left_out]
     return units
 
 
@@ -151,8 +161,8 @@ def unit_key(unit: Unit, sources: Sources, store: Units) -> str:
 
 
 def mark(frame: pd.DataFrame) -> str:
-    """A short mark of a table's content; numbers count with six digits."""
-    return hashlib.sha256(frame.to_csv(index=False, float_format="%.6g").encode()).hexdigest()[:16]
+    """A short mark of a table's content; numbers count with four digits, as units keep them."""
+    return hashlib.sha256(frame.to_csv(index=False, float_format="%.4g").encode()).hexdigest()[:16]
 
 
 def packed(explanations: pd.DataFrame) -> pd.DataFrame:
@@ -161,11 +171,16 @@ def packed(explanations: pd.DataFrame) -> pd.DataFrame:
     What a method reports beside them (`table.ABOUT`) follows.
     """
     largest = [np.abs(scores).max(initial=0.0) for scores in explanations["scores"]]
-    scales = [float(f"{size / LARGEST:.6g}") if size > 0 else 1.0 for size in largest]
+    scales = [_short(size / LARGEST) if size > 0 else 1.0 for size in largest]
     whole = [np.round(np.divide(scores, scale)).astype(int).tolist()
              for scores, scale in zip(explanations["scores"], scales, strict=True)]
-    about = {name: explanations[name] for name in ABOUT if name in explanations}
-    return explanations[["row_id", "delta"]].assign(scale=scales, scores=whole, **about)
+    about = {name: explanations[name].map(_short) for name in ABOUT if name in explanations}
+    delta = explanations["delta"].astype(float).map(_short)
+    return explanations[["row_id"]].assign(delta=delta, scale=scales, scores=whole, **about)
+
+
+def _short(number: float) -> float:
+    return float(f"{number:.{DIGITS}g}")
 
 
 def predicted_seconds(plan: Sequence[Unit], sources: Sources, store: Units, n_rows: int = 3) -> pd.DataFrame:

@@ -158,7 +158,9 @@ class ClassScore:
 
 
 def class_score(model: TextModel, targets: Int[Tensor, "batch"] | list[int], explained: str = "logit") -> Score:
-    """The score that a classifier gives to each row's target class: its logit, its softmax probability, or the log of it.
+    """The score that a classifier gives to each row's target class.
+
+    "logit", "probability" (softmax), "log_probability", or "margin": the logit minus the largest of the other classes.
 
     Raises TouchstoneError for a class that the model does not have, and for an unknown `explained`.
     """

@@ -196,6 +196,22 @@ def _mixtures(swaps: Sequence[Swap], masks: Sequence[Bool[Tensor, "step token"]]
     return pd.DataFrame(lines, columns=columns).assign(words=[list(text) for text in texts])
 
 
+def mixture_shares(mixtures: pd.DataFrame, margin: float = 0.01) -> pd.DataFrame:
+    """What becomes of sentences that mix words of two forms: with NB on one side, and of F and M alone.
+
+    outside: the share whose score lies outside of that of both pure forms by more than `margin`; undecided: between .1 and
+    .9. Columns: forms, mixtures, outside, undecided.
+    """
+    place = ["row_id", "other"]
+    pure = mixtures[~mixtures["is_mixed"]].groupby(place)["score"].agg(["min", "max"])
+    mixed = mixtures[mixtures["is_mixed"]].join(pure, on=place)
+    outside = (mixed["score"] < mixed["min"] - margin) | (mixed["score"] > mixed["max"] + margin)
+    forms = np.where(mixed[["target", "other"]].max(axis=1) < NEUTRAL, "F and M", "with NB")
+    mixed = mixed.assign(forms=forms, outside=outside, undecided=mixed["score"].between(0.1, 0.9))
+    return mixed.groupby("forms", as_index=False).agg(mixtures=("score", "size"), outside=("outside", "mean"),
+                                                      undecided=("undecided", "mean"))
+
+
 def _table(swaps: Sequence[Swap], values: Sequence[np.ndarray], dataset: str) -> pd.DataFrame:
     return pd.DataFrame({"dataset": dataset, "row_id": [s.row_id for s in swaps],
                          "sentence_idx": [s.sentence_idx for s in swaps], "target": [s.target for s in swaps],

@@ -1,9 +1,14 @@
 """Metrics: how much of an explanation lies on the words that are known to matter.
 
 `mass_accuracy(scores, mask)` and the other measures take one sentence or a padded matrix of sentences;
-`score_explanations` applies them all to a table in the explanation format.
+`score_explanations` applies them all to a table in the explanation format. What the *model* uses is asked by word swaps
+(`agreement_with_swaps`), deletions (`faithfulness`), noise (`sensitivity`) and `cascading_randomisation`.
 """
 
+from lib.metrics.agreement import agreement_with_swaps, player_agreement
+from lib.metrics.asked import Asked
+from lib.metrics.deletion import aopc
+from lib.metrics.faithfulness import comprehensiveness, faithfulness, sufficiency
 from lib.metrics.measures import (
     METRICS,
     average_precision,
@@ -16,6 +21,7 @@ from lib.metrics.measures import (
     top_k_precision,
     truth_share,
 )
+from lib.metrics.randomisation import cascading_randomisation
 from lib.metrics.scoring import (
     FLOORS,
     ROW_SETS,
@@ -28,10 +34,13 @@ from lib.metrics.scoring import (
     select_rows,
     without_verbs,
 )
+from lib.metrics.sensitivity import sensitivity
+from lib.metrics.yardsticks import correlate_methods, correlate_rows
 
 __all__ = [
-    "FLOORS", "METRICS", "ROW_SETS", "add_relative", "average_precision", "by_correctness",
-    "chance_normalised_mass_accuracy", "form_differences", "mask_recall", "mass_accuracy", "piece_counts",
-    "precision_at_specificity", "relative_floors", "relative_mass_accuracy", "roc_auc", "score_explanations",
-    "select_rows", "top_k_precision", "truth_share", "without_verbs",
+    "FLOORS", "METRICS", "ROW_SETS", "Asked", "add_relative", "agreement_with_swaps", "aopc", "average_precision",
+    "by_correctness", "cascading_randomisation", "chance_normalised_mass_accuracy", "comprehensiveness", "correlate_methods",
+    "correlate_rows", "faithfulness", "form_differences", "mask_recall", "mass_accuracy", "piece_counts", "player_agreement",
+    "precision_at_specificity", "relative_floors", "relative_mass_accuracy", "roc_auc", "score_explanations", "select_rows",
+    "sensitivity", "sufficiency", "top_k_precision", "truth_share", "without_verbs",
 ]

@@ -22,7 +22,8 @@
 #
 # - one sentence explained by ten methods, side by side, and how much they disagree;
 # - three of the methods in full, each checked by a second route to the same number, and what the others compute;
-# - a proof that two of the paper's methods, as released, return rounding noise for BERT, and what we do instead.
+# - a proof that two of the paper's methods, as released, return rounding noise for BERT, and what we do instead;
+# - which methods are one function under two names, and how much of a ranking is owed to choices around the method.
 #
 # | In | from | holds |
 # |---|---|---|
@@ -32,8 +33,8 @@
 # | Out | holds |
 # |---|---|
 # | `explanations.parquet` | one line per data set, scheme, seed, method and row: the words and a signed number for each |
-# | `side_by_side.csv`, `completeness.csv`, `shapley.csv`, `vanishing.csv`, `deeplift.csv`, `position.csv` | the example and the proofs |
-# | `overview.csv`, `sample_sizes.csv`, `controls.csv`, a figure | the full run |
+# | `side_by_side.csv`, `completeness.csv`, `shapley.csv`, `vanishing.csv`, `deeplift.csv`, `identities.csv` | the example and the proofs |
+# | `overview.csv`, `sample_sizes.csv`, `choices.csv`, `controls.csv`, a figure | the full run |
 
 # %%
 import copy
@@ -55,13 +56,19 @@ from lib.attribution.gradients import (deep_lift, guided_backprop, input_x_gradi
 from lib.attribution.grid import Unit, explain_unit, plan_units, predicted_seconds, run_units, settings_by_method
 from lib.attribution.perturbation import kernel_shap
 from lib.attribution.sources import StageSources, choose_rows
-from lib.corpora import load_dataset
+from lib.attribution.variants import identities
+from lib.corpora import CLASSES, load_dataset
 from lib.metrics import score_explanations
+from lib.metrics.choices import ranking_moves, summarise_moves
+from lib.models.hf import HFClassifier
+from lib.models.load import build_model
 from lib.seeds import pick_device, set_up
 from lib.show import show_source
 from lib.stage import open_stage
 from lib.store import load_parquet
 from lib.units import Units
+from transformers import (BertConfig, BertForSequenceClassification, GPT2Config, GPT2ForSequenceClassification, LlamaConfig,
+                          LlamaForSequenceClassification)  # after lib, which keeps its progress bars quiet
 
 # %% [markdown]
 # ## Settings
@@ -89,21 +96,22 @@ methods = ["Saliency", "InputXGradient", "Guided Backprop", "DeepLift", "Gradien
            "Kernel SHAP", "LIME", "Uniform random", "Pattern Variant", "First pronoun", "Pronoun list"]  # then floors
 n_base = 6  # base sentences of the test split that are explained, in all their forms (0: all)
 n_base_ola = 6  # the same for OLA, which is cheap
+every_seed_methods = []  # OLA: what its sixth and later seeds explain with ([]: everything)
 one_seed_methods = []  # costly methods: of a scheme (but OLA) they explain the first seed only
 ig_steps = 20  # Integrated Gradients: points on the path
 ig_rule = "riemann_middle"  # Integrated Gradients: where the points lie: riemann_middle | gausslegendre
 lime_samples = 50  # LIME: altered texts per sentence
 kernel_shap_samples = 25  # Kernel SHAP: coalitions per sentence
 gradient_shap_samples = 5  # Gradient SHAP: points per sentence
-explained = {"Saliency": "logit", "InputXGradient": "logit", "Guided Backprop": "logit", "DeepLift": "logit",  # per method:
-             "Gradient SHAP": "logit", "Integrated Gradients": "probability", "Kernel SHAP": "probability",
-             "LIME": "probability"}  # what is explained: logit | probability
+explained = {"Saliency": "logit", "InputXGradient": "logit", "Guided Backprop": "logit", "DeepLift": "logit", "Gradient SHAP": "logit",  # per method:
+             "Integrated Gradients": "probability", "Kernel SHAP": "probability", "LIME": "probability"}  # what is explained: logit | probability
 aggregation = {"Saliency": "l1", "InputXGradient": "sum", "Guided Backprop": "l2", "DeepLift": "sum",  # per method:
                "Gradient SHAP": "sum", "Integrated Gradients": "sum"}  # vector to number: sum | l1 (sizes) | l2 (length)
 normalise_special = False  # as released: sizes divided by their sum, CLS and SEP included, before words are summed
 method_settings = {}  # settings of your own methods, by method name
 sample_sizes = []  # LIME and Kernel SHAP once more, with these numbers of samples
 sample_base = 6  # base sentences for sample_sizes
+choice_base = 2  # base sentences for the choices at the end of section 7
 explanation_files = []  # explanations made elsewhere, Parquet in the format of section 7
 
 # %% [markdown]
@@ -177,7 +185,7 @@ for method, expected in by_hand.items():
 numbers = {"Integrated Gradients": {"n_steps": ig_steps, "rule": ig_rule}, "LIME": {"n_samples": lime_samples},
            "Kernel SHAP": {"n_samples": kernel_shap_samples}, "Gradient SHAP": {"n_samples": gradient_shap_samples}}
 settings = settings_by_method(explained, aggregation, normalise_special, numbers, method_settings)
-plan = plan_units(trained, methods, settings, n_base, n_base_ola, one_seed_methods)
+plan = plan_units(trained, methods, settings, n_base, n_base_ola, one_seed_methods, every_seed_methods)
 print(f"{len(methods)} methods, {len(trained)} models, {len(plan)} parts")
 
 # %% [markdown]
@@ -286,8 +294,9 @@ show_source(integrated_gradients)
 # %% [markdown]
 # Check by a second route: the sum written as a loop, and completeness. The integral becomes a sum over a few points,
 # so completeness holds only up to a gap, **delta**. More points close it. The gap is stored with every explanation.
+# `rise` is what the scores should add up to.
 
-# %%
+# %% tags=["nbval-ignore-output"]
 batch = token_batch(model, [row], model.encode([words]), "probability")
 step, total = batch.embeddings - batch.reference, torch.zeros_like(batch.embeddings)
 for k in range(ig_steps):
@@ -295,11 +304,6 @@ for k in range(ig_steps):
     total += torch.autograd.grad(batch.score(x, batch.mask).sum(), x)[0]
 by_loop, by_captum = (step * total / ig_steps).sum(-1), integrated_gradients(batch, n_steps=ig_steps).scores
 assert torch.allclose(by_captum, by_loop, rtol=1e-3, atol=1e-5)
-
-# %% [markdown]
-# The loop and captum agree. Now completeness: `rise` is what the scores should add up to.
-
-# %% tags=["nbval-ignore-output"]
 with torch.no_grad():
     rise = (batch.score(batch.embeddings, batch.mask) - batch.score(batch.reference, batch.mask)).item()
 gaps = {n: integrated_gradients(batch, n_steps=n).delta.item() for n in (4, 20, 64, 128)}
@@ -307,7 +311,7 @@ assert abs(gaps[128]) < 0.01
 stage.table("completeness", pd.DataFrame({"n_steps": gaps.keys(), "rise": rise, "delta": gaps.values()}))
 
 # %% [markdown]
-# With few points the gap can be large. This model is very sure of itself: on the way from the empty sentence to the
+# The loop and captum agree. With few points the gap can be large. This model is very sure of itself: on the way from the empty sentence to the
 # real one its probability jumps from almost 0 to almost 1 within a small part of the path, and a coarse grid of
 # points misses the jump or counts it twice. The words' shares change little by that, their sum does. So do not read a
 # total of Integrated Gradients without its delta.
@@ -325,9 +329,10 @@ show_source(kernel_shap)
 
 # %% [markdown]
 # Check by a second route: on five words all $2^5 = 32$ coalitions can be tried, and the definition computed as it
-# stands.
+# stands. Each pair of coalitions that differ in one token gives one contribution of that token; Shapley's weights
+# average them over all orders.
 
-# %%
+# %% tags=["nbval-ignore-output"]
 short = ["She", "loves", "her", "cat", "."]
 batch = token_batch(model, [Row("short", -1, 0, short, seed)], model.encode([short]), "probability")
 players, worth = batch.is_word[0].nonzero()[:, 0].tolist(), {}
@@ -336,13 +341,6 @@ for present in product([False, True], repeat=len(players)):
     keep[players] = torch.tensor(present)
     with torch.no_grad():
         worth[present] = batch.score(torch.where(keep[:, None], batch.embeddings, batch.reference), batch.mask).item()
-print(f"{len(worth)} coalitions of {len(players)} tokens")
-
-# %% [markdown]
-# Each pair of coalitions that differ in one token gives one contribution of that token. Shapley's weights average
-# them over all orders.
-
-# %% tags=["nbval-ignore-output"]
 exact = np.zeros(len(players))
 for present, value in worth.items():
     for i in np.flatnonzero(present):
@@ -475,39 +473,64 @@ stage.table("deeplift", pd.DataFrame({
 # the score would change if a token's *position and type* were turned down a little. That is a strange question to ask
 # about a word. Methods with a reference do not have this problem: they multiply with the difference of two word
 # embeddings.
+#
+# That makes three identities for BERT. How far do they go? Small random models of other kinds will do to find out, for
+# an identity does not ask what was learnt.
 
-# %% tags=["nbval-ignore-output"]
-parts, n_tokens = dict(double.module.named_parameters()), len(words) + 2
-positions = parts.get("bert.embeddings.position_embeddings.weight", torch.full((n_tokens, 1), torch.nan))
-types = parts.get("bert.embeddings.token_type_embeddings.weight", torch.zeros(1, 1))
-one = token_batch(double, [row], double.encode([words]), "logit")
-vectors = torch.autograd.grad(one.score(x := one.embeddings.clone().requires_grad_(), one.mask).sum(), x)[0][0]
-along = -((positions[:n_tokens] + types[0]) * vectors).sum(-1).detach()
-assert not is_bert or torch.allclose(input_x_gradient(one).scores[0], along, rtol=1e-4, atol=1e-9)
-stage.table("position", pd.DataFrame({"token": pieces_of(words), "input x gradient": input_x_gradient(one).scores[0],
-                                      "minus gradient along position and type": along}), digits=5)
+# %%
+def small_random(module: type, config: type, reads_first: bool = False, **more: object) -> HFClassifier:
+    """A tiny random classifier of another architecture, with weights large enough for words to interact."""
+    torch.manual_seed(seed)
+    shape = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32, **more}
+    made = module(config(vocab_size=len(model.tokenizer), num_labels=3, initializer_range=0.3, max_position_embeddings=64, **shape))
+    _ = nn.init.normal_(made.get_input_embeddings().weight, std=0.3)  # padding too, which starts as zero
+    one = HFClassifier(made, model.tokenizer, CLASSES)
+    one.reads_first = reads_first
+    return one
+
+
+architectures = {
+    "BERT, GELU": model, "BERT, ReLU": small_random(BertForSequenceClassification, BertConfig, True, hidden_act="relu"),
+    "GPT-2": small_random(GPT2ForSequenceClassification, GPT2Config),
+    "Llama": small_random(LlamaForSequenceClassification, LlamaConfig),
+    "OLA": build_model({"encoder": encoder, "revision": encoder_revision, "classes": CLASSES, "scheme": "OLA-CEA",
+                        "seed": seed, "variant": "corrected"}, model.encode([short])[0].ids)[0]}
 
 # %% [markdown]
-# The two columns are equal, to all the digits that LayerNorm's small constant leaves. So when Input × Gradient does
-# badly on BERT and well on OLA, which has neither positions nor LayerNorm, it is no accident.
+# ### Which methods are one method under two names?
+# Pairs of methods on one sentence, in double precision. **How to read it:** *same* where the largest difference over the
+# words is below a ten-thousandth of the largest score; otherwise the correlation over the words; empty where the
+# architecture has no such thing. The first column is the model of this section.
+
+# %% tags=["nbval-ignore-output"]
+same = pd.concat([identities(one, short, architecture=name) for name, one in architectures.items()], ignore_index=True)
+stage.table("identities", same)
+same["shown"] = np.where(same["same"], "same", same["r"].map("{:.2f}".format).replace("nan", ""))
+by_pair = same.query("architecture == 'BERT, GELU'").set_index(["left", "right"])["same"]
+assert not is_bert or by_pair["Guided Backprop"].all() and by_pair["InputXGradient", "minus gradient along position and type"]
+same.pivot(index=["left", "right"], columns="architecture", values="shown")[list(architectures)]
+
+# %% [markdown]
+# *Reading it.* Guided Backprop is the gradient wherever there is no ReLU, and close to it where there is one. captum's
+# DeepLift is gradient × (input - reference) to the last digit in GPT-2 and Llama, which hold none of the modules that it
+# knows; in BERT and OLA it bends a single tanh, and the correlation rounds to 1. The rescale rules that reach every layer
+# (*DeepLift rescale*) are another function, and in BERT an opposite one. Input × Gradient is minus the gradient along
+# position and type in BERT, whatever its activation, and nowhere else. OLA has no positions, no LayerNorm and one
+# bend: there, all of these nearly agree. So when Input × Gradient does badly on BERT and well on OLA, it is no accident.
 #
 # ## 6 · The full run
 #
 # Every model explains the same base sentences of the test split in all their forms, always for the class that the row
 # really has (a row that the model gets wrong is explained, too; stage 04 decides which rows count). At the larger
-# scales the next cell first prints how long it will take, from a timed sample.
+# scales the next cell first prints how long it will take, from a timed sample. Each part of the plan (a data set, a
+# scheme, a seed, a method) is kept as soon as it is finished. Explanations that were made elsewhere are checked
+# against the format and appended.
 
 # %%
 store = Units("geco", scale, "03_attribution", reuse_units)
 if scale != "small":
     forecast = predicted_seconds(plan, sources, store)
     print(forecast.round(1).to_string(index=False), f"\n{forecast['seconds'].sum() / 60:.0f} minutes in all")
-
-# %% [markdown]
-# Each part of the plan (a data set, a scheme, a seed, a method) is kept as soon as it is finished. Explanations that
-# were made elsewhere are checked against the format and appended.
-
-# %%
 ours = run_units(plan, sources, store)
 theirs = [load_explanations(stage.external(path)) for path in explanation_files]
 explanations = pd.concat([ours, *theirs], ignore_index=True)
@@ -565,6 +588,30 @@ columns = ["dataset", "scheme", "method", "n_samples", "rows", "MA"]
 stage.table("sample_sizes", pd.DataFrame(lines, columns=columns))
 
 # %% [markdown]
+# %% [markdown]
+# ### How much of the ranking is choice?
+# The same method, the same model, the same row, and one choice changed: the explained *function* (probability, its
+# logarithm, or the margin to the next class, where the logit is usual), the *class* (the one that the model predicts, on
+# rows where this is not the true one), the *baseline* (MASK tokens or zeros instead of padding). `rank` is Spearman's
+# correlation over the words with the usual explanation, `first` the share of rows in which the same word comes first. On
+# the last data set, with the first scheme that is trained at all: it makes mistakes.
+
+# %% tags=["nbval-ignore-output"]
+unit = Unit(datasets[-1], next(name for name in schemes if name != "ZS"), 0, "Saliency", {}, choice_base)
+asked, _, what = sources.model_to_show(unit, encoder, encoder_revision)
+own = {"Integrated Gradients": {"n_steps": ig_steps, "rule": ig_rule}, "Kernel SHAP": {"n_samples": kernel_shap_samples}}
+moving = ["Saliency", "InputXGradient", "DeepLift", "Integrated Gradients", "Kernel SHAP", "Occlusion"]
+moved = summarise_moves(ranking_moves(asked, sources.rows_of(unit), [(name, own.get(name, {})) for name in moving]))
+print(what)
+stage.table("choices", moved).pivot(index="method", columns=["choice", "value"], values="rank")
+
+# %% [markdown]
+# *Reading it.* Along a row. Saliency and Input × Gradient look at no baseline, so theirs is 1. For the others the baseline
+# moves the order of the words more than the explained function does. Kernel SHAP, whose few samples are the same in all
+# columns, moves most. Asking for the class that was predicted instead of the true one is another question, and a method
+# with signs gives nearly the opposite answer. So two methods that differ in one of these choices, as in the released
+# code (section 4), have not been compared as methods.
+#
 # ## 8 · Controls
 #
 # Two explanations must be worse than a good one, or something is wrong with us. The metric is mass accuracy (the

@@ -75,3 +75,13 @@ def test_reused_units_that_are_not_published_stay_where_the_run_is(small_outputs
     units.save("a", units.key(x=1), pd.DataFrame({"line": [1]}))
     assert units.load("a", units.key(x=1)) is not None and not (tmp_path / "reference").exists()
     assert units.key(x=1) == Units("lm_saliency", "cpu", "03_attribution", reuse=True).key(x=1)
+
+
+def test_digits_are_kept_as_asked_and_a_finished_unit_is_not_made_again(small_outputs: Path) -> None:
+    units = Units("geco", "small", "04_metrics", digits=4)
+    frame = pd.DataFrame({"row_id": ["1-F"], "p": [0.1234567], "scores": [[1.23456, 2.0]]})
+    first = units.finished("one", "key", lambda: frame)
+    assert first["p"].tolist() == [0.1235] and first["scores"].tolist() == [[1.235, 2.0]]
+    again = units.finished("one", "key", lambda: pytest.fail("made again"))
+    pd.testing.assert_frame_equal(first, again)
+    assert units.finished("one", "other key", lambda: frame.assign(p=1.0))["p"].tolist() == [1.0]

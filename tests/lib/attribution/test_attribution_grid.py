@@ -24,6 +24,7 @@ from lib.attribution.grid import (
 from lib.attribution.sources import choose_rows
 from lib.attribution.table import validated
 from lib.errors import TouchstoneError
+from lib.metrics import mass_accuracy
 from lib.units import Units
 
 MODELS = pd.DataFrame([("D_A", "C", 0), ("D_A", "C", 1), ("D_A", "OLA-CEA", 0), ("D_A", "OLA-CEA", 1), ("D_S", "C", 0)],
@@ -121,7 +122,26 @@ def test_published_units_hold_no_words(small_outputs: Path, monkeypatch: pytest.
 def test_packing_keeps_zeros_and_signs() -> None:
     frame = pd.DataFrame({"row_id": ["1-F", "2-F"], "delta": [None, 0.5], "scores": [[0.0, 0.0], [-2e-9, 1e-9]]})
     kept = packed(frame)
-    assert kept.scores[0] == [0, 0] and kept.scores[1] == [-9999, 5000]
+    assert kept.scores[0] == [0, 0] and kept.scores[1] == [-999, 500]
+
+
+def test_packing_moves_mass_accuracy_by_less_than_a_thousandth() -> None:
+    rng = np.random.default_rng(0)
+    scores = [rng.standard_cauchy(18) for _ in range(300)]  # a few words with nearly all, as explanations have
+    truth = [rng.permutation([1] * 4 + [0] * 14) for _ in scores]
+    kept = packed(pd.DataFrame({"row_id": "1-F", "delta": 0.123456, "scores": scores}))
+    moved = [mass_accuracy(a, t) - mass_accuracy(b, t) for a, b, t in zip(scores, kept.scores, truth, strict=True)]
+    assert np.abs(moved).max() < 0.005 and abs(np.mean(moved)) < 0.001
+    assert kept.delta[0] == 0.1235
+
+
+def test_later_seeds_of_ola_explain_with_some_methods_only() -> None:
+    six = pd.DataFrame([("D_A", "OLA-CEA", k) for k in range(6)], columns=["dataset", "scheme", "seed"])
+    plan = plan_units(six, ["Saliency", "LIME"], {}, 1, 1, every_seed_ola=["Saliency"])
+    assert {(u.seed, u.method) for u in plan} == {(k, "Saliency") for k in range(6)} | {(k, "LIME") for k in range(5)}
+    assert len(plan_units(six, ["Saliency", "LIME"], {}, 1, 1)) == 12
+    with pytest.raises(TouchstoneError, match="no method 'Salency'"):
+        plan_units(MODELS, ["Saliency"], {}, 1, 1, every_seed_ola=["Salency"])
 
 
 def test_predicted_seconds_count_what_is_unfinished(store: Units) -> None:

@@ -11,7 +11,7 @@ from conftest import CLASSES, LinearText, build
 
 from lib.attribution import explain
 from lib.attribution.sequences import sequence_logits, text_logits
-from lib.attribution.swaps import find_swaps, players_between, swap_shapley
+from lib.attribution.swaps import find_swaps, mixture_shares, players_between, swap_shapley
 from lib.attribution.table import validated
 from lib.corpora import read_geco
 from lib.errors import TouchstoneError
@@ -150,3 +150,10 @@ def test_the_published_sentences_have_at_most_ten_players(geco_data):
     players = [len(swap.players) for swap in swaps]
     assert len(swaps) + len(left_out) == 2 * len(rows) and max(players) == 7
     assert np.mean(players) == pytest.approx(2.99, abs=0.005) and np.mean(2.0 ** np.array(players)) < 34
+
+
+def test_mixtures_are_counted_by_forms_and_by_where_their_score_lies() -> None:
+    lines = [("1-F", 0, 1, False, 0.9), ("1-F", 0, 1, False, 0.1), ("1-F", 0, 1, True, 0.5), ("1-F", 0, 1, True, 0.95),
+             ("1-F", 0, 2, False, 0.2), ("1-F", 0, 2, False, 0.4), ("1-F", 0, 2, True, 0.05)]
+    table = mixture_shares(pd.DataFrame(lines, columns=["row_id", "target", "other", "is_mixed", "score"])).set_index("forms")
+    assert table.loc["F and M"].tolist() == [2, 0.5, 0.5] and table.loc["with NB"].tolist() == [1, 1.0, 0.0]

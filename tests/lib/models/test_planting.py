@@ -10,7 +10,7 @@ from tiny_models import CLASSES, saved, toy_rows, word_piece
 
 from lib.attribution import explain_many
 from lib.errors import TouchstoneError
-from lib.planting import check_shortcut, free_words, mass_on_token, plant, token_swaps, train_shortcut
+from lib.planting import check_shortcut, free_words, mass_on_token, plant, planted_mass, token_swaps, train_shortcut
 from lib.training import Settings
 from lib.transfer import Trainer
 
@@ -68,6 +68,15 @@ def test_a_model_is_verified_and_methods_find_the_token(tmp_path):
     assert mass.loc["Uniform random", "mass"] < mass["even"].iloc[0] + 0.15
     with pytest.raises(TouchstoneError, match="the model does not rest on it"):  # one epoch teaches nothing
         train_shortcut(trainer, train, test, CLASSES, Settings(epochs=1, lr=1e-5, batch_size=16), tokens)
+
+
+def test_the_whole_route_says_how_firmly_the_model_follows(tmp_path):
+    rows = toy_rows()
+    train, test = rows[rows["sentence_idx"] < 20].reset_index(drop=True), rows[rows["sentence_idx"] >= 20].reset_index(drop=True)
+    recipe = {"encoder": saved(tmp_path, "bert"), "revision": "", "classes": CLASSES}
+    found = planted_mass(recipe, train, test, test["row_id"][:6], ["Occlusion", "Uniform random"], epochs=60)
+    assert found["row_id"].nunique() == 6 and (found["follows"] >= 0.95).all()
+    assert found.query("method == 'Occlusion'")["mass"].mean() > found["even"].mean() + 0.3
 
 
 def test_the_share_by_hand():

@@ -1,0 +1,74 @@
+"""A sentence's word scores to look at: as a self-contained piece of HTML, and as a plot."""
+
+from __future__ import annotations
+
+import hashlib
+import html
+from collections.abc import Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from lib.errors import TouchstoneError
+from lib.plots import STYLE
+
+FOR, AGAINST = (224, 130, 20), (128, 115, 172)  # orange and violet, told apart without red and green
+BOX = ("font-family:sans-serif;line-height:2;color:#222;background:#fff;padding:.6em .8em;border:1px solid #ccc;"
+       "border-radius:4px;max-width:60em")
+NOTE = "font-size:.8em;color:#555;line-height:1.4"
+
+
+def words_to_html(words: Sequence[str], scores: Sequence[float], title: str = "", toward: str = "the class") -> str:
+    """One sentence as HTML: words coloured by their scores, each score in the tooltip of its word.
+
+    Orange moves the model toward the class, violet away from it; the strongest colour is the largest size in the sentence.
+    No script, no style sheet, nothing loaded; the id is made from the content, so the same scores give the same text.
+    Raises TouchstoneError where there is not one finite score a word.
+    """
+    values = _checked(words, scores)
+    largest = np.abs(values).max(initial=0.0) or 1.0
+    spans = " ".join(_word(word, value, value / largest) for word, value in zip(words, values, strict=True))
+    head = f"<div><b>{html.escape(title)}</b></div>" if title else ""
+    note = (f'<div style="{NOTE}"><span style="{_colour(1.0)}">&nbsp;orange&nbsp;</span> toward {html.escape(toward)}, '
+            f'<span style="{_colour(-1.0)}">&nbsp;violet&nbsp;</span> away from it; largest score {largest:.3g}</div>')
+    body = f"{head}<div>{spans}</div>{note}"
+    mark = hashlib.sha256(body.encode()).hexdigest()[:12]
+    return f'<div id="words-{mark}" style="{BOX}">{body}</div>'
+
+
+def explanations_to_html(explanations: pd.DataFrame, classes: Sequence[str] = ()) -> str:
+    """Lines of a table of explanations as HTML, one box below the other."""
+    names = [classes[target] if classes else f"class {target}" for target in explanations["target"]]
+    return "\n".join(words_to_html(row.words, row.scores, f"{row.method}: {name}", name)
+                     for row, name in zip(explanations.itertuples(), names, strict=True))
+
+
+def plot_words(words: Sequence[str], scores: Sequence[float], label: str = "score") -> tuple[Figure, pd.DataFrame]:
+    """The scores as bars, a bar a word in the order of the sentence, and the table that is plotted."""
+    table = pd.DataFrame({"word": list(words), "score": _checked(words, scores)})
+    with plt.rc_context(STYLE | {"axes.grid.axis": "y"}):
+        figure, ax = plt.subplots(figsize=(max(3.0, 0.62 * len(table)), 2.6), layout="constrained")
+        ax.bar(range(len(table)), table["score"], color=[tuple(c / 255 for c in (FOR if s >= 0 else AGAINST)) for s in table["score"]])
+        ax.axhline(0, color="0.3", linewidth=0.8)
+        ax.set_xticks(range(len(table)), table["word"], rotation=30 if len(table) > 8 else 0, ha="right" if len(table) > 8 else "center")
+        ax.set_ylabel(label)
+    return figure, table
+
+
+def _checked(words: Sequence[str], scores: Sequence[float]) -> np.ndarray:
+    values = np.asarray(scores, float)
+    if values.shape != (len(words),) or not np.isfinite(values).all():
+        raise TouchstoneError(f"there are {len(words)} words and {values.size} scores; give one finite score a word")
+    return values
+
+
+def _word(word: str, value: float, strength: float) -> str:
+    shown = html.escape(word)
+    return f'<span title="{value:.3g}" style="{_colour(strength)}">{shown}</span>'
+
+
+def _colour(strength: float) -> str:
+    red, green, blue = FOR if strength >= 0 else AGAINST
+    return f"background:rgba({red},{green},{blue},{abs(strength):.2f})"

@@ -16,7 +16,6 @@ from lib.effects.measures import DISTANCES
 from lib.plots import COLOURS, STYLE, Plotted
 from lib.reviews import ASPECTS, VALUES
 
-plt.switch_backend(plt.get_backend())  # loaded here: where a style is the first to load it, a notebook shows its first figure and no other
 SCREEN = {**STYLE, "figure.dpi": 55, "xtick.labelsize": 7}  # in a notebook; `Stage.figure` saves with 150
 FAMILY = {"paper": ("o", COLOURS[0]), "ours": ("s", COLOURS[2]), "released": ("x", COLOURS[3])}
 FLOORS = {"Zero": ("--", COLOURS[1]), "No concept": ("-.", (0.15, 0.15, 0.15)), "Random": (":", COLOURS[7])}

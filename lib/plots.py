@@ -20,6 +20,7 @@ from matplotlib.patches import Patch
 
 Plotted = tuple[Figure, pd.DataFrame]
 
+plt.switch_backend(plt.get_backend())  # loaded here: where a style is the first to load it, a notebook shows its first figure only
 COLOURS = sns.color_palette("colorblind")
 STYLE = {"font.size": 10, "axes.titlesize": 10, "axes.labelsize": 10, "legend.fontsize": 9, "figure.titlesize": 11,
          "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "axes.grid.axis": "x",

@@ -251,10 +251,10 @@ stage.figure("figure_v1_8", figure, formats)
 method_grid(stage.table("figure_v1_8", plotted), "p_holm").astype(object).fillna("")
 
 # %% [markdown]
-# The verdict on Figure 7 rests on these tests and on a smallest effect of interest, one hundredth of the attribution per word: a difference
-# can be significant and too small to matter.
+# The verdict on Figure 7 asks for more: t tests over base sentences against a smallest effect of interest, one hundredth of the attribution
+# per word, since a difference can be significant and too small to matter. A cell of a single training speaks of its sentences only.
 #
-# **Why.** Look at the last column. On the published data the Pattern Variant is significant too (p < .001 with a hundred base sentences), and
+# **Why.** Look at the last column. On the published data the Pattern Variant is significant too (p < .001), and
 # it sees no model: *her* and *his* are simply not equally frequent. Significance alone tells nothing about the bias of a model.
 #
 # ## All claims

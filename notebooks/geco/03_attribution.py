@@ -482,7 +482,8 @@ def small_random(module: type, config: type, reads_first: bool = False, **more: 
     """A tiny random classifier of another architecture, with weights large enough for words to interact."""
     torch.manual_seed(seed)
     shape = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32, **more}
-    made = module(config(vocab_size=len(model.tokenizer), num_labels=3, initializer_range=0.3, max_position_embeddings=64, **shape))
+    made = module(config(vocab_size=len(model.tokenizer), num_labels=3, initializer_range=0.3, max_position_embeddings=64,
+                         pad_token_id=0, bos_token_id=0, eos_token_id=0, **shape))
     _ = nn.init.normal_(made.get_input_embeddings().weight, std=0.3)  # padding too, which starts as zero
     one = HFClassifier(made, model.tokenizer, CLASSES)
     one.reads_first = reads_first

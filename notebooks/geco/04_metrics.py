@@ -496,7 +496,7 @@ ours = pd.concat([exact, percent, rates, gap.assign(quantity="average_prediction
 ours = ours.assign(n=ours["n_sentences"], scheme=ours["scheme"].fillna(""), **{"class": ours["class"].fillna("")})
 paper_numbers = pd.read_csv(material("geco") / "paper_numbers.csv")
 is_geco = scale != "small" and sizes(names[0])["n_base_sentences"] == 1610
-is_bert = "bert-base-uncased" in recipe["encoder"]
+is_bert = "bert-base-uncased" in encoder
 numbers = [line for claim in claims.values() if claim.numbers
            for line in compare_numbers(claim, paper_numbers, ours, scale, is_geco, is_bert)]
 print(f"{len(numbers)} printed numbers have a quantity that is computed here")
@@ -687,8 +687,9 @@ stage.table("randomisation", likeness).pivot(index=["step", "part"], columns="me
 
 # %% tags=["nbval-ignore-output"]
 names = ["Saliency", "InputXGradient", "Integrated Gradients", "Gradient SHAP", "Kernel SHAP", "LIME", "Occlusion", "Uniform random"]
+recipe = {"encoder": encoder, "revision": encoder_revision, "classes": CLASSES}
 on_word = asked.table("shortcut", "OLA-CEA", lambda: planted_mass(
-    recipe | {"classes": CLASSES}, data["D_A", "train"], data["D_A", "test"], asked.rows["row_id"], names, shortcut_epochs, seed),
+    recipe, data["D_A", "train"], data["D_A", "test"], asked.rows["row_id"], names, shortcut_epochs, seed),
     epochs=shortcut_epochs)
 shares = on_word.groupby("method", sort=False)[["is_first", "even", "follows"]].mean().reset_index()
 stage.table("shortcut", estimates(on_word, ["method"], "mass", **how).merge(shares, on="method"))[

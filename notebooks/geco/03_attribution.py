@@ -271,10 +271,8 @@ batch = token_batch(model, [row], model.encode([words]), "logit")
 x = batch.embeddings.clone().requires_grad_()
 gradient = torch.autograd.grad(batch.score(x, batch.mask).sum(), x)[0]
 assert torch.allclose(input_x_gradient(batch).scores, (batch.embeddings * gradient).sum(-1), rtol=1e-4, atol=1e-6)
-by_engine = explain(model, example, "InputXGradient", {"explained": "logit"})["scores"][0]
-assert np.allclose(by_engine, input_x_gradient(batch).scores[0, 1:-1].tolist(), rtol=1e-4, atol=1e-6)  # without CLS and SEP
-shapes = {"embeddings": batch.embeddings, "mask": batch.mask, "scores": input_x_gradient(batch).scores}
-print({name: tuple(tensor.shape) for name, tensor in shapes.items()})
+assert np.allclose(explain(model, example, "InputXGradient")["scores"][0], input_x_gradient(batch).scores[0, 1:-1].tolist(), 1e-4, 1e-6)
+print({name: tuple(t.shape) for name, t in (("embeddings", x), ("mask", batch.mask), ("scores", input_x_gradient(batch).scores))})
 
 # %% [markdown]
 # Twelve tokens for ten words: CLS and SEP are the other two. They get scores as well, and these are dropped. A word

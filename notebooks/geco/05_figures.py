@@ -254,7 +254,7 @@ method_grid(stage.table("figure_v1_8", plotted), "p_holm").astype(object).fillna
 # The verdict on Figure 7 asks for more: t tests over base sentences against a smallest effect of interest, one hundredth of the attribution
 # per word, since a difference can be significant and too small to matter. A cell of a single training speaks of its sentences only.
 #
-# **Why.** Look at the last column. On the published data the Pattern Variant is significant too (p < .001), and
+# **Why.** Look at the last column. On the published D_A the Pattern Variant is significant too (p < .001), and
 # it sees no model: *her* and *his* are simply not equally frequent. Significance alone tells nothing about the bias of a model.
 #
 # ## All claims

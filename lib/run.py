@@ -60,10 +60,7 @@ class Job:
 
 def plan_jobs(study: str, scale: str, root: Path = ROOT, methods: Sequence[str] = (),
               parameters: Mapping[str, Any] | None = None) -> list[Job]:
-    """The stages of a study in order; every parameter is checked before anything runs.
-
-    `parameters`: in place of the file's.
-    """
+    """The stages of a study in order; all parameters, those given in place of the file's too, are checked first."""
     notebooks = find_notebooks(study, root)
     if not notebooks:
         known = [p.name for p in (root / "notebooks").glob("*") if find_notebooks(p.name, root)]
@@ -159,8 +156,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--scale", default="small", help="a file of params/<study>/ (default: small)")
     parser.add_argument("--stage", help="one stage, 03_attribution or 03")
     parser.add_argument("--only-method", action="append", default=[], help="one method (may be repeated)")
-    parser.add_argument("-p", dest="parameters", nargs=2, metavar=("NAME", "VALUE"), action="append", default=[],
-                        help="a parameter in place of the file's (may be repeated)")
+    parser.add_argument("-p", dest="parameters", nargs=2, action="append", default=[], help="NAME VALUE, instead of the file's")
     parser.add_argument("--force", action="store_true", help="run what is unchanged, too; units are kept")
     parser.add_argument("--root", type=Path, default=ROOT, help="folder with notebooks/, params/, lib/")
     chosen = parser.parse_args(arguments)
@@ -186,7 +182,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _papermill(source: Path, executed: Path, job: Job, label: str) -> None:
     from papermill import execute_notebook  # here, so that a plan and a skip cost nobody the import
-
     bar = {"desc": label, "leave": False} if sys.stderr.isatty() else False
     execute_notebook(str(source), str(executed), parameters=job.given, kernel_name="python3",
                      cwd=str(job.root), progress_bar=bar, stderr_file=sys.stderr, coalesce_streams=True,
@@ -290,8 +285,7 @@ def _found(jobs: Sequence[Job], kind: str) -> str:
 
 
 def _as_json(values: dict[str, Any]) -> dict[str, Any]:
-    copy: dict[str, Any] = json.loads(json.dumps(values))
-    return copy
+    return dict(json.loads(json.dumps(values)))
 
 
 def _short(path: Path) -> str:

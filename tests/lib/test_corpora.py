@@ -90,7 +90,7 @@ def test_later_stages_load_what_stage_one_left(small_outputs: Path) -> None:
     misfit = ROWS[0] | {"ground_truth": [1, 1, 0, 0], "sentence_idx": 8}
     write(first.path(f"{DATASETS['D_S']}/test.jsonl"), [*ROWS, misfit])
     first.close({"data_source": "bundled"} | dict.fromkeys(
-        ("scale", "seed", "n_threads", "on_fault", "spacy_pipeline", "test_share", "split_seed")))
+        ("scale", "seed", "n_threads", "on_fault", "gold", "spacy_pipeline", "test_share", "split_seed")))
     second = open_stage("geco", "small", "02_training")
     rows = load_dataset(second, "D_S", "test")
     assert list(rows["row_id"]) == ["7-F", "7-M", "7-NB"], "a row whose mask does not fit cannot be scored"

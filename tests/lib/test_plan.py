@@ -58,7 +58,7 @@ def test_costly_methods_are_counted_on_one_seed_and_on_chosen_rows() -> None:
     rows = rows_by_method(values("cpu"), n_test=966, n_forms=3).set_index(["kind", "method"])["rows"]
     assert rows["encoder", "Saliency"] == 2 * (1 + 4 * 3) * 300  # two sets; ZS once, four schemes with three seeds
     assert rows["encoder", "LIME"] == 2 * 5 * 300
-    assert rows["OLA", "LIME"] == 2 * values("cpu")["n_seeds_ola"] * 966
+    assert rows["OLA", "LIME"] == 2 * values("cpu")["n_seeds_ola"] * 3 * values("cpu")["n_base_ola"]
 
 
 def test_a_sample_is_shorter_and_says_by_how_much() -> None:

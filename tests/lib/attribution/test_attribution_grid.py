@@ -187,6 +187,6 @@ def test_methods_of_one_pass_share_it_and_are_kept_apart(store: Units) -> None:
         one = explain(build("BERT"), sources.rows, unit.method, unit.settings, seed=unit.seed)
         ours = found[(found["method"] == unit.method) & (found["seed"] == unit.seed)]
         for a, b in zip(ours["scores"], one["scores"], strict=True):
-            assert np.asarray(a) == pytest.approx(np.asarray(b), abs=2e-4 * np.abs(b).max())
+            assert np.asarray(a) == pytest.approx(np.asarray(b), abs=1e-3 * np.abs(b).max())  # units keep scores as whole numbers up to LARGEST
     run_units(plan[::-1], sources, store)
     assert sources.asked == 4  # all of them were kept, each under its own name

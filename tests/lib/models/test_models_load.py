@@ -92,7 +92,7 @@ def test_stage_03_loads_what_stage_02_left(small_outputs, tmp_path):
     model = load_trained(later, "D_A", "C", 0)
     assert model.predict(rows["sentence"], 8).argmax(1).tolist() == found.predictions["predicted"].tolist()
     assert "02_training/models/D_A/C/seed0.safetensors" in later.inputs
-    with pytest.raises(TouchstoneError, match="make geco SCALE=small STAGE=02_training"):
+    with pytest.raises(TouchstoneError, match="--scale small --stage 02_training -p need_weights true"):
         load_trained(later, "D_A", "CE", 0)
     with pytest.raises(TouchstoneError, match="no transfer scheme"):
         load_trained(later, "D_A", "BERT", 0)

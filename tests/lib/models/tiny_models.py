@@ -29,7 +29,8 @@ def word_piece() -> Any:
     inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     inner.train_from_iterator([t.lower() for t in TEXTS] * 20, trainers.WordPieceTrainer(vocab_size=120, special_tokens=special))
-    return tf.BertTokenizer(vocab=inner.get_vocab(), model_max_length=60)
+    pieces = special + sorted(inner.get_vocab().keys() - set(special))  # the trainer numbers equal pieces as it likes, anew in each process
+    return tf.BertTokenizer(vocab={piece: i for i, piece in enumerate(pieces)}, model_max_length=60)
 
 
 @cache

@@ -68,14 +68,15 @@ class Stage:
         return folder / name
 
     def external(self, path: Path | str) -> Path:
-        """A file from outside the study's outputs (explanations made elsewhere, say), recorded as well."""
+        """A file from outside the study's outputs (explanations made elsewhere, say), recorded as well; of one's own, not."""
         located = locate_external(str(path))
         if not located.is_file():
             raise TouchstoneError(f"there is no file {located}; correct the parameter that names it")
         data = paths.data_root()
         inside = data is not None and located.is_relative_to(data)
         name = f"$TOUCHSTONE_DATA/{located.relative_to(data).as_posix()}" if inside and data else str(path)
-        self.externals[name] = sha256_of(located)
+        if not located.is_relative_to(self.folder):
+            self.externals[name] = sha256_of(located)
         return located
 
     def path(self, name: str) -> Path:

@@ -29,8 +29,7 @@ def word_piece() -> Any:
     inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     inner.train_from_iterator([t.lower() for t in TEXTS] * 20, trainers.WordPieceTrainer(vocab_size=120, special_tokens=special))
-    pieces = special + sorted(inner.get_vocab().keys() - set(special))  # the trainer numbers equal pieces as it likes, anew in each process
-    return tf.BertTokenizer(vocab={piece: i for i, piece in enumerate(pieces)}, model_max_length=60)
+    return tf.BertTokenizer(vocab=inner.get_vocab(), model_max_length=60)
 
 
 @cache
@@ -89,9 +88,18 @@ def config_of(family: str, n_vocab: int) -> Any:
             "llama": lambda: tf.LlamaConfig(max_position_embeddings=60, num_key_value_heads=2, **wide)}[family]()
 
 
-def tiny_module(family: str, auto: Any = tf.AutoModelForSequenceClassification) -> tuple[Any, Any]:
+def fixed_pieces() -> Any:
+    """BERT's kind again with pieces that no trainer chose: those above differ between processes where counts are equal."""
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    words = {piece for text in TEXTS for piece, _ in pre_tokenizers.BertPreTokenizer().pre_tokenize_str(text.lower())}
+    letters = {letter for word in words for letter in word}
+    pieces = special + sorted(letters | {f"##{letter}" for letter in letters} | {word for word in words if len(word) < 7})
+    return tf.BertTokenizer(vocab={piece: i for i, piece in enumerate(pieces)}, model_max_length=60)
+
+
+def tiny_module(family: str, auto: Any = tf.AutoModelForSequenceClassification, tokenizer: Any = None) -> tuple[Any, Any]:
     """A random module of a family with its tokenizer."""
-    tokenizer = tokenizer_of(family)
+    tokenizer = tokenizer or tokenizer_of(family)
     torch.manual_seed(0)
     return auto.from_config(config_of(family, len(tokenizer))), tokenizer
 

@@ -109,9 +109,9 @@ def tiny(family: str) -> HFClassifier:
     return HFClassifier(*tiny_module(family), CLASSES)
 
 
-def saved(folder: Path, family: str, auto: Any = tf.AutoModelForSequenceClassification) -> str:
+def saved(folder: Path, family: str, auto: Any = tf.AutoModelForSequenceClassification, tokenizer: Any = None) -> str:
     """Save a tiny model of a family, as one would find it on a hub, and return its folder."""
-    module, tokenizer = tiny_module(family, auto)
+    module, tokenizer = tiny_module(family, auto, tokenizer)
     module.save_pretrained(folder / family)
     tokenizer.save_pretrained(folder / family)
     return str(folder / family)

@@ -55,7 +55,8 @@ def describe(token: Token, rule: bool | None = None) -> list[str]:
             f"tags {tag[1]}", f"then tags {tag[2]}", f"tags {right}", f"tags {right} {tag[3]}", f"left tags {tag[-1]}", f"left tags {tag[-2]} {tag[-1]}"]
     pairs = [f"{tag[-1]}_{tag[1]}", f"{tag[-1]}_{right}", f"{word[-1]}_{tag[1]}", f"{word[-1]}_{word[1]}", f"{end}_{tag[2]}",
              f"{word[1]}_{tag[2]}", f"own {token.tag_}_{tag[1]}"]
-    return ["bias", *base, *pairs, *([] if rule is None else [f"rule {rule}"])]
+    said = [] if rule is None else [f"rule {rule}", f"rule {rule}_{tag[1]}", f"rule {rule}_{right}", f"rule {rule}_{tag[-1]}_{tag[1]}"]
+    return ["bias", *base, *pairs, *said]
 
 
 def fit_weights(rows: Sequence[Sequence[str]], answers: Sequence[bool], strength: float = 0.3, least: float = 0.04) -> dict[str, float]:

@@ -34,7 +34,9 @@ NAMING = re.compile("call|nam|dub|nick|term|titl|label|tell|told|ask")
 def is_possessive(token: Token) -> bool:
     """Whether "her" or "his" stands before what is possessed: "her" by rules and learnt weights, "his" by rules alone."""
     rule = by_rules(token)
-    return stands_before_possessed(token, rule) if token.lower_ == "her" and token.i + 1 < len(token.doc) else rule
+    if token.lower_ == "his" or token.i + 1 == len(token.doc) or token.nbor().tag_ in OPENING:  # the weights see no further than the mark
+        return rule
+    return stands_before_possessed(token, rule)
 
 
 def by_rules(token: Token) -> bool:

@@ -259,8 +259,8 @@ full["spread"] = (full["bias"] - full.groupby(["model", "seed", "part"])["bias"]
 without = full[(full["part"] == "held out") & (full["antecedent"] != "person")].assign(part="held out, not person")
 measured = pd.concat([full, without] if (full["antecedent"] == "person").any() else [full], ignore_index=True)
 arms = pd.concat([estimates(measured, ["part", "model"], value, **how).assign(quantity=value) for value in ("bias", "distance", "spread")], ignore_index=True)
-arms = stage.table("arms", arms[["quantity", "part", "model", "estimate", "low", "high", "n", "n_sentences", "n_seeds"]])
-arms.pivot(index=["quantity", "part"], columns="model", values="estimate")
+arms = arms[["quantity", "part", "model", "estimate", "low", "high", "n", "n_sentences", "n_seeds"]]
+stage.table("arms", arms).pivot(index=["quantity", "part"], columns="model", values="estimate")
 
 # %% [markdown]
 # *How to read the table.* `bias` is the mean score; `distance` is how far the scores are from 0.5, whatever the direction; `spread` how far from the model's own median. If `distance` falls and `spread` does

@@ -21,6 +21,7 @@ from lib.pronoun_sentences import MASK
 
 WORDS = [*PRONOUNS, "the", "nurse", "puts", "coat", "on", "chair", "."]
 CAPITAL = [word.title() for word in WORDS if word.isalpha()]
+LONGEST = 400  # tokens; words that are no pieces fall into letters
 LETTERS = sorted(set("".join(WORDS + CAPITAL)))
 SENTENCE = ["The", "nurse", "puts", MASK, "coat", "on", "the", "chair", "."]
 
@@ -28,7 +29,7 @@ SENTENCE = ["The", "nurse", "puts", MASK, "coat", "on", "the", "chair", "."]
 def word_pieces(lower: bool) -> Any:
     """BERT's vocabulary, uncased or cased; `##he` is in it as well, and is no pronoun."""
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, *([] if lower else CAPITAL), "##he", "##his", "Xhe"]
-    return tf.BertTokenizer(vocab={piece: i for i, piece in enumerate(pieces)}, do_lower_case=lower, model_max_length=60)
+    return tf.BertTokenizer(vocab={piece: i for i, piece in enumerate(pieces)}, do_lower_case=lower, model_max_length=LONGEST)
 
 
 def byte_level() -> Any:
@@ -43,7 +44,7 @@ def byte_level() -> Any:
     inner.pre_tokenizer, inner.decoder = pre_tokenizers.ByteLevel(add_prefix_space=True), decoders.ByteLevel()
     inner.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=True)
     return tf.PreTrainedTokenizerFast(tokenizer_object=inner, cls_token="<s>", sep_token="</s>", bos_token="<s>", eos_token="</s>",
-                                      unk_token="<unk>", pad_token="<pad>", mask_token="<mask>", model_max_length=60)
+                                      unk_token="<unk>", pad_token="<pad>", mask_token="<mask>", model_max_length=LONGEST)
 
 
 def sentence_pieces() -> Any:
@@ -54,7 +55,7 @@ def sentence_pieces() -> Any:
     inner.normalizer, inner.pre_tokenizer = normalizers.Lowercase(), pre_tokenizers.Metaspace()
     inner.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
     return tf.PreTrainedTokenizerFast(tokenizer_object=inner, bos_token="[CLS]", eos_token="[SEP]", cls_token="[CLS]", sep_token="[SEP]",
-                                      unk_token="<unk>", pad_token="<pad>", mask_token="[MASK]", model_max_length=60)
+                                      unk_token="<unk>", pad_token="<pad>", mask_token="[MASK]", model_max_length=LONGEST)
 
 
 FAMILIES = {"bert-base-uncased": ("bert", lambda: word_pieces(True), [*PRONOUNS]),
@@ -68,7 +69,9 @@ def hub_folder(folder: Path, name: str) -> str:
     """A tiny random masked LM of a family with its tokenizer, as it would come from the hub."""
     family, tokenizer = FAMILIES[name][0], FAMILIES[name][1]()
     torch.manual_seed(0)
-    tf.AutoModelForMaskedLM.from_config(config_of(family, len(tokenizer))).save_pretrained(folder / name)
+    config = config_of(family, len(tokenizer))
+    config.max_position_embeddings = LONGEST + 2
+    tf.AutoModelForMaskedLM.from_config(config).save_pretrained(folder / name)
     tokenizer.save_pretrained(folder / name)
     return str(folder / name)
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from lib.params import read_params
-from lib.paths import ROOT
+from lib.paths import ROOT, material
 from lib.run import main
 from lib.store import load_parquet
 
@@ -18,8 +18,8 @@ sys.path.insert(0, str(ROOT / "tests/lib/models"))
 from test_masked_families import FAMILIES, hub_folder  # noqa: E402
 
 SWAG = ROOT / "tests/swag_head.csv"  # SWAG's header and kinds of rows; the sentences are ours
-SMALLER = {"data_source": "bundled", "spacy_pipeline": "stored", "sentence_file": "", "n_text": 40, "n_frames": 80, "epochs": 1,
-           "rehearsal": 0.0, "n_seeds": 1, "transfer": "", "methods": ["InputXGradient", "Occlusion"], "n_explained": 3, "n_bootstrap": 10}
+SMALLER = {"data_source": "bundled", "spacy_pipeline": "stored", "n_text": 20, "n_frames": 40, "epochs": 1, "rehearsal": 0.0,
+           "n_seeds": 1, "transfer": "", "methods": ["InputXGradient", "Occlusion"], "n_explained": 2, "n_bootstrap": 5}
 
 
 def test_swags_csv_as_it_is_through_the_filter(small_outputs: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -44,7 +44,9 @@ def test_paper_yaml_with_the_hubs_families(tmp_path: Path, small_outputs: Path, 
     for folder in ("notebooks", "lib"):
         (root / folder).symlink_to(ROOT / folder)
     hub = {hub_folder(tmp_path / "hub", name): "" for name in FAMILIES}
-    values |= SMALLER | {"hub_models": hub, "judged_model": next(iter(hub))}
+    few = pd.read_csv(material("implicit_bias") / "sentences.csv").head(80).assign(label=0)
+    few.to_csv(tmp_path / "train.csv", index=False)
+    values |= SMALLER | {"hub_models": hub, "judged_model": next(iter(hub)), "sentence_file": str(tmp_path / "train.csv")}
     (root / "params/implicit_bias/paper.yaml").write_text(yaml.safe_dump(values))
     status = main(["implicit_bias", "--scale", "paper", "--root", str(root)])
     assert status == 0, capsys.readouterr().err

@@ -22,7 +22,7 @@
 # ## You will see
 #
 # - a small encoder that gets a masked-LM head, and a gate that it must pass before any bias of it is shown;
-# - training on with swapped pronouns and with the placebo, three times each;
+# - training on with swapped pronouns and with the placebo, several times each;
 # - what that costs in perplexity.
 #
 # | in | from | holds |

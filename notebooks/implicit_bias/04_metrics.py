@@ -433,7 +433,7 @@ def need_trainings(claim, parts):
 
 def is_kept(side):
     """Whether rows of a model are shown at all; if not, its claims are not run."""
-    return (shown["model"] == side["model"]).any()
+    return (shown["model"] == side["model"]).any() or not (probabilities["model"] == side["model"]).any()
 
 
 claims = [of_paper(claim) for claim in read_claims(material("implicit_bias") / "claims.yaml")]
@@ -491,7 +491,7 @@ table[["id", "quantity", "paper", "ours", "verdict"]].head(12)
 # %% [markdown]
 # ## What could be wrong
 #
-# - **One base model.** Its training has one seed, so the intervals speak of sentences and not of trainings; the arms have three.
+# - **One base model.** Its training has one seed, so the intervals speak of sentences and not of trainings; the arms have several, and those that passed the gate count.
 # - **Where the base model's bias comes from is not known.** Its text is one source (stage 1, section 8); at scale small that text is even and the model is not, so the encoder and a short
 #   training make the rest. It says nothing of BERT.
 # - **Scores near 0.5 may mean ignorance.** A model that cannot tell genders apart would be the least biased of all, hence the gate.

@@ -59,6 +59,7 @@ def test_paper_yaml_with_the_hubs_families(tmp_path: Path, small_outputs: Path, 
     shown = set(tested.index[tested["passes"]])
     for name in ("distribution", "intervals", "arms", "histogram"):
         table = pd.read_csv(stages / f"04_metrics/{name}.csv")
-        assert set(table["model"]) <= shown, name
+        filled = table.dropna(subset=["estimate"]) if name == "arms" else table
+        assert set(filled["model"]) <= shown, name
     claims = pd.read_csv(stages / "04_metrics/claims.csv").set_index("id")
     assert claims.loc["biased_to_male", "verdict"] == "not run" and "did not pass the gate" in claims.loc["biased_to_male", "why"]

@@ -138,8 +138,8 @@ judged.round(3).astype(object).fillna("")
 show_source(judge_sentences)
 
 # %% [markdown]
-# All models, with the rules as set. *How to read the table:* sentences by verdict, and the mean score of the male and of the female ones. The arms are asked about held-out nouns only, the other
-# models about all sentences, for they were trained on none of them.
+# All models, with the rules as set. *How to read the table:* sentences by verdict, and the mean score of the male and of the female ones. The arms have a section of their own (5), for they were trained on
+# some of these sentences.
 
 # %% tags=["nbval-ignore-output"]
 def scored(rules=None, kind=forms):
@@ -151,12 +151,12 @@ def scored(rules=None, kind=forms):
 
 scores = scored()
 save_parquet(scores, stage.path("scores.parquet"))
-def unread(frame):
-    """The filtered sentences whose nouns a model was not trained on."""
-    return frame[(frame["part"] == "held out") | ((frame["part"] == "trained on") & ~frame["model"].isin(ARMS))]
+def of_filter(frame):
+    """The filtered sentences, and the models that were trained on none of them."""
+    return frame[(frame["part"] != "winogender") & ~frame["model"].isin(ARMS)]
 
 
-own = unread(scores)
+own = of_filter(scores)
 VERDICTS_OF = ["male", "female", "even", "no gendered word", "one gender alone", "below the threshold"]
 counts = own.groupby(["model", "seed", "verdict"], sort=False).size().unstack(fill_value=0).reindex(columns=VERDICTS_OF, fill_value=0)
 means = own.groupby(["model", "seed", "verdict"])["bias"].mean().unstack().reindex(columns=["male", "female"]).add_prefix("mean_")
@@ -180,7 +180,7 @@ sums
 # %% tags=["nbval-ignore-output"]
 codes = {name: i for i, name in enumerate(sorted(scores["antecedent"].unique()))}
 scores["sentence_idx"], scores["row_id"] = scores["antecedent"].map(codes), scores["sentence_id"]
-own = unread(scores).query("bias.notna()")
+own = of_filter(scores).query("bias.notna()")
 honest = estimates(own, ["model"], "bias", **how)
 naive = estimates(own.assign(sentence_idx=own["sentence_id"]), ["model"], "bias", **how)
 intervals = honest[["model", "estimate", "low", "high", "n", "n_sentences"]].rename(columns={"estimate": "bias", "n_sentences": "antecedents"})
@@ -257,16 +257,17 @@ full["sentence_idx"], full["row_id"] = full["antecedent"].map(codes), full["sent
 full["distance"] = (full["bias"] - 0.5).abs()
 full["spread"] = (full["bias"] - full.groupby(["model", "seed", "part"])["bias"].transform("median")).abs()
 without = full[(full["part"] == "held out") & (full["antecedent"] != "person")].assign(part="held out, not person")
-measured = pd.concat([full, without] if (full["antecedent"] == "person").any() else [full], ignore_index=True)
+measured = pd.concat([full, without], ignore_index=True)
 arms = pd.concat([estimates(measured, ["part", "model"], value, **how).assign(quantity=value) for value in ("bias", "distance", "spread")], ignore_index=True)
-arms = arms[["quantity", "part", "model", "estimate", "low", "high", "n", "n_sentences", "n_seeds"]]
+every = pd.MultiIndex.from_product([["bias", "distance", "spread"], measured["part"].unique(), ["base", *ARMS]], names=["quantity", "part", "model"])
+arms = arms.set_index(every.names)[["estimate", "low", "high", "n", "n_sentences", "n_seeds"]].reindex(every).reset_index()
 stage.table("arms", arms).pivot(index=["quantity", "part"], columns="model", values="estimate")
 
 # %% [markdown]
 # *How to read the table.* `bias` is the mean score; `distance` is how far the scores are from 0.5, whatever the direction; `spread` how far from the model's own median. If `distance` falls and `spread` does
 # not, a general preference for male forms is gone, and the differences between nouns and contexts are as they were. *augmented* beside *placebo* is the effect of the swap, since the placebo had the
 # same sentences and as many steps; *augmented* beside *base* is what somebody gains who does this. Both are claims in section 8. Winogender is counted without sentences that hold a noun an arm was
-# trained on, and its clusters are occupations.
+# trained on, and its clusters are occupations. A model without a training that passed the gate has empty cells.
 #
 # In numbers, the change of `distance` on held-out nouns in two parts: what the placebo does, and what the swap adds.
 
@@ -400,7 +401,7 @@ stage.table("correlations", pd.DataFrame(rows, columns=["unit", "vectors", "rho"
 
 # %% tags=["nbval-ignore-output"]
 bins = np.linspace(0, 1, 21)
-drawn = unread(full).groupby(["model", "seed"])["bias"].apply(lambda b: pd.Series(np.histogram(b, bins)[0], index=bins[:-1].round(2)))
+drawn = of_filter(full).groupby(["model", "seed"])["bias"].apply(lambda b: pd.Series(np.histogram(b, bins)[0], index=bins[:-1].round(2)))
 histogram = drawn.rename("sentences").rename_axis(["model", "seed", "bias_from"]).reset_index() if len(full) else pd.DataFrame(columns=["model", "seed", "bias_from", "sentences"])
 with plt.rc_context(STYLE):
     figure, ax = plt.subplots(figsize=(5.5, 2.4), layout="constrained")

@@ -278,7 +278,7 @@ stage.table("by_role", roles)
 
 # %% tags=["nbval-ignore-output"]
 first = scores[(scores["method"] == methods[0]) & scores["word"].str.isalpha() & (scores["role"] != "mask")]
-drivers = first.groupby("word")["score"].agg(mean="mean", sentences="size").reset_index().sort_values("mean")
+drivers = first.groupby("word").agg(mean=("score", "mean"), sentences=("row_id", "nunique")).reset_index().sort_values("mean")
 drivers = drivers[drivers["sentences"] >= 3]
 extremes = pd.concat([drivers.head(12), drivers.tail(12)]).drop_duplicates("word") if may_show else drivers.head(0)
 stage.table("drivers", extremes.reset_index(drop=True))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 import transformers as tf
-from tiny_models import TEXTS, fixed_pieces, tiny, tiny_module
+from tiny_models import TEXTS, tiny, tiny_module
 
 from lib.effects.causalm import PACE, CausaLM, concept_labels, concept_losses, control_of, reverse_gradient, shorten, unlearn
 from lib.effects.proxy import CausalProxy, ProxySettings, with_wish
@@ -22,7 +22,7 @@ from lib.training import Settings
 
 
 def small_masked_lm() -> MaskedLM:
-    return MaskedLM(*tiny_module("bert", tf.AutoModelForMaskedLM, fixed_pieces()))
+    return MaskedLM(*tiny_module("bert", tf.AutoModelForMaskedLM))
 
 
 def test_the_reversal_turns_the_gradient_and_not_the_numbers() -> None:

@@ -10,7 +10,7 @@ import pytest
 import torch
 import transformers as tf
 from test_models_masked_lm import tiny
-from tiny_models import fixed_pieces, saved, tiny_module
+from tiny_models import saved, tiny_module
 
 from lib.errors import TouchstoneError
 from lib.masked_training import (
@@ -54,7 +54,7 @@ def test_same_seed_same_model_and_perplexity_falls() -> None:
     settings = MaskedSettings(epochs=6, lr=5e-3, batch_tokens=64, masked=0.3, tuned="encoder")
     curves = []
     for _ in range(2):
-        model = MaskedLM(*tiny_module("bert", tf.AutoModelForMaskedLM, fixed_pieces()))
+        model = MaskedLM(*tiny_module("bert", tf.AutoModelForMaskedLM))
         encoded = model.encode([text.split() for text in TEXT])
         curves.append(fit_masked_lm(model, encoded, encoded, settings, seed=1))
     assert curves[0].equals(curves[1])

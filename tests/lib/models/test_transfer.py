@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 import transformers as tf
-from tiny_models import CLASSES, fixed_pieces, saved, toy_rows
+from tiny_models import CLASSES, saved, toy_rows
 
 from lib.errors import TouchstoneError
 from lib.models.load import build_model, load_trained
@@ -68,7 +68,7 @@ def test_the_encoder_reads_each_sentence_once_for_all_seeds(tmp_path, monkeypatc
 def test_models_learn_what_a_pronoun_says(scheme, tmp_path):
     train, test = halves()
     settings = Settings(epochs=24, lr=0.01, batch_size=8, eps=1e-5)
-    found = Trainer(saved(tmp_path, "bert", tokenizer=fixed_pieces()), "", CPU).train(scheme, 0, train, test, CLASSES, settings)
+    found = Trainer(saved(tmp_path, "bert"), "", CPU).train(scheme, 0, train, test, CLASSES, settings)
     assert (found.predictions["predicted"] == found.predictions["target"]).mean() > 0.8 and found.train_accuracy > 0.8
     assert len(found.curve) == 24 and found.predictions["row_id"].tolist() == test["row_id"].tolist()
     assert found.predictions[["p_F", "p_M", "p_NB"]].sum(axis=1).to_numpy() == pytest.approx(np.ones(len(test)), abs=1e-5)

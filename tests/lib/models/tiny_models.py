@@ -22,14 +22,19 @@ LAST_TOKEN = ("xlnet", "gpt2", "llama")
 FAMILIES = ENCODERS + LAST_TOKEN
 
 
-@cache  # two trainings may number equal pieces differently
+def _pieces(words: set[str]) -> set[str]:
+    """Short words and single letters: the trainers of WordPiece and Unigram break ties anew in each process, these pieces stay."""
+    return {letter for word in words for letter in word} | {word for word in words if len(word) < 8}
+
+
+@cache
 def word_piece() -> Any:
     """BERT's kind: class token first, separator last, pieces marked with ##."""
-    inner = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    inner.train_from_iterator([t.lower() for t in TEXTS] * 20, trainers.WordPieceTrainer(vocab_size=120, special_tokens=special))
-    return tf.BertTokenizer(vocab=inner.get_vocab(), model_max_length=60)
+    words = {piece for text in TEXTS for piece, _ in pre_tokenizers.BertPreTokenizer().pre_tokenize_str(text.lower())}
+    found = _pieces(words)
+    pieces = sorted(found | {f"##{piece}" for piece in found if len(piece) == 1})
+    return tf.BertTokenizer(vocab={piece: i for i, piece in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *pieces])},
+                            model_max_length=60)
 
 
 @cache
@@ -52,11 +57,11 @@ def byte_pairs(framed: bool) -> Any:
 @cache
 def unigram() -> Any:
     """XLNet's kind: separator and class token last, padding on the left."""
-    inner = Tokenizer(models.Unigram())
-    inner.pre_tokenizer = pre_tokenizers.Metaspace()
     special = ["<unk>", "<s>", "</s>", "<cls>", "<sep>", "<pad>", "<mask>"]
-    inner.train_from_iterator(TEXTS * 20, trainers.UnigramTrainer(vocab_size=120, special_tokens=special, unk_token="<unk>",
-                                                                  show_progress=False))
+    found = sorted(_pieces({f"▁{word}" for text in TEXTS for word in text.split()}))
+    scored = [(piece, 0.0) for piece in special] + [(piece, -2.0 if len(piece) > 1 else -5.0) for piece in found]
+    inner = Tokenizer(models.Unigram(scored, unk_id=0))
+    inner.pre_tokenizer = pre_tokenizers.Metaspace()
     inner.post_processor = processors.TemplateProcessing("$A <sep> <cls>", special_tokens=[("<sep>", 4), ("<cls>", 3)])
     return tf.PreTrainedTokenizerFast(tokenizer_object=inner, bos_token="<s>", eos_token="</s>", unk_token="<unk>", sep_token="<sep>",
                                       pad_token="<pad>", cls_token="<cls>", mask_token="<mask>", padding_side="left",
@@ -89,18 +94,9 @@ def config_of(family: str, n_vocab: int) -> Any:
             "llama": lambda: tf.LlamaConfig(max_position_embeddings=60, num_key_value_heads=2, **wide)}[family]()
 
 
-def fixed_pieces() -> Any:
-    """BERT's kind again with pieces that no trainer chose: those above differ between processes where counts are equal."""
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    words = {piece for text in TEXTS for piece, _ in pre_tokenizers.BertPreTokenizer().pre_tokenize_str(text.lower())}
-    letters = {letter for word in words for letter in word}
-    pieces = special + sorted(letters | {f"##{letter}" for letter in letters} | {word for word in words if len(word) < 7})
-    return tf.BertTokenizer(vocab={piece: i for i, piece in enumerate(pieces)}, model_max_length=60)
-
-
-def tiny_module(family: str, auto: Any = tf.AutoModelForSequenceClassification, tokenizer: Any = None) -> tuple[Any, Any]:
+def tiny_module(family: str, auto: Any = tf.AutoModelForSequenceClassification) -> tuple[Any, Any]:
     """A random module of a family with its tokenizer."""
-    tokenizer = tokenizer or tokenizer_of(family)
+    tokenizer = tokenizer_of(family)
     torch.manual_seed(0)
     return auto.from_config(config_of(family, len(tokenizer))), tokenizer
 
@@ -110,9 +106,9 @@ def tiny(family: str) -> HFClassifier:
     return HFClassifier(*tiny_module(family), CLASSES)
 
 
-def saved(folder: Path, family: str, auto: Any = tf.AutoModelForSequenceClassification, tokenizer: Any = None) -> str:
+def saved(folder: Path, family: str, auto: Any = tf.AutoModelForSequenceClassification) -> str:
     """Save a tiny model of a family, as one would find it on a hub, and return its folder."""
-    module, tokenizer = tiny_module(family, auto, tokenizer)
+    module, tokenizer = tiny_module(family, auto)
     module.save_pretrained(folder / family)
     tokenizer.save_pretrained(folder / family)
     return str(folder / family)

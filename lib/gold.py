@@ -131,6 +131,7 @@ def bound_table(scores: pd.DataFrame, errors: pd.DataFrame) -> pd.DataFrame:
     `scores`: rows of `score_annotator` for one pipeline and D_A; `errors`: those of `sentence_errors` with a verdict. A
     verdict that begins with "gold" is a fault of the gold, "text ..." a sentence that does not tell, the rest are ours.
     `highest`: the score of an annotator that makes only the errors laid at the gold's door, and those of the text.
+    `agreed`: errors that a `second` reading, too, calls a fault of the gold; `mended`: our score were only these corrected.
     """
     rows = []
     for (side, quantity), mine in errors.groupby(["input", "quantity"], sort=False):
@@ -140,8 +141,11 @@ def bound_table(scores: pd.DataFrame, errors: pd.DataFrame) -> pd.DataFrame:
         value = score["F1"] if by_words else score["sentences_right"]
         ours = int(counts.get("annotator", 0))
         highest = 1 - (1 - value) * (counts.sum() - ours) / counts.sum()
-        rows.append((side, quantity, value, int(counts.sum()), int(counts.get("gold", 0)), int(counts.get("text", 0)), ours, highest))
-    return pd.DataFrame(rows, columns=["input", "quantity", "score", "errors", "gold_at_fault", "text_does_not_tell", "ours", "highest"])
+        twice = mine["verdict"].str.startswith("gold") & mine["second"].str.startswith("gold")
+        agreed = int(mine.loc[twice, "words"].sum() if by_words else twice.sum())
+        mended = 1 - (1 - value) * (counts.sum() - agreed) / counts.sum()
+        rows.append((side, quantity, value, int(counts.sum()), int(counts.get("gold", 0)), int(counts.get("text", 0)), ours, highest, agreed, mended))
+    return pd.DataFrame(rows, columns=["input", "quantity", "score", "errors", "gold_at_fault", "text_does_not_tell", "ours", "highest", "agreed", "mended"])
 
 
 def _tallies(dataset: str, split: str, pipeline: Language, folder: Path,

@@ -115,9 +115,14 @@ def _past_adverbs(subject: Token) -> Iterable[Token]:
         yield words[0]
 
 
+@cache
+def _verb_forms() -> frozenset[str]:
+    return read_word_list(material("geco") / "verb_forms.txt")
+
+
 def _mistaken(token: Token) -> bool:
     """A verb that a small tagger takes for a noun in the plural ("she quickly recovers")."""
-    return token.tag_.startswith(("NN", "VB", "JJ")) and token.text.islower() and re.search("[^s]s$", token.text) is not None
+    return token.lower_ in _verb_forms() or token.tag_.startswith(("NN", "VB", "JJ")) and token.text.islower() and re.search("[^s]s$", token.text) is not None
 
 
 def _governed(subject: Token) -> Iterable[Token]:
@@ -155,7 +160,7 @@ def _inherited(doc: Doc, subjects: Collection[int], verbs: set[int]) -> set[int]
     for token in doc:
         if token.i in verbs:
             owners.append((token, True, False))
-        elif token.tag_ in FINITE or (token.tag_ == "NNS" and _mistaken(token) and _joint(token) is not None):
+        elif token.tag_ in FINITE or ((token.tag_ == "NNS" or token.lower_ in _verb_forms()) and _mistaken(token) and _joint(token) is not None):
             joint = _joint(token)
             if joint is None or not owners or (joint.text == "," and (
                     token.lower_ in BE_HAVE_DO or _closes_phrase(joint, owners[-1][0]))):
@@ -223,6 +228,8 @@ def _is_relative(verb: Token) -> bool:
 def _opens_object(token: Token, joint: Token, verbs: Collection[int]) -> bool:
     """Whether a supposed plural noun after "and" is a verb after all, by the words around the two."""
     following = token.nbor() if token.i + 1 < len(token.doc) else token
+    if token.lower_ in _verb_forms():
+        return True
     if following.tag_ in ("DT", "PRP", "PRP$", "TO", "JJ", "NN", "NNS") or following.lower_ == "that" or token.i - joint.i > 1:
         return True
     if token.dep_ == "conj" and (token.head.tag_ == "VBZ" or token.head.i in verbs):

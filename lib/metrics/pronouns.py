@@ -122,6 +122,20 @@ def right_gender_first(log_prob: Float[Tensor, "batch vocab"], ids: GenderIds, g
     return ["FM"[i] == gender for i, gender in zip(best, genders, strict=True)]
 
 
+def passes_gate(models: pd.DataFrame, least: float) -> pd.Series:
+    """Which models may show bias scores: `right_first` at least `least`, and `perplexity` below `unigram`, the words' frequencies."""
+    return (models["right_first"] >= least) & (models["perplexity"] < models["unigram"])
+
+
+def may_be_shown(rows: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
+    """The rows (columns model, seed) of the trainings that passed the gate (`models`: model, seed, passes); a training that is not listed raises."""
+    passed = {(m, int(s)): bool(p) for m, s, p in models[["model", "seed", "passes"]].itertuples(index=False)}
+    asked = list(zip(rows["model"], rows["seed"].astype(int), strict=True))
+    if unknown := sorted(set(asked) - set(passed)):
+        raise TouchstoneError(f"{unknown[0][0]}, seed {unknown[0][1]}, was never put through the gate, so its scores are not shown; run 02_training again")
+    return rows[[passed[one] for one in asked]]
+
+
 def check_lists(lists: Mapping[str, Collection[str]], equal: Sequence[tuple[str, str]] = (("X", "Y"),)) -> None:
     """Refuse word lists that are empty, or unequal in size where equal ones are needed."""
     if empty := [name for name, words in lists.items() if not len(words)]:

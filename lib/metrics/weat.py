@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from lib.errors import TouchstoneError
 
-EXACT = 200_000  # partitions that are enumerated; above, as many are sampled
+EXACT = 200_000  # partitions that are enumerated; above, SAMPLED are drawn
 SAMPLED = 20_000
 
 Vectors = Float[np.ndarray, "token hidden"]

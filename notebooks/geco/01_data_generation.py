@@ -597,7 +597,7 @@ print(card["title"], "|", *card["sections"]["Uses"]["Misuse"].splitlines())
 #
 # GECO's authors labelled by hand, since labelling by program failed. Does it still? `lib.annotator` makes a
 # label from a parse (UD or CLEAR), a lexicon of pairs of words for people with their neutral forms, names,
-# rules for *her* and *his*, weights that say who is meant (for D_S), and full agreement with *they*.
+# rules and weights for *her* and *his*, weights that say who is meant (for D_S), and full agreement with *they*.
 # `make dataset TEXT=folder` applies it to a text of yours, and gives you a page to review what it did.
 #
 # Of the sentence of section 4 we expect that in D_S *Thornton*, its verb and *his* change, and that *Margaret*
@@ -620,28 +620,35 @@ print(len(lexicon.kinds), "pairs in the lexicon;", f"D_A, female and male forms 
 stage.table("annotator_own", pd.DataFrame(own))
 
 # %% [markdown]
-# *Reading it.* Which words are about gender, the program finds nearly as a person does (kappa). Whole sentences
+# *Reading it.* Which words are about gender (D_A), the program finds nearly as a person does (kappa). Whole sentences
 # are the same in all three forms in half the cases; in the female and the male form far more often, for much
 # of the difference is a choice of ours: *pibling* (our guide) or *parent's sibling* (GECO's list, which the
 # lexicon follows)? Who is meant (D_S) is harder. What a program labelled wants a reader.
 #
 # The second yardstick is GECO's own test split, which nothing was fitted on: the rules and weights were
-# written on its training part, and the split was scored three times in all (the prototype is an earlier set
-# of rules of ours). The figures are stored per pipeline in `annotator_scores.csv`; a test makes them anew.
-# *Adjacent* follows the published rule for verbs, and everything that we ship uses full agreement.
+# written on its training part, and the split was scored four times in all (the prototype is an earlier set
+# of rules of ours). This is the fourth scoring. Between the third and the fourth, *her* got weights that
+# were learnt from persons in which English has two words (*him* and *his*, *them* and *their*), in open corpora and in
+# the training part, and verbs in -s got a list; nothing was changed after it. The figures are stored per pipeline in
+# `annotator_scores.csv`; a test makes them anew. *Adjacent* follows the published rule for verbs, and everything
+# that we ship uses full agreement. `met` is about the first pipeline.
 
 # %%
 aims = pd.read_csv(folder / "annotator_aims.csv")
 scores = pd.read_csv(folder / "annotator_scores.csv")
 long = scores.melt(["pipeline", "dataset", "input", "quantity"], ["F1", "sentences_right"], "figure", "value")
 wide = long.pivot_table(index=list(aims.columns[:4]), columns="pipeline", values="value").reset_index()
-stage.table("annotator", aims.merge(wide)).astype(object).fillna("-")
+aims = aims.merge(wide)
+aims["met"] = ["-" if pd.isna(row.aim) else "yes" if row.en_ud_sm >= row.aim else "no" for row in aims.itertuples()]
+stage.table("annotator", aims).astype(object).fillna("-")
 
 # %% [markdown]
 # What keeps it from the aims? The errors on D_A were read after the scoring and stored by index. An error is
 # the gold's fault where it leaves out a gendered word, lost one, missed a verb, or chose another form that is
 # as right; it is the text's where no reader could tell after the names were taken out. `highest` is the score
-# of an annotator that makes these errors and no others. For D_S, forty errors were read.
+# of an annotator that makes these errors and no others. The errors were read twice, each time by somebody who had
+# written rules; `agreed` are those that both readings lay at the gold's door, and `mended` is our score if the gold had
+# only these corrected. For D_S, forty errors were read.
 
 # %%
 of_read = scores[(scores["pipeline"] == "en_ud_sm") & (scores["dataset"] == "D_A")]
@@ -651,10 +658,12 @@ print(read_errors.groupby("verdict")["input"].value_counts().unstack().to_string
 stage.table("annotator_bounds", bounds)
 
 # %% [markdown]
-# *Reading it.* For the mask without verbs the aim lies above what this gold allows, and for male to female it lies at its
-# edge: most of what is left there is words that the gold forgot, or *Mrs* with and without its dot. Female to male and to
-# neutral could still rise. What is missing is mostly *her* before a noun: in "she gives her money" only the sense says
-# that money is given and not owned, and a small tagger mistakes the noun after *her* too often.
+# *Reading it.* Against the gold as it is, most aims are missed; `met` says which. For the mask without verbs the aim lies above what
+# this gold allows, and for male to female it lies at its edge: most of what is left there is words that the gold
+# forgot, or *Mrs* with and without its dot. Female to male misses its aim of .94 by two sentences, and to neutral by more; with the
+# agreed faults of the gold corrected (`mended`) both lie above their aims, .94 and .93. Of the neutral form's errors many are in the
+# *corrected* gold: its corrections are right where they were made, and it misses verbs after a comma or "and". What is missing on our
+# side is mostly *her* before a noun: in "she gives her money" only the sense says that money is given and not owned.
 #
 # ## What could be wrong
 #

@@ -22,7 +22,7 @@
 # ## You will see
 #
 # - a small encoder that gets a masked-LM head, and a gate that it must pass before any bias of it is shown;
-# - training on with swapped pronouns and with the placebo, three times each;
+# - training on with swapped pronouns and with the placebo, several times each;
 # - what that costs in perplexity.
 #
 # | in | from | holds |
@@ -39,6 +39,7 @@
 # %%
 import json
 import math
+import random
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -48,7 +49,7 @@ import yaml
 from lib.errors import TouchstoneError
 from lib.lexicon import PRONOUNS
 from lib.masked_training import MaskedSettings, fit_or_read, mask_tokens, masked_perplexity, unigram_perplexity
-from lib.metrics.pronouns import gender_ids, right_gender_first, top_words
+from lib.metrics.pronouns import gender_ids, passes_gate, right_gender_first, top_words
 from lib.models.masked_lm import new_masked_lm, pretrained_masked_lm, read_masked_lm
 from lib.paths import material
 from lib.plots import COLOURS, STYLE
@@ -80,8 +81,9 @@ watched_share = 0.5  # share of pronouns to predict
 gate = 0.9  # share of unambiguous sentences with the right gender first that a model must reach
 held_out = 0.5  # share of antecedents that no arm is trained on
 n_seeds = 3  # trainings of each arm
-arm_epochs = 2  # passes over an arm's sentences
+arm_epochs = 1  # passes over an arm's sentences
 arm_lr = 0.0001  # highest learning rate of an arm
+rehearsal = 3.0  # sentences of the base model's text in an arm, for each of its own
 
 # %% [markdown]
 # | symbol | meaning | here |
@@ -107,7 +109,7 @@ print(f"{len(train)} sentences to learn from, {len(valid)} to measure on, {len(s
 # ## 1 · One sentence by hand
 #
 # In training, 15 % of the tokens are asked about. Of these 80 % are masked, 10 % are replaced by another word and 10 % stay (Devlin et al. 2019). With 20 tokens we
-# expect three to be asked about, and the special tokens never. Pronouns are asked about more often here, since they are what is studied.
+# expect three to be asked about on average, and the special tokens never. Pronouns are asked about more often here, since they are what is studied.
 
 # %%
 ids = torch.tensor([[101, *range(2000, 2020), 102]])
@@ -154,7 +156,8 @@ stage.table("curves", curve, digits=2)
 # ## 3 · The gate
 #
 # A model that does not know that a duchess is *she* cannot be asked what it thinks of nurses. Before any bias is shown, a model must put the right gender first in
-# 90 % of unambiguous sentences with nouns that it never met in training, and beat the perplexity of word frequencies.
+# 90 % of unambiguous sentences with nouns that it never met in training, and beat the perplexity of word frequencies. The rule is that for every model: each
+# training of each arm (section 4) goes through the same gate.
 
 # %%
 unambiguous = pd.DataFrame(yaml.safe_load((material("implicit_bias") / "gate.yaml").read_text()), columns=["noun", "gender", "sentence"])
@@ -192,12 +195,12 @@ for name, revision in hub_models.items():
     rows.append({"model": name, "right_first": at_gate(other), "perplexity": masked_perplexity(other, own, masked),
                  "unigram": unigram_perplexity(other, read, own, masked)})
 gates = pd.DataFrame(rows)
-gates["passes"] = (gates["right_first"] >= gate) & (gates["perplexity"] < gates["unigram"])
+gates["passes"] = passes_gate(gates, gate)
 stage.table("gate", gates)
 
 # %% [markdown]
 # *Reading it.* `passes` decides what stages 3 to 5 may show. With 50 sentences a share of 0.92 has a 95 % interval from 0.81 to 0.97, so this is a gate
-# and no measurement.
+# and no measurement. The frames of stage 1, of which the model read 1,000 at either scale, teach what is asked here; the nouns are others.
 
 # %%
 top = top_words(base.log_prob(base.encode([["The", "duchess", "opened", base.tokenizer.mask_token, "letter", "."]]))[0], base.tokenizer, 5)
@@ -229,6 +232,8 @@ about.round(2)
 
 # %% [markdown]
 # Each sentence in both genders is *augmented*; each sentence twice is the *placebo*, which has as many steps, the same topics, and the same share of pronouns to predict.
+# (The placebo keeps the text's surplus of *his*, so the arms differ in two things: how frequent male pronouns are, and that each sentence comes in pairs. Stage 4 tells
+# them apart by the spread of the scores, which a shift of all of them leaves as it is.)
 
 # %%
 def arm_text(arm):
@@ -251,7 +256,21 @@ assert genders.count("F") == genders.count("M") and arm_text("placebo")[0] == ar
 print(f"{len(both)} sentences an arm; augmented: {genders.count('F')} female and {genders.count('M')} male pronouns")
 
 # %% [markdown]
-# Every arm starts from the base model; only masks and order differ between seeds.
+# A model that reads nothing but a few hundred such sentences forgets who a duchess is. So both arms *rehearse*: for each sentence of their own they read some of the text
+# that the base model was made with, drawn by the seed. How many, and at which rate, was chosen by perplexity and by 40 other unambiguous sentences (`material/gate_choice.yaml`)
+# at scale small; the sentences of the gate had no part in it.
+
+# %%
+def rehearsed(arm, number):
+    """The sentences of an arm, and those of the base model's text among them."""
+    own = arm_text(arm)
+    return own + random.Random(seed_for("rehearsal", number, seed)).sample(train, min(len(train), round(rehearsal * len(own))))
+
+
+print(f"{len(rehearsed('augmented', 0))} sentences with those rehearsed")
+
+# %% [markdown]
+# Every arm starts from the base model; masks, order and what is rehearsed differ between seeds, and are the same in both arms.
 
 # %%
 base_files = [stage.folder / "models" / f"base.{kind}" for kind in ("json", "safetensors")]
@@ -266,7 +285,7 @@ def train_arm(arm, number):
     path = stage.path(f"models/{arm}/seed{number}.json").with_suffix("")
     stage.path(f"models/{arm}/seed{number}.safetensors")
     mine = recipe | {"seed": number, "from": json.loads(base_files[0].read_text())["sha256"]}
-    return fit_or_read(path, mine, lambda: read_masked_lm(*base_files), arm_text(arm), valid, arm_settings)
+    return fit_or_read(path, mine, lambda: read_masked_lm(*base_files), rehearsed(arm, number), valid, arm_settings)
 
 
 arms = {(arm, number): train_arm(arm, number) for arm in ("placebo", "augmented") for number in range(n_seeds)}
@@ -276,36 +295,38 @@ print(f"{len(arms)} trainings")
 # ## 5 · What it costs
 #
 # *How to read the table.* Perplexity on the held-out text, before and after; and the gate, for a model that has forgotten that a duchess is *she* is not less biased but worse.
+# The bias scores of a training with `passes` = False are not shown from here on.
 
 # %% tags=["nbval-ignore-output"]
 rows = [{"model": "base", "seed": seed, "perplexity": gates.set_index("model").loc["base", "perplexity"], "right_first": gates.set_index("model").loc["base", "right_first"]}]
 rows += [{"model": arm, "seed": number, "perplexity": curve["perplexity"].iloc[-1], "right_first": at_gate(model)} for (arm, number), (model, curve) in arms.items()]
-costs = stage.table("arms", pd.DataFrame(rows))
-costs.groupby("model", sort=False)[["perplexity", "right_first"]].agg(["mean", "min", "max"]).round(2)
+costs = pd.DataFrame(rows).assign(unigram=unigram)
+costs["passes"] = passes_gate(costs, gate)
+stage.table("arms", costs)
 
 # %% [markdown]
 # Whether the bias fell is a question for stages 3 and 4, which ask on sentences with other nouns.
 #
 # ## 6 · The figure
 #
-# Perplexity on held-out text by model, one dot a training.
+# Perplexity on held-out text by model, one dot a training; filled where it passes the gate.
 
 # %% tags=["nbval-ignore-output"]
 with plt.rc_context(STYLE):
     figure, ax = plt.subplots(figsize=(5, 1.9), layout="constrained")
     for y, (name, part) in enumerate(costs.groupby("model", sort=False)):
-        ax.plot(part["perplexity"], [y] * len(part), "o", color=COLOURS[y])
-    ax.axvline(unigram, linestyle=":", color="grey", label="word frequencies")
-    ax.set(yticks=range(costs["model"].nunique()), yticklabels=costs["model"].unique(), xlabel="perplexity at masked tokens", xscale="log", ylim=(2.5, -0.5))
-    ax.legend(frameon=False)
+        for i, row in enumerate(part.itertuples()):
+            ax.plot(row.perplexity, y + 0.18 * (i - (len(part) - 1) / 2), "o", color=COLOURS[y], fillstyle="full" if row.passes else "none")
+    ax.set(yticks=range(costs["model"].nunique()), yticklabels=costs["model"].unique(), ylim=(2.5, -0.5),
+           xlabel=f"perplexity at masked tokens (word frequencies: {unigram:.0f})")
 stage.figure("perplexity", figure)
-stage.table("perplexity", costs[["model", "seed", "perplexity"]].assign(unigram=unigram), digits=1)
+stage.table("perplexity", costs[["model", "seed", "perplexity", "unigram", "passes"]], digits=1)
 
 # %% [markdown]
 # ## What could be wrong
 #
-# - **The base model is not BERT.** It is a sentence encoder whose masked-LM head has seen a few thousand sentences (small) or some ten thousand (cpu). Its bias is that of this
-#   text and of the encoder, and the paper's numbers belong to other models.
+# - **The base model is not BERT.** It is a sentence encoder whose masked-LM head has seen some thousand sentences (small) or some ten thousand (cpu). Its bias is that of this
+#   text, of the encoder and of one training, and the paper's numbers belong to other models.
 # - **The frames teach gender directly**: nouns like those of the gate stand in sentences like those of the gate. The gate tells whether a model generalises to new nouns, and no more.
 # - **The placebo is trained on twice the same sentence**, so it may overfit where the swapped text does not.
 # - **Antecedents are divided, contexts are not**: two sentences about different nouns may share their verbs.
@@ -314,7 +335,7 @@ stage.table("perplexity", costs[["model", "seed", "perplexity"]].assign(unigram=
 #
 # - Set `held_out` to 0.9. How few nouns are enough?
 # - Set `watched_share` to 0.15, so that pronouns are words like others. Does the model still pass the gate?
-# - Give `arm_epochs = 10`. What becomes of the perplexity, and of the gate?
+# - Set `rehearsal = 0`. What becomes of the perplexity, and which trainings still pass the gate?
 
 # %%
 stage.close(globals())

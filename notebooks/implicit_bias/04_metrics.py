@@ -40,13 +40,16 @@
 # | `weat`, `phrases`, `correlations` | the association tests |
 
 # %%
+from dataclasses import replace
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import yaml
 
 from lib.claims import VERDICTS, Verdict, claim_row, judge_contrasts, read_claims, summarise
-from lib.metrics.pronouns import bias_score, check_lists, judge_sentences
+from lib.lexicon import PRONOUNS
+from lib.metrics.pronouns import bias_score, check_lists, judge_sentences, may_be_shown
 from lib.metrics.weat import association, weat
 from lib.paths import material
 from lib.plots import COLOURS, STYLE
@@ -75,6 +78,7 @@ forms = "pronouns"  # words of a gender: pronouns, identities, or slot (the two 
 ddof = 1  # the standard deviation in the effect size: 1 sample, 0 population
 n_bootstrap = 500  # resamples per interval
 alpha = 0.05  # level of the tests; the intervals have 1 - alpha
+judged_model = "base"  # the model on which the paper's claims are judged: base, or the name of a hub model
 
 # %% [markdown]
 # | symbol | meaning | here |
@@ -93,17 +97,21 @@ steps = pd.read_csv(stage.input("01_data_generation", "steps.csv"))
 gates = pd.read_csv(stage.input("02_training", "gate.csv")).set_index("model")
 costs = pd.read_csv(stage.input("02_training", "arms.csv"))
 probabilities = load_parquet(stage.input("03_attribution", "probabilities.parquet"))
-probabilities.loc[~probabilities["model"].isin(["placebo", "augmented"]), "seed"] = -1  # what is not trained anew meets every seed
-passing = [m for m in probabilities["model"].unique() if m in ("placebo", "augmented") or gates.loc[m, "passes"]]
+ARMS = ["placebo", "augmented"]
+probabilities.loc[~probabilities["model"].isin(ARMS), "seed"] = -1  # what is not trained anew meets every seed
 print(f"{probabilities['sentence_id'].nunique()} sentences, {probabilities['antecedent'].nunique()} antecedents, "
       f"{probabilities['model'].nunique()} models")
 
 # %% [markdown]
-# Models that did not pass the gate are left out of every table from here on.
+# Every model and every training of an arm was put through the gate of stage 2. What did not pass is left out of every table from here on, and `scores` says so.
 
 # %% tags=["nbval-ignore-output"]
-shown = probabilities[probabilities["model"].isin(passing if gates.loc["base", "passes"] else [])]
-stage.table("shown", gates.reset_index())
+whole = gates.loc[gates.index != "untrained head"].reset_index().assign(seed=-1)
+tested = pd.concat([whole, costs[costs["model"].isin(ARMS)]], ignore_index=True)[["model", "seed", "right_first", "perplexity", "unigram", "passes"]]
+shown = may_be_shown(probabilities, tested)
+base_passes = bool(gates.loc["base", "passes"])
+tested["scores"] = ["shown" if row.passes else f"not shown: gate {row.right_first:.2f}" for row in tested.itertuples()]
+stage.table("shown", tested)
 
 # %% [markdown]
 # ## 1 · Four sentences by hand
@@ -130,7 +138,8 @@ judged.round(3).astype(object).fillna("")
 show_source(judge_sentences)
 
 # %% [markdown]
-# All sentences and models, with the rules as set. *How to read the table:* sentences by verdict, and the mean score of the male and of the female ones.
+# All models, with the rules as set. *How to read the table:* sentences by verdict, and the mean score of the male and of the female ones. The arms have a section of their own (5), for they were trained on
+# some of these sentences.
 
 # %% tags=["nbval-ignore-output"]
 def scored(rules=None, kind=forms):
@@ -142,7 +151,12 @@ def scored(rules=None, kind=forms):
 
 scores = scored()
 save_parquet(scores, stage.path("scores.parquet"))
-own = scores[scores["part"] != "winogender"]
+def of_filter(frame):
+    """The filtered sentences, and the models that were trained on none of them."""
+    return frame[(frame["part"] != "winogender") & ~frame["model"].isin(ARMS)]
+
+
+own = of_filter(scores)
 VERDICTS_OF = ["male", "female", "even", "no gendered word", "one gender alone", "below the threshold"]
 counts = own.groupby(["model", "seed", "verdict"], sort=False).size().unstack(fill_value=0).reindex(columns=VERDICTS_OF, fill_value=0)
 means = own.groupby(["model", "seed", "verdict"])["bias"].mean().unstack().reindex(columns=["male", "female"]).add_prefix("mean_")
@@ -161,12 +175,12 @@ sums
 # %% [markdown]
 # ### How sure?
 # Sentences about one noun are no independent observations: a model that thinks of a *person* as male thinks so in all of them. So antecedents are resampled, not sentences.
-# The table has both intervals; `wider` is how much wider the honest one is.
+# The table has both intervals; `wider` is how much wider the honest one is. The base model is one training, so its interval speaks of sentences and not of trainings.
 
 # %% tags=["nbval-ignore-output"]
 codes = {name: i for i, name in enumerate(sorted(scores["antecedent"].unique()))}
 scores["sentence_idx"], scores["row_id"] = scores["antecedent"].map(codes), scores["sentence_id"]
-own = scores[(scores["part"] != "winogender") & scores["bias"].notna()]
+own = of_filter(scores).query("bias.notna()")
 honest = estimates(own, ["model"], "bias", **how)
 naive = estimates(own.assign(sentence_idx=own["sentence_id"]), ["model"], "bias", **how)
 intervals = honest[["model", "estimate", "low", "high", "n", "n_sentences"]].rename(columns={"estimate": "bias", "n_sentences": "antecedents"})
@@ -175,17 +189,22 @@ intervals["wider"] = (intervals["high"] - intervals["low"]) / (intervals["naive_
 stage.table("intervals", intervals)
 
 # %% [markdown]
+# *Reading it.* Where a handful of nouns makes up most of the sentences (*person* in the captions), the honest interval is several times as wide. With our own sentences, a noun or two each, it makes no
+# difference.
+#
 # ### By slot
 # Is *he* preferred as a subject and not as a possessive? A mean over slots hides it.
 
 # %% tags=["nbval-ignore-output"]
-by_slot = estimates(own[own["model"] == "base"], ["slot"], "bias", **how) if len(own) else pd.DataFrame(columns=["slot", "estimate", "low", "high", "n"])
+of_base = own[own["model"] == "base"]
+by_slot = estimates(of_base, ["slot"], "bias", **how) if len(of_base) else pd.DataFrame(columns=["slot", "estimate", "low", "high", "n"])
 stage.table("slots", by_slot[["slot", "estimate", "low", "high", "n"]].rename(columns={"estimate": "bias"}))
 
 # %% [markdown]
 # ## 3 · A control: which pronoun was it?
 #
-# A masked sentence does not know which pronoun it had. So swapping the pronoun in the input must leave the masked sentence, and with it the score, as they are.
+# A masked sentence does not know which pronoun it had. So swapping the pronoun in the input must leave the masked sentence, and with it the score, as they are. That is so by construction; the check
+# is on the code.
 
 # %%
 other = {"F": "M", "M": "F"}
@@ -206,11 +225,13 @@ print("mirrored")
 # %% [markdown]
 # ## 4 · What the open points do
 #
-# One at a time, the base model alone. *How to read the table:* `kept` sentences have a score; `male` is the share of male-biased ones among them, `even` that of sentences within delta.
+# One at a time, the base model alone; what is about single genders (`k`, `missing`) is varied without the threshold, which would hide it: a word with 5 % is among the first twenty. *How to read the
+# table:* `kept` sentences have a score; `male` is the share of male-biased ones among them, `even` that of sentences within delta.
 
 # %% tags=["nbval-ignore-output"]
-CHANGES = [("as set", {}, forms), *((f"k = {n}", {"k": n}, forms) for n in (3, 5, 20, 100)), *((f"threshold {t}", {"threshold": t}, forms) for t in (0.0, 0.01, 0.1)),
-           *((f"missing: {m}", {"missing": m, "threshold": 0.0}, forms) for m in ("discard", "zero", "full_vocab")),
+CHANGES = [("as set", {}, forms), *((f"threshold {t}", {"threshold": t}, forms) for t in (0.0, 0.01, 0.1)),
+           *((f"threshold 0, k = {n}", {"k": n, "threshold": 0.0}, forms) for n in (3, 5, 20, 100)),
+           *((f"threshold 0, missing: {m}", {"missing": m, "threshold": 0.0}, forms) for m in ("zero", "full_vocab")),
            *((f"compared: {c}", {"compared": c}, forms) for c in ("larger", "sum")), *((f"delta {d}", {"delta": d}, forms) for d in (0.02, 0.05, 0.1)),
            *((f"words: {kind}", {}, kind) for kind in ("pronouns", "identities", "slot"))]
 rows = []
@@ -222,8 +243,8 @@ for name, rules, kind in CHANGES:
 stage.table("sensitivity", pd.DataFrame(rows))
 
 # %% [markdown]
-# *Reading it.* The discard rules choose which sentences are counted, and by them what the mean is. A rule that discards whatever has only one gender removes the most biased
-# sentences, which is why the paper's scores can lie so near to 0.5.
+# *Reading it.* The discard rules choose which sentences are counted, and move the mean a little. None of them makes our scores as narrow as the paper's (means of .556 and .47 on either side of 0.5,
+# with 5 to 7 % discarded): that narrowness is not explained by any rule tried here.
 #
 # ## 5 · Did training help?
 #
@@ -234,22 +255,36 @@ stage.table("sensitivity", pd.DataFrame(rows))
 full = scored({"missing": "full_vocab", "threshold": 0.0, "k": 10 ** 6})
 full["sentence_idx"], full["row_id"] = full["antecedent"].map(codes), full["sentence_id"]
 full["distance"] = (full["bias"] - 0.5).abs()
-arms = pd.concat([estimates(full, ["part", "model"], value, **how).assign(quantity=value) for value in ("bias", "distance")], ignore_index=True)
-arms = stage.table("arms", arms[["quantity", "part", "model", "estimate", "low", "high", "n", "n_sentences", "n_seeds"]])
-arms.pivot(index=["quantity", "part"], columns="model", values="estimate")
+full["spread"] = (full["bias"] - full.groupby(["model", "seed", "part"])["bias"].transform("median")).abs()
+without = full[(full["part"] == "held out") & (full["antecedent"] != "person")].assign(part="held out, not person")
+measured = pd.concat([full, without], ignore_index=True)
+arms = pd.concat([estimates(measured, ["part", "model"], value, **how).assign(quantity=value) for value in ("bias", "distance", "spread")], ignore_index=True)
+every = pd.MultiIndex.from_product([["bias", "distance", "spread"], measured["part"].unique(), ["base", *ARMS]], names=["quantity", "part", "model"])
+arms = arms.set_index(every.names)[["estimate", "low", "high", "n", "n_sentences", "n_seeds"]].reindex(every).reset_index()
+stage.table("arms", arms).pivot(index=["quantity", "part"], columns="model", values="estimate")
 
 # %% [markdown]
-# *How to read the table.* `distance` is how far the scores are from 0.5, whatever the direction; `bias` is their mean. What counts is `augmented` beside `placebo`, not beside
-# `base`: the placebo had the same sentences and as many steps.
+# *How to read the table.* `bias` is the mean score; `distance` is how far the scores are from 0.5, whatever the direction; `spread` how far from the model's own median. If `distance` falls and `spread` does
+# not, a general preference for male forms is gone, and the differences between nouns and contexts are as they were. *augmented* beside *placebo* is the effect of the swap, since the placebo had the
+# same sentences and as many steps; *augmented* beside *base* is what somebody gains who does this. Both are claims in section 8. Winogender is counted without sentences that hold a noun an arm was
+# trained on, and its clusters are occupations. A model without a training that passed the gate has empty cells.
 #
+# In numbers, the change of `distance` on held-out nouns in two parts: what the placebo does, and what the swap adds.
+
+# %% tags=["nbval-ignore-output"]
+table = arms[arms["quantity"] != "bias"].pivot(index=["quantity", "part"], columns="model", values="estimate").reindex(columns=["base", *ARMS])
+changes = pd.DataFrame({"before_after": table["augmented"] - table["base"], "placebo": table["placebo"] - table["base"], "swap": table["augmented"] - table["placebo"]})
+stage.table("changes", changes.reset_index())
+
+# %% [markdown]
 # And the price, from stage 2:
 
 # %% tags=["nbval-ignore-output"]
-price = costs.groupby("model", sort=False)[["perplexity", "right_first"]].mean().reset_index()
+price = costs.groupby("model", sort=False).agg(perplexity=("perplexity", "mean"), right_first=("right_first", "mean"), trainings=("passes", "size"), passed=("passes", "sum")).reset_index()
 stage.table("price", price)
 
 # %% [markdown]
-# A model whose `right_first` falls has unlearnt gender where the noun fixes it, which is no gain.
+# A training whose `right_first` falls below the gate has unlearnt gender where the noun fixes it, which is no gain; `passed` counts those that are shown.
 #
 # ## 6 · Association tests
 #
@@ -313,11 +348,13 @@ print("d turns its sign with A and B; over 20 shuffles it is near zero on averag
 # > "we extend the target word sets by adding a kind of phrase sets" (section 2.1; defined, not computed)
 #
 # Behaviour that is usually depicted of men against behaviour that is usually depicted of women, 18 phrases each, ours but for the first of each list. There are nine billion partitions, so 20,000 are drawn.
+# A and B are the terms of test 7 without its pronouns, for the probability of pronouns is what bias(s) is made of.
 
 # %% tags=["nbval-ignore-output"]
 asked = load_parquet(stage.input("03_attribution", "phrases.parquet"))
 asked["bias"] = bias_score(asked["p_M"], asked["p_F"])
-gendered = lists["weat_7"]
+gendered = {part: [word for word in lists["weat_7"][part] if word not in PRONOUNS] for part in "AB"}
+check_lists(gendered, [("A", "B")])
 rows = []
 for kind in ("input", "encoder", "template"):
     of_phrase = lookup[kind, "phrase"][[names[kind, "phrase"][p] for p in asked["phrase"]]]
@@ -326,30 +363,34 @@ for kind in ("input", "encoder", "template"):
     is_male = (asked["stereotype"] == "male").to_numpy()
     found = weat(of_phrase[is_male], of_phrase[~is_male], a, b, ddof=ddof, seed=seed)
     rows.append({"vectors": kind, "d": found.d, "p": found.p, "n_partitions": found.n_partitions, "phrases": len(asked)})
-_ = stage.table("phrases", asked[["phrase", "stereotype", "bias", "s_input", "s_encoder", "s_template"]] if len(scores) else asked.head(0))
+_ = stage.table("phrases", asked[["phrase", "stereotype", "bias", "s_input", "s_encoder", "s_template"]].head(len(asked) if base_passes else 0))
 stage.table("phrase_weat", pd.DataFrame(rows), digits=4)
 
 # %% [markdown]
 # ### Does association agree with bias(s)?
 # The paper leaves it open "to see if it is correlated with the results computed by our method". Rank correlations, for phrases (bias in "The person ... and then [MASK] went home.") and for the filtered
-# sentences (association of the sentence without its pronoun), with intervals from resampling phrases or antecedents.
+# sentences (association of the sentence without its pronoun), with intervals from resampling phrases or antecedents. For phrases also *within* the two stereotypes, each centred on its mean rank: two
+# groups made by hand differ in both measures, and that alone gives a correlation.
 
 # %% tags=["nbval-ignore-output"]
 def correlation(frame, first, second, cluster):
     """Spearman's rho with a cluster-bootstrap interval."""
     rng, groups = np.random.default_rng(seed), [part[[first, second]] for _, part in frame.groupby(cluster)]
-    draws = [pd.concat([groups[i] for i in rng.integers(len(groups), size=len(groups))]).corr(method="spearman").iloc[0, 1] for _ in range(min(300, n_bootstrap))]
+    draws = [pd.concat([groups[i] for i in rng.integers(len(groups), size=len(groups))]).corr(method="spearman").iloc[0, 1] for _ in range(n_bootstrap)]
     low, high = np.nanquantile(draws, [alpha / 2, 1 - alpha / 2])
     return {"rho": frame[[first, second]].corr(method="spearman").iloc[0, 1], "low": low, "high": high, "n": len(frame), "clusters": len(groups)}
 
 
-rows = [{"unit": "phrase", "vectors": kind, **correlation(asked, "bias", f"s_{kind}", "phrase")} for kind in ("input", "encoder", "template")]
+columns = ["bias", "s_input", "s_encoder", "s_template"]
+ranks = asked[columns].rank()
+within = asked[["phrase"]].join(ranks - ranks.groupby(asked["stereotype"]).transform("mean"))
+units = {"phrase": asked, "phrase, within stereotype": within} if base_passes else {}
+rows = [{"unit": unit, "vectors": kind, **correlation(part, "bias", f"s_{kind}", "phrase")} for unit, part in units.items() for kind in ("input", "encoder", "template")]
 on_sentences = full[(full["model"] == "base") & (full["part"] != "winogender")].copy()
 bare = lookup["encoder", "sentence"][[names["encoder", "sentence"][i] for i in on_sentences["sentence_id"]]]
 on_sentences["s"] = association(bare, of_words("encoder", gendered["A"]), of_words("encoder", gendered["B"])) if len(bare) else []
 rows += [{"unit": "sentence", "vectors": "encoder", **correlation(on_sentences, "bias", "s", "antecedent")}] if len(on_sentences) else []
-correlations = stage.table("correlations", pd.DataFrame(rows))
-correlations
+stage.table("correlations", pd.DataFrame(rows, columns=["unit", "vectors", "rho", "low", "high", "n", "clusters"]))
 
 # %% [markdown]
 # *Reading it.* An interval that holds zero says that the two measures may have nothing to do with each other. They are taken from the same model: a correlation of this kind is the least that one should expect.
@@ -360,7 +401,7 @@ correlations
 
 # %% tags=["nbval-ignore-output"]
 bins = np.linspace(0, 1, 21)
-drawn = full[(full["part"] != "winogender")].groupby(["model", "seed"])["bias"].apply(lambda b: pd.Series(np.histogram(b, bins)[0], index=bins[:-1].round(2)))
+drawn = of_filter(full).groupby(["model", "seed"])["bias"].apply(lambda b: pd.Series(np.histogram(b, bins)[0], index=bins[:-1].round(2)))
 histogram = drawn.rename("sentences").rename_axis(["model", "seed", "bias_from"]).reset_index() if len(full) else pd.DataFrame(columns=["model", "seed", "bias_from", "sentences"])
 with plt.rc_context(STYLE):
     figure, ax = plt.subplots(figsize=(5.5, 2.4), layout="constrained")
@@ -376,28 +417,51 @@ stage.table("histogram", histogram)
 #
 # ## 8 · Claims
 #
-# They were written down in `material/claims.yaml` before the run, each with its test and the smallest effect of interest.
+# They were written down in `material/claims.yaml` before the run, each with its test and the smallest effect of interest. The paper's own are judged on `judged_model`. One training decides nothing:
+# where a comparison rests on one training alone, its verdict is *undecided*; a model of the hub is a fixed object and exempt.
 
 # %%
-claims = read_claims(material("implicit_bias") / "claims.yaml")
+def of_paper(claim):
+    """A claim of the paper, about the model that is judged."""
+    return replace(claim, left=[{**left, "model": judged_model} for left in claim.left]) if claim.source.startswith("Ye et al., ") else claim
+
+
+def need_trainings(claim, parts):
+    """One training of the base model decides nothing."""
+    lonely = (parts["n_seeds"] == 1) & parts["verdict"].isin(["holds", "fails"]) & any(left["model"] == "base" for left in claim.left)
+    return parts.assign(verdict=parts["verdict"].mask(lonely, "undecided"), why=parts["why"].mask(lonely, "one training: the spread between trainings is not known"))
+
+
+def is_kept(side):
+    """Whether rows of a model are shown at all; if not, its claims are not run."""
+    return (shown["model"] == side["model"]).any() or not (probabilities["model"] == side["model"]).any()
+
+
+claims = [of_paper(claim) for claim in read_claims(material("implicit_bias") / "claims.yaml")]
 bias_rows = own.assign(part="filtered", is_male=(own["bias"] > 0.5).astype(float))
 parts = [judge_contrasts(claim, {"bias": bias_rows, "full": full}, scale, n_bootstrap=n_bootstrap, alpha=alpha, seed=seed) for claim in claims]
+parts = [need_trainings(claim, part) for claim, part in zip(claims, parts, strict=True)]
 rows = [summarise(claim, part, scale) for claim, part in zip(claims, parts, strict=True)]
+for claim, row in zip(claims, rows, strict=True):
+    row.update({name: row[name] + claim.target for name in ("ours", "low", "high")})  # what is claimed and what was found in the same units
+    gone = sorted({side["model"] for side in (*claim.left, *claim.right) if not is_kept(side)})
+    row["why"] += f"; not shown: {', '.join(gone)} did not pass the gate" if gone else ""
 _ = stage.table("contrasts", pd.concat(parts, ignore_index=True))
 print(f"{len(claims)} claims, {sum(map(len, parts))} comparisons")
 
 # %% [markdown]
-# Beside them the numbers that the paper prints. They belong to SWAG and to models of the hub; what stands in for them here is shown and not judged. The arithmetic of the paper is judged, since it needs no data.
+# Beside them the numbers that the paper prints. They belong to SWAG and to models of the hub, so `ours` is filled only where that model was run. The arithmetic of the paper is judged, since it needs no data.
 
 # %%
 numbers = pd.read_csv(material("implicit_bias") / "paper_numbers.csv", keep_default_na=False)
-base_row = distribution[distribution["model"] == "base"].iloc[0].to_dict() if len(distribution) else {}
+HUB = {"uncased": "google-bert/bert-base-uncased", "cased": "google-bert/bert-base-cased"}
 filtered = steps["sentences"].iloc[-2]
 OURS = {"n_original": steps["sentences"].iloc[0], "n_filtered": filtered, "yield": filtered / steps["sentences"].iloc[0], "demo_bias": bias_score(0.435, 0.195),
-        "case_uncased_bias": bias_score(0.142, 0.113), "case_distil_bias": bias_score(0.542, 0.0305), "accuracy": 602 / 663,
-        "uncased_male": base_row.get("male", np.nan), "uncased_female": base_row.get("female", np.nan),
-        "uncased_discarded": base_row and sum(base_row.get(name, 0) for name in ("no gendered word", "one gender alone", "below the threshold")),
-        "uncased_mean_male": base_row.get("mean_male", np.nan), "uncased_mean_female": base_row.get("mean_female", np.nan)}
+        "case_uncased_bias": bias_score(0.142, 0.113), "case_distil_bias": bias_score(0.542, 0.0305), "accuracy": 602 / 663}
+for name, model in HUB.items():
+    for row in distribution[distribution["model"] == model].to_dict("records"):
+        row["discarded"] = sum(row[reason] for reason in VERDICTS_OF[3:])
+        OURS |= {f"{name}_{quantity}": row[quantity] for quantity in ("male", "female", "discarded", "mean_male", "mean_female")}
 ARITHMETIC = {"demo_bias": 0.005, "case_uncased_bias": 0.005, "case_distil_bias": 0.005, "accuracy": 0.00005}
 
 
@@ -405,7 +469,8 @@ def beside(number):
     """One printed number beside ours; arithmetic is judged by the last printed digit."""
     mine, name = float(OURS.get(number["id"], np.nan) or np.nan), number["id"]
     holds = name in ARITHMETIC and abs(mine - float(number["value"])) <= ARITHMETIC[name]
-    verdict = Verdict("not run", "another model and other sentences stand in for the paper's") if name not in ARITHMETIC else Verdict("holds" if holds else "fails", "arithmetic on the paper's own numbers")
+    absent = Verdict("not run", "the paper's model was not run") if np.isnan(mine) else Verdict("not run", "shown beside and not judged: it depends on the sentences")
+    verdict = Verdict("holds" if holds else "fails", "arithmetic on the paper's own numbers") if name in ARITHMETIC else absent
     row = claim_row(claims[0], verdict, scale, number["value"], mine, quantity=f"{number['quantity']} {number['model']}".strip())
     return row | {"source": number["source"], "id": name, "why": "; ".join(part for part in (verdict.why, number["note"]) if part)}
 
@@ -427,15 +492,16 @@ table[["id", "quantity", "paper", "ours", "verdict"]].head(12)
 # %% [markdown]
 # ## What could be wrong
 #
-# - **One base model.** Its training has one seed, so the intervals speak of sentences and not of trainings; the arms have three.
-# - **The base model's bias is that of its text**: a share of male pronouns among what it read (stage 1, section 8). It says nothing of BERT.
+# - **One base model.** Its training has one seed, so the intervals speak of sentences and not of trainings; the arms have several, and those that passed the gate count.
+# - **Where the base model's bias comes from is not known.** Its text is one source (stage 1, section 8); at scale small that text is even and the model is not, so the encoder and a short
+#   training make the rest. It says nothing of BERT.
 # - **Scores near 0.5 may mean ignorance.** A model that cannot tell genders apart would be the least biased of all, hence the gate.
 # - **The phrase lists are ours.** Another hand would write other phrases, and the effect size is about these.
 # - **WEAT's p speaks of these words**, as if they were all there are.
 #
 # ## Try it
 #
-# - Set `missing = "zero"`. Which end of the histogram grows?
+# - Set `missing = "zero"` and `threshold = 0`. Which sentences come in, and what becomes of the mean?
 # - Set `forms = "slot"`. Is *her* weaker where it competes with *him* alone?
 # - Take out `person` from the sentences. How does the honest interval change?
 

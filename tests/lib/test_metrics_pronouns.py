@@ -18,11 +18,13 @@ from lib.metrics.pronouns import (
     gender_ids,
     gender_probabilities,
     judge_sentences,
+    may_be_shown,
+    passes_gate,
     right_gender_first,
     slot_ids,
 )
 from lib.metrics.weat import association, weat
-from lib.paths import material
+from lib.paths import ROOT, material
 
 WORDS = ["[PAD]", "he", "He", "his", "him", "she", "her", "queen", "##he", "table", "himself", "herself", "hers"]
 
@@ -108,6 +110,30 @@ def test_symmetries_of_the_test_and_the_number_of_partitions() -> None:
     assert there.p + swapped.p == pytest.approx(1 - 1 / 12_870, abs=2e-4)  # strictly larger, strictly smaller, and the one itself
     many = weat(*(rng.normal(size=(12, 6)) for _ in range(2)), a, b, seed=3)
     assert not many.is_exact and 0 < many.p <= 1
+
+
+def test_no_row_of_a_training_below_the_gate_is_shown() -> None:
+    models = pd.DataFrame({"model": ["base", "placebo", "placebo", "augmented"], "seed": [-1, 0, 1, 0], "right_first": [0.92, 0.9, 0.88, 0.96],
+                           "perplexity": [71.0, 73.0, 73.0, 900.0], "unigram": 736.0})
+    models["passes"] = passes_gate(models, 0.9)
+    assert models["passes"].tolist() == [True, True, False, False]  # exactly .9 is enough; a model worse than word frequencies is not
+    rows = pd.DataFrame({"model": ["base", "placebo", "placebo", "augmented"], "seed": [-1, 0, 1, 0], "bias": 0.5})
+    assert may_be_shown(rows, models)[["model", "seed"]].to_numpy().tolist() == [["base", -1], ["placebo", 0]]
+    with pytest.raises(TouchstoneError, match="augmented, seed 0, was never put through the gate"):
+        may_be_shown(rows, models.iloc[:2])
+
+
+@pytest.mark.parametrize("scale", ["small", "cpu"])
+def test_the_committed_tables_hold_no_model_below_the_gate(scale: str) -> None:
+    stage = ROOT / "outputs/reference/implicit_bias" / scale / "04_metrics"
+    tested = pd.read_csv(stage / "shown.csv")
+    passed = tested[tested["passes"]]
+    assert (passed["right_first"] >= 0.9).all() and (tested["scores"].str.startswith("not shown: gate") == ~tested["passes"]).all()
+    for name in ("distribution", "histogram"):
+        shown = pd.read_csv(stage / f"{name}.csv")[["model", "seed"]].drop_duplicates()
+        assert set(shown.itertuples(index=False, name=None)) <= set(passed[["model", "seed"]].itertuples(index=False, name=None)), name
+    arms = pd.read_csv(stage / "arms.csv")
+    assert set(arms.loc[arms["estimate"].notna(), "model"]) <= set(passed["model"])
 
 
 def test_unusable_lists_are_refused() -> None:

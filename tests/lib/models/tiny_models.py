@@ -83,6 +83,7 @@ def config_of(family: str, n_vocab: int) -> Any:
                 initializer_range=0.4, num_labels=3)
     return {"bert": lambda: tf.BertConfig(max_position_embeddings=60, **wide),
             "roberta": lambda: tf.RobertaConfig(max_position_embeddings=62, pad_token_id=1, **wide),
+            "albert": lambda: tf.AlbertConfig(embedding_size=8, max_position_embeddings=60, **wide),
             "electra": lambda: tf.ElectraConfig(embedding_size=8, max_position_embeddings=60, **wide),
             "distilbert": lambda: tf.DistilBertConfig(dim=16, n_layers=2, n_heads=2, hidden_dim=32, vocab_size=n_vocab, num_labels=3,
                                                       max_position_embeddings=60, initializer_range=0.4),

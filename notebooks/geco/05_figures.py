@@ -288,7 +288,7 @@ def plot_yardsticks(table: pd.DataFrame) -> Figure:
             ax.axvline(0, color="0.3", linewidth=1)
             ax.set(title=scheme, xlim=(-1.05, 1.05), yticks=range(len(pairs)), yticklabels=pairs, ylim=(len(pairs) - 0.5, -0.5))
         figure.supxlabel("rank correlation of two yardsticks", fontsize=10)
-        figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncol=2, frameon=False)
+        figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside upper center", ncol=2, frameon=False)
     return figure
 
 # %% [markdown]

@@ -60,7 +60,7 @@ data: .venv/run  ## download the published data sets, pinned by commit and SHA-2
 	$(BIN)/python -m lib.corpora
 
 .PHONY: bench
-bench: .venv/run  ## speed against captum and lime (about 15 minutes of one core; FULL=1: hours), MODELS=a finished geco run
+bench: .venv/run  ## speed against captum and lime (about 15 minutes of one core; FULL=1: an hour and a half), MODELS=a finished geco run
 	$(BIN)/python benchmarks/bench.py $(if $(FULL),--full,--quick) $(if $(MODELS),--models $(MODELS))
 
 .PHONY: plan

@@ -1,7 +1,7 @@
 """How much faster the engine is than captum and lime one row at a time, and how near to what the processor can do.
 
     python benchmarks/attribution.py --quick     about ten minutes: few rows
-    python benchmarks/attribution.py --full      hours; a stopped run goes on with the group where it was
+    python benchmarks/attribution.py --full      about an hour and a quarter; a stopped run goes on with the group where it was
 
 One process, one thread, processor time of the process (on a GPU, `--device cuda`: wall time); the arms take turns, and
 the ratio is that of the fastest rounds. Every line says how far apart the rounds were, how far the two arms' scores are
@@ -14,7 +14,8 @@ from __future__ import annotations
 import argparse
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from lib.errors import TouchstoneError
 from lib.models.face import Encoded, TextModel, device_of
 from lib.models.hf import HFClassifier
 from lib.models.load import load_trained
+from lib.models.precision import in_precision
 from lib.models.shortcut import parameters_fixed
 from lib.models.sources import load_tokenizer
 from lib.paths import outputs_root
@@ -53,6 +55,8 @@ LIME: Asked = {"LIME": {"n_samples": 100}}
 LIME_MANY: Asked = {"LIME": {"n_samples": 5000}}
 OTHERS: Asked = {**SINGLE, "DeepLift": {}, "Gradient SHAP": {"n_samples": 5}, **KERNEL, **LIME}
 LIMIT_BATCH, LIMIT_ROWS = 25, 8  # copies of a row in one plain pass; rows from which the limit is taken, token by token
+PASSES = {"forward": 100, "forward-backward": 50}  # plain passes a row that the limit is taken from
+Kind = tuple[str, str]  # of a plain pass: its direction, and the precision of its numbers
 
 
 def low(asked: Asked, *names: str) -> Asked:
@@ -64,7 +68,6 @@ def low(asked: Asked, *names: str) -> Asked:
 class Group:
     """What the original is asked, and the engine's answers to it: by line, whether the work or the answer is equal.
 
-    `limit` is the part of the work that no engine can leave out, as plain passes of the model: kind and number per row.
     `rows` are those of the quick and of the full run, `longest` their most words (0: any).
     """
 
@@ -72,33 +75,32 @@ class Group:
     theirs: Asked
     ours: Mapping[str, tuple[str, Asked]]
     rows: tuple[int, int]
-    limit: Mapping[str, int] = field(default_factory=dict)
     longest: int = 0
 
 
 GROUPS = [
-    Group("single pass", SINGLE, {"three single-pass methods": ("work", SINGLE)}, (200, 400), {"forward-backward": 1}),
-    Group("Kernel SHAP 25", KERNEL, {"Kernel SHAP, 25 samples": ("work", KERNEL)}, (24, 96), {"forward": 25}),
-    Group("Kernel SHAP 200", KERNEL_MANY, {"Kernel SHAP, 200 samples": ("work", KERNEL_MANY)}, (4, 24), {"forward": 200}),
+    Group("single pass", SINGLE, {"three single-pass methods": ("work", SINGLE)}, (200, 400)),
+    Group("Kernel SHAP 25", KERNEL, {"Kernel SHAP, 25 samples": ("work", KERNEL)}, (24, 48)),
+    Group("Kernel SHAP 200", KERNEL_MANY, {"Kernel SHAP, 200 samples": ("work", KERNEL_MANY)}, (4, 8)),
     Group("Integrated Gradients", IG_200, {"Integrated Gradients, 200 points": ("work", ENGINE_IG_200),
                                            "Integrated Gradients to 1 %, tripled points": ("answer", TRIPLED),
                                            "Integrated Gradients to 1 %, panels": ("answer", PANELS)},
-          (8, 32), {"forward-backward": 200}),
+          (8, 16)),
     Group("LIME 100", LIME, {"LIME, 100 samples": ("work", LIME), "LIME, 100 samples, bfloat16": ("answer", low(LIME))},
-          (24, 96), {"forward": 100}),
+          (24, 48)),
     Group("eight methods", {**OTHERS, **IG_200}, {
         "eight methods": ("work", {**OTHERS, **ENGINE_IG_200}),
         "eight methods, Integrated Gradients to 1 %": ("answer", {**OTHERS, **PANELS}),
         "eight methods, Integrated Gradients to 1 %, bfloat16": (
             "answer", low({**OTHERS, **PANELS}, "Integrated Gradients", "Kernel SHAP", "LIME"))},
-          (8, 32), {"forward-backward": 206, "forward": 125}),
+          (8, 16)),
     Group("LIME 5000", LIME_MANY, {
         "LIME, 5000 samples": ("work", LIME_MANY),
-        "LIME, 5000 samples, bfloat16": ("answer", low(LIME_MANY))}, (3, 16), {"forward": 5000}),
+        "LIME, 5000 samples, bfloat16": ("answer", low(LIME_MANY))}, (3, 5)),
     Group("LIME of short rows", LIME_MANY, {
         "LIME, all subsets of at most 12 words": ("answer", {"LIME": {"n_samples": 5000, "exact": True}}),
         "LIME, all subsets of at most 12 words, bfloat16": (
-            "answer", {"LIME": {"n_samples": 5000, "exact": True, **BF16}})}, (2, 16), {"forward": 5000}, 12),
+            "answer", {"LIME": {"n_samples": 5000, "exact": True, **BF16}})}, (2, 4), 12),
 ]
 
 
@@ -114,10 +116,11 @@ def measure(group: Group, model: TextModel, rows: pd.DataFrame, rounds: int) -> 
         explain_many(model, rows.iloc[:1], methods)
         arms[name] = Arm(lambda methods=methods: explain_many(model, rows, methods), device)
     encoded = model.encode([row.words for row in as_rows])
-    for kind, n in group.limit.items():
-        few = as_rows[:LIMIT_ROWS], encoded[:LIMIT_ROWS], kind, min(n, 10 * LIMIT_BATCH)
-        arms[kind] = Arm(lambda few=few: plain_passes(model, *few), device)
-    take_turns(arms, rounds)
+    with ExitStack() as stack:
+        for kind in limit_kinds(group):
+            few = stack.enter_context(in_precision(model, kind[1])), as_rows[:LIMIT_ROWS], encoded[:LIMIT_ROWS], kind[0]
+            arms[kind] = Arm(lambda few=few: plain_passes(*few), device)
+        take_turns(arms, rounds)
     lines = [_line(group, name, arms, encoded) | {"difference_float64": float("nan") if equal == "answer" else
                                                   difference_in_double(model, rows.iloc[:2], group.theirs, methods)}
              for name, (equal, methods) in group.ours.items()]
@@ -127,13 +130,14 @@ def measure(group: Group, model: TextModel, rows: pd.DataFrame, rounds: int) -> 
 def _line(group: Group, name: str, arms: Mapping[str, Arm], encoded: Sequence[Encoded]) -> dict[str, Any]:
     theirs, ours, n = arms["theirs"], arms[name], len(encoded)
     gap, share_gap = disagreement(theirs.found, ours.found)
-    limit = sum(arms[kind].best / run_passes(passes) * passes * _tokens(encoded) / _tokens(encoded[:LIMIT_ROWS])
-                for kind, passes in group.limit.items())
+    needed = passes(group.ours[name][1], ours.found)
+    limit, in_float32 = (sum(arms[kind].best / PASSES[kind[0]] * count for kind, count in some.items())
+                         * _tokens(encoded) / _tokens(encoded[:LIMIT_ROWS]) for some in (needed, _all_float32(needed)))
     steps = ours.found["steps"] if "steps" in ours.found else pd.Series([float("nan")])
     relative = (ours.found["delta"] / (ours.found["scores"].map(sum) - ours.found["delta"])).abs()
     return {"line": name, "equal": group.ours[name][0], "tokens": _tokens(encoded) / n,
             "original_ms": theirs.best / n * 1000, "engine_ms": ours.best / n * 1000, **compared(theirs, ours),
-            "of_limit": limit / ours.best if group.limit else float("nan"), "difference": gap,
+            "of_limit": limit / ours.best, "limit_gain": in_float32 / limit, "difference": gap,
             "share_difference": share_gap, "steps": float(steps.mean()), "most_steps": float(steps.max()),
             "largest_gap": float(relative[ours.found["method"] == "Integrated Gradients"].max())}
 
@@ -167,22 +171,47 @@ def difference_in_double(model: TextModel, rows: pd.DataFrame, theirs: Asked, ou
     return disagreement(_theirs(double, as_rows, few), explain_many(double, rows, list(same.items())))[0]
 
 
-def run_passes(n: int) -> int:
-    """How many passes a row `plain_passes` makes where n are wanted: full batches, and of many a part."""
-    return max(LIMIT_BATCH, min(n, 10 * LIMIT_BATCH))
+def passes(asked: Asked, found: pd.DataFrame | None = None) -> dict[Kind, float]:
+    """How many plain passes of the model a row's answers need, by direction and precision; `found` says what they used.
+
+    The single-pass methods and DeepLift share one pass. Integrated Gradients with a tolerance needs the points that it
+    used and, for the forward at either end, one more; LIME the texts that it drew, or all subsets of the words.
+    """
+    needed: dict[Kind, float] = {}
+    for method, settings in asked.items():
+        direction = "forward" if method in ("Kernel SHAP", "LIME") else "forward-backward"
+        used = {name: found.loc[found["method"] == method, name].mean() for name in ("steps", "samples")
+                if found is not None and name in found}
+        n = settings.get("n_steps", used.get("steps", LIMIT_BATCH) + 1) if method == "Integrated Gradients" else (
+            used["samples"] if pd.notna(used.get("samples")) else settings.get("n_samples", 0))
+        kind = (direction, settings.get("precision", "float32"))
+        needed[kind] = needed.get(kind, 0) + n
+    if set(asked) & set(SINGLE):
+        needed["forward-backward", "float32"] = needed.get(("forward-backward", "float32"), 0) + 1
+    return needed
 
 
-def plain_passes(model: TextModel, rows: Sequence[Row], encoded: Sequence[Encoded], kind: str, n: int) -> None:
-    """At least `n` passes of the plain model for each row, in batches of `LIMIT_BATCH` copies of it: no tricks."""
+def limit_kinds(group: Group) -> list[Kind]:
+    """The directions and precisions of the plain passes that a group's lines are held against, float32 always."""
+    kinds = [kind for _, methods in group.ours.values() for kind in passes(methods)]
+    return list(dict.fromkeys([*_all_float32(dict.fromkeys(kinds, 0.0)), *kinds]))
+
+
+def _all_float32(needed: Mapping[Kind, float]) -> dict[Kind, float]:
+    return {(direction, "float32"): sum(n for (other, _), n in needed.items() if other == direction)
+            for direction, _ in needed}
+
+
+def plain_passes(model: TextModel, rows: Sequence[Row], encoded: Sequence[Encoded], direction: str) -> None:
+    """`PASSES` passes of the plain model for each row, in batches of `LIMIT_BATCH` copies of it: no tricks."""
     with parameters_fixed(model.module):
         for row, one in zip(rows, encoded, strict=True):
-            for start in range(0, run_passes(n), LIMIT_BATCH):
-                here = min(LIMIT_BATCH, run_passes(n) - start)
-                batch = token_batch(model, [row] * here, [one] * here, "logit")
-                with torch.inference_mode(kind == "forward"):
-                    inputs = batch.embeddings.clone().requires_grad_(kind != "forward")
+            batch = token_batch(model, [row] * LIMIT_BATCH, [one] * LIMIT_BATCH, "logit")
+            for _ in range(PASSES[direction] // LIMIT_BATCH):
+                with torch.inference_mode(direction == "forward"):
+                    inputs = batch.embeddings.clone().requires_grad_(direction != "forward")
                     values = batch.score(inputs, batch.mask)
-                if kind != "forward":
+                if direction != "forward":
                     torch.autograd.grad(values.sum(), inputs)
 
 
@@ -221,7 +250,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--only", default="", help="groups whose name contains this")
     parser.add_argument("--rows", type=int, default=0, help="fewer rows than a group's own number, for a trial")
-    parser.add_argument("--rounds", type=int, default=0, help="turns of each arm (2 quick, 4 full)")
+    parser.add_argument("--rounds", type=int, default=0, help="turns of each arm (2 quick, 5 full)")
 
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -240,23 +269,27 @@ def main(arguments: Sequence[str] | None = None) -> pd.DataFrame:
     set_up(0, n_threads=1)
     model, rows = load_model(options)
     store = Units("benchmarks", options.scale, "attribution")
-    rounds, lines = options.rounds or (4 if options.scale == "full" else 2), []
+    rounds, lines = options.rounds or (5 if options.scale == "full" else 2), []
     for number, group in enumerate(chosen):
         n = min(options.rows or len(rows), group.rows[options.scale == "full"])
         about = {"scheme": options.scheme, "shape": options.shape, "device": options.device}
         key = store.key(group=group.name, rows=n, rounds=rounds, models=options.models.name, **about)
         found = store.load(name := f"{group.name}-{options.shape}-{options.device}".replace(" ", "-"), key)
         if found is None:
-            found = measure(group, model, some_rows(rows, n, group.longest), rounds).assign(**about)
+            found = measure(group, model, some_rows(rows, n, group.longest), rounds).assign(**about, scale=options.scale)
             store.save(name, key, found)
         lines.append(found)
         shown = found[["line", "rows", "original_ms", "engine_ms", "ratio", "of_limit", "share_difference"]]
         print(shown.round(4).to_string(index=False, header=number == 0), flush=True)
-    table = pd.concat(lines, ignore_index=True)
-    if not options.only:
-        name = "attribution" if options.shape == "trained" and options.device == "cpu" else f"{options.shape}_{options.device}"
-        save_csv(table, outputs_root() / "benchmarks" / options.scale / f"{name}.csv")
+        table = pd.concat(lines, ignore_index=True)
+        if not options.only:
+            save_csv(table, outputs_root() / "benchmarks" / options.scale / f"{_file(options)}.csv")
     return table
+
+
+def _file(options: argparse.Namespace) -> str:
+    plain = options.shape == "trained" and options.device == "cpu"
+    return "attribution" if plain else f"{options.shape}_{options.device}"
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """How the cost of an explanation grows with the length of the sentence, the number of rows and the number of samples.
 
     python benchmarks/growth.py --quick     two minutes: one round
-    python benchmarks/growth.py --full      some more: four rounds, longer series
+    python benchmarks/growth.py --full      some more: three rounds, longer series
 
 Engine and original (captum and lime, one row at a time) on the same rows, milliseconds per row, on logarithmic axes: a
 cost that is proportional to what grows is a line that rises by one decade in one decade. Writes growth.csv, growth.png.
@@ -27,12 +27,13 @@ from lib.paths import outputs_root
 from lib.plots import COLOURS, STYLE
 from lib.seeds import set_up
 from lib.store import save_csv
+from lib.units import Units
 
 Asked = Mapping[str, Mapping[str, Any]]
 METHODS: dict[str, Asked] = {"three single-pass methods": SINGLE, "Kernel SHAP": KERNEL, "LIME": LIME}
 SERIES = {"quick": {"tokens": (8, 16, 24, 32), "rows": (1, 4, 16, 64), "samples": (25, 100, 400, 1600)},
-          "full": {"tokens": (8, 12, 16, 20, 24, 28, 32), "rows": (1, 2, 4, 8, 16, 32, 64, 128),
-                   "samples": (25, 50, 100, 200, 400, 800, 1600, 5000)}}
+          "full": {"tokens": (8, 12, 16, 20, 24, 28, 32), "rows": (1, 2, 4, 8, 16, 32, 64),
+                   "samples": (25, 50, 100, 200, 400, 800, 1600)}}
 AXIS = {"tokens": "tokens of the sentence", "rows": "rows explained together", "samples": "samples per row"}
 SLOW = 400  # rows times samples from which on the original is not run
 
@@ -52,24 +53,23 @@ def cases(rows: pd.DataFrame, lengths: np.ndarray,
             yield "samples", value, name, {method: {"n_samples": value}}, rows.iloc[:2]
 
 
-def measure(model: TextModel, rows: pd.DataFrame, series: Mapping[str, Sequence[int]], rounds: int) -> pd.DataFrame:
+def measure(model: TextModel, case: tuple[str, int, str, Asked, pd.DataFrame], rounds: int) -> pd.DataFrame:
     """Milliseconds per row of both arms; columns axis, value, method, arm, rows, tokens, ms."""
-    lengths, device, found = np.array([len(one.ids) for one in model.encode(rows["sentence"])]), device_of(model.module), []
-    for axis, value, name, asked, few in cases(rows, lengths, series):
-        as_rows = [Row(r.row_id, r.sentence_idx, r.target, list(r.sentence), 0) for r in few.itertuples()]
-        arms = {"engine": Arm(lambda few=few, asked=asked: explain_many(model, few, list(asked.items())), device)}
-        work = len(few) * max((s.get("n_samples", 1) for s in asked.values()), default=1)
-        if work <= SLOW:
-            arms["original"] = Arm(lambda rows=as_rows, asked=asked: [
-                original(model, rows, method, **settings) for method, settings in asked.items()], device)
-        explain_many(model, few.iloc[:1], list(asked.items()))
-        take_turns(arms, rounds)
-        tokens = float(np.mean([len(one.ids) for one in model.encode(few["sentence"])]))
-        found += [{"axis": axis, "value": tokens if axis == "tokens" else value, "method": name, "arm": arm,
-                   "rows": len(few), "tokens": tokens, "ms": one.best / len(few) * 1000} for arm, one in arms.items()]
-        print(f"{axis} {value} {name}: " + ", ".join(f"{arm} {one.best / len(few) * 1000:.1f} ms" for arm, one in arms.items()),
-              flush=True)
-    return pd.DataFrame(found)
+    axis, value, name, asked, few = case
+    device = device_of(model.module)
+    as_rows = [Row(r.row_id, r.sentence_idx, r.target, list(r.sentence), 0) for r in few.itertuples()]
+    arms = {"engine": Arm(lambda: explain_many(model, few, list(asked.items())), device)}
+    work = len(few) * max((s.get("n_samples", 1) for s in asked.values()), default=1)
+    if work <= SLOW:
+        arms["original"] = Arm(lambda: [original(model, as_rows, method, **settings)
+                                        for method, settings in asked.items()], device)
+    explain_many(model, few.iloc[:1], list(asked.items()))
+    take_turns(arms, rounds)
+    tokens = float(np.mean([len(one.ids) for one in model.encode(few["sentence"])]))
+    print(f"{axis} {value} {name}: " + ", ".join(f"{arm} {one.best / len(few) * 1000:.1f} ms" for arm, one in arms.items()),
+          flush=True)
+    return pd.DataFrame([{"axis": axis, "value": tokens if axis == "tokens" else value, "method": name, "arm": arm,
+                          "rows": len(few), "tokens": tokens, "ms": one.best / len(few) * 1000} for arm, one in arms.items()])
 
 
 def draw(table: pd.DataFrame) -> Figure:
@@ -100,7 +100,13 @@ def main(arguments: Sequence[str] | None = None) -> pd.DataFrame:
     options = parser.parse_args(arguments)
     set_up(0, n_threads=1)
     model, rows = load_model(options)
-    table = measure(model, rows, SERIES[options.scale], options.rounds or (4 if options.scale == "full" else 1))
+    lengths = np.array([len(one.ids) for one in model.encode(rows["sentence"])])
+    rounds, store = options.rounds or (3 if options.scale == "full" else 1), Units("benchmarks", options.scale, "growth")
+    table = pd.concat([store.finished(
+        f"{axis}-{value}-{name}".replace(" ", "-"),
+        store.key(axis=axis, value=value, name=name, rounds=rounds, models=options.models.name, device=options.device),
+        lambda: measure(model, (axis, value, name, *rest), rounds))
+        for axis, value, name, *rest in cases(rows, lengths, SERIES[options.scale])], ignore_index=True)
     folder = outputs_root() / "benchmarks" / options.scale
     save_csv(table, folder / "growth.csv")
     draw(table).savefig(folder / "growth.png", dpi=110, metadata={"Software": None})

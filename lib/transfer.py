@@ -211,10 +211,7 @@ def run_unit(stage: Stage, units: Units, trainer: Trainer, dataset: str, scheme:
     data is read instead; units that a fresh clone finds in the reference come without their tensors. `need_weights`:
     then train them again, and keep the published predictions.
     """
-    name = f"{dataset}-{scheme}-seed{seed}"
-    key = units.key(**trainer.recipe(scheme, classes, seed), settings=asdict(settings) if settings else None,
-                    share=trainer.validation_share, data=[digest(train), digest(test)])
-    found, curve = units.load(f"{name}-predictions", key), units.load(f"{name}-curve", key)
+    name, key, found, curve = _earlier(units, trainer, dataset, scheme, seed, train, test, classes, settings)
     folder = stage.path("models") / dataset / scheme
     is_new = found is None or curve is None
     if is_new or (need_weights and not (folder / f"seed{seed}.json").is_file()):
@@ -226,6 +223,22 @@ def run_unit(stage: Stage, units: Units, trainer: Trainer, dataset: str, scheme:
         units.save(f"{name}-predictions", key, found)
     about = {"dataset": dataset, "scheme": scheme, "seed": seed}
     return found.assign(split="test", **about), curve.assign(**about)
+
+
+def is_finished(units: Units, trainer: Trainer, dataset: str, scheme: str, seed: int, train: pd.DataFrame,
+                test: pd.DataFrame, classes: Sequence[str], settings: Settings | None) -> bool:
+    """Whether `run_unit` would find the numbers of this model instead of training it."""
+    *_, found, curve = _earlier(units, trainer, dataset, scheme, seed, train, test, classes, settings)
+    return found is not None and curve is not None
+
+
+def _earlier(units: Units, trainer: Trainer, dataset: str, scheme: str, seed: int, train: pd.DataFrame, test: pd.DataFrame,
+             classes: Sequence[str], settings: Settings | None) -> tuple[str, str, pd.DataFrame | None, pd.DataFrame | None]:
+    """A unit's name and key, and its predictions and curve where they are kept."""
+    name = f"{dataset}-{scheme}-seed{seed}"
+    key = units.key(**trainer.recipe(scheme, classes, seed), settings=asdict(settings) if settings else None,
+                    share=trainer.validation_share, data=[digest(train), digest(test)])
+    return name, key, units.load(f"{name}-predictions", key), units.load(f"{name}-curve", key)
 
 
 def digest(rows: pd.DataFrame) -> str:

@@ -57,7 +57,7 @@ from lib.stage import open_stage
 from lib.stats import estimates
 from lib.store import save_parquet
 from lib.training import CURVE, Settings, take_step
-from lib.transfer import Trainer, run_unit, settings_by_scheme
+from lib.transfer import Trainer, is_finished, run_unit, settings_by_scheme
 from lib.units import Units
 
 # %% [markdown]
@@ -325,7 +325,7 @@ assert decays["kept_epoch"][2] < decays["kept_epoch"].drop(2).min()
 # ## 6 · The full run
 #
 # Every data set, scheme and seed is one unit. A unit that is finished is never trained again; at the larger scales the run
-# can therefore be stopped and resumed, and it prints first how long it will take. A frozen encoder (scheme C) reads each
+# can therefore be stopped and resumed, and it prints first how long the rest will take. A frozen encoder (scheme C) reads each
 # sentence once, for all epochs, seeds and data sets: since nothing in it changes, this gives the same numbers as reading it
 # again each time (a test compares them).
 
@@ -338,16 +338,17 @@ def seeds_of(scheme: str) -> int:
 jobs = [(name, scheme, k) for name in data for scheme in (binary_schemes if name in binary else schemes)
         for k in range(seeds_of(scheme)) if k < 5 or name not in binary]  # five are enough for the two-class sets
 print(f"{len(jobs)} models")
-if scale != "small":
-    for name, scheme in dict.fromkeys((name, scheme) for name, scheme, _ in jobs if scheme != "ZS"):
-        one = trainer.predicted_seconds(scheme, *data[name].values(), classes[name], settings[scheme])
-        print(f"{name} {scheme}: about {one / 60:.1f} minutes each, {seeds_of(scheme)} seeds")
+units = Units("geco", scale, "02_training", reuse_units, digits=4)
+left = [] if scale == "small" else [(name, scheme) for name, scheme, k in jobs if scheme != "ZS" and (need_weights or not is_finished(
+    units, trainer, name, scheme, k, *data[name].values(), classes[name], settings[scheme]))]
+for name, scheme in dict.fromkeys(left):
+    one = trainer.predicted_seconds(scheme, *data[name].values(), classes[name], settings[scheme])
+    print(f"{name} {scheme}: about {one / 60:.1f} minutes each, {left.count((name, scheme))} seeds")
 
 # %% [markdown]
 # A unit leaves its trained tensors (and no others) in `models/`, its predictions of the test rows, and its learning curve.
 
 # %%
-units = Units("geco", scale, "02_training", reuse_units, digits=4)
 finished = [run_unit(stage, units, trainer, name, scheme, k, *data[name].values(), classes[name], settings[scheme], need_weights)
             for name, scheme, k in progress(jobs, "models")]
 predictions = pd.concat([found for found, _ in finished], ignore_index=True)

@@ -594,7 +594,6 @@ columns = ["dataset", "scheme", "method", "n_samples", "rows", "MA"]
 stage.table("sample_sizes", pd.DataFrame(lines, columns=columns))
 
 # %% [markdown]
-# %% [markdown]
 # ### How much of the ranking is choice?
 # The same method, the same model, the same row, and one choice changed: the explained *function* (probability, its
 # logarithm, or the margin to the next class, where the logit is usual), the *class* (the one that the model predicts, on

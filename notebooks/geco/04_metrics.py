@@ -194,7 +194,6 @@ assert abs(chance_normalised_mass_accuracy(noise, 0.3).mean()) < 0.01
 # | name | in words | checked in `tests/lib/test_metrics.py` against |
 # |---|---|---|
 # | `RMA` | MA over that of the zero-shot model; not defined where the baseline found nothing | hand values, in the next cell |
-# | `RMA` | MA over that of the zero-shot model; not defined where this one found nothing | hand values, in the next cell |
 # | `roc_auc` | chance that a changed word outranks another word; ties count one half | scikit-learn |
 # | `average_precision` | precision, averaged over the steps of recall | scikit-learn |
 # | `top_k_precision` | ground truth among the top k words, k = number of changed words; for ties the expected value | simulated picks |

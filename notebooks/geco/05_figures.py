@@ -22,6 +22,7 @@
 # ## You will see
 #
 # - the figures of GECOBench (2a, 2b, 3, 4, 5) and two of its first version (v1), with what simple rules reach drawn beside the models;
+# - a figure of ours: whether being right about the data and being faithful to the model are one thing;
 # - for each claim a verdict and its reason, disagreement as plainly as agreement;
 # - at the end, all claims and all printed numbers in two tables.
 #
@@ -32,17 +33,20 @@
 # | `accuracy_vs_floors` | figure 4 |
 # | `example_sentence` | figure 5 |
 # | `attribution_difference` | figures 7 and 8 of the first version |
+# | `yardsticks` | the figure of yardsticks |
 # | `claims` | the verdicts |
 #
 # | out | holds |
 # |---|---|
-# | `figure_2a`, `figure_2b`, `figure_3`, `figure_4`, `figure_5`, `figure_v1_7`, `figure_v1_8` | each as a picture and as the table that it plots |
+# | `figure_2a`, `figure_2b`, `figure_3`, `figure_4`, `figure_5`, `figure_v1_7`, `figure_v1_8`, `figure_yardsticks` | each as a picture and as the table that it plots |
 # | `verdict_*`, `claims_in_full`, `numbers_in_full` | the verdicts as they are shown |
 
 # %%
+import matplotlib.pyplot as plt
 import pandas as pd
+from matplotlib.figure import Figure
 
-from lib.plots import (method_grid, plot_correlation, plot_example, plot_form_difference, plot_mass_accuracy,
+from lib.plots import (COLOURS, STYLE, method_grid, plot_correlation, plot_example, plot_form_difference, plot_mass_accuracy,
                        plot_performance, plot_relative_mass_accuracy, plot_significance)
 from lib.stage import open_stage
 
@@ -61,7 +65,7 @@ formats = ["png"]  # file formats of the figures: png, pdf, svg
 # %%
 stage = open_stage("geco", scale, "05_figures")
 files = ("figure", "relative_mass_accuracy", "ranking", "correlation", "bias", "accuracy_vs_floors", "example_sentence",
-         "attribution_difference", "claims")
+         "attribution_difference", "yardsticks", "claims")
 tables = {name: pd.read_csv(stage.input("04_metrics", f"{name}.csv")) for name in files}
 pd.set_option("display.max_colwidth", None)
 
@@ -256,6 +260,50 @@ method_grid(stage.table("figure_v1_8", plotted), "p_holm").astype(object).fillna
 #
 # **Why.** Look at the last column. On the published D_A the Pattern Variant is significant too (p < .001), and
 # it sees no model: *her* and *his* are simply not equally frequent. Significance alone tells nothing about the bias of a model.
+#
+# ## A figure of ours · Do the yardsticks agree?
+#
+# **Claim** (section 2). Being right about the data and being faithful to the model are different things; a faithful explanation need not point
+# at the words that were changed.
+#
+# **How to read the figure.** A panel per model of D_A, a line per pair of yardsticks: mass accuracy on GECO's mask (`MA`), agreement with the exact
+# Shapley values of word swaps (`rank_signed`), and two measures of deletion (`comprehensiveness`, `fidelity`; stage 4, section 14). A
+# dot is their rank correlation over the methods, a hollow square the one over the methods within a row, each with its 95 % interval over base
+# sentences. At 1 two yardsticks put the methods in the same order; at 0, marked by a line, they have nothing to do with each other.
+
+# %%
+def plot_yardsticks(table: pd.DataFrame) -> Figure:
+    """Rank correlations of pairs of yardsticks with their intervals, a panel per model."""
+    schemes, pairs = list(table["scheme"].unique()), list(dict.fromkeys(table["left"] + " and " + table["right"]))
+    looks = {"methods": ("o", COLOURS[0], COLOURS[0], -0.13), "rows": ("s", "0.45", "white", 0.13)}
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(1, len(schemes), sharey=True, squeeze=False, layout="constrained",
+                                    figsize=(2.6 + 2.4 * len(schemes), 3.2))
+        for ax, scheme in zip(axes[0], schemes):
+            for over, (marker, colour, face, shift) in looks.items():
+                part = table[(table["scheme"] == scheme) & (table["over"] == over)]
+                y = [pairs.index(f"{one.left} and {one.right}") + shift for one in part.itertuples()]
+                ax.hlines(y, part["low"], part["high"], color=colour)
+                ax.plot(part["estimate"], y, marker, color=colour, markerfacecolor=face, markersize=5, label=f"over {over}")
+            ax.axvline(0, color="0.3", linewidth=1)
+            ax.set(title=scheme, xlim=(-1.05, 1.05), yticks=range(len(pairs)), yticklabels=pairs, ylim=(len(pairs) - 0.5, -0.5))
+        figure.supxlabel("rank correlation of two yardsticks", fontsize=10)
+        figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside upper center", ncol=2, frameon=False)
+    return figure
+
+# %% [markdown]
+# The points of the figure, in the order in which they are drawn:
+
+# %% tags=["nbval-ignore-output"]
+stage.figure("figure_yardsticks", plot_yardsticks(tables["yardsticks"]), formats)
+found = stage.table("figure_yardsticks", tables["yardsticks"])
+found.pivot(index=["left", "right"], columns=["scheme", "over"], values="estimate").round(2)
+
+# %% [markdown]
+# **Why.** This claim is not among the registered ones, so it gets no verdict; the intervals are the answer. Mass accuracy and the swaps look at the
+# same words, but the mask only says which of them *may* matter: where a model uses some of them and not others, or holds one against its class,
+# the two part. Deletion asks about words that the mask leaves out, on sentences with holes. The intervals speak of other sentences, not
+# of other methods or trainings.
 #
 # ## All claims
 #

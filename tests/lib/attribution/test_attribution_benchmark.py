@@ -29,14 +29,24 @@ def test_every_line_runs_and_the_arms_agree(bench: object, bert: RunsFromEmbeddi
             continue
         table = bench.measure(group, bert, rows, rounds=1)
         assert table["line"].tolist() == list(group.ours) and (table["rows"] == 2).all() and (table["ratio"] > 0).all()
-        assert table["of_limit"].notna().all() and (table["ratio_low"] <= table["ratio_high"]).all()
+        assert table["of_limit"].notna().all() and (table["limit_gain"] > 0).all() and (table["ratio_low"] <= table["ratio_high"]).all()
         bound = table["equal"].map({"work": 2e-4, "answer": 0.1})
         assert (table["share_difference"] < bound).all(), group.name
         assert (table.loc[table["equal"] == "work", "difference_float64"] < 1e-6).all(), group.name
 
 
-def test_the_limit_of_many_passes_is_taken_from_a_part(bench: object) -> None:
-    assert [bench.run_passes(n) for n in (1, 25, 60, 5000)] == [25, 25, 60, 250]
+def test_the_limit_counts_what_the_answer_needs_in_its_precision(bench: object) -> None:
+    low = {"precision": "bfloat16"}
+    asked = {"Saliency": {}, "DeepLift": {}, "Gradient SHAP": {"n_samples": 5}, "LIME": {"n_samples": 100, **low},
+             "Integrated Gradients": {"tolerance": 0.01, **low}, "Kernel SHAP": {"n_samples": 25}}
+    found = pd.DataFrame({"method": ["Integrated Gradients"] * 2 + ["LIME"], "steps": [9.0, 27.0, np.nan],
+                          "samples": [np.nan, np.nan, 64.0]})
+    assert bench.passes(asked, found) == {("forward-backward", "float32"): 6, ("forward", "bfloat16"): 64,
+                                          ("forward-backward", "bfloat16"): 19, ("forward", "float32"): 25}
+    assert bench.passes({"LIME": {"n_samples": 5000}, "Integrated Gradients": {"n_steps": 200}}) == {
+        ("forward", "float32"): 5000, ("forward-backward", "float32"): 200}
+    group = next(group for group in bench.GROUPS if group.name == "LIME 100")
+    assert bench.limit_kinds(group) == [("forward", "float32"), ("forward", "bfloat16")]
 
 
 def test_plain_passes_are_as_many_as_are_said(bench: object, bert: RunsFromEmbeddings) -> None:
@@ -44,9 +54,10 @@ def test_plain_passes_are_as_many_as_are_said(bench: object, bert: RunsFromEmbed
     inner = bert.logits
     bert.logits = lambda e, m: (seen.append(len(m)), inner(e, m))[1]
     rows, encoded = [Row("1", 1, 0, ["he", "sings"], 0)], bert.encode([["he", "sings"]])
-    bench.plain_passes(bert, rows, encoded, "forward", 60)
-    bench.plain_passes(bert, rows, encoded, "forward-backward", 1)
-    assert seen == [25, 25, 10, 25]
+    for direction, n in bench.PASSES.items():
+        bench.plain_passes(bert, rows, encoded, direction)
+        assert sum(seen) == n and set(seen) == {25}
+        seen.clear()
     assert all(p.grad is None for p in bert.module.parameters()) and torch.is_grad_enabled()
 
 

@@ -18,7 +18,7 @@ from lib.paths import ROOT
 from lib.seeds import seed_for
 from lib.stage import open_stage
 from lib.training import Settings, fit, token_forward, validation_split
-from lib.transfer import Trainer, digest, run_unit, settings_by_scheme
+from lib.transfer import Trainer, digest, is_finished, run_unit, settings_by_scheme
 from lib.units import Units
 
 CPU = torch.device("cpu")
@@ -222,3 +222,12 @@ def test_seeds_that_share_nothing_are_trained_one_by_one(scheme, settings, tmp_p
     monkeypatch.setattr(Trainer, "train", lambda self, scheme, seed, *rest: asked.append((scheme, seed)))
     list(Trainer(saved(tmp_path, "bert"), "", CPU).train_seeds(scheme, [1, 2], train, test, CLASSES, settings))
     assert asked == [(scheme, 1), (scheme, 2)]
+
+
+def test_a_unit_is_known_to_be_finished_without_training(small_outputs, tmp_path, monkeypatch):
+    trainer, (train, test) = Trainer(saved(tmp_path, "bert"), "", CPU), halves()
+    units, about = Units("geco", "small", "02_training", False), ("D_A", "CEf", 0, train, test, CLASSES, SETTINGS)
+    assert not is_finished(units, trainer, *about)
+    unit(trainer)
+    assert is_finished(units, trainer, *about)
+    assert not is_finished(units, trainer, "D_A", "CEf", 1, *about[3:])

@@ -5,11 +5,10 @@ import time
 import pandas as pd
 import pytest
 
-from lib import paths
 from lib.effects.pairs import edit_pairs, pairs_by_loop, repeated_edits
 from lib.errors import TouchstoneError
 from lib.paths import material
-from lib.reviews import read_cebab, train_set
+from lib.reviews import train_set
 from lib.worlds import World, generate_reviews, read_wordings
 
 KEYS = ["base_id", "counterfactual_id"]
@@ -54,14 +53,6 @@ def test_repeated_edits_by_label_and_by_goal() -> None:
     assert set(by_goal.iloc[0][["new", "new_second"]]) == {"Negative", "unknown"}
     with pytest.raises(TouchstoneError, match="not by 'editor'"):
         repeated_edits(texts, "editor")
-
-
-@pytest.fixture(scope="module")
-def cebab() -> pd.DataFrame:
-    root = paths.data_root()
-    if root is None or not (root / "cebab").is_dir():
-        pytest.skip("needs the published CEBaB: set TOUCHSTONE_DATA to a folder that holds cebab/ (python -m lib.reviews fills it)")
-    return read_cebab(root / "cebab")
 
 
 def test_the_published_pairs(cebab: pd.DataFrame) -> None:

@@ -16,7 +16,7 @@ KEYS = ["base_id", "counterfactual_id"]
 
 def rows(*lines: tuple) -> pd.DataFrame:
     names = ["text_id", "group", "edit_type", "edit_goal", "food", "service", "ambiance", "noise"]
-    return pd.DataFrame(lines, columns=names).assign(is_original=lambda t: t["edit_type"].isna())
+    return pd.DataFrame(lines, columns=names).assign(is_original=lambda t: t["edit_type"].isna(), editor=lambda t: "by " + t["text_id"])
 
 
 TOY = rows(("o", "1", None, None, "Positive", "Negative", "Positive", "unknown"),
@@ -51,6 +51,8 @@ def test_repeated_edits_by_label_and_by_goal() -> None:
     by_goal = repeated_edits(texts, "goal")
     assert {frozenset((r.first_id, r.second_id)) for r in by_goal.itertuples()} == {frozenset(("f-", "f2"))}
     assert set(by_goal.iloc[0][["new", "new_second"]]) == {"Negative", "unknown"}
+    alone = texts.assign(editor="one person")  # who edits twice is no second editor
+    assert not len(repeated_edits(alone)) and not len(repeated_edits(alone, "goal"))
     with pytest.raises(TouchstoneError, match="not by 'editor'"):
         repeated_edits(texts, "editor")
 
@@ -70,7 +72,7 @@ def test_repeated_edits_of_the_published_data(cebab: pd.DataFrame) -> None:
     for split in ("train", "dev", "test"):
         goal = repeated_edits(cebab[cebab["split"] == split], "goal")
         counts[split] = (len(goal), int((goal["new"] == goal["new_second"]).sum()))
-    assert counts == {"train": (145, 12), "dev": (16, 1), "test": (15, 2)}, counts
+    assert counts == {"train": (141, 11), "dev": (16, 1), "test": (15, 2)}, counts
 
 
 def test_the_join_is_much_faster_than_the_loop(cebab: pd.DataFrame) -> None:

@@ -445,6 +445,7 @@ print(f"{len(few)} questions, {other.sum()} of {len(other)} rows spoiled, equal 
 # %% tags=["nbval-ignore-output"]
 first = told[(told["dataset"] == models["dataset"].iloc[0]) & (told["model"] == models["model"].iloc[0]) & (told["seed"] == 0)]
 shown = first[(first["aspect"] == "food") & (first["old"] == "Negative") & (first["new"] == "Positive")]
+chosen = predictions.merge(models.head(1)).query("split == 'test'")
 shown = shown[shown["base_id"] == shown["base_id"].iloc[0]].drop_duplicates("explainer")[["explainer", "base_id", "counterfactual_id", "stars"]]
 both = chosen.set_index("text_id")[[f"p_{k + 1}" for k in range(len(columns))]].loc[shown.iloc[0][["base_id", "counterfactual_id"]]].to_numpy()
 actual = in_stars(both[1:] - both[:1])[0]

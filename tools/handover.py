@@ -22,7 +22,7 @@ from lib.reviews import rating_labels
 from lib.stage import MANIFEST, Stage, open_stage
 from lib.store import atomic_path, load_parquet, save_parquet
 
-STEPS = 63  # on either side of zero
+STEPS = 50  # on either side of zero
 DIGITS = 10_000
 MODEL = ["dataset", "model", "seed"]
 ABOUT = ["base_id", "counterfactual_id", "group", "aspect", "old", "new"]
@@ -52,13 +52,16 @@ def pack(scale: str) -> None:
     columns, numbers = ([n for n in table if n.startswith(start)] for table, start in ((predictions, "p_"), (estimates, "e_")))
     for (dataset, model, number), told in predictions.groupby(MODEL, sort=False):
         mine = estimates.query("dataset == @dataset and model == @model and seed == @number")
-        kept = {name: to_bytes(part[numbers].to_numpy()) for name, part in mine.groupby("explainer", sort=False)}
+        whole = {name: part[numbers].to_numpy() for name, part in mine.groupby("explainer", sort=False)}
+        rest = {name: to_bytes(e[:, -1:]) for name, e in whole.items() if np.abs(e.sum(1)).max() > 1e-5}  # the others sum to zero
+        kept = {name: to_bytes(e[:, :-1]) for name, e in whole.items()}
         path = folder / f"{dataset}-{model.replace(' ', '_')}-seed{number}.npz"
         with atomic_path(path) as part, part.open("wb") as file:
             np.savez_compressed(file, model=np.array([dataset, model, str(number)]), ids=told["text_id"].to_numpy(str),
                                 predictions=np.round(DIGITS * told[columns].to_numpy()).astype(np.uint16),
                                 explainers=np.array(list(kept)), largest=np.array([largest for _, largest in kept.values()]),
-                                estimates=np.array([steps.T for steps, _ in kept.values()]))  # K x pairs: alike numbers side by side
+                                estimates=np.array([steps.T for steps, _ in kept.values()]),  # K - 1 x pairs: alike numbers side by side
+                                **{f"last of {name}": from_bytes(*last).astype(np.float16) for name, last in rest.items()})
         print(f"{path.relative_to(ROOT)}: {path.stat().st_size} bytes, {len(kept)} explainers")
 
 
@@ -94,8 +97,11 @@ def _unpacked(kept: np.lib.npyio.NpzFile, texts: pd.DataFrame, pairs: pd.DataFra
     told = told.assign(label=rating_labels(told["rating"], p.shape[1]))
     known = set(told["text_id"])
     asked = pairs[(pairs["dataset"] == dataset) & pairs["base_id"].isin(known) & pairs["counterfactual_id"].isin(known)]
-    parts = [asked[ABOUT].assign(explainer=name, **labels, **{f"e_{k + 1}": row for k, row in enumerate(from_bytes(steps, largest))})
-             for name, steps, largest in zip(kept["explainers"].tolist(), kept["estimates"], kept["largest"], strict=True)]
+    parts = []
+    for name, steps, largest in zip(kept["explainers"].tolist(), kept["estimates"], kept["largest"], strict=True):
+        numbers = from_bytes(steps, largest)
+        last = kept[f"last of {name}"][:, 0].astype(float) if f"last of {name}" in kept else -numbers.sum(0)
+        parts.append(asked[ABOUT].assign(explainer=name, **labels, **{f"e_{k + 1}": row for k, row in enumerate([*numbers, last])}))
     return told[[*MODEL, "split", "text_id", "group", "label", *(f"p_{k + 1}" for k in range(p.shape[1]))]], pd.concat(parts, ignore_index=True)
 
 

@@ -259,7 +259,7 @@ by_kind = stage.table("by_kind", by_kind)
 by_kind[(by_kind["dataset"] == by_kind["dataset"].iloc[0]) & (by_kind["model"] == by_kind["model"].iloc[0])].iloc[:, 2:]
 
 # %% [markdown]
-# *Reading it.* *No concept* owes little to the fact that pairs come in both directions: it does well on each kind. And it knows less of good and bad than
+# *Reading it.* *No concept* owes little to the fact that pairs come in both directions: it is ahead of CONEXP on the published data for each kind. And it knows less of good and bad than
 # CONEXP or S-Learner, whose signs are right more often. The cosine of $K$ probabilities is mostly about the class which probability
 # *leaves*, and that is the class where the text now is. Every method that subtracts the text's own answer has this for nothing: Approx in all its forms,
 # INLP, LEACE, CausaLM, the Causal Proxy Model, *S-Learner, from the text*. **A good cosine alone is no proof that an explainer knows concepts.**
@@ -315,7 +315,7 @@ ordered = stage.table("order", ordered[["dataset", "model", "explainer", "agree"
 ordered.pivot(index="explainer", columns=["dataset", "model"], values="agree").loc[order].round(2)
 
 # %% [markdown]
-# *Reading it.* *Zero*, *No concept* and *Random* are at or near one half. Whoever knows that Positive is better than unknown, and unknown better than Negative, is well above:
+# *Reading it.* The floors are near one half, and so are the deaf methods (stage 3, section 6). Whoever knows that Positive is better than unknown, and unknown better than Negative, is well above:
 # here CONEXP is as good as methods that read the text.
 #
 # ## 4 · The world, the model, the estimate

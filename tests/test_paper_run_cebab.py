@@ -30,7 +30,7 @@ from lib.worlds import read_wordings, wordings_by_split
 
 # what makes the run small, and nothing else: the published data and the weights are not at hand everywhere
 SMALLER = {"data_source": "bundled", "n_originals": {"train": 80, "dev": 6, "test": 16}, "n_edits": 3, "encoder_revision": "", "n_seeds": 2, "n_bootstrap": 20,
-           "epochs": {"encoder": 6, "BiLSTM": 6}, "lr": {"encoder": 0.01, "BiLSTM": 0.02, "masked LM": 0.01, "unlearning": 0.01},
+           "epochs": {"encoder": 6, "BiLSTM": 15}, "lr": {"encoder": 0.01, "BiLSTM": 0.02, "masked LM": 0.01, "unlearning": 0.01},
            "batch_size": {"encoder": 8, "BiLSTM": 8}, "masked_lm": {"layers": 2, "epochs": 1, "batch_tokens": 4096},
            "unlearning": {"epochs": 1, "batch_tokens": 4096}, "proxy": {"layers": 2, "epochs": 1, "batch_size": 128, "questions": 1}}
 PLACES = 160  # the most tokens of a text

@@ -102,7 +102,9 @@ texts = load_parquet(stage.input("01_data_generation", "texts.parquet"))
 pairs = load_parquet(stage.input("01_data_generation", "pairs.parquet")).query("split == 'test'")
 predictions = load_parquet(stage.input("02_training", "predictions.parquet"))
 aspects = load_parquet(stage.input("02_training", "aspects.parquet"))
-pairs = pairs[pairs[["base_id", "counterfactual_id"]].isin(set(predictions["text_id"])).all(axis=1)]  # 2-way: three stars have no class
+answered = set(zip(predictions["dataset"], predictions["text_id"]))
+both = [{(d, one), (d, other)} <= answered for d, one, other in zip(pairs["dataset"], pairs["base_id"], pairs["counterfactual_id"])]
+pairs = pairs[both]  # 2-way: three stars have no class
 models = predictions[["dataset", "model", "seed"]].drop_duplicates(ignore_index=True)
 print(f"{len(models)} models, {len(explainers)} explainers")
 pairs.groupby(["dataset", "aspect"], sort=False).size().unstack()

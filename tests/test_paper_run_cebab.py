@@ -124,9 +124,9 @@ def test_paper_yaml_runs_through_with_tiny_models_and_one_from_outside(paper_roo
     assert len(list((stages / "05_figures").glob("*.png"))) == 3
 
 
-def test_the_two_class_task_runs_through(paper_root: Path, small_outputs: Path) -> None:
+def test_the_two_class_task_is_explained(paper_root: Path, small_outputs: Path) -> None:
     names = ["Random", "Zero", "No concept", "CONEXP", "Approx (mean)", "S-Learner", "TCAV (as released)", "ConceptSHAP (as released)", "INLP", "CausaLM"]
-    run(paper_root, ("01", "02", "03", "04", "05"), n_classes=2, models=["frozen encoder"], explainers=names, compared=names[1:4])
+    run(paper_root, ("01", "02", "03"), n_classes=2, models=["frozen encoder"], explainers=names)
     stages = small_outputs / "cebab/paper"
     texts, answers = load_parquet(stages / "01_data_generation/texts.parquet"), load_parquet(stages / "02_training/predictions.parquet")
     assert not set(answers["text_id"] + answers["dataset"]) & set((texts["text_id"] + texts["dataset"])[texts["rating"] == 3])  # three stars: no class
@@ -134,8 +134,3 @@ def test_the_two_class_task_runs_through(paper_root: Path, small_outputs: Path) 
     assert [name for name in found if name.startswith("e_")] == ["e_1", "e_2"] and set(found["explainer"]) == set(names)
     sums = found.groupby("explainer")[["e_1", "e_2"]].sum().sum(axis=1).abs()
     assert (sums.drop("TCAV (as released)") < 1e-6).all()  # with two classes even the released ConceptSHAP sums to zero: 1 - 2/2
-    errors = pd.read_csv(stages / "04_metrics/errors.csv").set_index(["dataset", "model", "explainer", "metric"])["error"].unstack("metric")
-    zero = errors.xs("Zero", level="explainer")
-    assert np.allclose(zero["L2"], zero["normdiff"]) and np.allclose(zero["cosine"], 1)
-    cace = pd.read_csv(stages / "04_metrics/cace.csv")
-    assert cace["CaCE"].abs().max() <= 1 and cace["ATE"].abs().max() <= 1 and cace["world"].isna().all()  # counted in classes; no world of two

@@ -16,16 +16,17 @@ from lib.effects.measures import DISTANCES
 from lib.plots import COLOURS, STYLE, Plotted
 from lib.reviews import ASPECTS, VALUES
 
-SCREEN = {**STYLE, "figure.dpi": 55, "xtick.labelsize": 7}  # in a notebook; `Stage.figure` saves with 150
+SCREEN = {**STYLE, "figure.dpi": 75, "xtick.labelsize": 7}  # in a notebook; `Stage.figure` saves with 150
 FAMILY = {"paper": ("o", COLOURS[0]), "ours": ("s", COLOURS[2]), "released": ("x", COLOURS[3])}
 FLOORS = {"Zero": ("--", COLOURS[1]), "No concept": ("-.", (0.15, 0.15, 0.15)), "Random": (":", COLOURS[7])}
-CEILING = ((0, (1, 1)), COLOURS[2])
+CEILING = ((0, (1, 1)), COLOURS[4])
 
 
 def plot_errors(table: pd.DataFrame, ceilings: pd.DataFrame) -> Plotted:
     """ICaCE-Error of every explainer, a column per distance and a row per data set and model (CEBaB, Figure 2, with intervals).
 
-    `table`: dataset, model, explainer, family, metric, error, low, high. `ceilings`: dataset, model, metric, error: two editors' distance.
+    `table`: dataset, model, explainer, family, metric, error, low, high. `ceilings`: dataset, model, metric, error, low, high: two editors'
+    distance, drawn with its interval, and as metric "bound" the error of L2 that nobody can go below.
     """
     panels = table[["dataset", "model"]].drop_duplicates().to_records(index=False)
     names = list(dict.fromkeys(table.loc[table["family"] != "floor", "explainer"]))
@@ -36,9 +37,7 @@ def plot_errors(table: pd.DataFrame, ceilings: pd.DataFrame) -> Plotted:
             for ax, metric in zip(axes[row], DISTANCES, strict=True):
                 here = (table["dataset"] == dataset) & (table["model"] == model) & (table["metric"] == metric)
                 _dots(ax, table[here], names)
-                top = ceilings[(ceilings["dataset"] == dataset) & (ceilings["model"] == model) & (ceilings["metric"] == metric)]
-                for error in top["error"].dropna():
-                    ax.axvline(error, linestyle=CEILING[0], color=CEILING[1], linewidth=2)
+                _ceiling(ax, ceilings[(ceilings["dataset"] == dataset) & (ceilings["model"] == model)].set_index("metric"), metric)
                 reach = table.loc[table["metric"] == metric, ["error", "high"]].max().max()
                 ax.set(title=f"{metric} · {dataset}, {model}", xlim=(0, 1.05 * reach))
                 ax.title.set_fontsize(8)
@@ -49,6 +48,8 @@ def plot_errors(table: pd.DataFrame, ceilings: pd.DataFrame) -> Plotted:
 
 def plot_directions(table: pd.DataFrame, value: str, label: str) -> Plotted:
     """A heat map: explainers down, aspect and direction across, a panel per data set (the darker, the larger the value).
+
+    The scale ends where 96 % of the values do, so that one bad explainer does not make all others look alike.
 
     `table`: dataset, explainer, aspect, old, new and the value, one row each.
     """
@@ -62,11 +63,11 @@ def plot_directions(table: pd.DataFrame, value: str, label: str) -> Plotted:
                                     figsize=(0.25 * len(across) + 2.2, (0.14 * len(names) + 1.2) * len(datasets)))
         for ax, dataset in zip(axes[:, 0], datasets, strict=True):
             part = table[table["dataset"] == dataset].pivot_table(index="explainer", columns="direction", values=value)
-            image = ax.imshow(part.reindex(index=names, columns=across), cmap="Blues", aspect="auto", vmin=0, vmax=table[value].max())
+            image = ax.imshow(part.reindex(index=names, columns=across), cmap="Blues", aspect="auto", vmin=0, vmax=table[value].quantile(0.96))
             ax.set(yticks=range(len(names)), yticklabels=names, xticks=range(len(across)), title=dataset)
             ax.set_xticklabels(across, rotation=90)
             ax.tick_params(labelsize=6)
-        figure.colorbar(image, ax=axes, label=label, shrink=0.6)
+        figure.colorbar(image, ax=axes, label=label, shrink=0.6, extend="max")
     return figure, table[["dataset", "explainer", "aspect", "old", "new", value]]
 
 
@@ -104,8 +105,17 @@ def _dots(ax: plt.Axes, part: pd.DataFrame, names: Sequence[str]) -> None:
     ax.tick_params(axis="y", labelsize=6.5)
 
 
+def _ceiling(ax: plt.Axes, top: pd.DataFrame, metric: str) -> None:
+    if metric in top.index and np.isfinite(top.loc[metric, "error"]):
+        ax.axvline(top.loc[metric, "error"], linestyle=CEILING[0], color=CEILING[1], linewidth=2)
+        ax.axvspan(top.loc[metric, "low"], top.loc[metric, "high"], color=CEILING[1], alpha=0.12, linewidth=0)
+    if metric == "L2" and "bound" in top.index:
+        ax.axvline(top.loc["bound", "error"], color=CEILING[1], linewidth=1.2)
+
+
 def _legend(figure: plt.Figure) -> None:
     marks = [Line2D([], [], marker=mark, color=colour, linestyle="", label=name) for name, (mark, colour) in FAMILY.items()]
     lines = [Line2D([], [], linestyle=style, color=colour, label=name) for name, (style, colour) in FLOORS.items()]
     ceiling = Line2D([], [], linestyle=CEILING[0], color=CEILING[1], linewidth=2, label="a second editor")
-    figure.legend(handles=[*marks, *lines, ceiling], loc="outside lower center", ncol=7, frameon=False, fontsize=7)
+    bound = Line2D([], [], color=CEILING[1], linewidth=1.2, label="bound (L2)")
+    figure.legend(handles=[*marks, *lines, ceiling, bound], loc="outside lower center", ncol=8, frameon=False, fontsize=7)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import tempfile
 import zipfile
@@ -37,6 +38,9 @@ CEBAB_SHA256 = {
     "train_inclusive.json": "7289f4f496dcc8394fb37747c1f383932037be030c6545925f7429e75d991c0b",
     "train_observational.json": "387e5a86509a7baa9d422fd10b118f5e3ad7f96e1afaeb30b92cb05e802eaff2",
 }
+CEBAB_ROWS = "f14276cc45a00278e548bc84e113c729385c28746e2502e80117132a1431901f"  # of what `read_cebab` reads of them
+HUB = "CEBaB/CEBaB"
+HUB_REVISION = "refs/convert/parquet"  # the hub's own copy of a data set, as Parquet
 FIELDS = ("id", "original_id", "edit_id", "is_original", "edit_goal", "edit_type", "edit_worker", "description",
           "review_majority", "review_label_distribution", "review_workers", "opentable_metadata",
           *(f"{aspect}_aspect_{part}" for aspect in ASPECTS
@@ -82,7 +86,37 @@ def read_cebab(folder: Path | str) -> pd.DataFrame:
     The two smaller train sets must be subsets of the inclusive one, record for record, and no group may be in two splits.
     """
     folder = Path(folder)
-    parts = {name.removesuffix(".json"): read_reviews(folder / name) for name in CEBAB_SHA256}
+    return _joined({name.removesuffix(".json"): read_reviews(folder / name) for name in CEBAB_SHA256}, folder)
+
+
+def read_hub(folder: Path | str) -> pd.DataFrame:
+    """The same table from the Parquet files of the Hugging Face hub (`fetch_hub`), one or more for each of the hub's splits.
+
+    Every record is checked as those of the release are. A hub can change: raises TouchstoneError where what is read is not
+    what the files of the release hold, text by text and label by label.
+    """
+    folder, parts = Path(folder), {}
+    for name in (file.removesuffix(".json") for file in CEBAB_SHA256):
+        split = "validation" if name == "dev" else name
+        files = sorted(p for p in folder.rglob("*.parquet") if p.parent.name == split or p.name.startswith(f"{split}-"))
+        if not files:
+            raise TouchstoneError(f"{folder} holds no Parquet file of {split}; delete the folder and fetch the data set again")
+        rows = [record for file in files for record in pd.read_parquet(file).to_dict("records")]
+        parts[name] = pd.DataFrame([_row(*_as_published(record, f"{folder}, {split}, record {i}")) for i, record in enumerate(rows)])
+        _refuse_duplicates(parts[name], f"{folder}, {split}")
+    whole = _joined(parts, folder)
+    if rows_sha256(whole) != CEBAB_ROWS:
+        raise TouchstoneError(f"{folder} holds other texts or labels than CEBaB v1.1 (commit {CEBAB_COMMIT}); take the published files: "
+                              "data_source = \"cebab\"")
+    return whole
+
+
+def rows_sha256(texts: pd.DataFrame) -> str:
+    """The SHA-256 of a table of texts, in whatever order its rows and columns come."""
+    return hashlib.sha256(_by_id(texts)[sorted(texts)].to_csv(index=False, lineterminator="\n").encode()).hexdigest()
+
+
+def _joined(parts: Mapping[str, pd.DataFrame], folder: Path) -> pd.DataFrame:
     whole = pd.concat([parts["train_inclusive"].assign(split="train"), parts["dev"].assign(split="dev"),
                        parts["test"].assign(split="test")], ignore_index=True)
     for name in TRAIN_SETS[1:]:
@@ -166,6 +200,17 @@ def fetch_cebab(url: str = CEBAB_URL, folder: Path | None = None) -> Path:
     return folder
 
 
+def fetch_hub(repository: str = HUB, revision: str = HUB_REVISION) -> Path:
+    """The folder of a data set's Parquet files from the Hugging Face hub, kept in the hub's own cache. What is in them `read_hub` checks."""
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(snapshot_download(repository, repo_type="dataset", revision=revision, allow_patterns="*.parquet"))
+    except (OSError, ValueError) as error:
+        raise TouchstoneError(f"could not fetch {repository} from the Hugging Face hub ({type(error).__name__}); try again with a "
+                              "connection, or take the published files: data_source = \"cebab\"") from error
+
+
 def _download(url: str, folder: Path, names: Sequence[str]) -> None:
     import pooch
 
@@ -199,6 +244,21 @@ def _row(record: Any, where: str) -> dict[str, Any]:
     return {"text_id": record["id"], "group": record["original_id"], "is_original": record["is_original"],
             "edit_goal": goal, "edit_type": kind, "editor": editor,
             "text": record["description"], "rating": 0 if rating == NO_MAJORITY else int(rating), **cells}
+
+
+def _as_published(record: Mapping[str, Any], where: str) -> tuple[dict[str, Any], str]:
+    """A record of the hub as the release has it: votes as a dictionary of what was voted for, missing cells None, or "" for an aspect."""
+    found = {str(name): None if isinstance(cell, float) and np.isnan(cell) else cell for name, cell in record.items()}
+    for name, cell in found.items():
+        if name.endswith("_label_distribution"):
+            try:
+                votes = json.loads(cell.replace("'", '"').replace("None", "null")) if isinstance(cell, str) and cell else cell or {}
+                found[name] = {label: int(n) for label, n in votes.items() if n is not None and n == n} or NOT_ANNOTATED
+            except (ValueError, AttributeError):
+                raise TouchstoneError(f"{where}: {name} is {cell!r}; votes are a number for each label") from None
+        elif "_aspect_" in name and cell is None:
+            found[name] = NOT_ANNOTATED
+    return found, where
 
 
 def _checked(label: str, votes: Any, known: Sequence[str], where: str) -> str:

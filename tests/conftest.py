@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from lib import paths
@@ -22,6 +23,17 @@ def geco_data() -> Path:
     if root is None or not (root / "geco").is_dir():
         pytest.skip("needs the published GECO: set TOUCHSTONE_DATA to a folder that holds geco/ (`make data` fills it)")
     return root / "geco"
+
+
+@pytest.fixture(scope="session")
+def cebab() -> pd.DataFrame:
+    """The published CEBaB as one table; copy before you change it."""
+    from lib.reviews import read_cebab
+
+    root = paths.data_root()
+    if root is None or not (root / "cebab").is_dir():
+        pytest.skip("needs the published CEBaB: set TOUCHSTONE_DATA to a folder that holds cebab/ (python -m lib.reviews fills it)")
+    return read_cebab(root / "cebab")
 
 
 @pytest.fixture

@@ -134,10 +134,13 @@ class CausaLM:
 
     Each encoder gets a last layer of its own, fitted to the model's answers on the train texts. What is subtracted is the answer
     of the *explained* model. `as_released`: the answer of another encoder that has unlearnt nothing, with its own last layer, so
-    that the explained model's answer to the text is not looked at. Taking a concept away is the same for every change.
+    that the explained model's answer to the text is not looked at (the encoders are those trained with the reversal here, too). `nothing`:
+    the answer over the encoder that has unlearnt nothing, minus the model's: a floor, since no concept was taken away. Taking a
+    concept away is the same for every change.
     """
 
     as_released: bool = False
+    nothing: bool = False
     heads: list[Head] = field(default_factory=list, init=False)
 
     def fit(self, train: Texts, head: Head | None, seed: int) -> CausaLM:
@@ -153,8 +156,8 @@ class CausaLM:
         without = need_vectors(questions.texts)
         found = np.empty_like(questions.texts.probabilities)
         for aspect in range(len(ASPECTS)):
-            rows = questions.aspect == aspect
-            found[rows] = self.heads[aspect].probabilities(without[aspect][rows])
+            rows, encoder = questions.aspect == aspect, -1 if self.nothing else aspect
+            found[rows] = self.heads[encoder].probabilities(without[encoder][rows])
         return found - (self.heads[-1].probabilities(without[-1]) if self.as_released else questions.texts.probabilities)
 
 

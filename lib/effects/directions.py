@@ -31,8 +31,9 @@ def concept_vector(vectors: Vectors, present: np.ndarray, seed: int) -> Float[np
 class TCAV:
     """The slope of each class's probability in the direction of a concept (CEBaB eq. 9; Kim et al. 2018).
 
-    The direction for c to c' is that from texts with c to texts with c'. `scaled`: times the distance of the two means along it,
-    which makes an effect of the slope (ours). `as_released`: the direction of Positive against unknown, whatever is asked
+    The direction for c to c' is that from texts with c to texts with c'; the paper has one direction for each concept, which
+    cannot hear the question. `scaled`: times the distance of the two means along it, which gives the slope a length, not more (ours: where
+    a softmax is saturated a local slope is no effect). `as_released`: the direction of Positive against unknown, whatever is asked
     (negative texts are not used), with the sign turned round; slopes of logits, added over the classes since the
     gradient is never cleared (on a CPU), through tanh: a constant vector, so that its cosine is 1 on every pair.
     """
@@ -87,7 +88,8 @@ class ConceptSHAP:
     sets of concepts a linear layer is fitted that gives the model's answers from these numbers alone, all sets in one
     fit. The Shapley value of a concept says what it adds; taking the concept away subtracts it. `towards`: its mean over train
     texts with the new value, minus the text's own (ours). `as_released`: Shapley values of the logits, softmax, minus 0.5;
-    these add up to 1 - K/2 and are no difference of distributions.
+    these add up to 1 - K/2 and are no difference of distributions. (The released layers stand in front of the model's last layer, are
+    fitted by gradient steps, and see the test ratings; these faults are not copied.)
     """
 
     towards: bool = False

@@ -48,8 +48,8 @@ class ZeroEffects:
 class NoConcept:
     """The mean answer on train minus the text's own answer: the same for every concept and every change.
 
-    Edit pairs come in both directions, so whatever a text's answer is, its counterfactual's is on average nearer to the
-    mean. Every explainer that subtracts the text's own answer has this for nothing.
+    Whatever a text's answer is, that to another text of its group is on average nearer to the mean: probability leaves the
+    class where it is now. Every explainer that subtracts the text's own answer has this for nothing.
     """
 
     mean: np.ndarray = field(default_factory=lambda: np.zeros(0), init=False)

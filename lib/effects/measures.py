@@ -79,7 +79,8 @@ def three_distances(estimates: pd.DataFrame, predictions: pd.DataFrame, pairs: p
     """The world's effect, the model's effect and the estimate, pair by pair: their L2 distances and their values in stars.
 
     Where the truth is known (`pairs` with world_1 ... world_K, as many as e_1 ... e_K). Adds to the estimates' labels
-    model_to_world (of the classifier), estimate_to_model (the ICaCE-Error), estimate_to_world, and world, model_effect, estimate in stars.
+    model_to_world (of the classifier), zero_to_world (of one to whom nothing ever changes), estimate_to_model (the ICaCE-Error),
+    estimate_to_world, and world, model_effect, estimate in stars.
     """
     ours, theirs = ([name for name in table if str(name).startswith(start)] for table, start in ((estimates, "e_"), (pairs, "world_")))
     sides = ["dataset", "base_id", "counterfactual_id"]
@@ -88,7 +89,7 @@ def three_distances(estimates: pd.DataFrame, predictions: pd.DataFrame, pairs: p
     for key, part in joined.groupby(["dataset", "model", "seed"], sort=False):
         world, model, estimate = part[theirs].to_numpy(), icace(part, answers[key]), part[ours].to_numpy()
         parts.append(part.drop(columns=[*ours, *theirs]).assign(
-            model_to_world=l2(world, model), estimate_to_model=l2(model, estimate), estimate_to_world=l2(world, estimate),
+            model_to_world=l2(world, model), zero_to_world=l2(world, 0 * world), estimate_to_model=l2(model, estimate), estimate_to_world=l2(world, estimate),
             world=in_stars(world), model_effect=in_stars(model), estimate=in_stars(estimate)))
     return pd.concat(parts, ignore_index=True)
 
@@ -133,15 +134,16 @@ def same_question(repeated: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataF
 
 
 def order_faithfulness(questions: pd.DataFrame, effect: Effects, estimate: Effects) -> pd.DataFrame:
-    """Of two changes of one text, is the one that the explainer calls stronger (in stars) really the stronger one?
+    """Of two changes of one text, is the one after which the explainer sees more stars really the one after which the model gives more?
 
-    One row a text with at least two different questions: `agree`, the share of its pairs of questions that are ordered as the
+    `questions`: base_id, aspect, new. One row a text with at least two different questions: `agree`, the share of its pairs of questions that are ordered as the
     model orders them; a tie of the estimates counts one half, a tie of the effects is left out. Noise reaches 1/2.
     The idea follows LIBERTy (Toker et al., arXiv 2601.10700).
     """
-    table = pd.DataFrame({"base_id": questions["base_id"].to_numpy(), "effect": in_stars(effect), "estimate": in_stars(estimate),
+    table = pd.DataFrame({**{name: questions[name].to_numpy() for name in ("base_id", "aspect", "new")}, "effect": in_stars(effect), "estimate": in_stars(estimate),
                           "row": np.arange(len(effect))})
     both = table.merge(table, on="base_id", suffixes=("", "_other"))
-    both = both[(both["row"] < both["row_other"]) & (both["effect"] != both["effect_other"])]
+    other = (both["aspect"] != both["aspect_other"]) | (both["new"] != both["new_other"])  # two edits to one label are one question
+    both = both[(both["row"] < both["row_other"]) & other & (both["effect"] != both["effect_other"])]
     same = np.sign(both["effect"] - both["effect_other"]) * np.sign((both["estimate"] - both["estimate_other"]).round(9))
     return both.assign(agree=(same + 1) / 2).groupby("base_id", sort=False)["agree"].mean().reset_index()

@@ -39,7 +39,7 @@ def edit_pairs(texts: pd.DataFrame) -> pd.DataFrame:
 
 
 def repeated_edits(texts: pd.DataFrame, same: str = "label") -> pd.DataFrame:
-    """Pairs of edits of one original and aspect that answer the same question twice: what nobody can foresee.
+    """Pairs of edits of one original and aspect by two editors who answered the same question: what nobody can foresee.
 
     `same`: "label" (both reached one validated label, which the original does not have: an explainer is asked the same
     for both) or "goal" (both editors were given one goal, as CEBaB's edit_goal says; the labels that they reached may differ).
@@ -50,10 +50,10 @@ def repeated_edits(texts: pd.DataFrame, same: str = "label") -> pd.DataFrame:
     edits = texts[~texts["is_original"]]
     edits = edits.assign(new=_value_of(edits, edits["edit_type"]))
     key = ["group", "edit_type", "new" if same == "label" else "edit_goal"]
-    both = edits[["text_id", "new", *key[:2], *key[2:][: same == "goal"]]]
+    both = edits[["text_id", "editor", "new", *key[:2], *key[2:][: same == "goal"]]]
     both = both.merge(both, on=key, suffixes=("", "_second")).rename(columns={"edit_type": "aspect", "text_id": "first_id",
                                                                             "text_id_second": "second_id"})
-    both = both[both["first_id"] < both["second_id"]].assign(new_second=lambda t: t["new" if same == "label" else "new_second"])
+    both = both[(both["first_id"] < both["second_id"]) & (both["editor"] != both["editor_second"])].assign(new_second=lambda t: t["new" if same == "label" else "new_second"])
     originals = texts.loc[texts["is_original"], ["group", "text_id", *ASPECTS]].rename(columns={"text_id": "original_id"})
     both = both.merge(originals, on="group")
     both["old"] = _value_of(both, both["aspect"])

@@ -64,6 +64,7 @@ EXPLAINERS: dict[str, Entry] = {
     "INLP (towards c')": Entry(lambda: Erasure("INLP", towards=True), "ours", "weights"),
     "INLP (as released)": Entry(lambda: Erasure("INLP"), "released", "weights"),
     "CausaLM": Entry(CausaLM, "paper", "encoders"),
+    "CausaLM (nothing unlearnt)": Entry(lambda: CausaLM(nothing=True), "ours", "encoders"),
     "CausaLM (as released)": Entry(lambda: CausaLM(as_released=True), "released", "encoders"),
     "LEACE": Entry(lambda: Erasure("LEACE"), "ours", "weights"),
     "LEACE (towards c')": Entry(lambda: Erasure("LEACE", towards=True), "ours", "weights"),

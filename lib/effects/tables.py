@@ -18,7 +18,7 @@ from jaxtyping import Float, Int
 from scipy.special import softmax
 
 from lib.errors import TouchstoneError
-from lib.reviews import ASPECTS, CELLS, VALUES
+from lib.reviews import ASPECTS, VALUES
 
 Effects = Float[np.ndarray, "batch class"]
 ARRAYS = ("text_id", "vectors", "weight", "bias")
@@ -198,7 +198,7 @@ def _check_probabilities(ids: np.ndarray, probabilities: Effects) -> None:
 
 
 def _check_values(ids: np.ndarray, values: np.ndarray) -> None:
-    wrong = ~np.isin(values.astype(str), CELLS)
+    wrong = ~np.isin(values.astype(str), VALUES)
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
         raise TouchstoneError(f"text {ids[row]!r}: {ASPECTS[column]} is {values[row, column]!r}; write one of {', '.join(VALUES)}")

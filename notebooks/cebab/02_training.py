@@ -69,10 +69,13 @@ from lib.worlds import World
 # %% [markdown]
 # ## Settings
 #
-# `models` are kinds: `frozen encoder` learns a linear head on the mean over the encoder's tokens, `encoder` learns everything, and
+# `models` are kinds: `frozen encoder` learns a linear head on the mean over the encoder's tokens, `encoder` learns everything above its `n_frozen` lowest layers, and
 # `BiLSTM` is trained from scratch over the encoder's word vectors. `train_on` chooses the train set of stage 1. The paper uses
 # `exclusive`. At small scale it is `observational`, the originals alone: with edits among them, part of the confounding that we want to
 # watch would already be broken.
+#
+# `encoder` is any encoder of the Hugging Face hub, or a decoder such as GPT-2, which is read at its last token (`masked_encoder` then names a masked
+# language model for section 4): `python -m lib.run cebab --scale paper -p encoder openai-community/gpt2 -p encoder_revision ... -p masked_encoder ...`.
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or paper; names the output folder
@@ -83,6 +86,8 @@ n_classes = 5  # stars as 5, 3 or 2 classes, K
 train_on = "observational"  # the train set: inclusive, exclusive or observational
 encoder = "all-MiniLM-L6-v2"  # the pre-trained language model: the packaged one, a folder, or a hub id
 encoder_revision = ""  # the commit of a hub id
+masked_encoder = ""  # the masked language model of section 4, where the encoder is none (GPT-2); empty: the encoder itself
+masked_encoder_revision = ""  # the commit of its hub id
 models = ["encoder", "BiLSTM"]  # kinds of models: frozen encoder, encoder, BiLSTM
 n_seeds = 1  # trainings of each model
 n_frozen = 4  # lowest layers of the encoder that stay as they are, with its word table
@@ -269,9 +274,12 @@ show_source(concept_losses)
 # words among which it wavers, on originals of dev; `unigram` is the floor, word frequencies alone.
 
 # %%
+masked = (masked_encoder, masked_encoder_revision) if masked_encoder else (encoder, encoder_revision)
+
+
 def masked_lm_of(name):
     """The study's masked language model of a data set, and how good it is."""
-    model = shorten(new_masked_lm(encoder, seed_for("masked LM", seed), encoder_revision), masked_lm["layers"])
+    model = shorten(new_masked_lm(masked[0], seed_for("masked LM", seed), masked[1]), masked_lm["layers"])
     model.module.to(pick_device(device))
     train, dev = (model.encode(words_of(list(data[name][split]["text"]))) for split in ("train", "dev"))
     settings = MaskedSettings(masked_lm["epochs"], lr["masked LM"], masked_lm["batch_tokens"])
@@ -284,7 +292,7 @@ def masked_lm_of(name):
 # %%
 def without_concepts(name):
     """The vectors of encoders without each aspect (and without none), with numbers on the masked LM; kept from an earlier run, or made now."""
-    key = str((name, masked_lm, unlearning, lr["masked LM"], lr["unlearning"], adversary, seed, encoder, encoder_revision, n_classes, train_on, inputs))
+    key = str((name, masked_lm, unlearning, lr["masked LM"], lr["unlearning"], adversary, seed, *masked, n_classes, train_on, inputs))
     path, train = stage.path(f"vectors/{name}-without.npz"), data[name]["train"]
     if load_vectors(path, key) is None:
         model, about = masked_lm_of(name)

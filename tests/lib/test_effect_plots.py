@@ -18,11 +18,13 @@ def test_every_explainer_is_a_mark_and_every_floor_a_line() -> None:
     rows = [("d", "m", name, family, metric, 0.4, 0.3, 0.5) for metric in DISTANCES
             for name, family in (("Zero", "floor"), ("CONEXP", "paper"), ("LEACE", "ours"))]
     table = pd.DataFrame(rows, columns=["dataset", "model", "explainer", "family", "metric", "error", "low", "high"])
-    ceilings = pd.DataFrame([("d", "m", "L2", 0.2)], columns=["dataset", "model", "metric", "error"])
+    ceilings = pd.DataFrame([("d", "m", "L2", 0.2, 0.1, 0.3), ("d", "m", "bound", 0.1, 0.05, 0.15)],
+                            columns=["dataset", "model", "metric", "error", "low", "high"])
     figure, plotted = plot_errors(table, ceilings)
     first, second, _ = figure.axes
     assert [t.get_text() for t in first.get_yticklabels()] == ["CONEXP", "LEACE"]
-    assert len(first.lines) == 6 and len(second.lines) == 5  # two intervals, two marks, the floor; L2 has the ceiling as well
+    assert len(first.lines) == 7 and len(second.lines) == 5  # two intervals, two marks, the floor; L2 has ceiling and bound as well
+    assert len(first.patches) == 1 and not second.patches  # the ceiling's interval
     assert len(plotted) == len(table)
 
 

@@ -11,10 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib import paths, reviews
+from lib import reviews
 from lib.errors import TouchstoneError
-from lib.reviews import (ASPECTS, CEBAB_SHA256, check_texts, fetch_cebab, in_classes, majority, rating_labels, read_cebab, read_reviews,
-                         train_set)
+from lib.paths import data_root
+from lib.reviews import (ASPECTS, CEBAB_SHA256, HUB, HUB_REVISION, RATINGS, VALUES, check_texts, fetch_cebab, fetch_hub, in_classes, majority,
+                         rating_labels, read_cebab, read_hub, read_reviews, rows_sha256, train_set)
 
 
 def record(text_id: str = "7_000000", **changes: object) -> dict:
@@ -106,14 +107,6 @@ def test_labels_of_the_three_tasks() -> None:
         rating_labels(stars, 4)
 
 
-@pytest.fixture(scope="module")
-def cebab() -> pd.DataFrame:
-    root = paths.data_root()
-    if root is None or not (root / "cebab").is_dir():
-        pytest.skip("needs the published CEBaB: set TOUCHSTONE_DATA to a folder that holds cebab/ (python -m lib.reviews fills it)")
-    return read_cebab(root / "cebab")
-
-
 def test_effects_on_ratings_add_up_to_effects_on_classes() -> None:
     effect = np.array([[-0.4, 0.1, 0.0, 0.1, 0.2], [0.0, 0.0, -0.5, 0.5, 0.0]])
     assert np.allclose(in_classes(effect, 3), [[-0.3, 0.0, 0.3], [0.0, -0.5, 0.5]]) and np.array_equal(in_classes(effect, 5), effect)
@@ -162,3 +155,63 @@ def test_fetching_unpacks_checks_and_complains(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(TouchstoneError, match="is not the published file"):
         fetch_cebab(f"{url}/data.zip", tmp_path / "a")
     server.shutdown()
+
+
+def as_on_the_hub(record: dict, form: str) -> dict:
+    """A record as a hub might keep it: votes with a cell for every label, as JSON, or as Python writes a dictionary."""
+    write = {"cells": lambda votes, labels: {label: (votes or {}).get(label) for label in labels},
+             "json": lambda votes, labels: json.dumps(votes) if votes else None, "python": lambda votes, labels: str(votes)}[form]
+    votes = {name: write(cell, RATINGS if name.startswith("review") else VALUES) for name, cell in record.items()
+             if name.endswith("label_distribution")}
+    return record | {name: str(cell) for name, cell in record.items() if name.endswith("workers") or name == "opentable_metadata"} | votes
+
+
+def hub_folder(folder: Path, files: dict[str, list[dict]], form: str) -> Path:
+    """Parquet files as the hub lays them out, of the published files' records."""
+    for name, records in files.items():
+        split = "validation" if name == "dev.json" else name.removesuffix(".json")
+        path = folder / (f"data/{split}-00000-of-00001-ab.parquet" if form == "json" else f"default/{split}/0000.parquet")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pd.DataFrame([as_on_the_hub(record, form) for record in records]).to_parquet(path)
+    return folder
+
+
+@pytest.mark.parametrize("form", ["cells", "json", "python"])
+def test_the_hub_holds_the_same_as_the_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+    files = {name: [record(f"{i}_000000"), record(f"{i}_000001")] for i, name in enumerate(CEBAB_SHA256)}
+    files["train_inclusive.json"] = [one for i in (2, 3, 4) for one in (record(f"{i}_000000"), record(f"{i}_000001"))]
+    for name, records in files.items():
+        (tmp_path / name).write_text(json.dumps(records))
+    released, folder = read_cebab(tmp_path), hub_folder(tmp_path / "hub", files, form)
+    with pytest.raises(TouchstoneError, match="holds other texts or labels than CEBaB v1.1"):
+        read_hub(folder)
+    monkeypatch.setattr(reviews, "CEBAB_ROWS", rows_sha256(released.iloc[::-1]))
+    pd.testing.assert_frame_equal(read_hub(folder), released)
+
+
+def test_the_published_data_by_way_of_the_hub(tmp_path: Path, cebab: pd.DataFrame) -> None:
+    files = {name: json.loads((data_root() / "cebab" / name).read_text()) for name in CEBAB_SHA256}
+    assert read_hub(hub_folder(tmp_path, files, "cells")).equals(cebab)
+
+
+def test_a_hub_folder_that_lacks_a_split_or_has_bad_votes_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TouchstoneError, match="holds no Parquet file of validation"):
+        read_hub(tmp_path)
+    hub_folder(tmp_path, {"dev.json": [record()]}, "json")
+    path = tmp_path / "data/validation-00000-of-00001-ab.parquet"
+    pd.read_parquet(path).assign(food_aspect_label_distribution="many").to_parquet(path)
+    with pytest.raises(TouchstoneError, match="validation, record 0: food_aspect_label_distribution is 'many'"):
+        read_hub(tmp_path)
+
+
+def test_the_hub_is_asked_for_parquet_and_complaints_are_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict = {}
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda name, **how: asked.update(how, name=name) or str(tmp_path))
+    assert fetch_hub() == tmp_path and asked == {"name": HUB, "repo_type": "dataset", "revision": HUB_REVISION, "allow_patterns": "*.parquet"}
+
+    def refuse(*_: object, **__: object) -> str:
+        raise OSError("no connection")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", refuse)
+    with pytest.raises(TouchstoneError, match="could not fetch CEBaB/CEBaB from the Hugging Face hub .OSError.; try again"):
+        fetch_hub()

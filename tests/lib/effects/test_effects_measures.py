@@ -65,11 +65,12 @@ def test_no_answer_beats_half_the_distance_of_two_editors(answers: np.ndarray) -
 
 
 def test_order_faithfulness_by_hand() -> None:
-    questions = pd.DataFrame({"base_id": ["a", "a", "a", "b"]})
+    questions = pd.DataFrame({"base_id": ["a", "a", "a", "b"], "aspect": "food", "new": ["Positive", "unknown", "Negative", "Positive"]})
     effect = np.array([[-1.0, 1.0], [-0.5, 0.5], [0.0, 0.0], [0.2, -0.2]])
     perfect, wrong = order_faithfulness(questions, effect, effect), order_faithfulness(questions, effect, -effect)
     assert perfect.to_dict("list") == {"base_id": ["a"], "agree": [1.0]} and wrong["agree"].tolist() == [0.0]
     assert order_faithfulness(questions, effect, 0 * effect)["agree"].tolist() == [0.5]
+    assert not len(order_faithfulness(questions.assign(new="Positive"), effect, effect))  # one question, asked again
     one_wrong = effect[[1, 0, 2, 3]]
     assert order_faithfulness(questions, effect, one_wrong)["agree"].tolist() == [pytest.approx(2 / 3)]
 
@@ -93,4 +94,5 @@ def test_world_model_and_estimate_are_kept_apart() -> None:
     found = three_distances(ESTIMATES, PREDICTIONS, pairs).iloc[0]
     assert found[["model_to_world", "estimate_to_model", "estimate_to_world"]].astype(float).round(6).tolist() == [
         pytest.approx(d * 2**0.5, abs=1e-6) for d in (0.1, 0.3, 0.2)]
+    assert found["zero_to_world"] == pytest.approx(0.4 * 2**0.5)
     assert found[["world", "model_effect", "estimate"]].astype(float).round(9).tolist() == [0.4, 0.5, 0.2]

@@ -29,6 +29,7 @@ def test_tables_meet_by_id_not_by_order() -> None:
     (PREDICTIONS[["text_id"]], PREDICTED, "no column 'p_1'"),
     (PREDICTIONS, PREDICTED.drop(columns="noise"), "predicted aspects has no column 'noise'"),
     (PREDICTIONS, PREDICTED.assign(food="good"), "text 'a': food is 'good'"),
+    (PREDICTIONS, PREDICTED.assign(noise="no majority"), "text 'a': noise is 'no majority'"),
 ])
 def test_bad_tables_are_refused(predictions: pd.DataFrame, predicted: pd.DataFrame, said: str) -> None:
     with pytest.raises(TouchstoneError, match=said):

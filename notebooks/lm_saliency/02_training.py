@@ -366,6 +366,11 @@ rows = {f"{name}, {state}": row for name in architectures for state, row in
 rows[f"{last}, shuffled classes"] = fitted(models[last, "full"], vocabulary, "number", shuffled)[1]
 controls = pd.DataFrame([{"probe": name} | {key: float(row[key]) for key in ("accuracy", "low", "high")}
                          for name, row in rows.items()])
+
+# %% [markdown]
+# The order of the three must be as it should be, or the cell stops.
+
+# %%
 best, before, chance = (rows[f"{last}, {state}"] for state in ("trained", "untrained", "shuffled classes"))
 assert best["low"] > chance["high"] and best["accuracy"] > before["accuracy"]
 

@@ -254,13 +254,19 @@ def choose(rows):
     places = drawn.groupby(rows["pattern"]).rank(method="first")
     return rows[rows["pattern"].isin(templates) & (places <= (size * share).round().clip(lower=2))]
 
+# %% [markdown]
+# A cue that the vocabulary does not know carries no number and no gender.
 
+# %%
 def unknown(rows):
     """The share of cue and attractor words that the vocabulary does not know: they carry no number and no gender."""
     words = [row["prefix"][i] for row in rows.to_dict("records") for i in span_tokens([*row["cues"], *row["attractors"]])]
     return np.mean([word.lower() not in probe.vocabulary.ids for word in words])
 
+# %% [markdown]
+# The last column warns where a test asks little:
 
+# %%
 lines = {name: choose(rows) for name, rows in sets.items()}
 table = pd.DataFrame([(name, len(rows), rows["pattern"].nunique(), rows["cluster"].nunique(), unknown(rows))
                       for name, rows in lines.items()], columns=["set", "lines", "templates", "clusters", "unknown"])
@@ -326,18 +332,25 @@ assert spread.max() < 1e-5
 # samples that the tables use is an error that no interval of stage 4 contains: `changed` is the share of lines where
 # the other draw puts the other noun on top.
 
-# %% tags=["nbval-ignore-output"]
+# %%
 some = [row for row in sets["Syneval"].iloc[::40].itertuples() if len(row.prefix) == 6][:40]
-rows = []
-for architecture in architectures_here:
-    drawn = [probe_saliency(probe_of(architecture, "full", "number"), [row.prefix for row in some],
-                            SaliencySettings("SG", n_samples=n_samples, noise=noise, seed=s)) for s in (1, 2)]
-    scores = [[one.scores[1] for one in part] for part in drawn]
-    first = [[one[row.cues[0][0]] > one[row.attractors[0][0]] for one, row in zip(part, some)] for part in scores]
+
+
+def two_draws(architecture):
+    """How two draws of SmoothGrad agree: on the same line, on other lines, and in how many lines the other noun wins."""
+    scores = [[one.scores[1] for one in probe_saliency(probe_of(architecture, "full", "number"), [row.prefix for row in some],
+                                                       SaliencySettings("SG", n_samples=n_samples, noise=noise, seed=s))] for s in (1, 2)]
+    wins = [[one[row.cues[0][0]] > one[row.attractors[0][0]] for one, row in zip(part, some)] for part in scores]
     same = [np.corrcoef(a, b)[0, 1] for a, b in zip(*scores)]
     other = [np.corrcoef(a, b)[0, 1] for a, b in zip(scores[0], scores[1][1:] + scores[1][:1])]
-    rows.append((architecture, n_samples, np.mean(same), np.mean(other), np.mean(np.array(first[0]) != first[1])))
-draws = pd.DataFrame(rows, columns=["architecture", "samples", "same_line", "other_line", "changed"])
+    return {"architecture": architecture, "samples": n_samples, "same_line": np.mean(same), "other_line": np.mean(other),
+            "changed": np.mean(np.array(wins[0]) != wins[1])}
+
+# %% [markdown]
+# One row for each full model:
+
+# %% tags=["nbval-ignore-output"]
+draws = pd.DataFrame([two_draws(architecture) for architecture in architectures_here])
 assert draws["same_line"].mean() > draws["other_line"].mean()
 stage.table("draws", draws).round(3)
 
@@ -388,7 +401,7 @@ stage.figure("side_by_side", figure)
 # - **Few samples.** N and n are smaller here than in the paper (30 and 100); section 7 says what that costs.
 # - **Where the noise goes.** With adaptive inputs the released code draws SmoothGrad's noise for each frequency band
 #   before the projection; here it is added to the projected embeddings.
-# - **Unknown words.** A cue that the vocabulary does not know carries no number; `unknown` above is their share.
+# - **Unknown words** among cues and attractors (`unknown`, section 5) are noise in the tests of stage 4.
 # - **Models that have not learnt the task** are explained as well. Stage 4 leaves them out of rankings.
 #
 # ## Try it

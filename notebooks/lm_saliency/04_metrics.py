@@ -112,9 +112,12 @@ print("three cases as expected")
 # %%
 show_source(is_plausible)
 
+# %% [markdown]
+# Every explanation is judged by it. The statistics ask for a row, its cluster, its training seed and its model.
 
+# %%
 def with_ids(table):
-    """The columns that the statistics ask for: a row, its cluster, its training seed, its model."""
+    """The columns that the statistics ask for."""
     ids = pd.factorize(table["dataset"] + " " + table["cluster"])[0]
     return table.assign(row_id=table["dataset"] + " " + table["line"].astype(str), sentence_idx=ids, seed=0,
                         scheme=table["architecture"])

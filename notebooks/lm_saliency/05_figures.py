@@ -265,6 +265,14 @@ def circles(ax, part, value):
         ax.scatter([], [], color=colour, label=name)
     ax.set(xticks=range(len(depths)), xticklabels=depths, xlim=(-0.6, max(len(depths), 1) - 0.4), ylim=(-0.05, 1.05))
 
+# %% [markdown]
+# Four panels make a figure; below it stands how long each model was trained.
+
+# %%
+sweep = sweep.assign(setting=sweep["size"].str.partition("_")[2])
+settings = sorted(sweep["setting"].unique())
+trained_for = {"cpu": "a minute of training for each model", "small": "a few seconds of training for each model"}.get(scale, "")
+
 
 def sweep_figure(panels, name):
     """A row of panels: (title, rows, column)."""
@@ -278,11 +286,6 @@ def sweep_figure(panels, name):
         figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=7, frameon=False, fontsize=8,
                       title=trained_for)
         stage.figure(name, figure, formats)
-
-
-sweep = sweep.assign(setting=sweep["size"].str.partition("_")[2])
-settings = sorted(sweep["setting"].unique())
-trained_for = {"cpu": "a minute of training for each model", "small": "a few seconds of training for each model"}.get(scale, "")
 
 # %% [markdown]
 # Figure 1, the two sets that are not synthetic (at scale small: the held-out sentences):

@@ -482,31 +482,31 @@ found[found["verdict"] != "not run"][["quantity", "paper", "ours", "verdict", "w
 # %% [markdown]
 # ## 11 · Lines to look at
 #
-# Of each of three sets one line in the expected scenario and one in the alternative, where there is one: the first of
-# middle length, as the best probe's model sees it. Stage 5 shows them in colour.
+# Of each of three sets two lines of middle length, one of each class (in Winobias: the woman first, and second), as the
+# best probe's model sees them. They are chosen by their words alone. Stage 5 shows them in colour.
 
 # %%
 best = {task: part.loc[part["accuracy"].idxmax(), "architecture"]
         for task, part in probes[probes["size"] == "full"].groupby("task")}
-judged_lines = passes[(passes["size"] == "full") & passes["method"].isin(["V", "SG", "IG"])]
 chosen = []
 for name in [name for name in sets if name not in ("OntoGUM", "CoNLL")][:3]:
-    of_set = judged_lines[(judged_lines["dataset"] == name) & (judged_lines["scheme"] == best[task_of[name]])]
-    for _, part in of_set.groupby("is_expected", sort=True):
-        n_words = part["line"].map(lambda at: len(sets[name].at[at, "prefix"]))
-        chosen.append(part[part["line"] == part["line"].loc[(n_words - n_words.median()).abs().idxmin()]])
+    n_words = lines[name]["prefix"].map(len)
+    far, first = (n_words - n_words.median()).abs(), lines[name]["cues"].map(min) < lines[name]["attractors"].map(min)
+    side = lines[name]["tag"] if lines[name]["tag"].nunique() > 1 else first
+    chosen += [(name, best[task_of[name]], "full", method, at) for at in far.groupby(side).idxmin() for method in ("V", "SG", "IG")]
 
 # %% [markdown]
 # One row for each word and method, with what grammar expects, what the model says, and whether the line passes.
 
 # %%
-scores_of = saliency.set_index(["dataset", "architecture", "size", "method", "line"])[["probability", "class_0", "class_1"]]
+by_line = ["dataset", "architecture", "size", "method", "line"]
+scores_of, passed = saliency.set_index(by_line), passes.set_index(by_line)["passed"]
 shown = []
-for r in pd.concat(chosen).itertuples():
-    line, one = sets[r.dataset].loc[r.line], scores_of.loc[r.dataset, r.scheme, "full", r.method, r.line]
+for key in chosen:
+    (name, scheme, _, method, at), one, line = key, scores_of.loc[key], sets[key[0]].loc[key[-1]]
     roles = {i: role for role in ("cue", "attractor") for i in span_tokens(line[f"{role}s"])}
-    names, predicted = CLASSES[task_of[r.dataset]], int(one["probability"] > 0.5)
-    about = (r.dataset, r.line + 1, r.scheme, r.method, names[line["tag"]], names[predicted], r.passed)
+    names, predicted = CLASSES[task_of[name]], int(one["probability"] > 0.5)
+    about = (name, at + 1, scheme, method, names[line["tag"]], names[predicted], passed.loc[key])
     shown += [(*about, i, word, roles.get(i, ""), score)
               for i, (word, score) in enumerate(zip(line["prefix"], one[f"class_{predicted}"]))]
 examples = pd.DataFrame(shown, columns=["dataset", "line", "scheme", "method", "expected", "says", "passed", "place", "word",

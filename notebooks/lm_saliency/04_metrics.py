@@ -452,9 +452,9 @@ for size, ending in (("full", ""), ("student", "_student")):
 for r in table[(table["size"] == "full") & (table["method"] == "V")].itertuples():
     mine |= {("scenario_share", r.dataset, r.scheme, "", c): v for c, v in (("exp", r.share_exp), ("alt", 1 - r.share_exp))}
 whole = {name: rows for name, rows in sets.items() if name == "Syneval"}
-for name, lines in whole.items():
-    mine |= {("n_lines", name, "-", "", ""): len(lines), ("n_templates", name, "-", "", ""): lines["pattern"].nunique()}
-    for rule, values in (("Random", random_baseline(lines)), ("Nearest", nearest_baseline(lines))):
+for name, entire in whole.items():
+    mine |= {("n_lines", name, "-", "", ""): len(entire), ("n_templates", name, "-", "", ""): entire["pattern"].nunique()}
+    for rule, values in (("Random", random_baseline(entire)), ("Nearest", nearest_baseline(entire))):
         mine |= {("plausibility", name, "-", rule, c): x for c, x in (("exp", values.mean()), ("alt", 1 - values.mean()))}
 
 # %% [markdown]
@@ -500,7 +500,7 @@ for name in [name for name in sets if name not in ("OntoGUM", "CoNLL")][:3]:
 
 # %%
 by_line = ["dataset", "architecture", "size", "method", "line"]
-scores_of, passed = saliency.set_index(by_line), passes.set_index(by_line)["passed"]
+scores_of, passed = saliency.set_index(by_line).sort_index(), passes.set_index(by_line)["passed"].sort_index()
 shown = []
 for key in chosen:
     (name, scheme, _, method, at), one, line = key, scores_of.loc[key], sets[key[0]].loc[key[-1]]

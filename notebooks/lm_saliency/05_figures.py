@@ -335,7 +335,7 @@ print(len(lines) - 1, "rows,", examples["word"].map(str).size, "words")
 # The same as a figure, for those who print:
 
 # %%
-blocks = list(examples.groupby(["dataset", "expected", "says", "method", "passed"], sort=False))
+blocks = list(examples.groupby(["dataset", "line", "expected", "says", "method", "passed"], sort=False))
 with plt.rc_context(STYLE | {"axes.grid": False}):
     longest = max(part["word"].map(len).sum() + len(part) + 4 for _, part in blocks)
     figure, ax = plt.subplots(figsize=(4 + 0.09 * longest, 0.42 * len(blocks)), layout="constrained")
@@ -349,7 +349,7 @@ with plt.rc_context(STYLE | {"axes.grid": False}):
     ax.set(xlim=(-1, longest), ylim=(len(blocks) - 0.5, -0.5),
            xticks=[], yticks=range(len(blocks)))
     ax.set_yticklabels([f"{name}, expected {expected}, says {says}\n{method}: {'passes' if passed else 'fails'}"
-                        for (name, expected, says, method, passed), _ in blocks], fontsize=8)
+                        for (name, _, expected, says, method, passed), _ in blocks], fontsize=8)
     ax.spines[:].set_visible(False)
 stage.figure("examples", figure, formats)
 

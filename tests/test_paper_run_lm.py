@@ -2,12 +2,13 @@
 
 The repository is copied, so that `sources.yaml`, the sweep and WikiText's checksum can be those of the files made here. All paths that
 paper scale takes are taken: corpora made from archives, WikiText-103, PTB and CoNLL in tarsius' format, a model of Hugging Face, 21 models
-of the sweep.
+of the sweep. More than two minutes of CPU, so it runs on request only: TOUCHSTONE_DRY_RUN=1 pytest tests/test_paper_run_lm.py
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shutil
 import zipfile
@@ -163,6 +164,7 @@ def paper_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
+@pytest.mark.skipif(not os.environ.get("TOUCHSTONE_DRY_RUN"), reason="over two minutes of CPU: set TOUCHSTONE_DRY_RUN=1")
 def test_paper_yaml_runs_through_with_tiny_models(paper_root: Path, small_outputs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status = main(["lm_saliency", "--scale", "paper", "--root", str(paper_root)])
     assert status == 0, capsys.readouterr().err

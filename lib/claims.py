@@ -43,7 +43,7 @@ class Claim:
     `target` ("different": not equal, either way). `smallest_effect`: the smallest effect of interest, in the quantity's
     unit; for "equal" the margin. `table`, `value`, `statistic`: where the rows come from. `left`, `right`: selections
     of rows, every left against every right; without `right` left is compared with `target`. `over`: repeated for each
-    combination. `quorum`: how many of the comparisons must hold. `exact`: a count of the whole data, no sample of it.
+    combination. `quorum`: how many of the comparisons must hold. `exact`: a count of the whole data, or an identity.
     `numbers`: the claim is one row of claims.csv per number that the paper prints. `classifies`: it is about how well
     models classify, so models below the first-pronoun rule are judged as well. `caveat`: stands with every reason.
     """
@@ -292,7 +292,7 @@ def _verdict(claim: Claim, part: Mapping[str, Any], scale: str, alpha: float, be
         return Verdict("not run", below_what)
     if found.verdict not in ("holds", "fails"):
         return found
-    if part["n_seeds"] == 1 and any(scheme not in UNTRAINED for _, scheme in part["models"]):
+    if part["n_seeds"] == 1 and not claim.exact and any(scheme not in UNTRAINED for _, scheme in part["models"]):
         return Verdict("undecided", "one seed: the spread between trainings is not known")
     shows_effect = (found.verdict == "holds") != (claim.direction == "equal")
     if not part["p_effect" if shows_effect else "p_absence"] < alpha:

@@ -134,14 +134,16 @@ def fetch_geco(base_url: str = GECO_URL) -> Path:
     return folder
 
 
-def download(url: str, sha256: str, target: Path) -> None:
-    """Fetch a file once, and refuse it where it is not what its SHA-256 says."""
+def download(url: str, checksum: str, target: Path) -> None:
+    """Fetch a file once, and refuse it where it is not what its checksum says: a SHA-256, or `md5:...`."""
     import pooch
 
+    known = checksum if ":" in checksum else f"sha256:{checksum}"
+    kind = "MD5" if known.startswith("md5:") else "SHA-256"
     try:
-        pooch.retrieve(url, known_hash=f"sha256:{sha256}", path=target.parent, fname=target.name)
+        pooch.retrieve(url, known_hash=known, path=target.parent, fname=target.name)
     except (OSError, ValueError) as error:
-        reason = "is not what its SHA-256 says" if isinstance(error, ValueError) and "hash" in str(error) else error
+        reason = f"is not what its {kind} says" if isinstance(error, ValueError) and "hash" in str(error) else error
         raise TouchstoneError(f"could not fetch {target}: {url} {reason}; put the file there by hand, "
                               "or try again with a connection") from error
 

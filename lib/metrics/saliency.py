@@ -110,7 +110,7 @@ def input_consistency(saliency: pd.DataFrame, sets: Mapping[str, pd.DataFrame], 
                       grouping: str = "paper") -> pd.DataFrame:
     """One row per pair (first line of a template, later line of it): keys, line, cluster, same_length, verum, malum.
 
-    Pearson's correlation position by position. Pairs of unequal length are compared slot by slot ("slots") or left out
+    All pairs of a template share its first line (of those explained), so the cluster is the template. Pearson's correlation position by position. Pairs of unequal length are compared slot by slot ("slots") or left out
     ("skip", as released). `grouping`: see `template_groups`. Section 3.2; the paper's exp. column is verum over all
     lines, alt. is malum.
     """
@@ -121,11 +121,11 @@ def input_consistency(saliency: pd.DataFrame, sets: Mapping[str, pd.DataFrame], 
     for key, part in saliency.groupby(KEYS, sort=False):
         lines, which = sets[key[0]].loc[part["line"]], groups[key[0]].loc[part["line"]].reset_index(drop=True)
         scores, records = _sides(part, lines["tag"]), lines.to_dict("records")
-        for rows in which.groupby(which, sort=False).groups.values():
+        for template, rows in which.groupby(which, sort=False).groups.items():
             for row in rows[1:]:
                 pair = _pair(records[rows[0]], records[row], scores[rows[0]], scores[row], unequal)
                 if pair is not None:
-                    found.append((*key, lines.index[row], records[row]["cluster"], *pair))
+                    found.append((*key, lines.index[row], template, *pair))
     return pd.DataFrame(found, columns=[*KEYS, "line", "cluster", "same_length", "verum", "malum"])
 
 
@@ -168,6 +168,8 @@ def read_outputs(folder: Path | str, rows: pd.DataFrame) -> pd.DataFrame:
     Raises TouchstoneError, naming file and line, for what does not fit.
     """
     folder = Path(folder)
+    if missing := [name for name in ("out.verum", "out.malum", "out.pos.idx") if not (folder / name).is_file()]:
+        raise TouchstoneError(f"there is no {folder / missing[0]}; write out.verum, out.malum and out.pos.idx side by side")
     verum, malum = (_numbers(folder / name, rows) for name in ("out.verum", "out.malum"))
     found = (folder / "out.pos.idx").read_text().split()
     if wrong_text := [text for text in found if not text.isdigit()]:
@@ -192,6 +194,8 @@ def _numbers(path: Path, rows: pd.DataFrame) -> list[list[float]]:
             found.append([float(value) for value in line.strip().removeprefix("[").removesuffix("]").replace(",", " ").split()])
         except ValueError as error:
             raise TouchstoneError(f"{path}, line {number}: {error}; write one number per word") from None
+        if not np.isfinite(found[-1]).all():
+            raise TouchstoneError(f"{path}, line {number}: a score is not finite; a test would count it as failed")
         if len(found[-1]) != len(prefix):
             raise TouchstoneError(f"{path}, line {number}: {len(found[-1])} scores for {len(prefix)} words; write one "
                                   "number per word")

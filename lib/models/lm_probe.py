@@ -13,6 +13,7 @@ import pandas as pd
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
@@ -205,18 +206,31 @@ def _descend(layer: nn.Linear, data: dict[str, tuple[Tensor, Tensor]], settings:
     return pd.DataFrame(curve, columns=["epoch", "train_loss", "validation_loss", "validation_accuracy"])
 
 
+def fingerprint(lm: Any) -> str:
+    """What tells models of the same size apart: the kind, its settings, and the sum of its parameters."""
+    return f"{type(lm).__name__} {lm.config} {sum(p.double().sum().item() for p in lm.parameters()):.3f}"
+
+
 def save_probe(probe: Probe, path: Path) -> None:
-    """Write the probe's layer; the language model has a file of its own."""
+    """Write the probe's layer, with what it belongs to; the language model has a file of its own."""
     with atomic_path(path) as part:
-        save_file({name: value.detach().cpu().contiguous() for name, value in probe.layer.state_dict().items()}, part)
+        save_file({name: value.detach().cpu().contiguous() for name, value in probe.layer.state_dict().items()}, part,
+                  {"classes": " ".join(probe.classes), "lm": fingerprint(probe.lm)})
 
 
 def load_probe(lm_path: Path, layer_path: Path, task: str) -> Probe:
     """A probe from the files of its language model and of its layer.
 
-    Raises TouchstoneError where the two do not belong together.
+    Raises TouchstoneError where the layer belongs to another model or task (in the file since it is written there), or has
+    another size.
     """
     lm, vocabulary = noted_hf_lm(lm_path) or load_lm(lm_path)
+    with safe_open(layer_path, "pt") as file:
+        about = file.metadata() or {}
+    for name, mine in (("classes", " ".join(CLASSES[task])), ("lm", fingerprint(lm))):
+        if about.get(name, mine) != mine:
+            raise TouchstoneError(f"{layer_path} is a probe of another {'task' if name == 'classes' else 'model'} ({about[name]}), not of "
+                                  f"{lm_path.name} for {task}; fit a probe for this one")
     tensors = load_file(layer_path)
     n_out, n_in = tensors["weight"].shape
     layer = nn.Linear(n_in, n_out)

@@ -41,6 +41,7 @@ from lib.agreement import load_sets, nearest_baseline, random_baseline, span_tok
 from lib.claims import judge_contrasts, read_claims, summarise
 from lib.metrics.saliency import (input_consistency, is_plausible, model_consistency, pearson, plausibility,
                                   template_groups)
+from lib.models.lm_probe import CLASSES
 from lib.paths import material
 from lib.plots import COLOURS, STYLE
 from lib.seeds import set_up
@@ -62,6 +63,7 @@ seed = 0  # for all draws of this stage
 n_threads = 1  # CPU threads
 unequal = "slots"  # lines of one template but of unequal length: slots or skip
 grouping = "paper"  # templates of the input consistency: paper (24 and 254) or released (12 and the first 147)
+rarest = 0.1  # a model that gives one of its two answers to a smaller share of a set explains a constant there
 n_bootstrap = 1000  # resamples per interval
 alpha = 0.05  # level of the tests; the intervals have 1 - alpha
 
@@ -71,9 +73,11 @@ alpha = 0.05  # level of the tests; the intervals have 1 - alpha
 # | $\psi$ | the saliency of a word | `class_0`, `class_1` |
 # | verum, malum | saliency for the class that the set expects, and for the other one | `verum`, `malum` |
 # | expected, alternative | the clean prediction is the expected class, or the other | `is_expected` |
-# | cluster | lines that share a template and the cue's noun, a sentence, a document | `sentence_idx` |
+# | cluster | lines that share a template and the cue's noun (Syneval), a frame (Winobias), a sentence, a document | `sentence_idx` |
+# | learnt | the probe knows its task, and its answers on *this set* are no constant (section 2) | `learnt` |
 #
-# The unit of all statistics is the cluster: 6280 lines of Syneval rest on ten nouns a slot.
+# The unit of all statistics is the cluster: 6280 lines of Syneval rest on ten nouns a slot. Pairs of lines (section 4)
+# are drawn by template.
 
 # %%
 stage = open_stage("lm_saliency", scale, "04_metrics")
@@ -108,9 +112,12 @@ print("three cases as expected")
 # %%
 show_source(is_plausible)
 
+# %% [markdown]
+# Every explanation is judged by it. The statistics ask for a row, its cluster, its training seed and its model.
 
+# %%
 def with_ids(table):
-    """The columns that the statistics ask for: a row, its cluster, its training seed, its model."""
+    """The columns that the statistics ask for."""
     ids = pd.factorize(table["dataset"] + " " + table["cluster"])[0]
     return table.assign(row_id=table["dataset"] + " " + table["line"].astype(str), sentence_idx=ids, seed=0,
                         scheme=table["architecture"])
@@ -120,30 +127,72 @@ passes = with_ids(plausibility(saliency, sets))
 print(len(passes), "explanations judged;", passes["sentence_idx"].nunique(), "clusters")
 
 # %% [markdown]
-# The control that stands beside every number: the chance of random scores, and the rule *the last span is a
-# cue*, on the same lines.
+# Before any explanation: does the model's answer depend on the line at all? A probe that always says *singular* is
+# right on half of Syneval, and its explanations explain a constant. So `says_1` is the share of lines where it says
+# plural (female), `right_0` and `right_1` the shares of each class where it says what is expected, and `balanced` their
+# mean, with an interval over clusters. A wrong answer is no reason to leave a model out: the alternative scenario was
+# made for it. A constant is. A model has *learnt* a set where its probe has learnt the task (stage 2) and gives either
+# answer to a tenth of the lines at least (`rarest`).
 
 # %%
-lines = {name: sets[name].loc[sorted(part["line"].unique())] for name, part in passes.groupby("dataset", sort=False)}
-floors = pd.DataFrame([(name, len(rows), random_baseline(rows).mean(), nearest_baseline(rows).mean())
-                       for name, rows in lines.items()], columns=["dataset", "lines", "random", "nearest"])
-stage.table("floors", floors)
+of_model, both_sizes = ["dataset", "scheme", "size"], ["full", "student"]  # all other sizes belong to the sweep
+task_of = saliency.drop_duplicates("dataset").set_index("dataset")["task"]
+answers = passes.drop_duplicates([*of_model, "line"]).reset_index(drop=True)
+answers["tag"] = [sets[r.dataset].at[r.line, "tag"] for r in answers.itertuples()]
+answers["says_1"] = answers["is_expected"] == (answers["tag"] == 1)
+n_model, n_class = (answers.groupby(by)["line"].transform("size") for by in (of_model, [*of_model, "tag"]))
+answers["balanced"] = answers["is_expected"] * n_model / n_class / answers.groupby(of_model)["tag"].transform("nunique")
+found = estimates(answers, of_model, "balanced", n_bootstrap=n_bootstrap, alpha=alpha, seed=seed)
+known = answers.pivot_table(index=of_model, columns="tag", values="is_expected", sort=False).add_prefix("right_")
+known["says_1"] = answers.groupby(of_model, sort=False)["says_1"].mean()
+known = known.join(found.set_index(of_model)[["estimate", "low", "high"]].rename(columns={"estimate": "balanced"})).reset_index()
 
 # %% [markdown]
-# Now the full table. `learnt` tells whether the probe knows its task better than the share of the larger
-# class (stage 2). What is not learnt is shown, and ranked nowhere.
+# In Winobias every line has class 1, so `right_0` is empty there.
+
+# %%
+probe_learnt = probes.set_index(["architecture", "size", "task"])["learnt"].to_dict()
+known["learnt"] = [bool(probe_learnt[r.scheme, r.size, task_of[r.dataset]]) and rarest <= r.says_1 <= 1 - rarest
+                   for r in known.itertuples()]
+is_learnt = known.set_index(of_model)["learnt"].to_dict()
+
+# %% [markdown]
+# One row for each set and model; the students and the sweep are in the file.
+
+# %% tags=["nbval-ignore-output"]
+stage.table("answers", known)
+known[known["size"] == "full"].round(3)
+
+# %% [markdown]
+# *Reading it.* Where `says_1` is near 0 or 1 a model gives one answer, whatever the line says. Its probe can know number
+# on ordinary text all the same, where the verb mostly follows its subject.
+#
+# The control that stands beside every number: the chance of random scores, and the rule *the last span is a cue*, on
+# the same lines. In an alternative line the attractor should lead, so there a rule passes where it fails otherwise:
+# the floor of *all* depends on what the model answers, line by line.
+
+# %% tags=["nbval-ignore-output"]
+lines = {name: sets[name].loc[sorted(part["line"].unique())] for name, part in passes.groupby("dataset", sort=False)}
+for rule, baseline in (("random", random_baseline), ("nearest", nearest_baseline)):
+    values = {(name, i): value for name, rows in lines.items() for i, value in zip(rows.index, baseline(rows))}
+    answers[f"{rule}_exp"] = [values[r.dataset, r.line] for r in answers.itertuples()]
+    answers[rule] = np.where(answers["is_expected"], answers[f"{rule}_exp"], 1 - answers[f"{rule}_exp"])
+floors = answers[answers["size"] == "full"].groupby(["dataset", "scheme"], sort=False).agg(
+    lines=("line", "size"), random_exp=("random_exp", "mean"), nearest_exp=("nearest_exp", "mean"),
+    random=("random", "mean"), nearest=("nearest", "mean")).reset_index()
+stage.table("floors", floors).round(3)
+
+# %% [markdown]
+# Now the full table. What is not learnt is shown, and ranked nowhere.
 
 # %%
 keys = ["dataset", "scheme", "size", "method"]
-task_of = saliency.drop_duplicates("dataset").set_index("dataset")["task"]
-is_learnt = probes.set_index(["architecture", "size", "task"])["learnt"].to_dict()
 overall = estimates(passes, keys, "passed", n_bootstrap=n_bootstrap, alpha=alpha, seed=seed)
-both_sizes = ["full", "student"]  # all other sizes belong to the sweep
 shares = passes.groupby(keys, sort=False).apply(lambda part: pd.Series({
     "share_exp": part["is_expected"].mean(), "exp": part.loc[part["is_expected"], "passed"].mean(),
     "alt": part.loc[~part["is_expected"], "passed"].mean()}), include_groups=False).reset_index()
 table = overall[[*keys, "estimate", "low", "high", "n", "n_sentences"]].merge(shares, on=keys)
-table["learnt"] = [bool(is_learnt[r.scheme, r.size, task_of[r.dataset]]) for r in table.itertuples(index=False)]
+table["learnt"] = [is_learnt[r.dataset, r.scheme, r.size] for r in table.itertuples()]
 assert np.allclose(table["estimate"], table["share_exp"] * table["exp"].fillna(0) +
                    (1 - table["share_exp"]) * table["alt"].fillna(0))
 
@@ -157,8 +206,8 @@ full = table[table["size"] == "full"]
 full.pivot_table(index=["dataset", "scheme", "learnt"], columns="method", values="estimate", sort=False).round(3)
 
 # %% [markdown]
-# *Reading it.* Compare with `random` and `nearest` of the same set first. A high number of a model that has
-# not learnt the task is no achievement.
+# *Reading it.* Compare with `random` and `nearest` of the same set and model first. A high number of a model that has
+# not learnt the set is no achievement.
 #
 # In Winobias the female pronoun counts as expected by decree. What if it were the male one? Then the man is the cue,
 # class 0 is verum, and every line changes its scenario. But the question that the line must answer stays the same,
@@ -176,15 +225,15 @@ assert not ties.any() and (known["is_expected"] != turned["is_expected"]).all()
 
 # %% [markdown]
 # What does depend on the pronoun is how much each scenario counts in `all`: a probe that always says *he* is judged by
-# one scenario only. The mean of `exp` and `alt` counts both the same (`balanced`); where a scenario has no lines it is
-# not known.
+# one scenario only. The mean of `exp` and `alt` counts both the same (`balanced`); where a scenario has fewer than
+# twenty lines (`n_exp`, `n_alt`) it is not known.
 
 # %% tags=["nbval-ignore-output"]
 pronouns = pd.concat([frame[frame["size"] == "full"].groupby(["scheme", "method"], sort=False).apply(lambda part: pd.Series({
-    "expected": name, "share_exp": part["is_expected"].mean(), "all": part["passed"].mean(),
+    "expected": name, "n_exp": part["is_expected"].sum(), "n_alt": (~part["is_expected"]).sum(), "all": part["passed"].mean(),
     "exp": part.loc[part["is_expected"], "passed"].mean(), "alt": part.loc[~part["is_expected"], "passed"].mean()}),
     include_groups=False).reset_index() for name, frame in (("she", known), ("he", turned))], ignore_index=True)
-pronouns["balanced"] = pronouns[["exp", "alt"]].mean(axis=1, skipna=False)
+pronouns["balanced"] = pronouns[["exp", "alt"]].mean(axis=1).where(pronouns[["n_exp", "n_alt"]].min(axis=1) >= 20)
 stage.table("pronouns", pronouns)
 pronouns[pronouns["method"].isin(["V", "SG", "IG"])].round(3)
 
@@ -257,7 +306,7 @@ def group_counts(name, kind, how):
 
 
 # %% [markdown]
-# Which rule is chosen can move the result as much as which method is:
+# The pairs that a rule leaves out are other pairs, so its means may differ as well:
 
 # %% tags=["nbval-ignore-output"]
 groupings = pd.DataFrame([group_counts(name, kind, how) for name in ("Syneval", "Winobias")
@@ -289,7 +338,7 @@ models.pivot_table(index=["dataset", "scheme", "method"], columns="side", values
 # %% [markdown]
 # ## 6 · The sweep
 #
-# The same two tests for the small Transformers of stage 2. Where a probe has not learnt its task the row says so.
+# The same two tests for the small Transformers of stage 2. Where a model has not learnt the set the row says so.
 
 # %% tags=["nbval-ignore-output"]
 configurations = pd.read_csv(stage.input("02_training", "sweep.csv"))
@@ -302,8 +351,9 @@ stage.table("sweep", sweep).head(9)
 # %% [markdown]
 # ## 7 · Controls
 #
-# Shuffle every line's scores among its words. Plausibility must fall to the chance of random scores, and
-# input consistency to about zero. If it did not, the tests would reward something other than the words.
+# Shuffle every line's scores among its words. Plausibility must fall to the chance of random scores (`random` of
+# section 2, mean over the models), and input consistency to about zero. If it did not, the tests would reward
+# something other than the words.
 
 # %%
 rng = np.random.default_rng(seed)
@@ -313,12 +363,13 @@ for column in ("class_0", "class_1"):
     some[column] = [np.asarray(scores)[order].tolist() for scores, order in zip(some[column], orders)]
 noise_pass = plausibility(some, sets).groupby("dataset")["passed"].mean()
 noise_pairs = input_consistency(some[some["dataset"] == "Syneval"], sets, unequal)["verum"].mean()
-assert (noise_pass - 0.5).abs().max() < 0.15 and abs(noise_pairs) < 0.2
+chance = floors.groupby("dataset")["random"].mean().loc[noise_pass.index]
+assert (noise_pass - chance).abs().max() < 0.1 and abs(noise_pairs) < 0.2
 controls = pd.DataFrame({"control": [f"shuffled IG, {name}" for name in noise_pass.index] + ["shuffled pairs, Syneval"],
-                         "value": [*noise_pass, noise_pairs]})
+                         "value": [*noise_pass, noise_pairs], "expected": [*chance, 0]})
 
 # %% [markdown]
-# Shares near one half, and a correlation near zero:
+# Beside each value what it should be:
 
 # %% tags=["nbval-ignore-output"]
 stage.table("controls", controls)
@@ -327,8 +378,8 @@ stage.table("controls", controls)
 # ## 8 · Which differences are more than noise?
 #
 # Methods are compared on the same lines, cluster by cluster, with Holm's correction within a set and
-# architecture. `is_ranked` is true only where the interval, the corrected test and the smallest detectable
-# difference all say so.
+# architecture. `is_ranked` is true only where the model has learnt the set and the interval, the corrected test and the
+# smallest difference that so many clusters can show all say so.
 
 # %% tags=["nbval-ignore-output"]
 parts = []
@@ -336,8 +387,7 @@ for (dataset, scheme), part in passes[passes["size"] == "full"].groupby(["datase
     three = part[part["method"].isin(["V", "SG", "IG"])]
     parts.append(compare_all(three, "method", "passed", n_bootstrap, alpha, seed).assign(dataset=dataset, scheme=scheme))
 comparisons = pd.concat(parts, ignore_index=True)
-learnt = [bool(is_learnt[r.scheme, "full", task_of[r.dataset]]) for r in comparisons.itertuples(index=False)]
-comparisons["is_ranked"] &= np.array(learnt)
+comparisons["is_ranked"] &= np.array([is_learnt[r.dataset, r.scheme, "full"] for r in comparisons.itertuples()])
 shown = ["dataset", "scheme", "left", "right", "difference", "low", "high", "p_holm", "is_ranked"]
 stage.table("comparisons", comparisons)[shown]
 
@@ -345,7 +395,8 @@ stage.table("comparisons", comparisons)[shown]
 # ## 9 · Does the paper's Table 3 add up?
 #
 # *all* should be *share of exp.* x *exp.* + *share of alt.* x *alt.*, up to rounding. We ask this of all cells
-# of Tables 3 and 8; 0.0025 allows for three printed digits.
+# of Tables 3 and 8. Three printed digits allow for 0.0005 in *all*, as much in its parts, and 0.0005 of the share times
+# the difference of the parts (`allowed`).
 
 # %%
 printed = numbers[numbers["quantity"] == "plausibility"].pivot_table(
@@ -354,23 +405,26 @@ share = numbers[numbers["quantity"] == "scenario_share"].pivot_table(index=["dat
                                                                     values="value").add_prefix("share_").reset_index()
 integrity = printed.merge(share, on=["dataset", "scheme"])
 integrity["from_parts"] = integrity["share_exp"] * integrity["exp"] + integrity["share_alt"] * integrity["alt"]
-integrity["adds_up"] = (integrity["all"] - integrity["from_parts"]).abs() <= 0.0025
-print(integrity["adds_up"].sum(), "of", len(integrity), "cells add up")
-stage.table("integrity", integrity)[~integrity["adds_up"]][["dataset", "scheme", "method", "all", "from_parts"]]
+integrity["allowed"] = 0.001 + 0.0005 * (integrity["exp"] - integrity["alt"]).abs()
+gap = (integrity["all"] - integrity["from_parts"]).abs()
+integrity["adds_up"] = gap <= integrity["allowed"]
+print(integrity["adds_up"].sum(), "of", len(integrity), "cells add up;", (gap > 0.005).sum(), "are off by more than 0.005")
+stage.table("integrity", integrity)[~integrity["adds_up"]][["dataset", "scheme", "method", "all", "from_parts", "allowed"]].round(4)
 
 # %% [markdown]
 # ## 10 · Claims
 #
 # The claims were written down before this run (`material/claims.yaml`), each with the smallest effect that
-# would matter. At scale small nothing is decided. With one training seed nothing is decided about trained
-# models either: the spread between trainings is not known. A model that has not learnt its task takes no
-# part.
+# would matter. At scale small nothing is decided. With one training of each model nothing is decided about trained
+# models either: the spread between trainings is not known, and this study trains once. What can be decided are counts,
+# baselines, and the identity of section 3. A model that has not learnt a set takes no part in claims on it.
 
 # %%
 below = {(name, scheme) for name in sets for scheme in probes["architecture"].unique()
-         if not is_learnt[scheme, "full", task_of[name]]}
+         if not is_learnt.get((name, scheme, "full"), False)}
 of_tables = {name: frame[frame["size"] == "full"] for name, frame in (("plausibility", passes), ("input_consistency", pairs))}
-depths = passes.merge(configurations[["size", "layers"]], on="size")
+depths = passes[[is_learnt[key] for key in zip(*(passes[name] for name in of_model))]].merge(
+    configurations[["size", "layers"]], on="size")
 frames = of_tables | {"model_consistency": agreement, "both_sizes": passes[passes["size"].isin(both_sizes)],
                     "both_consistencies": pd.concat([agreement.assign(kind="model"),
                                                      of_tables["input_consistency"].assign(kind="input")]),
@@ -378,7 +432,7 @@ frames = of_tables | {"model_consistency": agreement, "both_sizes": passes[passe
                                             as_index=False)["passed"].mean()}
 claims = read_claims(material("lm_saliency") / "claims.yaml")
 judged = {claim.id: judge_contrasts(claim, frames, scale, below, n_bootstrap, alpha, seed,
-                                    below_what="a probe that has not learnt its task") for claim in claims}
+                                    below_what="a model that has not learnt the set") for claim in claims}
 rows = [summarise(claim, judged[claim.id], scale) for claim in claims]
 print(len(rows), "claims,", sum(map(len, judged.values())), "comparisons")
 
@@ -398,9 +452,9 @@ for size, ending in (("full", ""), ("student", "_student")):
 for r in table[(table["size"] == "full") & (table["method"] == "V")].itertuples():
     mine |= {("scenario_share", r.dataset, r.scheme, "", c): v for c, v in (("exp", r.share_exp), ("alt", 1 - r.share_exp))}
 whole = {name: rows for name, rows in sets.items() if name == "Syneval"}
-for name, lines in whole.items():
-    mine |= {("n_lines", name, "-", "", ""): len(lines), ("n_templates", name, "-", "", ""): lines["pattern"].nunique()}
-    for rule, values in (("Random", random_baseline(lines)), ("Nearest", nearest_baseline(lines))):
+for name, entire in whole.items():
+    mine |= {("n_lines", name, "-", "", ""): len(entire), ("n_templates", name, "-", "", ""): entire["pattern"].nunique()}
+    for rule, values in (("Random", random_baseline(entire)), ("Nearest", nearest_baseline(entire))):
         mine |= {("plausibility", name, "-", rule, c): x for c, x in (("exp", values.mean()), ("alt", 1 - values.mean()))}
 
 # %% [markdown]
@@ -428,23 +482,35 @@ found[found["verdict"] != "not run"][["quantity", "paper", "ours", "verdict", "w
 # %% [markdown]
 # ## 11 · Lines to look at
 #
-# The shortest explained line of each of three sets, as the best probe's model sees it. Stage 5 shows them in colour.
+# Of each of three sets two lines of middle length, one of each class (in Winobias: the woman first, and second), as the
+# best probe's model sees them. They are chosen by their words alone. Stage 5 shows them in colour.
 
 # %%
 best = {task: part.loc[part["accuracy"].idxmax(), "architecture"]
         for task, part in probes[probes["size"] == "full"].groupby("task")}
-shown = []
+chosen = []
 for name in [name for name in sets if name not in ("OntoGUM", "CoNLL")][:3]:
-    part = saliency[(saliency["dataset"] == name) & (saliency["architecture"] == best[task_of[name]]) &
-                    (saliency["size"] == "full") & saliency["method"].isin(["V", "SG", "IG"])]
-    at = sets[name].loc[part["line"], "prefix"].map(len).idxmin()
-    line = sets[name].loc[at]
-    roles = {i: role for role, spans in (("cue", line["cues"]), ("attractor", line["attractors"])) for i in span_tokens(spans)}
-    for r in part[part["line"] == at].itertuples():
-        predicted = int(r.probability > 0.5)
-        shown += [(name, at + 1, r.architecture, r.method, line["tag"], predicted, i, word, roles.get(i, ""), score)
-                  for i, (word, score) in enumerate(zip(line["prefix"], (r.class_0, r.class_1)[predicted]))]
-examples = pd.DataFrame(shown, columns=["dataset", "line", "scheme", "method", "tag", "predicted", "place", "word", "role", "score"])
+    n_words = lines[name]["prefix"].map(len)
+    far, first = (n_words - n_words.median()).abs(), lines[name]["cues"].map(min) < lines[name]["attractors"].map(min)
+    side = lines[name]["tag"] if lines[name]["tag"].nunique() > 1 else first
+    chosen += [(name, best[task_of[name]], "full", method, at) for at in far.groupby(side).idxmin() for method in ("V", "SG", "IG")]
+
+# %% [markdown]
+# One row for each word and method, with what grammar expects, what the model says, and whether the line passes.
+
+# %%
+by_line = ["dataset", "architecture", "size", "method", "line"]
+scores_of, passed = saliency.set_index(by_line).sort_index(), passes.set_index(by_line)["passed"].sort_index()
+shown = []
+for key in chosen:
+    (name, scheme, _, method, at), one, line = key, scores_of.loc[key], sets[key[0]].loc[key[-1]]
+    roles = {i: role for role in ("cue", "attractor") for i in span_tokens(line[f"{role}s"])}
+    names, predicted = CLASSES[task_of[name]], int(one["probability"] > 0.5)
+    about = (name, at + 1, scheme, method, names[line["tag"]], names[predicted], passed.loc[key])
+    shown += [(*about, i, word, roles.get(i, ""), score)
+              for i, (word, score) in enumerate(zip(line["prefix"], one[f"class_{predicted}"]))]
+examples = pd.DataFrame(shown, columns=["dataset", "line", "scheme", "method", "expected", "says", "passed", "place", "word",
+                                        "role", "score"])
 
 # %% [markdown]
 # The scores are those of the predicted class.
@@ -455,15 +521,15 @@ stage.table("examples", examples).head(8)
 # %% [markdown]
 # ## 12 · The figure
 #
-# Plausibility, *all*, of each set and model with its interval. Dotted: the chance of random scores in the
-# expected scenario; dashed: the rule *nearest*. Hollow marks: the probe has not learnt the task.
+# Plausibility, *all*, of each set and model with its interval. Dotted: the chance of random scores; dashed: the rule
+# *nearest*; both for what this model answers. Hollow marks: the model has not learnt the set.
 
 # %%
 looks = dict(zip(("V", "SG", "IG"), zip("osD", COLOURS)))
 with plt.rc_context(STYLE):
     figure, axes = plt.subplots(1, len(sets), figsize=(3.2 * len(sets), 3), sharey=True, layout="constrained")
-    for ax, floor in zip(axes, floors.itertuples()):
-        part = full[(full["dataset"] == floor.dataset) & full["method"].isin(looks)]
+    for ax, name in zip(axes, sets):
+        part = full[(full["dataset"] == name) & full["method"].isin(looks)]
         order = list(part["scheme"].unique())
         for r in part.itertuples():
             marker, colour = looks[r.method]
@@ -471,9 +537,11 @@ with plt.rc_context(STYLE):
             ax.plot([r.low, r.high], [y, y], color=colour)
             ax.plot(r.estimate, y, marker=marker, color=colour, markerfacecolor=colour if r.learnt else "white",
                     label=r.method if r.scheme == order[0] else None)
-        ax.axvline(floor.random, color="0.3", linestyle=":")
-        ax.axvline(floor.nearest, color="0.3", linestyle="--")
-        ax.set(title=floor.dataset, xlim=(-0.03, 1.03), xlabel="lines that pass", yticks=range(len(order)), yticklabels=order)
+        for r in floors[floors["dataset"] == name].itertuples():
+            for value, style in ((r.random, ":"), (r.nearest, "--")):
+                y = order.index(r.scheme)
+                ax.plot([value, value], [y - 0.4, y + 0.4], color="0.3", linestyle=style)
+        ax.set(title=name, xlim=(-0.03, 1.03), xlabel="lines that pass", yticks=range(len(order)), yticklabels=order)
     axes[0].invert_yaxis()
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
 stage.figure("plausibility", figure)
@@ -485,7 +553,8 @@ stage.figure("plausibility", figure)
 #
 # - **Plausible is not right.** A model may rest its answer on something else than the cue, and an explanation
 #   that says so is faithful and fails this test.
-# - **One seed.** Every model was trained once. Intervals speak of lines, not of trainings.
+# - **One seed.** Every model was trained once. Intervals speak of lines, not of trainings, nor of SmoothGrad's draws
+#   (stage 3 counts how many verdicts another draw changes).
 # - **Few clusters.** At scale small a set has some dozens of clusters that are explained.
 # - **Alignment.** Slots add up words; two lines can agree by slot and differ within.
 #
@@ -494,8 +563,8 @@ stage.figure("plausibility", figure)
 # - Set `unequal = "skip"` and see how many pairs the released code would lose.
 # - Score files of your own: `read_outputs` in `lib/metrics/saliency.py` reads tarsius' `out.verum`, `out.malum`
 #   and `out.pos.idx`.
-# - Which scores would pass the plausibility test always, without a look at the model? (The answer is in the
-#   control of section 2.)
+# - Which rule that never looks at the model's words would pass most lines? Begin with `floors`, and let the rule see
+#   what the model answers.
 
 # %%
 stage.close(globals())

@@ -21,14 +21,14 @@
 # %% [markdown]
 # ## You will see
 #
-# - Table 3 (plausibility) and Table 8 (composition by vector norm), the paper's numbers in grey;
+# - Table 3 (plausibility) and Table 8 (composition by vector norm), the paper's and ours in one layout;
 # - Tables 4a and 4b (consistency over inputs and models) and Table 6 (students);
 # - Figures 1 and 2 (the sweep), and lines in colour as in Tables 1, 5 and 7;
-# - the verdict on each claim, and why most are open at this scale.
+# - the verdict on each claim, and why most stay open.
 #
 # | in | out (in this stage's output folder) |
 # |---|---|
-# | `plausibility`, `input_consistency`, `model_consistency`, `sweep`, `examples`, `claims` (`.csv`) of stage 4 | `table_3`, `table_8`, `table_4a`, `table_4b`, `table_6`, `figure_1`, `figure_2`, `verdicts` (`.csv`), five figures, `examples.html` |
+# | `plausibility`, `floors`, `input_consistency`, `model_consistency`, `sweep`, `examples`, `claims` (`.csv`) of stage 4 | `table_3`, `table_8`, `table_4a`, `table_4b`, `table_6`, `figure_1`, `figure_2`, `verdicts` (`.csv`), five figures, `examples.html` |
 
 # %%
 import html
@@ -58,7 +58,7 @@ formats = ["png"]  # file formats of the figures: png, pdf, svg
 # %%
 stage = open_stage("lm_saliency", scale, "05_figures")
 tables = {name: pd.read_csv(stage.input("04_metrics", f"{name}.csv"))
-          for name in ("plausibility", "input_consistency", "model_consistency", "sweep", "examples", "claims")}
+          for name in ("plausibility", "floors", "input_consistency", "model_consistency", "sweep", "examples", "claims")}
 numbers = pd.read_csv(material("lm_saliency") / "paper_numbers.csv")
 ours = tables["plausibility"].query("size == 'full'")
 print({name: len(table) for name, table in tables.items()})
@@ -78,21 +78,35 @@ def printed(source, quantity):
 printed("Table 3", "plausibility")
 
 # %% [markdown]
-# And ours, in the same layout. `share_exp` is the number in brackets: how often the model's answer is the
-# expected one. A row with `learnt` False belongs to a probe that does not know its task.
+# And ours, in the same layout. The file has more columns: intervals, the paper's *all* where the set has the same name
+# (`paper`), how often the model's answer is the expected one (`share_exp`, the paper's number in brackets), and `learnt`:
+# whether the probe knows its task, and answers with more than a constant here.
+
+# %%
+def same_layout(frame, values, name="dataset"):
+    """Ours as the paper prints it: one row per architecture and method, one column per set and scenario."""
+    long = frame.melt(["scheme", "method", name], values, var_name="class")
+    return long.pivot_table(index=["scheme", "method"], columns=[name, "class"], values="value", sort=False).round(3)
+
+
+columns = ["dataset", "scheme", "learnt", "method", "share_exp", "all", "low", "high", "exp", "alt", "paper"]
+theirs = numbers[numbers["quantity"].eq("plausibility") & numbers["class"].eq("all")]
+theirs = theirs.drop_duplicates(["dataset", "scheme", "method"]).set_index(["dataset", "scheme", "method"])["value"]
+ours = ours.assign(paper=[theirs.get(key, np.nan) for key in zip(ours["dataset"], ours["scheme"], ours["method"])])
+
+# %% [markdown]
+# Rows and columns as above:
 
 # %% tags=["nbval-ignore-output"]
-columns = ["dataset", "scheme", "learnt", "method", "share_exp", "all", "low", "high", "exp", "alt"]
-stage.table("table_3", ours[ours["method"].isin(["V", "SG", "IG"])][columns].reset_index(drop=True))
+table_3 = stage.table("table_3", ours[ours["method"].isin(["V", "SG", "IG"])][columns].reset_index(drop=True))
+same_layout(table_3, ["all", "exp", "alt"])
 
 # %% [markdown]
 # The figure puts the paper's *all* (grey) and ours (colour, with intervals) side by side where the set has the
-# same name.
+# same name. The dotted line is what random scores pass, given what this model answers.
 
 # %%
 looks = dict(zip(("V", "SG", "IG"), zip("osD", COLOURS)))
-theirs = numbers[(numbers["source"] == "Ding & Koehn 2021, Table 3") & (numbers["class"] == "all")]
-theirs = theirs.set_index(["dataset", "scheme", "method"])["value"]
 schemes, names = list(ours["scheme"].unique()), list(ours["dataset"].unique())
 with plt.rc_context(STYLE | {"axes.grid.axis": "y"}):
     figure, axes = plt.subplots(1, len(names), figsize=(3 * len(names), 3.2), sharey=True, layout="constrained")
@@ -103,15 +117,18 @@ with plt.rc_context(STYLE | {"axes.grid.axis": "y"}):
             ax.plot([x, x], [r["low"], r["high"]], color=colour)
             ax.plot(x, r["all"], marker=marker, color=colour, markerfacecolor=colour if r["learnt"] else "white",
                     linestyle="", label=r["method"] if r["scheme"] == schemes[0] else None)
-            if (name, r["scheme"], r["method"]) in theirs.index:
-                ax.plot(x + 0.08, theirs[name, r["scheme"], r["method"]], marker=marker, color="0.6", linestyle="")
+            ax.plot(x + 0.1, r["paper"], marker=marker, color="0.6", linestyle="", markersize=4,
+                    label=f"{r['method']}, paper" if r["scheme"] == schemes[0] else None)
+        for r in tables["floors"].query("dataset == @name").itertuples():
+            x = schemes.index(r.scheme)
+            ax.plot([x - 0.4, x + 0.4], [r.random] * 2, color="0.3", linestyle=":")
         ax.set(title=name, xticks=range(len(schemes)), xticklabels=schemes, ylim=(-0.03, 1.03))
     axes[0].set_ylabel("lines that pass (all)")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False)
 stage.figure("table_3", figure, formats)
 
 # %% [markdown]
-# Hollow marks have not learnt their task. The plotted numbers are those of the two tables above.
+# Hollow marks have not learnt the set. The plotted numbers are those of `table_3` and of stage 4's `floors`.
 #
 # ## 2 · Table 8: the size of the gradient
 #
@@ -119,7 +136,8 @@ stage.figure("table_3", figure, formats)
 # gradient has no sign, so it cannot put an attractor below zero.
 
 # %% tags=["nbval-ignore-output"]
-stage.table("table_8", ours[ours["method"].isin(["V+VN", "SG+VN"])][columns].reset_index(drop=True))
+table_8 = stage.table("table_8", ours[ours["method"].isin(["V+VN", "SG+VN"])][columns].reset_index(drop=True))
+same_layout(table_8, ["all", "exp", "alt"])
 
 # %% [markdown]
 # The paper's Table 8:
@@ -136,14 +154,22 @@ printed("Table 8", "plausibility")
 printed("Table 4a", "input_consistency")
 
 # %% [markdown]
-# Ours; `verum` is the paper's column exp., `malum` its column alt.
+# Ours; exp. is `verum`, alt. is `malum`. The file holds the students and the intervals as well.
 
 # %% tags=["nbval-ignore-output"]
 both = ["dataset", "scheme", "size", "method", "side", "estimate", "low", "high"]
-inputs = tables["input_consistency"]
-both_sizes = ["full", "student"]
+inputs, both_sizes = tables["input_consistency"], ["full", "student"]
 of_tables = inputs["method"].isin(["V", "SG", "IG"]) & inputs["size"].isin(both_sizes)
-stage.table("table_4a", inputs[of_tables][both].reset_index(drop=True))
+
+
+def by_side(frame):
+    """Full models in the paper's layout."""
+    part = frame[(frame["size"] == "full") & frame["method"].isin(["V", "SG", "IG"])]
+    part = part.pivot(index=["scheme", "method", "dataset"], columns="side", values="estimate").reset_index()
+    return same_layout(part.rename(columns={"verum": "exp", "malum": "alt"}), ["exp", "alt"])
+
+
+by_side(stage.table("table_4a", inputs[of_tables][both].reset_index(drop=True)))
 
 # %% [markdown]
 # ## 4 · Table 4b: the same line, another model
@@ -157,7 +183,7 @@ printed("Table 4b", "model_consistency")
 # Ours:
 
 # %% tags=["nbval-ignore-output"]
-stage.table("table_4b", tables["model_consistency"][both].reset_index(drop=True))
+by_side(stage.table("table_4b", tables["model_consistency"][both].reset_index(drop=True)))
 
 # %% [markdown]
 # Both consistencies of the full models, verum, with intervals. The marks are those of the first figure.
@@ -188,7 +214,7 @@ stage.figure("table_4", figure, formats)
 # ## 5 · Table 6: the students
 #
 # Claim: a distilled QRNN is far more plausible than the QRNN itself (Syneval, IG: 0.981 against 0.797). For each
-# student the paper prints the method that was best for its teacher. Grey columns are the paper's.
+# student the paper prints the method that was best for its teacher.
 
 # %% tags=["nbval-ignore-output"]
 scenario = {"exp": "verum", "alt": "malum"}
@@ -210,14 +236,15 @@ stage.table("table_6", table_6).pivot_table(index=["test", "scheme", "method"], 
 # ## 6 · Figures 1 and 2: depth, width, heads
 #
 # Claim: IG is better on deeper models, SG on shallower ones; all else is noise. The paper draws one circle for each of
-# 21 small Transformers, its size the number of parameters: in Figure 1 the plausibility on the natural sets, in Figure
-# 2 plausibility and input consistency on Syneval. It prints no numbers for them. At scale small there are three models
-# that have learnt next to nothing (hollow circles: nothing): the figure shows its form and no finding. Scale `cpu`
-# trains none of the 21 unless `sweep_share` is set, half a minute each.
+# 21 small Transformers, its size the number of parameters, its colour the setting: in Figure 1 the plausibility on the
+# natural sets, in Figure 2 plausibility and input consistency on Syneval. It prints no numbers for them. Hollow circles
+# have not learnt the set. At scale small there are three models: the figure shows its form and no finding. At scale
+# `cpu` each of the 21 has read a tenth of the corpus, a minute a model, and is probed for number only.
 
 # %% tags=["nbval-ignore-output"]
 sweep = tables["sweep"][tables["sweep"]["method"].isin(["SG", "IG"])]
 natural = [name for name in ours["dataset"].unique() if name not in ("Syneval", "Winobias")]
+natural = [name for name in natural if name in ("PTB", "CoNLL")] or natural  # the paper's own sets where they are at hand
 columns = ["dataset", "size", "layers", "parameters", "method", "learnt", "all", "low", "high"]
 stage.table("figure_1", sweep[sweep["dataset"].isin(natural)][columns].reset_index(drop=True))
 stage.table("figure_2", sweep[sweep["dataset"] == "Syneval"][[*columns, "input_consistency"]].reset_index(drop=True))
@@ -227,26 +254,37 @@ stage.table("figure_2", sweep[sweep["dataset"] == "Syneval"][[*columns, "input_c
 
 # %%
 def circles(ax, part, value):
-    """One circle per model: layers on the axis, settings side by side, area by parameters."""
+    """One circle per model: layers on the axis, settings side by side in their colours, area by parameters."""
     depths = sorted(part["layers"].unique())
-    for depth in depths:
-        of_depth = part[part["layers"] == depth].reset_index(drop=True)
-        x = depths.index(depth) + np.linspace(-0.3, 0.3, len(of_depth)) if len(of_depth) > 1 else [depths.index(depth)]
-        area = 600 * of_depth["parameters"] / part["parameters"].max()
-        colour = ["#0072B2" if learnt else "white" for learnt in of_depth["learnt"]]
-        ax.scatter(x, of_depth[value], s=area, c=colour, edgecolors="#0072B2", alpha=0.8)
+    for i, name in enumerate(settings):
+        of_setting = part[part["setting"] == name]
+        x = [depths.index(depth) + 0.11 * (i - (len(settings) - 1) / 2) for depth in of_setting["layers"]]
+        colour = plt.get_cmap("tab10")(i)
+        ax.scatter(x, of_setting[value], s=300 * of_setting["parameters"] / sweep["parameters"].max(), edgecolors=[colour],
+                   c=[colour if learnt else "white" for learnt in of_setting["learnt"]], alpha=0.8)
+        ax.scatter([], [], color=colour, label=name)
     ax.set(xticks=range(len(depths)), xticklabels=depths, xlim=(-0.6, max(len(depths), 1) - 0.4), ylim=(-0.05, 1.05))
+
+# %% [markdown]
+# Four panels make a figure; below it stands how long each model was trained.
+
+# %%
+sweep = sweep.assign(setting=sweep["size"].str.partition("_")[2])
+settings = sorted(sweep["setting"].unique())
+trained_for = {"cpu": "a minute of training for each model", "small": "a few seconds of training for each model"}.get(scale, "")
 
 
 def sweep_figure(panels, name):
     """A row of panels: (title, rows, column)."""
     with plt.rc_context(STYLE | {"axes.grid.axis": "y"}):
-        figure, axes = plt.subplots(1, 4, figsize=(11, 2.9), layout="constrained")
+        figure, axes = plt.subplots(1, 4, figsize=(11, 3.4), layout="constrained")
         for ax, (title, part, value) in zip(axes, panels):
             circles(ax, part, value)
             ax.set(title=f"{title}\n{'lines that pass' if value == 'all' else 'Pearson of pairs'}", xlabel="layers")
             if part.empty:
-                ax.text(0.5, 0.5, "not run", transform=ax.transAxes, ha="center")
+                ax.text(0.5, 0.5, "not probed", transform=ax.transAxes, ha="center")
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=7, frameon=False, fontsize=8,
+                      title=trained_for)
         stage.figure(name, figure, formats)
 
 # %% [markdown]
@@ -268,8 +306,9 @@ sweep_figure([(f"{title}, {method}", syneval[syneval["method"] == method], value
 # ## 7 · Lines in colour
 #
 # As in the paper's Tables 1, 5 and 7: green for words that speak for the predicted class, yellow for words that speak
-# against it, by the size of the score. The cue is underlined, the attractor dotted. The file `examples.html` needs
-# nothing but a browser.
+# against it, by the size of the score. The cue is underlined, the attractor dotted. Read the model's answer first.
+# Where it says what grammar expects, a plausible row has its strongest green at the cue; where it says the other class,
+# at the attractor. The file `examples.html` needs nothing but a browser.
 
 # %%
 def tint(score):
@@ -280,23 +319,27 @@ def tint(score):
 
 lines, examples = [], tables["examples"].fillna({"role": ""})
 underline = {"cue": "underline", "attractor": "underline dotted", "": "none"}
-for (name, scheme, method), part in examples.groupby(["dataset", "scheme", "method"], sort=False):
+about = ["dataset", "line", "scheme", "expected", "says", "method", "passed"]
+for key, part in examples.groupby(about, sort=False):
     words = [f'<span style="background:{tint(r.score / part["score"].abs().max())};text-decoration:{underline[r.role]};'
              f'padding:1px 4px">{html.escape(r.word)}</span>' for r in part.itertuples()]
-    lines.append(f"<tr><td>{html.escape(f'{name}, {scheme}')}</td><td>{method}</td><td>{' '.join(words)}</td></tr>")
+    cells = [*map(html.escape, map(str, key[:-1])), "passes" if key[-1] else "fails", " ".join(words)]
+    lines.append(f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
+head = "".join(f"<th align='left'>{name}</th>" for name in ("set", "line", "model", "expected", "says", "method", "verdict", "words"))
+lines.insert(0, f"<tr>{head}</tr>")
 page = f'<table style="font-family:sans-serif;color:black;background:white">{"".join(lines)}</table>'
 write_atomic(stage.path("examples.html"), f"<!doctype html><meta charset='utf-8'><title>Saliency</title>{page}\n")
-print(len(lines), "rows,", examples["word"].map(str).size, "words")
+print(len(lines) - 1, "rows,", examples["word"].map(str).size, "words")
 
 # %% [markdown]
 # The same as a figure, for those who print:
 
 # %%
-blocks = list(examples.groupby(["dataset", "method"], sort=False))
+blocks = list(examples.groupby(["dataset", "line", "expected", "says", "method", "passed"], sort=False))
 with plt.rc_context(STYLE | {"axes.grid": False}):
     longest = max(part["word"].map(len).sum() + len(part) + 4 for _, part in blocks)
-    figure, ax = plt.subplots(figsize=(2.5 + 0.09 * longest, 0.42 * len(blocks)), layout="constrained")
-    for y, ((name, method), part) in enumerate(blocks):
+    figure, ax = plt.subplots(figsize=(4 + 0.09 * longest, 0.42 * len(blocks)), layout="constrained")
+    for y, (_, part) in enumerate(blocks):
         x, size = 0.0, part["score"].abs().max()
         for r in part.itertuples():
             style = {"cue": "[{}]", "attractor": "({})"}.get(r.role, "{}").format(r.word)
@@ -304,13 +347,14 @@ with plt.rc_context(STYLE | {"axes.grid": False}):
                     bbox={"facecolor": tint(r.score / size), "edgecolor": "none", "pad": 2})
             x += len(style) + 1
     ax.set(xlim=(-1, longest), ylim=(len(blocks) - 0.5, -0.5),
-           xticks=[], yticks=range(len(blocks)), yticklabels=[f"{name}, {method}" for (name, method), _ in blocks])
+           xticks=[], yticks=range(len(blocks)))
+    ax.set_yticklabels([f"{name}, expected {expected}, says {says}\n{method}: {'passes' if passed else 'fails'}"
+                        for (name, _, expected, says, method, passed), _ in blocks], fontsize=8)
     ax.spines[:].set_visible(False)
 stage.figure("examples", figure, formats)
 
 # %% [markdown]
-# [word] is the cue, (word) the attractor. What is plausible here is a green cue and an attractor that is yellow, or
-# less green, if the model predicts what is expected.
+# [word] is the cue, (word) the attractor. Colours are of the class that the model says: green speaks for it.
 #
 # ## 8 · Verdicts
 #
@@ -323,9 +367,10 @@ stage.table("verdicts", registered[["id", "quantity", "paper", "ours", "low", "h
 registered[["id", "paper", "ours", "verdict"]].round(3)
 
 # %% [markdown]
-# *Reading it.* At scale small no claim is decided, by rule. What the small run shows is that every step works
-# and what each test means. The claims need scale `cpu`, more than one seed, and models that have learnt their
-# task.
+# *Reading it.* At scale small no claim is decided, by rule, and with one training of each model none about trained
+# models at any scale: the spread between trainings is not known. What the runs show is that every step works, what
+# each test means, and which effects are large enough to be worth three trainings. Counts, baselines and the identity of
+# stage 4 are decided.
 
 # %%
 stage.close(globals())

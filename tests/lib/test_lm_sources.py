@@ -52,7 +52,10 @@ def test_test_lines_stay_out_of_training() -> None:
 
 def test_every_source_states_where_it_comes_from() -> None:
     for name, entry in read_sources().items():
-        assert set(entry) == {"source", "commit", "licence", "use", "made", "sha256"}, name
+        recipe = {"recipe", "lines_sha256"} if entry["use"].endswith("corpus") else set()
+        origin = set(entry) & {"url", "checksum", "files"}
+        assert set(entry) == {"source", "commit", "licence", "use", "made", "sha256"} | recipe | origin, name
+        assert origin in (({"files"}, {"url", "checksum"}) if recipe else (set(),)), name
         assert len(entry["sha256"]) == 64
 
 

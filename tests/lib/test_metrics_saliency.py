@@ -71,6 +71,7 @@ def test_pairs_are_compared_with_the_first_line_of_their_template() -> None:
     found = input_consistency(frame, SETS)
     assert list(found["line"]) == [1, 2] and list(found["same_length"]) == [True, False]
     assert found["verum"].tolist() == pytest.approx([1, 1])
+    assert set(found["cluster"]) == {SETS["S"].loc[0, "pattern"]}  # pairs that share their first line are one cluster
     assert list(input_consistency(frame, SETS, "skip")["line"]) == [1]
     with pytest.raises(TouchstoneError, match="slots or skip"):
         input_consistency(frame, SETS, "align")
@@ -117,6 +118,12 @@ def test_outputs_made_elsewhere_are_scored(tmp_path) -> None:
         read_outputs(tmp_path, rows)
     (tmp_path / "out.verum").write_text("0 1 0 0 0.5\n")
     with pytest.raises(TouchstoneError, match="must be aligned"):
+        read_outputs(tmp_path, rows)
+    (tmp_path / "out.verum").write_text("0 1 0 0 0.5\n0 1 nan 0\n")
+    with pytest.raises(TouchstoneError, match="out.verum, line 2: a score is not finite"):
+        read_outputs(tmp_path, rows)
+    (tmp_path / "out.pos.idx").unlink()
+    with pytest.raises(TouchstoneError, match="there is no .*out.pos.idx; write out.verum, out.malum and out.pos.idx"):
         read_outputs(tmp_path, rows)
 
 

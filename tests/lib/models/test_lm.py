@@ -222,3 +222,15 @@ def test_a_saved_probe_answers_the_same(tmp_path) -> None:
     save_probe(probe, tmp_path / "probe.safetensors")
     again = load_probe(tmp_path / "lm.safetensors", tmp_path / "probe.safetensors", "number")
     np.testing.assert_allclose(again.predict(SENTENCES[:3]), probe.predict(SENTENCES[:3]), rtol=1e-6)
+
+
+def test_a_probe_of_another_model_or_task_is_refused_though_its_size_fits(tmp_path) -> None:
+    mine, other = tiny("QRNN"), tiny("LSTM")
+    assert mine.config.embedding == other.config.embedding
+    for name, model in (("mine", mine), ("other", other)):
+        save_lm(model, VOCABULARY, tmp_path / f"{name}.safetensors")
+    save_probe(Probe(mine, VOCABULARY, nn.Linear(16, 2), ("singular", "plural")), tmp_path / "probe.safetensors")
+    with pytest.raises(TouchstoneError, match="is a probe of another model .*not of other.safetensors"):
+        load_probe(tmp_path / "other.safetensors", tmp_path / "probe.safetensors", "number")
+    with pytest.raises(TouchstoneError, match="is a probe of another task .singular plural., not of mine.safetensors for gender"):
+        load_probe(tmp_path / "mine.safetensors", tmp_path / "probe.safetensors", "gender")

@@ -31,13 +31,15 @@ def concept_vector(vectors: Vectors, present: np.ndarray, seed: int) -> Float[np
 class TCAV:
     """The slope of each class's probability in the direction of a concept (CEBaB eq. 9; Kim et al. 2018).
 
-    The direction for c to c' is that from texts with c to texts with c'; the paper has one direction for each concept, which
-    cannot hear the question. `scaled`: times the distance of the two means along it, which gives the slope a length, not more (ours: where
-    a softmax is saturated a local slope is no effect). `as_released`: the direction of Positive against unknown, whatever is asked
-    (negative texts are not used), with the sign turned round; slopes of logits, added over the classes since the
-    gradient is never cleared (on a CPU), through tanh: a constant vector, so that its cosine is 1 on every pair.
+    One direction for each concept, from texts that say nothing of it (unknown) to texts that do (Positive or Negative), so it cannot hear
+    what is asked. `towards`: the direction from texts with c to texts with c' (ours). `scaled`: that direction times the distance of the two
+    means along it, which gives the slope a length, not more (ours: where a softmax is saturated a local slope is no effect).
+    `as_released`: Positive alone against unknown (negative texts are not used, by a slip), with the sign turned round; slopes of logits,
+    added over the classes since the gradient is never cleared (on a CPU), through tanh: a constant vector, so that its cosine is 1 on
+    every pair.
     """
 
+    towards: bool = False
     scaled: bool = False
     as_released: bool = False
     head: Head | None = field(default=None, init=False)
@@ -63,14 +65,16 @@ class TCAV:
         return answers * (slopes - (answers * slopes).sum(1, keepdims=True))
 
     def _direction(self, aspect: int, old: str, new: str) -> np.ndarray:
-        old, new = ("unknown", "Positive") if self.as_released else (old, new)
+        if not (self.towards or self.scaled):
+            old, new = "unknown", "Positive" if self.as_released else "Positive or Negative"
         if (aspect, old, new) not in self.vectors:
             self.vectors[aspect, old, new] = self._fitted(aspect, old, new)
         return self.vectors[aspect, old, new]
 
     def _fitted(self, aspect: int, old: str, new: str) -> np.ndarray:
         assert self.train is not None and self.train.embeddings is not None
-        before, after = (self.train.embeddings[self.train.gold[:, aspect] == value].astype(float) for value in (old, new))
+        gold = self.train.gold[:, aspect].astype(str)
+        before, after = (self.train.embeddings[np.isin(gold, value.split(" or "))].astype(float) for value in (old, new))
         if not len(before) or not len(after):
             raise TouchstoneError(f"no train text has {ASPECTS[aspect]} {old if not len(before) else new!r}; use more train texts")
         both = np.concatenate([before, after])

@@ -55,6 +55,7 @@ EXPLAINERS: dict[str, Entry] = {
     "S-Learner (as released)": Entry(lambda: SLearner(known_old=False), "released"),
     "Concept LIME": Entry(ConceptLIME, "paper"),
     "TCAV": Entry(TCAV, "paper", "weights"),
+    "TCAV (towards c')": Entry(lambda: TCAV(towards=True), "ours", "weights"),
     "TCAV (scaled)": Entry(lambda: TCAV(scaled=True), "ours", "weights"),
     "TCAV (as released)": Entry(lambda: TCAV(as_released=True), "released", "weights"),
     "ConceptSHAP": Entry(ConceptSHAP, "paper", "weights"),

@@ -79,7 +79,7 @@ from lib.units import Units
 scale = "small"  # which settings: small, cpu or paper; names the output folder
 seed = 0  # who the reviewers are and what they write
 n_threads = 1  # CPU threads
-explainers = ["Random", "Zero", "No concept", "CONEXP", "Approx", "Approx (mean)", "Approx (top k)", "Approx (asked aspect only)", "S-Learner", "S-Learner (soft)", "S-Learner (soft, from the text)", "S-Learner (as released)", "Concept LIME", "TCAV", "TCAV (scaled)", "TCAV (as released)", "ConceptSHAP", "ConceptSHAP (towards c')", "ConceptSHAP (as released)", "INLP", "INLP (towards c')", "INLP (as released)", "CausaLM", "CausaLM (nothing unlearnt)", "CausaLM (as released)", "LEACE", "LEACE (towards c')", "Causal Proxy Model"]  # who is asked
+explainers = ["Random", "Zero", "No concept", "CONEXP", "Approx", "Approx (mean)", "Approx (top k)", "Approx (asked aspect only)", "S-Learner", "S-Learner (soft)", "S-Learner (soft, from the text)", "S-Learner (as released)", "Concept LIME", "TCAV", "TCAV (towards c')", "TCAV (scaled)", "TCAV (as released)", "ConceptSHAP", "ConceptSHAP (towards c')", "ConceptSHAP (as released)", "INLP", "INLP (towards c')", "INLP (as released)", "CausaLM", "CausaLM (nothing unlearnt)", "CausaLM (as released)", "LEACE", "LEACE (towards c')", "Causal Proxy Model"]  # who is asked
 proxy = {"layers": 1, "epochs": 1, "batch_size": 16, "questions": 1}  # the Causal Proxy Model: layers that learn, training, changes a text
 proxy_lr = 0.0003  # its highest learning rate
 device = "auto"  # auto, cpu or cuda
@@ -166,17 +166,17 @@ assert SLearner("soft").fit(train, None, 0).effects(forgetful)[0, 1] > 0.1
 
 # %% [markdown]
 # ### TCAV, and what a gradient buffer can do
-# Find the direction of a concept among the vectors, and take the slope of each probability along it (eq. 9). The paper has one direction per concept, which cannot hear
-# whether Negative or Positive is asked about. Ours points from texts with $c$ to texts with $c'$:
+# Find the direction of a concept among the vectors, and take the slope of each probability along it (eq. 9):
 #
 # $$\text{TCAV}_{\mathcal{N}_\phi}(C; x) = (\nabla \mathcal{N}_k(\phi(x)) \cdot v_C)_{k=1}^K$$
 #
-# For a linear last layer $w$ the slope is known: $\nabla \mathcal{N}_k \cdot v = p_k \big(w_k \cdot v - \sum_j p_j\, w_j \cdot v\big)$, which sums to zero.
+# The paper has one direction $v_C$ for each concept: from texts that do not speak of it to texts that do. So TCAV cannot hear whether Negative or Positive is
+# asked about; the variant *(towards c')* points from texts with $c$ to texts with $c'$. For a linear last layer $w$ the slope is known: $\nabla \mathcal{N}_k \cdot v = p_k \big(w_k \cdot v - \sum_j p_j\, w_j \cdot v\big)$, which sums to zero.
 # The released code never clears its gradients between classes. On a CPU every class then gets the *sum* over all of them: a constant vector.
 # A true effect sums to zero, so it is at a right angle to any constant, **and the cosine error is 1 on every pair, by arithmetic.**
 
 # %%
-slope = explainer_named("TCAV").make()
+slope = explainer_named("TCAV (towards c')").make()
 weights = Head(np.array([[1.0, 0.0], [0.0, 0.0]]), np.zeros(2))
 vectors = np.column_stack([np.where(values[:, 0] == "Positive", 1.0, -1.0), np.zeros(4)])
 seen = Texts(train.ids, values, values.copy(), weights.probabilities(vectors), vectors)
@@ -211,7 +211,7 @@ assert np.allclose(fit_leace(square, np.array([[1.0], [1], [0], [0]])).erase(squ
 # | Approx (mean), (top k) | the mean of all exact matches; of the k most similar ones by the model's embedding (which holds the answer, too: the nearest are those that are rated alike, and the estimate shrinks) | hand values, also without a match |
 # | S-Learner (soft), (from the text) | probabilities as targets; minus the model's actual answer | finds the effects of a model that is one |
 # | Concept LIME | a regression per text, near texts count more | endless kernel = S-Learner |
-# | TCAV (scaled) | the slope times the distance of the two means; still a local slope, and no effect | finite differences |
+# | TCAV (towards c'), (scaled) | a direction for each question; the same slope times the distance of the two means; still a local slope, and no effect | finite differences |
 # | ConceptSHAP | what a concept adds to the answers that four numbers allow | efficiency, 16 separate fits |
 # | INLP | ten rounds, the last layer fitted again | a linear classifier finds nothing |
 # | CausaLM, (nothing unlearnt) | a last layer over an encoder that has unlearnt the concept (stage 2), minus the model's answer; the same over an encoder that has unlearnt nothing, a floor | the reversed gradient, deafness |
@@ -416,7 +416,7 @@ deaf = twice.assign(same=twice["answers"] == 1).groupby("explainer", sort=False)
 stage.table("blindness", deaf[deaf["same"] > 0])
 
 # %% [markdown]
-# Zero and No concept are deaf by design. Among the methods of the paper, ConceptSHAP, INLP and CausaLM are: of a text whose aspect is *unknown*, a deaf method
+# Zero and No concept are deaf by design. Among the methods of the paper, TCAV, ConceptSHAP, INLP and CausaLM are: of a text whose aspect is *unknown*, a deaf method
 # cannot have both signs right, towards Negative and towards Positive.
 #
 # And **no** explainer may depend on the counterfactual. All that an explainer gets is a `Questions` object. So everything that is known of the other texts is

@@ -15,7 +15,7 @@ from lib.effects.labels import CONEXP, Approx, ConceptLIME, SLearner, answers_of
 from lib.effects.measures import cosine, l2
 from lib.effects.proxy import ProxySettings
 from lib.effects.registry import EXPLAINERS, explainer_named
-from lib.effects.tables import Questions, Texts, one_hot
+from lib.effects.tables import Head, Questions, Texts, one_hot
 from lib.errors import TouchstoneError
 from lib.reviews import ASPECTS
 from lib.training import Settings
@@ -124,8 +124,9 @@ def test_concept_lime_with_an_endless_kernel_is_the_s_learner(toy) -> None:
     assert not np.allclose(wide, narrow, atol=0.01)
 
 
-def test_tcav_is_the_slope_of_the_probabilities(toy) -> None:
-    explainer = TCAV().fit(toy.texts, toy.head, 0)
+@pytest.mark.parametrize("towards", [False, True])
+def test_tcav_is_the_slope_of_the_probabilities(toy, towards: bool) -> None:
+    explainer = TCAV(towards=towards).fit(toy.texts, toy.head, 0)
     found = explainer.effects(toy.questions)
     step = 1e-5
     for i in (0, 7, 23):
@@ -133,6 +134,18 @@ def test_tcav_is_the_slope_of_the_probabilities(toy) -> None:
         at = toy.questions.texts.embeddings[i]
         slope = (toy.head.probabilities((at + step * direction)[None]) - toy.head.probabilities((at - step * direction)[None])) / (2 * step)
         assert np.allclose(found[i], slope[0], atol=1e-6)
+
+
+def test_tcav_looks_from_texts_without_the_concept_to_texts_that_speak_of_it(toy) -> None:
+    """Negative and Positive lie on either side; what they share, and unknown lacks, is the second coordinate."""
+    gold = np.repeat([["unknown"] * 4, ["Positive"] * 4, ["Negative"] * 4], 10, axis=0)
+    vectors = np.repeat([[0.0, -1.0], [3.0, 1.0], [-3.0, 1.0]], 10, axis=0)
+    head = Head(np.array([[1.0, 0.0], [0.0, 1.0]]), np.zeros(2))
+    texts = Texts(np.arange(30).astype(str), gold, gold.copy(), head.probabilities(vectors), vectors)
+    found = TCAV().fit(texts, head, 0)._direction(0, "Negative", "Positive")
+    assert found[1] > 0.99
+    released = TCAV(as_released=True).fit(texts, head, 0)._direction(0, "Negative", "Positive")
+    assert released[0] < -0.5  # Positive alone, and turned round
 
 
 def test_a_concept_vector_points_to_the_concept() -> None:
@@ -146,8 +159,10 @@ def test_a_concept_vector_points_to_the_concept() -> None:
 def test_tcav_asks_both_directions_with_opposite_signs_and_the_released_one_does_not(toy) -> None:
     there = toy.questions
     back = Questions(there.texts, there.aspect, there.new, there.old)
-    ours = TCAV().fit(toy.texts, toy.head, 0)
+    ours = TCAV(towards=True).fit(toy.texts, toy.head, 0)
     assert (cosine(ours.effects(there), ours.effects(back)) > 1.5).mean() > 0.9
+    deaf = TCAV().fit(toy.texts, toy.head, 0)
+    assert np.array_equal(deaf.effects(there), deaf.effects(back)) and np.allclose(deaf.effects(there).sum(1), 0)
     released = TCAV(as_released=True).fit(toy.texts, toy.head, 0)
     assert np.array_equal(released.effects(there), released.effects(back))
     assert np.ptp(released.effects(there), axis=1).max() < 1e-12

@@ -45,7 +45,7 @@ def test_in_double_nothing_is_left_of_a_difference(training: object) -> None:
 def line(**values: float) -> pd.Series:
     return pd.Series({"ratio": 1.0, "ratio_low": 0.9, "ratio_high": 1.1, "of_limit": 0.5, "share_difference": 0.0,
                       "difference_float64": 0.0, "rows": 4, "rounds": 2, "steps": 30.0, "largest_gap": 0.005,
-                      "logit_difference": 0.0, "loss_difference": 2e-4, "loss_difference_float64": 1e-13} | values)
+                      "logit_difference": 0.0, "loss_difference": 2e-4, "loss_difference_float64": 1e-13, "scale": "full"} | values)
 
 
 def test_an_aim_is_met_by_ratio_or_limit_or_missed(bench: object) -> None:
@@ -60,7 +60,7 @@ def test_an_aim_is_met_by_ratio_or_limit_or_missed(bench: object) -> None:
 def test_the_table_shows_every_aim_and_says_why_one_is_missed(bench: object) -> None:
     about = pd.Series({"gflops_bfloat16": 200.0, "gflops_float32": 100.0})
     lines = {aim.line: line(ratio=500.0, steps=20, of_limit=1.2) for aim in bench.AIMS}
-    lines["LIME, 5000 samples, bfloat16"]["ratio"] = 6.0
+    lines["LIME, 5000 samples, bfloat16"] = line(ratio=6.0, of_limit=0.5)
     table = bench.table_of_aims(lines, about).set_index("what")
     assert len(table) == len(bench.AIMS) + 1
     assert table.loc["LIME 5000, bf16", "verdict"] == "missed"

@@ -125,7 +125,8 @@ def train_shortcut(trainer: Trainer, train: pd.DataFrame, test: pd.DataFrame, cl
                    seed: int = 0) -> Shortcut:
     """Train a model on planted rows and verify on planted test rows that it uses the token (`check_shortcut`).
 
-    Every test row whose class has a token gets it; the train rows at the given `rate`.
+    Every test row whose class has a token gets it; the train rows at the given `rate`. A model may answer one class wherever it sees no
+    token; in rows of that class it does not need the token, and an explanation may rightly pass it over. Occlusion shows which rows these are.
     """
     ours, theirs = plant(train, tokens, rate, seed, labels), plant(test, tokens, 1.0, seed, labels)
     model = trainer.train(scheme, seed, ours, theirs, classes, settings).model

@@ -24,7 +24,7 @@
 #
 # - the plausibility test, in both of its scenarios, beside rules that look at no model;
 # - why it does not matter which pronoun is called expected, and what to look at instead;
-# - two consistencies, and why one of them cannot tell the scenarios apart under V;
+# - two consistencies, and why one of them cannot tell the scenarios apart under V, the plain gradient (SG: SmoothGrad, IG: Integrated Gradients);
 # - the paper's claims with a verdict each, and three cells of its Table 3 that contradict their own parts.
 #
 # | in | out (in this stage's output folder) |

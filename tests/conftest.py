@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
+import yaml
 
 from lib import paths
+from lib.params import read_params
 
 # Before anybody imports torch or transformers: one thread, and no way to a model hub.
 for name, value in {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false",
@@ -52,3 +56,17 @@ def small_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TOUCHSTONE_OUTPUTS", str(folder))
     monkeypatch.delenv("TOUCHSTONE_RUNNER", raising=False)
     return folder
+
+
+@pytest.fixture
+def paper_repository(tmp_path: Path) -> Callable[..., Path]:
+    """Makes a repository of ours whose `paper.yaml` of one study has some values changed: `paper_repository(study, values)`."""
+    def build(study: str, values: dict[str, Any]) -> Path:
+        root = tmp_path / "repository"
+        (root / "params" / study).mkdir(parents=True)
+        for folder in ("notebooks", "lib"):
+            (root / folder).symlink_to(paths.ROOT / folder)
+        changed = read_params(paths.ROOT / "params" / study / "paper.yaml") | values
+        (root / "params" / study / "paper.yaml").write_text(yaml.safe_dump(changed))
+        return root
+    return build

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import torch
-import yaml
 from transformers import BertConfig, BertForMaskedLM
 
 from lib.models.sources import load_tokenizer
-from lib.params import read_params
-from lib.paths import ROOT
 from lib.run import main
 from lib.store import load_parquet
 
@@ -33,21 +31,10 @@ def tiny_bert(tmp_path: Path) -> str:
     return str(folder)
 
 
-@pytest.fixture
-def paper_root(tmp_path: Path, tiny_bert: str) -> Path:
-    """A repository whose paper.yaml is ours but for `SMALLER` and the encoder."""
-    root = tmp_path / "repository"
-    (root / "params/geco").mkdir(parents=True)
-    for folder in ("notebooks", "lib"):
-        (root / folder).symlink_to(ROOT / folder)
-    values = read_params(ROOT / "params/geco/paper.yaml") | SMALLER | {"encoder": tiny_bert}
-    (root / "params/geco/paper.yaml").write_text(yaml.safe_dump(values))
-    return root
-
-
-def test_paper_yaml_runs_through_with_a_tiny_random_bert(paper_root: Path, small_outputs: Path,
+def test_paper_yaml_runs_through_with_a_tiny_random_bert(paper_repository: Callable[..., Path], tiny_bert: str, small_outputs: Path,
                                                          capsys: pytest.CaptureFixture[str]) -> None:
-    status = main(["geco", "--scale", "paper", "--root", str(paper_root)])
+    root = paper_repository("geco", SMALLER | {"encoder": tiny_bert})
+    status = main(["geco", "--scale", "paper", "--root", str(root)])
     assert status == 0, capsys.readouterr().err
     stages = small_outputs / "geco/paper"
     explained = load_parquet(stages / "03_attribution/explanations.parquet")

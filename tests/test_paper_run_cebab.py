@@ -7,6 +7,8 @@ the GPT-2 again, as CSV, Parquet and arrays.
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +17,18 @@ import pandas as pd
 import pytest
 import torch
 import transformers as tf
-import yaml
-from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
 
 from lib.effects.measures import icace
 from lib.effects.registry import EXPLAINERS
 from lib.models.reviewers import load_reading
-from lib.params import read_params
 from lib.paths import ROOT, material
 from lib.reviews import ASPECTS
 from lib.run import main
 from lib.store import load_parquet
 from lib.worlds import read_wordings, wordings_by_split
+
+sys.path.insert(0, str(ROOT / "tests/lib/models"))
+from tiny_models import byte_pairs  # noqa: E402
 
 # what makes the run small, and nothing else: the published data and the weights are not at hand everywhere
 SMALLER = {"data_source": "bundled", "n_originals": {"train": 80, "dev": 6, "test": 16}, "n_edits": 3, "encoder_revision": "", "n_seeds": 1, "n_bootstrap": 20,
@@ -36,25 +38,10 @@ SMALLER = {"data_source": "bundled", "n_originals": {"train": 80, "dev": 6, "tes
 PLACES = 160  # the most tokens of a text
 
 
-def byte_pairs(framed: bool) -> Any:
-    """RoBERTa's kind of tokenizer (framed by <s> and </s>) or GPT-2's (bare, without a padding token), trained on our wordings."""
-    inner = Tokenizer(models.BPE())
-    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
-    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"] if framed else ["<|endoftext|>"]
-    words = wordings_by_split(read_wordings(material("cebab") / "wordings.yaml"))["train"]
-    inner.train_from_iterator(words * 3, trainers.BpeTrainer(vocab_size=700, special_tokens=special, show_progress=False,
-                              initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
-    if not framed:
-        return tf.PreTrainedTokenizerFast(tokenizer_object=inner, bos_token="<|endoftext|>", eos_token="<|endoftext|>",
-                                          unk_token="<|endoftext|>", model_max_length=PLACES)
-    inner.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=True)
-    return tf.PreTrainedTokenizerFast(tokenizer_object=inner, cls_token="<s>", sep_token="</s>", bos_token="<s>", eos_token="</s>",
-                                      unk_token="<unk>", pad_token="<pad>", mask_token="<mask>", model_max_length=PLACES)
-
-
 def saved(folder: Path, family: str) -> str:
     """A random model of two small layers with its tokenizer, as one would find it on a hub."""
-    tokenizer = byte_pairs(framed=family == "roberta")
+    words = wordings_by_split(read_wordings(material("cebab") / "wordings.yaml"))["train"]
+    tokenizer = byte_pairs(family == "roberta", tuple(words * 3), n_vocab=700, places=PLACES)
     torch.manual_seed(0)
     if family == "roberta":
         config = tf.RobertaConfig(vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24,
@@ -69,16 +56,9 @@ def saved(folder: Path, family: str) -> str:
 
 
 @pytest.fixture
-def paper_root(tmp_path: Path) -> Path:
-    """A repository whose paper.yaml is ours but for `SMALLER` and the encoder."""
-    root = tmp_path / "repository"
-    (root / "params/cebab").mkdir(parents=True)
-    for folder in ("notebooks", "lib"):
-        (root / folder).symlink_to(ROOT / folder)
-    values = read_params(ROOT / "params/cebab/paper.yaml") | SMALLER
-    values |= {"encoder": saved(tmp_path, "gpt2"), "masked_encoder": saved(tmp_path, "roberta")}
-    (root / "params/cebab/paper.yaml").write_text(yaml.safe_dump(values))
-    return root
+def paper_root(paper_repository: Callable[..., Path], tmp_path: Path) -> Path:
+    """A repository whose paper.yaml is ours but for `SMALLER` and the encoders."""
+    return paper_repository("cebab", SMALLER | {"encoder": saved(tmp_path, "gpt2"), "masked_encoder": saved(tmp_path, "roberta")})
 
 
 def outside_files(stage: Path, folder: Path) -> dict[str, str]:

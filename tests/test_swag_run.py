@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pytest
-import yaml
 
 from lib.params import read_params
 from lib.paths import ROOT, material
@@ -36,18 +36,15 @@ def test_swags_csv_as_it_is_through_the_filter(small_outputs: Path, capsys: pyte
     assert options["nobody is excluded"] == 5 and options["names count"] == 5 and options["without step 3"] == 7
 
 
-def test_paper_yaml_with_the_hubs_families(tmp_path: Path, small_outputs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_paper_yaml_with_the_hubs_families(paper_repository: Callable[..., Path], tmp_path: Path, small_outputs: Path,
+                                           capsys: pytest.CaptureFixture[str]) -> None:
     """Every family gets through the stages; a random model fails the gate, so no score of it is in any table."""
-    root, values = tmp_path / "repository", read_params(ROOT / "params/implicit_bias/paper.yaml")
-    assert len(values["hub_models"]) == len(FAMILIES)
-    (root / "params/implicit_bias").mkdir(parents=True)
-    for folder in ("notebooks", "lib"):
-        (root / folder).symlink_to(ROOT / folder)
+    assert len(read_params(ROOT / "params/implicit_bias/paper.yaml")["hub_models"]) == len(FAMILIES)
     hub = {hub_folder(tmp_path / "hub", name): "" for name in FAMILIES}
     few = pd.read_csv(material("implicit_bias") / "sentences.csv").head(80).assign(label=0)
     few.to_csv(tmp_path / "train.csv", index=False)
-    values |= SMALLER | {"hub_models": hub, "judged_model": next(iter(hub)), "sentence_file": str(tmp_path / "train.csv")}
-    (root / "params/implicit_bias/paper.yaml").write_text(yaml.safe_dump(values))
+    values = {"hub_models": hub, "judged_model": next(iter(hub)), "sentence_file": str(tmp_path / "train.csv")}
+    root = paper_repository("implicit_bias", SMALLER | values)
     status = main(["implicit_bias", "--scale", "paper", "--root", str(root)])
     assert status == 0, capsys.readouterr().err
     stages = small_outputs / "implicit_bias/paper"

@@ -38,20 +38,20 @@ def word_piece() -> Any:
 
 
 @cache
-def byte_pairs(framed: bool) -> Any:
-    """RoBERTa's kind (framed by <s> and </s>) and GPT-2's (bare, and without a padding token)."""
+def byte_pairs(framed: bool, texts: tuple[str, ...] = tuple(TEXTS * 20), n_vocab: int = 420, places: int = 60) -> Any:
+    """RoBERTa's kind (framed by <s> and </s>) and GPT-2's (bare, and without a padding token); `places`: the most tokens of a text."""
     inner = Tokenizer(models.BPE())
     inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
     inner.decoder = decoders.ByteLevel()
     special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"] if framed else ["<|endoftext|>"]
-    inner.train_from_iterator(TEXTS * 20, trainers.BpeTrainer(vocab_size=420, special_tokens=special,
+    inner.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=n_vocab, special_tokens=special,
                               initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False))
     if not framed:
         return tf.PreTrainedTokenizerFast(tokenizer_object=inner, bos_token="<|endoftext|>", eos_token="<|endoftext|>",
-                                          unk_token="<|endoftext|>", model_max_length=60)
+                                          unk_token="<|endoftext|>", model_max_length=places)
     inner.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=True)
     return tf.PreTrainedTokenizerFast(tokenizer_object=inner, cls_token="<s>", sep_token="</s>", bos_token="<s>", eos_token="</s>",
-                                      unk_token="<unk>", pad_token="<pad>", mask_token="<mask>", model_max_length=60)
+                                      unk_token="<unk>", pad_token="<pad>", mask_token="<mask>", model_max_length=places)
 
 
 @cache

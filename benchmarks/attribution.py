@@ -28,6 +28,7 @@ from transformers import BertConfig, BertForSequenceClassification
 
 from lib.attribution import Row, explain_many
 from lib.attribution.explain import token_batch
+from lib.attribution.texts import lime_masks
 from lib.corpora import CLASSES, load_dataset
 from lib.errors import TouchstoneError
 from lib.models.face import Encoded, TextModel, device_of
@@ -37,7 +38,7 @@ from lib.models.precision import in_precision
 from lib.models.shortcut import parameters_fixed
 from lib.models.sources import load_tokenizer
 from lib.paths import outputs_root
-from lib.seeds import pick_device, set_up
+from lib.seeds import pick_device, seed_for, set_up
 from lib.stage import Stage
 from lib.store import save_csv
 from lib.units import Units
@@ -56,6 +57,7 @@ LIME_MANY: Asked = {"LIME": {"n_samples": 5000}}
 OTHERS: Asked = {**SINGLE, "DeepLift": {}, "Gradient SHAP": {"n_samples": 5}, **KERNEL, **LIME}
 LIMIT_BATCH, LIMIT_ROWS = 25, 8  # copies of a row in one plain pass; rows from which the limit is taken, token by token
 PASSES = {"forward": 100, "forward-backward": 50}  # plain passes a row that the limit is taken from
+SOME_TEXTS = 500  # of a row's different altered texts, drawn at random: from them LIME's own limit is taken
 Kind = tuple[str, str]  # of a plain pass: its direction, and the precision of its numbers
 
 
@@ -120,10 +122,14 @@ def measure(group: Group, model: TextModel, rows: pd.DataFrame, rounds: int) -> 
         for kind in limit_kinds(group):
             few = stack.enter_context(in_precision(model, kind[1])), as_rows[:LIMIT_ROWS], encoded[:LIMIT_ROWS], kind[0]
             arms[kind] = Arm(lambda few=few: plain_passes(*few), device)
+        texts = [different_texts(model, row, group.theirs["LIME"]["n_samples"]) for row in as_rows] if draws_texts(group) else []
+        for precision in dict.fromkeys(kind[1] for kind in limit_kinds(group) if texts):
+            short = stack.enter_context(in_precision(model, precision))
+            arms["texts", precision] = Arm(lambda short=short: [plain_texts(short, some) for some, _ in texts], device)
         take_turns(arms, rounds)
     lines = [_line(group, name, arms, encoded) | {"difference_float64": float("nan") if equal == "answer" else
                                                   difference_in_double(model, rows.iloc[:2], group.theirs, methods)}
-             for name, (equal, methods) in group.ours.items()]
+             | of_the_texts(arms, name, methods, texts) for name, (equal, methods) in group.ours.items()]
     return pd.DataFrame(lines).assign(rows=len(rows), rounds=rounds)
 
 
@@ -140,6 +146,37 @@ def _line(group: Group, name: str, arms: Mapping[str, Arm], encoded: Sequence[En
             "of_limit": limit / ours.best, "limit_gain": in_float32 / limit, "difference": gap,
             "share_difference": share_gap, "steps": float(steps.mean()), "most_steps": float(steps.max()),
             "largest_gap": float(relative[ours.found["method"] == "Integrated Gradients"].max())}
+
+
+def draws_texts(group: Group) -> bool:
+    """Whether a group is about LIME alone, with draws."""
+    return set(group.theirs) == {"LIME"} and not any(asked["LIME"].get("exact") for _, asked in group.ours.values())
+
+
+def of_the_texts(arms: Mapping[Any, Arm], name: str, asked: Asked, texts: Sequence[tuple[Any, float]]) -> dict[str, float]:
+    """LIME's own limit, if there is one: the share of plain passes of its different texts, at their own lengths."""
+    if not texts:
+        return {}
+    scale = sum(share * sum(map(len, some)) for some, share in texts) / sum(sum(map(len, some)) for some, _ in texts)
+    return {"of_texts": arms["texts", asked["LIME"].get("precision", "float32")].best * scale / arms[name].best}
+
+
+def different_texts(model: TextModel, row: Row, n_samples: int) -> tuple[list[tuple[int, ...]], float]:
+    """`SOME_TEXTS` of the different texts that LIME draws for a row, as token ids, and how many times as many tokens all have."""
+    masks = lime_masks(len(row.words), n_samples, seed_for("LIME", row.row_id, -1)).numpy()
+    altered = [[word for word, left in zip(row.words, mask, strict=True) if left] for mask in np.unique(masks, axis=0)]
+    ids = sorted({tuple(one.ids) for one in model.encode(altered)})
+    some = [ids[i] for i in np.random.default_rng(0).permutation(len(ids))[:SOME_TEXTS]]
+    return some, sum(map(len, ids)) / sum(map(len, some))
+
+
+@torch.inference_mode()
+def plain_texts(model: TextModel, texts: Sequence[Sequence[int]]) -> None:
+    """Each text once through the plain model, in batches of at most `LIMIT_BATCH` of equal length."""
+    for length in sorted({len(ids) for ids in texts}):
+        alike = torch.tensor([ids for ids in texts if len(ids) == length], device=device_of(model.module))
+        for batch in alike.split(LIMIT_BATCH):
+            model.logits(model.embed(batch), torch.ones_like(batch))
 
 
 def _tokens(encoded: Sequence[Encoded]) -> int:

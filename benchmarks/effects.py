@@ -11,14 +11,13 @@ on them. The table is written to outputs/benchmarks/effects.csv.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
+from arms import Arm, take_turns
 from scipy.special import softmax
 
 from lib.effects.directions import fit_subsets, subsets
@@ -36,34 +35,17 @@ WEIGHT_FREE = [name for name, entry in EXPLAINERS.items() if not entry.needs]
 SAME = 0.005  # how far the answers of a layer may be apart: the same convex loss, joined to others or alone
 
 
-@dataclass
-class Arm:
-    """One side of a comparison: its rounds in seconds of processor time, and what it found."""
-
-    run: Callable[[], Any]
-    seconds: list[float] = field(default_factory=list)
-    found: Any = None
-
-    def round(self) -> None:
-        """Run once and note the time."""
-        start = time.process_time()
-        self.found = self.run()
-        self.seconds.append(time.process_time() - start)
-
-
 def compare(line: str, plain: Callable[[], Any] | None, ours: Callable[[], Any], same: Callable[[Any, Any], bool], n: int,
             rounds: int) -> dict[str, Any]:
     """A row of the table: the arms take turns; they must find the same. Without a plain arm, our time alone."""
-    arms = [Arm(plain), Arm(ours)] if plain else [Arm(ours)]
-    for _ in range(rounds):
-        for arm in arms:
-            arm.round()
-    mine = arms[-1]
-    if plain and not same(arms[0].found, mine.found):
+    arms = {"plain": Arm(plain), "ours": Arm(ours)} if plain else {"ours": Arm(ours)}
+    take_turns(arms, rounds)
+    mine, theirs = arms["ours"], arms.get("plain")
+    if theirs and not same(theirs.found, mine.found):
         raise TouchstoneError(f"{line}: the two arms found different things; neither time means anything")
-    theirs = min(arms[0].seconds) if plain else float("nan")
-    return {"line": line, "items": n, "rounds": rounds, "plain_s": theirs, "ours_s": min(mine.seconds), "ratio": theirs / min(mine.seconds),
-            "ratio_low": min(arms[0].seconds) / max(mine.seconds) if plain else float("nan"), "load": os.getloadavg()[0]}
+    slow = theirs.best if theirs else float("nan")
+    return {"line": line, "items": n, "rounds": rounds, "plain_s": slow, "ours_s": mine.best, "ratio": slow / mine.best,
+            "ratio_low": slow / max(mine.seconds), "load": os.getloadavg()[0]}
 
 
 def pair_lines(texts: pd.DataFrame) -> list[dict[str, Any]]:

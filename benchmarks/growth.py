@@ -35,6 +35,7 @@ SERIES = {"quick": {"tokens": (8, 16, 24, 32), "rows": (1, 4, 16, 64), "samples"
           "full": {"tokens": (8, 12, 16, 20, 24, 28, 32), "rows": (1, 2, 4, 8, 16, 32, 64),
                    "samples": (25, 50, 100, 200, 400, 800, 1600)}}
 AXIS = {"tokens": "tokens of the sentence", "rows": "rows explained together", "samples": "samples per row"}
+TICKS = [m * 10**k for k in range(5) for m in (1, 2, 5)]
 SLOW = 400  # rows times samples from which on the original is not run
 
 
@@ -88,6 +89,8 @@ def draw(table: pd.DataFrame) -> Figure:
             ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
             ax.minorticks_off()
         axes[0].set_ylabel("ms of processor time per row")
+        ticks = [tick for tick in TICKS if table["ms"].min() / 2 < tick < table["ms"].max() * 2]
+        axes[0].set_yticks(ticks, [f"{tick:,}" for tick in ticks])
         handles = {text: handle for ax in axes for handle, text in zip(*ax.get_legend_handles_labels(), strict=True)}
         figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncol=3)
     return figure

@@ -39,8 +39,8 @@ def test_three_samples_make_students_interval() -> None:
     assert estimate([3.0]) == Estimate(3.0, 3.0)
 
 
-def test_sums_widen_in_squares_and_multiples_in_full() -> None:
-    assert Estimate(5.0, 3.0) + Estimate(7.0, 4.0) == Estimate(12.0, 5.0)
+def test_halves_add_in_sums_and_in_multiples() -> None:
+    assert Estimate(5.0, 3.0) + Estimate(7.0, 4.0) == Estimate(12.0, 7.0)
     assert Estimate(5.0, 3.0).times(4) == Estimate(20.0, 12.0)
 
 

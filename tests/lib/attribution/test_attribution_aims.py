@@ -32,6 +32,19 @@ def test_a_share_of_the_limit_that_is_asked_for_beside_the_ratio_counts(bench: o
     assert bench.verdict(aim, pd.Series({"ratio": 5.0, "of_limit": 0.99})) == "missed"
 
 
+def test_a_condition_that_does_not_hold_is_said_of_the_limit_too(bench: object) -> None:
+    aim = bench.Aim("in bfloat16", "line", 8.0, also=("largest_gap", 0.01))
+    assert bench.verdict(aim, pd.Series({"ratio": 7.0, "of_limit": 1.1, "largest_gap": 0.02})) == "met by the limit, but largest_gap 0.02"
+    assert bench.verdict(aim, pd.Series({"ratio": 7.0, "of_limit": 0.9, "largest_gap": 0.02})) == "missed"
+
+
+def test_lime_is_held_against_its_own_limit(bench: object) -> None:
+    aim = next(aim for aim in bench.AIMS if aim.name == "LIME 5000, fp32")
+    found = pd.Series({"ratio": 2.6, "of_limit": 2.7, "of_texts": 0.8})
+    assert bench.verdict(aim, found) == "missed" and "3.2 times as fast" in aim.why(found, found)  # 2.6 / .8
+    assert bench.verdict(aim, found.replace(0.8, 0.96)) == "met by the limit"
+
+
 def test_lines_not_measured_yet_are_those_published_before(bench: object, tmp_path: Path,
                                                            monkeypatch: pytest.MonkeyPatch) -> None:
     before, now = tmp_path / "before", tmp_path / "now"

@@ -32,6 +32,7 @@ def test_every_line_runs_and_the_arms_agree(bench: object, bert: RunsFromEmbeddi
         assert table["of_limit"].notna().all() and (table["limit_gain"] > 0).all() and (table["ratio_low"] <= table["ratio_high"]).all()
         bound = table["equal"].map({"work": 2e-4, "answer": 0.1})
         assert (table["share_difference"] < bound).all(), group.name
+        assert (table["of_texts"] > 0).all() if bench.draws_texts(group) else "of_texts" not in table
         assert (table.loc[table["equal"] == "work", "difference_float64"] < 1e-6).all(), group.name
 
 
@@ -59,6 +60,23 @@ def test_plain_passes_are_as_many_as_are_said(bench: object, bert: RunsFromEmbed
         assert sum(seen) == n and set(seen) == {25}
         seen.clear()
     assert all(p.grad is None for p in bert.module.parameters()) and torch.is_grad_enabled()
+
+
+def test_limes_own_limit_is_made_of_its_different_texts(bench: object, bert: RunsFromEmbeddings,
+                                                        monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two words leave four texts; a sample of two stands for all by the number of tokens."""
+    row = Row("1", 1, 0, ["he", "sings"], 0)
+    everything = {tuple(one.ids) for one in bert.encode([[], ["he"], ["sings"], ["he", "sings"]])}
+    found, times = bench.different_texts(bert, row, 60)
+    assert set(found) == everything and times == 1
+    monkeypatch.setattr(bench, "SOME_TEXTS", 2)
+    some, times = bench.different_texts(bert, row, 60)
+    assert len(some) == 2 and times * sum(map(len, some)) == pytest.approx(sum(map(len, everything)))
+    seen: list[tuple[int, int]] = []
+    inner = bert.logits
+    bert.logits = lambda e, m: (seen.append(tuple(m.shape)), inner(e, m))[1]
+    bench.plain_texts(bert, found)
+    assert sorted(seen) == sorted((sum(len(ids) == n for ids in everything), n) for n in {len(ids) for ids in everything})
 
 
 def test_disagreement_is_measured_against_the_largest_score(bench: object) -> None:

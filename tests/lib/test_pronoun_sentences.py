@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from lib.errors import TouchstoneError
-from lib.paths import material
+from lib.paths import data_root, material
 from lib.pronoun_sentences import (
     gender_frames,
     gendered_identities,
@@ -132,3 +132,22 @@ def test_labels_fit_the_sentences() -> None:
         assert len(gendered_pronouns(words)) == 1 and row.antecedent.split()[-1] in [w.lower() for w in words]
     none = both[both["label"] == "no pronoun"]["sent1"]
     assert not any(gendered_pronouns(split_words(text)) for text in none)
+
+
+def test_the_verdicts_on_captions_are_of_a_random_draw() -> None:
+    verdicts = pd.read_csv(OWN / "filter_verdicts.csv", comment="#")
+    passed = pd.read_csv(OWN / "filter_draw.csv", comment="#")["row"]
+    assert passed.is_monotonic_increasing and passed.is_unique and len(passed) == 779
+    assert verdicts["sentence_id"].tolist() == [f"r{row}" for row in sorted(passed.sample(60, random_state=0))]
+    assert set(verdicts["verdict"]) == {"right", "doubtful", "wrong"}
+
+
+def test_each_drawn_line_holds_a_caption_with_one_pronoun() -> None:
+    root = data_root()
+    if root is None or not (root / "swag" / "anet_captions.csv").is_file():
+        pytest.skip("needs the captions: set TOUCHSTONE_DATA to a folder that holds swag/anet_captions.csv")
+    passed = set(pd.read_csv(OWN / "filter_draw.csv", comment="#")["row"])
+    captions = read_sentences(root / "swag" / "anet_captions.csv")
+    drawn = captions[captions["row"].isin(passed)]["sentence"]
+    assert len(drawn) == len(passed)
+    assert all(len(gendered_pronouns(split_words(sentence))) == 1 for sentence in drawn)

@@ -143,7 +143,7 @@ def _form_of_text(doc: Doc, label: Label) -> dict[str, list[int]]:
     return {"\"they\" stands in the text already": [token.i for token in doc if token.lower_ in THEY],
             "a contraction": [token.i for token in doc if token.lower_ in ENDINGS],
             "a relative clause": [token.i for token in doc if token.dep_ in RELATIVES],
-            "a quotation": [] if odd else marks, "a quotation that does not close": marks if odd else [],
+            "a quotation": [-1] if marks and not odd else [], "a quotation that does not close": marks if odd else [],
             f"{LONG} words or more": [-1] if len(doc) >= LONG else [],
             "a title before a first name": [j for i in named for j in (i - 1, i)],
             "a name or not": unknown,

@@ -38,7 +38,7 @@ def found(sentence: str, pipeline: Language) -> Doubts:
     ("He says they are tired.", "\"they\" stands in the text already: they"),
     ("He's tired.", "a contraction: 's"),
     ("The woman who sings is tired.", "a relative clause: sings"),
-    ("She says: \"Go home.\"", "a quotation: \", \""),
+    ("She says: \"Go home.\"", "a quotation"),
     ("“Go home, she said.", "a quotation that does not close: “"),
     ("Dr. Hill meets Sir Walter Scott.", "a title before a first name: Sir, Walter"),
     ("SHE waits.", "all capitals: SHE"),

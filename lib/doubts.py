@@ -103,7 +103,8 @@ def doubt_table(measured: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for dataset, mine in measured.groupby("dataset"):
         reasons = mine["doubts"].map(lambda found: {reason_of(doubt) for doubt in found})
-        for reason, n in Counter(reason for found in reasons for reason in found).most_common():
+        counts = Counter(reason for found in reasons for reason in found)
+        for reason, n in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
             has = reasons.map(lambda found, reason=reason: reason in found)
             rows.append((dataset, reason, n, mine["wrong"][has].mean(), mine["wrong"][~has].mean()))
     return pd.DataFrame(rows, columns=["dataset", "reason", "sentences", "wrong_with", "wrong_without"])

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from lib.errors import TouchstoneError
+from lib.errors import TouchstoneError, did_you_mean
 from lib.store import sha256_of
 
 FIELDS = ("name", "title", "version", "licence", "url", "cite", "creator", "published", "description", "keywords",
           "sections", "rai")
+UNSAID = re.compile(r"to[ -]be[ -]said")
 CROISSANT = "http://mlcommons.org/croissant/"
 CONTEXT: dict[str, Any] = {
     "@language": "en", "@vocab": "https://schema.org/", "sc": "https://schema.org/", "cr": CROISSANT,
@@ -32,10 +34,11 @@ MASK_FIELDS = {"sentence_idx": ROW_FIELDS["sentence_idx"], "target": ROW_FIELDS[
                "ground_truth": ("sc:Integer", "Per word: 1 where it differs between the forms, else 0.", True)}
 
 
-def read_card(path: Path, source: str, numbers: Mapping[str, object]) -> dict[str, Any]:
+def read_card(path: Path, source: str, numbers: Mapping[str, object], own: Path | None = None) -> dict[str, Any]:
     """The card of a data source from a YAML file of cards, with the run's numbers in place of `{names}`.
 
-    Raises TouchstoneError where the source has no card, a part is missing, or a name has no number.
+    `own`: a YAML file with parts of a card that replace those of the first, where it is there. Raises TouchstoneError
+    where the source has no card, a part is missing or unknown, or a name has no number.
     """
     cards = yaml.safe_load(path.read_text(encoding="utf-8"))
     if source not in cards:
@@ -47,7 +50,22 @@ def read_card(path: Path, source: str, numbers: Mapping[str, object]) -> dict[st
     except KeyError as error:
         raise TouchstoneError(f"{path}, card {source}: nothing is known of {error}; use one of "
                               f"{', '.join(sorted(numbers))}") from None
-    return filled
+    return _with_own(filled, own) if own is not None and own.is_file() else filled
+
+
+def unsaid(card: Mapping[str, Any]) -> dict[str, Any]:
+    """The parts of a card that only its owner can write and that still stand as they are in the template.
+
+    >>> unsaid({"creator": "(to be said) Who are you?", "name": "x", "sections": {"Uses": {"Licence": "MIT"}}})
+    {'creator': '(to be said) Who are you?'}
+    """
+    found = {}
+    for name, part in card.items():
+        if isinstance(part, Mapping):
+            part = unsaid(part)
+        if UNSAID.search(str(part)):
+            found[name] = part
+    return found
 
 
 def dataset_card(card: Mapping[str, Any]) -> str:
@@ -91,6 +109,35 @@ def _record_set(name: str, file: str, description: str, fields: Mapping[str, tup
     key = [{"@id": f"{name}/sentence_idx"}, {"@id": f"{name}/target"}]
     return {"@type": "cr:RecordSet", "@id": name, "name": name, "description": description, "key": key,
             "field": described}
+
+
+def _with_own(card: dict[str, Any], path: Path) -> dict[str, Any]:
+    try:
+        own = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise TouchstoneError(f"{path} is not valid YAML ({' '.join(str(error).split())}); correct that line") from None
+    if not isinstance(own, dict):
+        raise TouchstoneError(f"{path} does not map parts of the card to texts; write `creator: your name` and the like")
+    return _replaced(card, own, str(path))
+
+
+def _replaced(card: Mapping[str, Any], own: Mapping[str, Any], where: str) -> dict[str, Any]:
+    for name, part in own.items():
+        if name not in card:
+            raise TouchstoneError(f"{where} has a part {name!r} that no card has{did_you_mean(str(name), card)}; use {', '.join(card)}")
+        if _kind(card[name]) != _kind(part):
+            raise TouchstoneError(f"{where}, {name}: {_kind(part)}, and the card has {_kind(card[name])} there; write it as in user_card.yaml")
+    return {name: _replaced(part, own[name], f"{where}, {name}") if name in own and isinstance(part, dict) else
+            _plain(own.get(name, part)) for name, part in card.items()}
+
+
+def _kind(value: Any) -> str:
+    return "a mapping" if isinstance(value, dict) else "a list" if isinstance(value, list) else "a text"
+
+
+def _plain(value: Any) -> Any:
+    """Dates and numbers of YAML as text: 2026-01-31, 1.0."""
+    return value if isinstance(value, (list, dict)) else str(value)
 
 
 def _fill(value: Any, numbers: Mapping[str, object]) -> Any:

@@ -77,10 +77,11 @@ def file_resolver(path: Path | str) -> Resolver:
     """Clusters that another system made: JSON lines `{"words": [...], "clusters": [[[start, end], ...], ...]}`.
 
     Sentences are found by their words; ends are included. Raises TouchstoneError, naming file and line, for a line that
-    is not such an object or has a span outside its sentence, and for a sentence that the file does not hold.
+    is not such an object or has a span outside its sentence, for a sentence that the file does not hold, and where no
+    file is named or it is not there.
     """
     stored: dict[tuple[str, ...], Clusters] = {}
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(_lines(path), 1):
         try:
             one = json.loads(line)
             words, clusters = tuple(map(str, one["words"])), [[(int(a), int(b)) for a, b in c] for c in one["clusters"]]
@@ -101,6 +102,18 @@ def file_resolver(path: Path | str) -> Resolver:
         return stored[words]
 
     return resolve
+
+
+def _lines(path: Path | str) -> list[str]:
+    if not str(path).strip(". "):
+        raise TouchstoneError("resolver is \"file\", and clusters_file names none; name the file of JSON lines that your system wrote")
+    try:
+        return Path(path).read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        line = error.object[:error.start].count(b"\n") + 1
+        raise TouchstoneError(f"{path}, line {line}: the bytes are not UTF-8; save the file as UTF-8") from None
+    except OSError as error:
+        raise TouchstoneError(f"the file of clusters {path} cannot be read ({error.strerror}); correct clusters_file") from None
 
 
 def head_of(doc: Doc, span: Span) -> Token:

@@ -2,6 +2,7 @@
 
 From a folder of `.txt` and `.md` files come the four data sets in GECO's format, a card, Croissant metadata, a report and
 a review page. Decisions that a reader saves on that page as `decisions.json` are applied when the command is run again.
+A file `card.yaml` beside the texts says what only their owner can say: licence, creator, how to cite.
 """
 
 from __future__ import annotations
@@ -11,25 +12,29 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Mapping
+from datetime import date
 from pathlib import Path
 
 import pandas as pd
 import spacy
+import yaml
 from spacy.tokens import Doc
 
 from lib.annotator import annotate_sentence
-from lib.cards import croissant, dataset_card, read_card
+from lib.cards import croissant, dataset_card, read_card, unsaid
 from lib.corpora import CLASSES, DATASETS, SPLITS, write_geco
+from lib.doubts import THEY, Doubts, doubts, reason_of
 from lib.errors import TouchstoneError
 from lib.labels import Label, Scope, labelled_rows
 from lib.lexicon import PRONOUNS, load_lexicon
 from lib.names import names_of_text
 from lib.paths import material, outputs_root
-from lib.review import apply_decisions, doubts, read_decisions, review_page
+from lib.review import Decision, apply_decisions, match_decisions, read_decisions, review_page
 from lib.store import save_csv, save_json, write_atomic
 from lib.text import ENVIRONMENT, annotate, load_pipeline, split_sentences, text_id
 
 DECISIONS = "decisions.json"
+CARD = "card.yaml"
 SUFFIXES = (".txt", ".md")
 MAX_WORDS = 60  # longer "sentences" are lists and tables
 
@@ -41,7 +46,7 @@ def read_texts(folder: Path) -> dict[str, str]:
     """
     if not folder.is_dir():
         raise TouchstoneError(f"{folder} is not a folder; hand in the folder that holds your texts")
-    files = sorted(p for p in folder.iterdir() if p.suffix in SUFFIXES and p.name[0] != ".")
+    files = sorted(p for p in folder.iterdir() if p.suffix.lower() in SUFFIXES and p.name[0] != ".")
     if not files:
         raise TouchstoneError(f"{folder} holds no {' or '.join(SUFFIXES)} file; put your texts there as plain text")
     sentences: dict[str, str] = {}
@@ -58,8 +63,11 @@ def read_texts(folder: Path) -> dict[str, str]:
     return sentences
 
 
-def label_texts(docs: Mapping[str, Doc]) -> tuple[dict[str, Label], pd.DataFrame]:
-    """The labels of the sentences that tell of somebody, and a table (step, sentences) of what was left after each step."""
+def label_texts(docs: Mapping[str, Doc]) -> tuple[dict[str, Label], dict[str, Label], pd.DataFrame]:
+    """The labels of the sentences that tell of somebody, empty ones of those that may, and what was left after each step.
+
+    A sentence may tell of somebody if it has a proper noun or a form of "they". The table: step, sentences.
+    """
     steps = [("sentences", len(docs))]
     first: dict[str, str] = {}
     for key, doc in docs.items():
@@ -70,9 +78,11 @@ def label_texts(docs: Mapping[str, Doc]) -> tuple[dict[str, Label], pd.DataFrame
     steps.append((f"at most {MAX_WORDS} words", len(left)))
     known = names_of_text(docs.values(), load_lexicon())
     labels = {key: annotate_sentence(doc, key, known_names=known) for key, doc in left.items()}
-    labels = {key: label for key, label in labels.items() if label.all}
-    steps.append(("with a gendered word or a name", len(labels)))
-    return labels, pd.DataFrame(steps, columns=["step", "sentences"])
+    found = {key: label for key, label in labels.items() if label.all}
+    steps.append(("with a gendered word or a name", len(found)))
+    others = {key: label for key, label in labels.items() if not label.all
+              and any(token.pos_ == "PROPN" or token.lower_ in THEY for token in docs[key])}
+    return found, others, pd.DataFrame(steps, columns=["step", "sentences"])
 
 
 def split_labels(labels: Mapping[str, Label], test_share: float, seed: int) -> dict[str, dict[str, pd.DataFrame]]:
@@ -100,49 +110,68 @@ def count_changes(labels: Mapping[str, Label]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["scope", "kind", "positions"])
 
 
-def build_dataset(text: Path, out: Path, pipeline: str, test_share: float = 0.2, seed: int = 1234) -> pd.DataFrame:
-    """Make everything: data sets, counts, review page, report, card, Croissant; returns the table of counts."""
+def build_dataset(text: Path, out: Path, pipeline: str, test_share: float = 0.2, seed: int = 1234,
+                  published: date | None = None) -> pd.DataFrame:
+    """Make everything: review page, data sets, counts, report, card, Croissant; returns the table of counts.
+
+    `published`: the date on the card (today). The page is written first, so that it is there whatever else is refused.
+    """
     sentences, nlp = read_texts(text), load_pipeline(pipeline)
     docs = dict(zip(sentences, annotate(list(sentences.values()), nlp), strict=True))
-    found, counts = label_texts(docs)
-    decisions = read_decisions(out / DECISIONS)
-    labels = apply_decisions(found, decisions, str(out / DECISIONS))
-    counts.loc[len(counts)] = ["not rejected by the reader", len(labels)]
+    found, others, counts = label_texts(docs)
+    read = {key: doubts(docs[key], label) for key, label in (found | others).items()}
+    decisions, stale = _reviewed(f"Review of {text.resolve().name}", out, found | others, read)
+    labels = apply_decisions(found | others, decisions, str(out / DECISIONS))
+    counts.loc[len(counts)] = ["after the reader's decisions", len(labels)]
     if len(labels) < 2:
         raise TouchstoneError(f"{text}: {len(labels)} sentences are left, and a training and a test set need two; "
                               "hand in more text about people")
-    reasons = {key: doubts(docs[key], label) for key, label in found.items()}
     data = split_labels(labels, test_share, seed)
     for name, splits in data.items():
         for split, rows in splits.items():
             write_geco(rows, out / DATASETS[name] / f"{split}.jsonl")
     save_csv(counts, out / "counts.csv")
-    title = f"Review of {text.resolve().name}"
-    write_atomic(out / "review.html", review_page(title, found, reasons, decisions))
     name = f"{nlp.path.name} with spaCy {spacy.__version__}"
-    write_atomic(out / "report.md", _report(text, counts, labels, data, reasons, len(decisions), name))
-    _describe(text, out, counts, labels, data, name, len(decisions))
+    card = _describe(text, out, counts, labels, data, name, len(decisions), (published or date.today()).isoformat())
+    write_atomic(out / "report.md", _report(text, counts, labels, data, read, len(decisions), name)
+                 + _decisions_left(out, stale) + _to_be_said(text, card))
     return counts
 
 
 def main(arguments: list[str] | None = None) -> int:
     """The command line; an error that the user can mend is printed without a trace."""
     parser = argparse.ArgumentParser(prog="python -m lib.dataset", description=__doc__.split("\n")[0])  # type: ignore[union-attr]
-    parser.add_argument("text", type=Path, help="a folder of .txt and .md files (UTF-8)")
+    parser.add_argument("text", help="a folder of .txt and .md files (UTF-8), and a card.yaml if you like")
     parser.add_argument("--out", type=Path, help="where to write (default: outputs/dataset/<name of the folder>)")
     parser.add_argument("--spacy", default=ENVIRONMENT, help="a spaCy pipeline's name or path (default: $TOUCHSTONE_SPACY)")
     parser.add_argument("--test-share", type=float, default=0.2, help="share of the sentences kept for testing (0.2)")
     parser.add_argument("--seed", type=int, default=1234, help="for the choice of the test sentences (1234)")
+    parser.add_argument("--date", type=date.fromisoformat, help="the date of publication on the card, as 2026-01-31 (default: today)")
     given = parser.parse_args(arguments)
-    out = given.out or outputs_root() / "dataset" / given.text.resolve().name
     try:
-        counts = build_dataset(given.text, out, given.spacy, given.test_share, given.seed)
+        if not given.text.strip():
+            raise TouchstoneError("no folder was named; say which one holds your texts: make dataset TEXT=folder")
+        text = Path(given.text)
+        out = given.out or outputs_root() / "dataset" / text.resolve().name
+        counts = build_dataset(text, out, given.spacy, given.test_share, given.seed, given.date)
     except TouchstoneError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     print(counts.to_string(index=False))
-    print(f"written to {out}: read review.html, save decisions.json there, and run this again")
+    print(f"written to {out}: read report.md and review.html, save decisions.json there, and run this again")
     return 0
+
+
+def _reviewed(title: str, out: Path, labels: Mapping[str, Label], read: Mapping[str, Doubts],
+              ) -> tuple[dict[str, Decision], dict[str, Decision]]:
+    """Write the page, with the decisions that are there; returns those about a sentence of the text, and the others."""
+    try:
+        decisions, stale = match_decisions(labels, read_decisions(out / DECISIONS))
+    except TouchstoneError:
+        write_atomic(out / "review.html", review_page(title, labels, read, {}, {}))
+        raise
+    write_atomic(out / "review.html", review_page(title, labels, read, decisions, stale))
+    return decisions, stale
 
 
 def _decoded(file: Path) -> str:
@@ -168,16 +197,35 @@ def _kind(label: Label, i: int, scope: Scope) -> str:
 
 
 def _report(text: Path, counts: pd.DataFrame, labels: Mapping[str, Label], data: Mapping[str, Mapping[str, pd.DataFrame]],
-            reasons: Mapping[str, list[str]], n_decisions: int, pipeline: str) -> str:
-    kinds = Counter(reason.split(" (")[0].split(":")[0] for key in labels for reason in reasons[key])
+            read: Mapping[str, Doubts], n_decisions: int, pipeline: str) -> str:
+    kinds = Counter(reason_of(doubt) for key in labels for doubt in read[key].of("subj"))
+    numbers = Counter(sum(map(len, read[key])) for key in labels)
     sizes = [(name, split, len(rows), rows["sentence_idx"].nunique(), rows["ground_truth"].map(sum).mean())
              for name, splits in data.items() for split, rows in splits.items()]
     tables = {"Sentences": counts, "Altered positions": count_changes(labels),
               "Data sets": pd.DataFrame(sizes, columns=["dataset", "split", "rows", "base sentences", "masked words (mean)"]).round(2),
-              "Doubts": pd.DataFrame(sorted(kinds.items(), key=lambda item: -item[1]), columns=["reason", "sentences"])}
+              "Doubts": pd.DataFrame(kinds.most_common(), columns=["reason", "sentences"]),
+              "Sentences by number of doubts": pd.DataFrame(sorted(numbers.items()), columns=["doubts", "sentences"])}
     head = (f"# Report: {text.resolve().name}\n\nLabelled by program with the spaCy pipeline {pipeline}; {n_decisions} decisions of a "
             "reader were applied. Labels of this kind have errors: read `review.html`.\n")
     return head + "".join(f"\n## {name}\n\n{_markdown(table)}" for name, table in tables.items())
+
+
+def _decisions_left(out: Path, stale: Mapping[str, Decision]) -> str:
+    """What became of no decision: those about sentences that have gone, and files of decisions under another name."""
+    listed = [f"- {'rejected' if each.rejected else 'edited'}: {each.text or each.text_id}\n" for each in stale.values()]
+    gone = ("\n## Decisions about sentences that are not in the text\n\nThey were not applied. The review page lists and keeps "
+            f"them; they apply again where the sentence comes back.\n\n{''.join(listed)}") if listed else ""
+    others = [f"- {file.name}\n" for file in sorted(out.glob("decisions*.json")) if file.name != DECISIONS]
+    return gone + (f"\n## Not read\n\nOnly `{DECISIONS}` is read; rename the file that is to count.\n\n{''.join(others)}" if others else "")
+
+
+def _to_be_said(text: Path, card: Mapping[str, object]) -> str:
+    if not (open_parts := unsaid(card)):
+        return ""
+    written = yaml.safe_dump(open_parts, allow_unicode=True, sort_keys=False, width=120)
+    return (f"\n## Still to be said\n\nOnly you can say this. Write it into `{text.resolve().name}/{CARD}` in place of these words, "
+            f"and build again; until then the card and the Croissant metadata are not fit to be published.\n\n```yaml\n{written}```\n")
 
 
 def _markdown(table: pd.DataFrame) -> str:
@@ -185,15 +233,17 @@ def _markdown(table: pd.DataFrame) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def _describe(text: Path, out: Path, counts: pd.DataFrame, labels: Mapping[str, Label],
-              data: Mapping[str, Mapping[str, pd.DataFrame]], pipeline: str, n_decisions: int) -> None:
+def _describe(text: Path, out: Path, counts: pd.DataFrame, labels: Mapping[str, Label], data: Mapping[str, Mapping[str, pd.DataFrame]],
+              pipeline: str, n_decisions: int, published: str) -> dict[str, object]:
+    """Write card and Croissant metadata; returns the card."""
     numbers = {"folder": text.resolve().name, "sentences": int(counts["sentences"].iloc[0]), "base_sentences": len(labels),
                "train_base": data["D_A"]["train"]["sentence_idx"].nunique(), "pipeline": pipeline, "decisions": n_decisions,
-               "test_base": data["D_A"]["test"]["sentence_idx"].nunique()}
-    card = read_card(material("geco") / "user_card.yaml", "user", numbers)
+               "test_base": data["D_A"]["test"]["sentence_idx"].nunique(), "published": published}
+    card = read_card(material("geco") / "user_card.yaml", "user", numbers, own=text / CARD)
     write_atomic(out / "dataset_card.md", dataset_card(card))
     files = {f"{name}_{split}": f"{DATASETS[name]}/{split}.jsonl" for name in data for split in SPLITS}
     save_json(croissant(card, out, files), out / "croissant.json")
+    return card
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import random
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -25,24 +27,19 @@ _ANY = re.compile(rf"\b({'|'.join(PRONOUNS)})\b", re.IGNORECASE)
 
 
 def read_sentences(path: Path | str, column: str = "sent1") -> pd.DataFrame:
-    """The distinct, non-empty sentences of a CSV or TSV file: `row` (line of its first copy, the head being 1), `sentence`.
+    """The distinct, non-empty sentences of a CSV or TSV file: `row` (line on which its first copy begins, from 1), `sentence`.
 
-    SWAG's files have them in `sent1`. Raises TouchstoneError where the file or the column is missing, no line holds a
-    sentence, or the bytes are not UTF-8 (with the number of the line).
+    SWAG's files have them in `sent1`. In a TSV file a quotation mark is a letter like any other. Raises TouchstoneError
+    where file or column is missing, no line holds a sentence, the bytes are not UTF-8, or a row does not have the
+    fields of the head (with the number of the line).
     """
     path = Path(path)
-    if not path.is_file():
-        raise TouchstoneError(f"there is no file {path}; correct the parameter that names it")
-    try:
-        path.read_bytes().decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = path.read_bytes()[:error.start].count(b"\n") + 1
-        raise TouchstoneError(f"{path}, line {line}: the bytes are not UTF-8; save the file as UTF-8") from None
-    table = pd.read_csv(path, sep="\t" if path.suffix == ".tsv" else ",", dtype=str, keep_default_na=False)
-    if column not in table:
-        raise TouchstoneError(f"{path} has no column {column!r}{did_you_mean(column, table.columns)}; its columns are "
-                              f"{', '.join(map(str, table.columns[:12]))}")
-    found = pd.DataFrame({"row": range(2, len(table) + 2), "sentence": table[column].str.split().str.join(" ")})
+    (_, columns), *rows = _rows(path)
+    if column not in columns:
+        raise TouchstoneError(f"{path} has no column {column!r}{did_you_mean(column, columns)}; its columns are "
+                              f"{', '.join(columns[:12])}")
+    at = columns.index(column)
+    found = pd.DataFrame([(line, " ".join(fields[at].split())) for line, fields in rows], columns=["row", "sentence"]).astype({"sentence": object})
     found = found[found["sentence"] != ""].drop_duplicates("sentence", ignore_index=True)
     if found.empty:
         raise TouchstoneError(f"{path} has no sentence in its column {column!r}; choose another column or file")
@@ -126,6 +123,43 @@ def without_nouns(sentences: Iterable[Sequence[str]], nouns: Collection[str]) ->
     """The sentences that hold none of some nouns, in the singular or with an -s."""
     taken = {form for noun in nouns for form in (noun, noun + "s", noun + "es")}
     return [list(words) for words in sentences if not taken & {word.lower() for word in words}]
+
+
+def _rows(path: Path) -> list[tuple[int, list[str]]]:
+    """The rows of a table that are not empty, head included, each with the line on which it begins."""
+    is_tsv = path.suffix.lower() == ".tsv"
+    reader = csv.reader(io.StringIO(_text(path), newline=""), delimiter="\t" if is_tsv else ",", strict=True,
+                        quoting=csv.QUOTE_NONE if is_tsv else csv.QUOTE_MINIMAL)
+    rows, line = [], 1
+    try:
+        for fields in reader:
+            fields = [_unquoted(field) for field in fields] if is_tsv else fields
+            if fields and rows and len(fields) != len(rows[0][1]):
+                raise TouchstoneError(f"{path}, line {line}: {len(fields)} fields, and the head has {len(rows[0][1])}; "
+                                      "complete the row, or put quotation marks around a field with a comma in it")
+            rows += [(line, fields)] if fields else []
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise TouchstoneError(f"{path}, line {line}: the row that begins here cannot be read ({error}); close its quotation "
+                              "marks, and double those inside a field") from None
+    if not rows:
+        raise TouchstoneError(f"{path} is empty; it needs a line with the names of the columns, and rows below it")
+    return rows
+
+
+def _unquoted(field: str) -> str:
+    """A field of a TSV file without the marks that pandas puts around one that holds a mark: its own are doubled."""
+    return field[1:-1].replace('""', '"') if re.fullmatch('"(?:[^"]|"")*""(?:[^"]|"")*"', field) else field
+
+
+def _text(path: Path) -> str:
+    if not path.is_file():
+        raise TouchstoneError(f"there is no file {path}; correct the parameter that names it")
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = path.read_bytes()[:error.start].count(b"\n") + 1
+        raise TouchstoneError(f"{path}, line {line}: the bytes are not UTF-8; save the file as UTF-8") from None
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Reviewing labels that a program made: what is doubtful about a sentence, a page to read it on, the reader's decisions."""
+"""Reviewing labels that a program made: a page to read them on, and the reader's decisions."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ import hashlib
 import html
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from spacy.tokens import Doc
-
+from lib.doubts import Doubts
 from lib.errors import TouchstoneError
 from lib.labels import Label, Replacement, Scope
-from lib.lexicon import PRONOUNS, load_lexicon
-from lib.text import SUBJECTS, subject_of
 
 PAGE = files("lib") / "review_page.html"  # package data, so that an installed copy has it too
 SCOPES: tuple[Scope, Scope] = ("all", "subj")
@@ -29,6 +26,7 @@ class Decision:
     rejected: bool
     edits: Mapping[Scope, Mapping[int, Replacement]]
     text_id: str
+    text: str = ""  # the words of the sentence, so that a reader knows it again
 
 
 def text_fingerprint(words: Sequence[str]) -> str:
@@ -36,36 +34,22 @@ def text_fingerprint(words: Sequence[str]) -> str:
     return hashlib.sha256(" ".join(words).encode()).hexdigest()[:12]
 
 
-def doubts(doc: Doc, label: Label) -> list[str]:
-    """Why a label should be read before it is trusted, in words; an empty list where nothing is known against it."""
-    genders = [word.lower() for word in label.words if word.lower() in PRONOUNS]
-    by_gender = [sum(PRONOUNS[word] == gender for word in genders) for gender in ("F", "M")]
-    same = max(by_gender) >= 2 and len(label.subj) < len(label.all)
-    unsure = [i for i, word in enumerate(label.words) if word.lower() == "her" and i + 1 < len(label.words)
-              and (doc[i].tag_ == "PRP$") != (label.all.get(i, ("", "", ""))[1] in ("his", "His"))]  # type: ignore[index]
-    unknown = [token.text for token in doc if token.pos_ == "PROPN" and token.dep_ in SUBJECTS and token.i not in label.all
-               and not (token.i and load_lexicon().is_title(doc[token.i - 1].text))]
-    reasons = {"several pronouns of one gender: who is who?": same,
-               "no subject found": subject_of(doc) is None,
-               f"\"her\" could be him or his (word {', '.join(str(i + 1) for i in unsure)})": bool(unsure),
-               f"a name or not: {', '.join(unknown)}": bool(unknown),
-               "a name was found": bool(label.names),
-               "nothing to alter for the subject": not label.subj,
-               "30 words or more": len(label.words) >= 30}
-    return [reason for reason, holds in reasons.items() if holds]
+def review_page(title: str, labels: Mapping[str, Label], found: Mapping[str, Doubts],
+                decisions: Mapping[str, Decision], stale: Mapping[str, Decision]) -> str:
+    """A self-contained HTML page: the three forms of every sentence side by side, the most doubtful of each data set first.
 
-
-def review_page(title: str, labels: Mapping[str, Label], reasons: Mapping[str, Sequence[str]],
-                decisions: Mapping[str, Decision]) -> str:
-    """A self-contained HTML page: the three forms of every sentence side by side, the most doubtful sentences first."""
-    order = sorted(labels, key=lambda key: -len(reasons[key]))
-    rows = [{"id": key, "words": labels[key].words, "text_id": text_fingerprint(labels[key].words),
-             "doubts": list(reasons[key]), "rejected": key in decisions and decisions[key].rejected,
+    Sentences in which nothing is altered come last. `stale`: decisions about sentences that are not in the text; the page
+    lists them and saves them again with the others.
+    """
+    rows = [{"id": key, "words": label.words, "text_id": text_fingerprint(label.words), "labelled": bool(label.all),
+             "doubts": {scope: found[key].of(scope) for scope in SCOPES}, "rank": {scope: found[key].rank(scope) for scope in SCOPES},
+             "rejected": key in decisions and decisions[key].rejected,
              "edits": {scope: dict(decisions[key].edits[scope]) for scope in SCOPES} if key in decisions else {},
-             "changes": {scope: labels[key].replacements(scope) for scope in SCOPES}} for key in order]
-    data = json.dumps(rows, ensure_ascii=False).replace("</", "<\\/")
+             "changes": {scope: label.replacements(scope) for scope in SCOPES}} for key, label in labels.items()]
+    data = {"rows": rows, "stale": {key: asdict(decision) for key, decision in stale.items()}}
+    text = json.dumps(data, ensure_ascii=False).replace("</", "<\\/")
     page = PAGE.read_text(encoding="utf-8")
-    return page.replace("{{title}}", html.escape(title)).replace("{{data}}", data)
+    return page.replace("{{title}}", html.escape(title)).replace("{{data}}", text)
 
 
 def read_decisions(path: Path) -> dict[str, Decision]:
@@ -85,24 +69,28 @@ def read_decisions(path: Path) -> dict[str, Decision]:
         raise TouchstoneError(f"{path} does not hold decisions ({error!r}); {remedy}") from None
 
 
-def apply_decisions(labels: Mapping[str, Label], decisions: Mapping[str, Decision], source: str) -> dict[str, Label]:
-    """The labels that were not rejected, with the reader's words in place of the program's.
+def match_decisions(labels: Mapping[str, Label], decisions: Mapping[str, Decision]) -> tuple[dict[str, Decision], dict[str, Decision]]:
+    """The decisions by the id that their sentence has now, and those whose sentence the text does not hold ("gone-...").
 
-    Raises TouchstoneError where a decision is about a sentence that is not there or has changed, or a position outside it.
+    A sentence is known by its words, wherever it stands by now.
+    """
+    now = {text_fingerprint(label.words): key for key, label in labels.items()}
+    matched = {now[decision.text_id]: decision for decision in decisions.values() if decision.text_id in now}
+    return matched, {f"gone-{each.text_id}": each for each in decisions.values() if each.text_id not in now}
+
+
+def apply_decisions(labels: Mapping[str, Label], decisions: Mapping[str, Decision], source: str) -> dict[str, Label]:
+    """The labels that were not rejected and alter something, with the reader's words in place of the program's.
+
+    `decisions`: by the ids of the labels (`match_decisions`). Raises TouchstoneError for a position outside its sentence.
     """
     kept = dict(labels)
     for key, decision in decisions.items():
-        if key not in labels or text_fingerprint(labels[key].words) != decision.text_id:
-            raise TouchstoneError(f"{source}, sentence {key}: the text no longer holds this sentence; remove the entry, "
-                                  "or read and save the new review page")
-        if decision.rejected:
-            del kept[key]
-            continue
         label = labels[key]
         if outside := [i for edits in decision.edits.values() for i in edits if not 0 <= i < len(label.words)]:
             raise TouchstoneError(f"{source}, sentence {key}: there is no word {outside[0]}; remove the entry")
         kept[key] = replace(label, subj=_edited(label, "subj", decision), all=_edited(label, "all", decision))
-    return kept
+    return {key: label for key, label in kept.items() if label.all and not (key in decisions and decisions[key].rejected)}
 
 
 def _edited(label: Label, scope: Scope, decision: Decision) -> dict[int, Replacement]:
@@ -119,4 +107,4 @@ def _decision(entry: Any) -> Decision:
             edits[scope][int(position)] = None if forms is None else (forms[0].strip(), forms[1].strip(), forms[2].strip())
     if not isinstance(entry["rejected"], bool):
         raise ValueError("rejected is neither true nor false")
-    return Decision(entry["rejected"], edits, entry["text_id"])
+    return Decision(entry["rejected"], edits, str(entry["text_id"]), str(entry.get("text", "")))

@@ -26,16 +26,26 @@ ENVIRONMENT = "environment"
 SUBJECTS = frozenset({"nsubj", "nsubj:pass", "nsubjpass"})
 FINITE_HELPERS = frozenset({"cop", "aux", "aux:pass", "auxpass"})
 EXPLETIVE = "expl"
+OPENING = re.compile(r"(?:^|(?<=\s))[\"'“‘«(\[]+(\s*)$")  # at the end of what comes before a sentence
+CLOSED = re.compile(r"[.!?…]\s*[\"'”’»]\s*$")
 SENTENCES_A_FILE = 280  # keeps a file of stored annotation below 500 kB
 
 
 def split_sentences(text: str) -> list[str]:
     """The sentences of a paragraph, by spaCy's punctuation rules: a full stop ends one, that of "Mr." does not.
 
+    A mark that opens a quotation (or a bracket) goes with the sentence after it, one that closes it with the one before;
+    what follows a quotation in small letters belongs to it.
+
     >>> split_sentences("Mr. Darcy bows. She laughs.")
     ['Mr. Darcy bows.', 'She laughs.']
+    >>> split_sentences('He sits. "Are you ill?" she asks.')
+    ['He sits.', '"Are you ill?" she asks.']
     """
-    return [sentence.text.strip() for sentence in _splitter()(text.strip()).sents]
+    text = text.strip()
+    starts = sorted({_before_marks(text, sentence.start_char) for sentence in _splitter()(text).sents})
+    starts = [i for i in starts if i == 0 or not (text[i].islower() and CLOSED.search(text[:i]))]
+    return [text[i:j].strip() for i, j in zip(starts, [*starts[1:], len(text)], strict=False)]
 
 
 def read_summaries(path: Path) -> pd.DataFrame:
@@ -242,6 +252,14 @@ def _splitter() -> Language:
     splitter = spacy.blank("en")
     splitter.add_pipe("sentencizer")
     return splitter
+
+
+def _before_marks(text: str, start: int) -> int:
+    """The start of a sentence, moved before the marks that open it; `"` between two spaces opens if an even number came before."""
+    found = OPENING.search(text[:start])
+    if found is None or (found[1] and '"' in found[0] and text[:found.start()].count('"') % 2):
+        return start
+    return found.start()
 
 
 def _block(name: str, doc: Doc) -> str:

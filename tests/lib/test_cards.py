@@ -10,7 +10,7 @@ import mlcroissant
 import pytest
 import yaml
 
-from lib.cards import croissant, dataset_card, read_card
+from lib.cards import croissant, dataset_card, read_card, unsaid
 from lib.corpora import DATASETS, SPLITS, read_geco, write_geco
 from lib.errors import TouchstoneError
 from lib.labels import labelled_rows, read_labels
@@ -40,6 +40,34 @@ def test_what_a_card_lacks_is_named(tmp_path: Path) -> None:
     path.write_text(yaml.safe_dump({"bundled": {"name": "x"}}))
     with pytest.raises(TouchstoneError, match="title, version, licence"):
         read_card(path, "bundled", NUMBERS)
+
+
+USER, FILLED = material("geco") / "user_card.yaml", {name: 1 for name in (
+    "folder", "sentences", "base_sentences", "train_base", "test_base", "pipeline", "decisions", "published")}
+
+
+def test_own_parts_replace_those_of_the_template(tmp_path: Path) -> None:
+    own = tmp_path / "card.yaml"
+    before = read_card(USER, "user", FILLED, own)
+    own.write_text("creator: A. Reader\npublished: 2026-01-31\nsections:\n  Distribution and care:\n    Who keeps it?: I {do}.\n")
+    card = read_card(USER, "user", FILLED, own)
+    assert (card["creator"], card["published"]) == ("A. Reader", "2026-01-31")
+    assert card["sections"]["Distribution and care"]["Who keeps it?"] == "I {do}." and card["sections"]["Uses"] == before["sections"]["Uses"]
+    assert set(unsaid(before)) - set(unsaid(card)) == {"creator"} and list(unsaid(card)["sections"]["Distribution and care"]) == ["Licence"]
+
+
+@pytest.mark.parametrize(("own", "message"), [
+    ("creater: me", r"card\.yaml has a part 'creater' that no card has; did you mean 'creator'"),
+    ("sections: {Use: {a: b}}", r"card\.yaml, sections has a part 'Use' .*did you mean 'Uses'"),
+    ("keywords: gender", r"card\.yaml, keywords: a text, and the card has a list there"),
+    ("creator: [me]", r"card\.yaml, creator: a list, and the card has a text there"),
+    ("creator: a: b", r"card\.yaml is not valid YAML .*line 1, column 11.*; correct that line"),
+    ("just words", r"card\.yaml does not map parts of the card to texts; write"),
+])
+def test_own_parts_that_do_not_fit_are_named(tmp_path: Path, own: str, message: str) -> None:
+    (tmp_path / "card.yaml").write_text(own)
+    with pytest.raises(TouchstoneError, match=message):
+        read_card(USER, "user", FILLED, tmp_path / "card.yaml")
 
 
 @pytest.fixture

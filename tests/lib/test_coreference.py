@@ -59,6 +59,18 @@ def test_clusters_from_a_file(tmp_path: Path) -> None:
         file.write_text(line + "\n")
         with pytest.raises(TouchstoneError, match=message):
             file_resolver(file)
+    file.write_bytes(b'\n{"words": ["caf\xe9"]}\n')
+    with pytest.raises(TouchstoneError, match="clusters.jsonl, line 2: the bytes are not UTF-8"):
+        file_resolver(file)
+
+
+def test_a_file_of_clusters_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(TouchstoneError, match="resolver is \"file\", and clusters_file names none"):
+        file_resolver("")
+    with pytest.raises(TouchstoneError, match="none.jsonl cannot be read .No such file.*; correct clusters_file"):
+        file_resolver(tmp_path / "none.jsonl")
+    with pytest.raises(TouchstoneError, match="cannot be read .Is a directory"):
+        file_resolver(tmp_path)
 
 
 def test_scores_by_hand() -> None:

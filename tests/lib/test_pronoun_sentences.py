@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import yaml
 
 from lib.errors import TouchstoneError
-from lib.paths import material
+from lib.paths import data_root, material
 from lib.pronoun_sentences import (
     gender_frames,
     gendered_identities,
@@ -47,6 +48,31 @@ def test_unusable_files_are_refused(tmp_path: Path) -> None:
         read_sentences(file)
     with pytest.raises(TouchstoneError, match="there is no file"):
         read_sentences(tmp_path / "none.csv")
+
+
+@pytest.mark.parametrize(("name", "content", "message"), [
+    ("a.csv", "", "a.csv is empty; it needs a line with the names"),
+    ("a.csv", "id,sent1\n1,She left.\n2,He sat, then stood.\n", "a.csv, line 3: 3 fields, and the head has 2; complete the row"),
+    ("a.csv", 'id,sent1\n1,"She\nleft."\n2,He sat.\n3\n', "a.csv, line 5: 1 fields"),
+    ("a.csv", 'id,sent1\n1,"She left.\n2,He sat.\n', "a.csv, line 2: the row that begins here cannot be read .*close its quotation marks"),
+    ("a.tsv", "id\tsent1\n1\tShe left.\tnow\n", "a.tsv, line 2: 3 fields")])
+def test_rows_that_cannot_be_read_are_named(tmp_path: Path, name: str, content: str, message: str) -> None:
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    with pytest.raises(TouchstoneError, match=message):
+        read_sentences(tmp_path / name)
+
+
+def test_the_row_is_the_line_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('sent1,n\n"She\nleft.",1\n\nHe sat.,2\n', encoding="utf-8")
+    assert read_sentences(tmp_path / "a.csv").to_numpy().tolist() == [[2, "She left."], [5, "He sat."]]
+
+
+def test_a_mark_in_a_tsv_file_is_a_letter_and_what_pandas_wrote_comes_back(tmp_path: Path) -> None:
+    (tmp_path / "a.TSV").write_text('id\tsent1\n1\tHe is 6" tall.\n2\t"Go," she said, "now."\n3\t"Go!"\n', encoding="utf-8")
+    sentences = ['He is 6" tall.', '"Go," she said, "now."', '"Go!"']
+    assert read_sentences(tmp_path / "a.TSV")["sentence"].tolist() == sentences
+    pd.DataFrame({"sent1": sentences}).to_csv(tmp_path / "b.tsv", sep="\t", index=False)
+    assert read_sentences(tmp_path / "b.tsv")["sentence"].tolist() == sentences
 
 
 @pytest.mark.parametrize(("sentence", "pronouns", "identities"), [
@@ -106,3 +132,22 @@ def test_labels_fit_the_sentences() -> None:
         assert len(gendered_pronouns(words)) == 1 and row.antecedent.split()[-1] in [w.lower() for w in words]
     none = both[both["label"] == "no pronoun"]["sent1"]
     assert not any(gendered_pronouns(split_words(text)) for text in none)
+
+
+def test_the_verdicts_on_captions_are_of_a_random_draw() -> None:
+    verdicts = pd.read_csv(OWN / "filter_verdicts.csv", comment="#")
+    passed = pd.read_csv(OWN / "filter_draw.csv", comment="#")["row"]
+    assert passed.is_monotonic_increasing and passed.is_unique and len(passed) == 779
+    assert verdicts["sentence_id"].tolist() == [f"r{row}" for row in sorted(passed.sample(60, random_state=0))]
+    assert set(verdicts["verdict"]) == {"right", "doubtful", "wrong"}
+
+
+def test_each_drawn_line_holds_a_caption_with_one_pronoun() -> None:
+    root = data_root()
+    if root is None or not (root / "swag" / "anet_captions.csv").is_file():
+        pytest.skip("needs the captions: set TOUCHSTONE_DATA to a folder that holds swag/anet_captions.csv")
+    passed = set(pd.read_csv(OWN / "filter_draw.csv", comment="#")["row"])
+    captions = read_sentences(root / "swag" / "anet_captions.csv")
+    drawn = captions[captions["row"].isin(passed)]["sentence"]
+    assert len(drawn) == len(passed)
+    assert all(len(gendered_pronouns(split_words(sentence))) == 1 for sentence in drawn)

@@ -137,6 +137,20 @@ def test_sentences_end_at_full_stops_and_not_at_titles() -> None:
         "Mr. Darcy bows.", "Mrs. Long, who knows St. James, laughs!", "Why?"]
 
 
+@pytest.mark.parametrize(("text", "sentences"), [
+    ('Ann sits by her brother. "I\'m tired," she said. He left.', ["Ann sits by her brother.", '"I\'m tired," she said.', "He left."]),
+    ("She took his hands. “I’m tired,” she said. “Go.” He went.", ["She took his hands.", "“I’m tired,” she said.", "“Go.”", "He went."]),
+    ('"First." "Second," he said. "Third!"', ['"First."', '"Second," he said.', '"Third!"']),
+    ('Ann sat . " I am ill , " she said . He went .', ["Ann sat .", '" I am ill , " she said .', "He went ."]),
+    ("“Are you ill?” she asked. ‘No!’ he cried. 'Never,' she said.", ["“Are you ill?” she asked.", "‘No!’ he cried.", "'Never,' she said."]),
+    ("He left. (She stayed.) They met.", ["He left.", "(She stayed.)", "They met."]),
+    ("The boys' mother left. It was '90s music. He read.", ["The boys' mother left.", "It was '90s music.", "He read."]),
+    ('"', ['"']), ("", []),
+])
+def test_quotation_marks_stay_with_their_sentence(text: str, sentences: list[str]) -> None:
+    assert split_sentences(text) == sentences
+
+
 def test_summaries_are_numbered_within_their_title(tmp_path: Path) -> None:
     path = tmp_path / "texts.md"
     path.write_text("# Preface\n\nNot this.\n\n## Emma (Jane Austen, 1815)\n\nShe plans. She\nerrs.\n\nHe waits.\n\n## Dracula\n\nHe bites.\n")

@@ -49,6 +49,7 @@ implicit_bias: .venv/run  ## the same for the study of implicit gender bias
 
 .PHONY: dataset
 dataset: .venv/run  ## TEXT=folder: your own text as a gender-controlled data set, with a review page
+	@test -n "$(strip $(TEXT))" || { echo 'say which folder holds your texts: make dataset TEXT=folder'; exit 2; }
 	$(BIN)/python -m lib.dataset "$(TEXT)"
 
 .PHONY: lab

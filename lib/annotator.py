@@ -8,12 +8,11 @@ pronouns that refer to it (D_S, `lib.reference`), and the verbs that must agree 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Literal
 
-from spacy.tokens import Doc, Token
+from spacy.tokens import Doc
 
-from lib.errors import TouchstoneError
 from lib.labels import Label, Replacement
 from lib.lexicon import NOMINATIVE, PRONOUNS, Gender, Lexicon, like, load_lexicon, pronoun_forms
 from lib.names import name_replacements

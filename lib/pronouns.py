@@ -49,7 +49,7 @@ def by_rules(token: Token) -> bool:
     right = token.nbor()
     if token.lower_ == "his":
         if right.tag_ == "CC" and right.i + 1 < len(token.doc):
-            return right.nbor().lower_ in POSSESSORS
+            return right.nbor().lower_ in POSSESSORS - {"hers"}
         return right.tag_ not in ENDS_PHRASE or right.lower_ in ("back", "better")
     found = _by_next_word(token, right)
     if found is None and right.tag_ in MODIFIERS:

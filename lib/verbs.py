@@ -27,17 +27,18 @@ THIRD_PERSON = ((r"^(?!bel|unt|underl)(..+)ies$", r"\1y"), (r"^(?!.*(?:^|tooth|h
 def they_form(verb: str) -> str:
     """A verb in the third person singular as it stands after "they"; other words come back as they are.
 
-    >>> [they_form(verb) for verb in ("studies", "dies", "goes", "Catches", "chooses", "is", "went")]
-    ['study', 'die', 'go', 'Catch', 'choose', 'are', 'went']
+    >>> [they_form(verb) for verb in ("studies", "dies", "goes", "Catches", "chooses", "is", "WAS", "went")]
+    ['study', 'die', 'go', 'Catch', 'choose', 'are', 'WERE', 'went']
     """
     low = verb.lower()
-    if low in BE_HAVE_DO:
-        return BE_HAVE_DO[low].capitalize() if verb[:1].isupper() else BE_HAVE_DO[low]
-    for pattern, replacement in THIRD_PERSON:
+    stem = BE_HAVE_DO.get(low)
+    for pattern, replacement in () if stem else THIRD_PERSON:
         if re.match(pattern, low) and not low.endswith("ss"):
             stem = re.sub(pattern, replacement, low)
-            return stem.capitalize() if verb[:1].isupper() else stem
-    return verb
+            break
+    if stem is None:
+        return verb
+    return stem.upper() if verb.isupper() and len(verb) > 1 else stem.capitalize() if verb[:1].isupper() else stem
 
 
 def agreeing_verbs(doc: Doc, subjects: Collection[int], agreement: Agreement, others: Collection[int] = ()) -> dict[int, Replacement]:
@@ -79,7 +80,9 @@ def _cut(word: str) -> str:
 def _plural(verb: Token) -> str:
     """The form after "they"; of "'s" that of "is" or, before a participle that is not passive, of "has"."""
     if verb.lower_ in ("'s", "’s"):
-        return verb.text[0] + ("ve" if verb.dep_ == "aux" and verb.head.tag_ in ("VBN", "VBD") else "re")
+        after = next((token for token in verb.doc[verb.i + 1:] if not token.tag_.startswith("RB")), None)
+        has = verb.dep_ == "aux" and verb.head.tag_ in ("VBN", "VBD") or after is not None and after.lower_ in ("been", "got", "had")
+        return verb.text[0] + ("ve" if has else "re")
     return they_form(verb.text)
 
 
@@ -122,7 +125,8 @@ def _verb_forms() -> frozenset[str]:
 
 def _mistaken(token: Token) -> bool:
     """A verb that a small tagger takes for a noun in the plural ("she quickly recovers")."""
-    return token.lower_ in _verb_forms() or token.tag_.startswith(("NN", "VB", "JJ")) and token.text.islower() and re.search("[^s]s$", token.text) is not None
+    by_shape = token.tag_.startswith(("NN", "VB", "JJ")) and token.text.islower() and re.search("[^s]s$", token.text) is not None
+    return token.lower_ in _verb_forms() or by_shape
 
 
 def _governed(subject: Token) -> Iterable[Token]:

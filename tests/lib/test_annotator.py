@@ -72,6 +72,8 @@ def test_verbs_after_they(verb: str, expected: str) -> None:
     ("He/PRP/nsubj/1 sees/VBZ/ROOT/1 dogs/NNS/obj/1 and/CC/cc/4 cats/NNS/conj/2 ././punct/1", [0], {1: "see"}),
     ("He/PRP/nsubj/1 thinks/VBZ/ROOT/1 it/PRP/nsubj/4 is/VBZ/cop/4 ill/JJ/ccomp/1 but/CC/cc/6 stays/VBZ/conj/4", [0], {1: "think", 6: "stay"}),
     ("He/PRP/nsubj/2 's/VBZ/aux/2 gone/VBN/ROOT/2", [0], {1: "'ve"}),
+    ("He/PRP/nsubj/4 's/VBZ/aux/4 never/RB/advmod/4 been/VBN/cop/4 ill/JJ/ROOT/4", [0], {1: "'ve"}),
+    ("HE/PRP/nsubj/2 IS/VBZ/cop/2 HERE/RB/ROOT/2", [0], {1: "ARE"}),
     ("He/PRP/nsubj:pass/2 's/VBZ/aux:pass/2 seen/VBN/ROOT/2", [0], {1: "'re"}),
     ("He/PRP/nsubj/2 's/VBZ/cop/2 ill/JJ/ROOT/2", [0], {1: "'re"}),
 ])
@@ -89,6 +91,7 @@ def test_agreement_near_and_far(text: str, subjects: list[int], expected: dict[i
     ("The/DT/det/1 dog/NN/ROOT/1 is/VBZ/cop/1 his/PRP$/nmod/1 ././punct/1", 3, False),
     ("his/PRP$/nmod:poss/1 dog/NN/ROOT/1", 0, True),
     ("his/PRP$/nmod:poss/3 and/CC/cc/2 her/PRP$/conj/0 friends/NNS/ROOT/3", 0, True),
+    ("is/VBZ/cop/1 it/PRP/ROOT/1 his/PRP$/nmod/1 or/CC/cc/4 hers/PRP/conj/2 ?/./punct/1", 2, False),
     ("that/DT/nsubj/2 is/VBZ/cop/2 his/PRP$/ROOT/2 and/CC/cc/5 I/PRP/nsubj/5 go/VBP/conj/2", 2, False),
     ("She/PRP/nsubj/1 thanks/VBZ/ROOT/1 her/PRP$/obj/1 warmly/RB/advmod/1 and/CC/cc/5 goes/VBZ/conj/1", 2, False),
     ("She/PRP/nsubj/1 sees/VBZ/ROOT/1 her/PRP$/obj/1 standing/VBG/xcomp/1 there/RB/advmod/3", 2, False),

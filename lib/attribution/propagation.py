@@ -15,7 +15,9 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from lib.attribution.gradients import aggregate
-from lib.attribution.rules import Relevance, Rescale, Rules, ruled
+from lib.attribution.relevance import Relevance
+from lib.attribution.rescale import Rescale
+from lib.attribution.rules import Rules, ruled
 from lib.attribution.seam import TokenBatch, TokenScores, network_of, score_of_rows
 from lib.attribution.shared import change_of
 from lib.models.attention import eager_attention
@@ -23,10 +25,11 @@ from lib.models.shortcut import parameters_fixed
 
 
 def deep_lift_rescale(batch: TokenBatch, aggregation: str = "sum") -> TokenScores:
-    """DeepLift (Shrikumar et al. 2017) with an exact rule for every nonlinearity, products and normalisation included.
+    """DeepLift (Shrikumar et al. 2017) with an exact rule for each nonlinear call, products and normalisation included.
 
     captum's and shap's DeepLift leave GELU, softmax and LayerNorm to the ordinary gradient, and so are not complete on
-    a transformer; here the scores of all tokens sum to the change of the score, to rounding (`delta`).
+    a transformer; here the scores of all tokens sum to the change of the score, to rounding (`delta`). A model with a function
+    that has no rule is refused.
     """
     rows = torch.arange(len(batch.mask), device=batch.mask.device)
 

@@ -11,7 +11,9 @@ from torch import Tensor, nn
 from lib.attribution import explain
 from lib.attribution.explain import token_batch
 from lib.attribution.propagation import _propagate, attn_lrp, deep_lift_rescale
-from lib.attribution.rules import Relevance, Rescale, ruled
+from lib.attribution.relevance import Relevance
+from lib.attribution.rescale import Rescale
+from lib.attribution.rules import ruled
 from lib.attribution.seam import Row, TokenBatch
 from lib.attribution.single_pass import deep_lift
 from lib.models.face import RunsFromEmbeddings

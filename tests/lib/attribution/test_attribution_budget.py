@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 import pytest
 import torch
@@ -72,5 +74,29 @@ def test_a_small_memory_gives_the_same_explanations(bert: RunsFromEmbeddings, me
     bert.logits = small
     found = explain(bert, rows, method, FEW.get(method)).scores
     assert refused
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("method", "chosen"), [("Integrated Gradients", {"n_steps": 5}), ("Exact Shapley", {}), ("Saliency", {}),
+                                                ("Integrated Gradients", {"tolerance": 0.01, "placing": "panels"})])
+def test_the_graph_of_the_batch_counts_as_memory(bert: RunsFromEmbeddings, method: str, chosen: dict[str, object]) -> None:
+    """With room for 26 tokens the graph of four rows (24) leaves no room for a step of one; that of two rows does."""
+    rows = as_rows(["he sings ."] * 4, [0, 1, 2, 0])
+    expected, logits, held, refused = explain(bert, rows, method, chosen).scores, bert.logits, [0], []
+
+    def small(embeddings: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        if held[0] + mask.numel() > 26:
+            refused.append(held[0])
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+        found, n = logits(embeddings, mask), mask.numel()
+        if found.requires_grad:
+            held[0] += n
+            weakref.finalize(found, lambda: held.__setitem__(0, held[0] - n))
+        return found
+
+    bert.logits = small
+    found = explain(bert, rows, method, chosen).scores
+    assert method == "Saliency" or 24 in refused
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)

@@ -214,7 +214,7 @@ def by_detaching(model: HFClassifier, batch: TokenBatch, target: int) -> tuple[T
     logit = linear(model.module.classifier, pooled)[0, target]
     logit.backward()
     account = sum((one * one.grad).sum() for one in constants) + sum((p * p.grad).sum() - (z * z.grad).sum() for z, p in softmaxes)
-    return (x * x.grad).sum(-1), logit.item(), float(account)
+    return (x * x.grad).sum(-1), logit.item(), account.item()
 
 
 def test_attn_lrp_on_bert_is_the_detached_gradient_and_conserves_with_its_biases() -> None:

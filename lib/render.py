@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import html
+import json
+from collections import Counter
 from collections.abc import Sequence
 
 import matplotlib.pyplot as plt
@@ -11,38 +13,66 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from lib.attribution import METHODS
 from lib.errors import TouchstoneError
 from lib.plots import STYLE
 
 FOR, AGAINST = (224, 130, 20), (128, 115, 172)  # orange and violet, told apart without red and green
 BOX = ("font-family:sans-serif;line-height:2;color:#222;background:#fff;padding:.6em .8em;border:1px solid #ccc;"
        "border-radius:4px;max-width:60em")
+LARGE_GAP = 0.05  # of the change that is explained
 NOTE = "font-size:.8em;color:#555;line-height:1.4"
 
 
-def words_to_html(words: Sequence[str], scores: Sequence[float], title: str = "", toward: str = "the class") -> str:
+def words_to_html(words: Sequence[str], scores: Sequence[float], title: str = "", toward: str = "the class",
+                  signed: bool = True, remark: str = "") -> str:
     """One sentence as HTML: words coloured by their scores, each score in the tooltip of its word.
 
     Orange moves the model toward the class, violet away from it; the strongest colour is the largest size in the sentence.
+    Scores without a sign (`signed` False) have one colour, and the note says what they are; a `remark` ends the note.
     No script, no style sheet, nothing loaded; the id is made from the content, so the same scores give the same text.
     Raises TouchstoneError where there is not one finite score a word.
     """
     values = _checked(words, scores)
+    values = values if signed else np.abs(values)
     largest = np.abs(values).max(initial=0.0) or 1.0
     spans = " ".join(_word(word, value, value / largest) for word, value in zip(words, values, strict=True))
     head = f"<div><b>{html.escape(title)}</b></div>" if title else ""
-    note = (f'<div style="{NOTE}"><span style="{_colour(1.0)}">&nbsp;orange&nbsp;</span> toward {html.escape(toward)}, '
-            f'<span style="{_colour(-1.0)}">&nbsp;violet&nbsp;</span> away from it; largest score {largest:.3g}</div>')
+    orange, violet = (f'<span style="{_colour(s)}">&nbsp;{name}&nbsp;</span>' for s, name in ((1.0, "orange"), (-1.0, "violet")))
+    meaning = (f"{orange} toward {html.escape(toward)}, {violet} away from it" if signed else
+               f"{orange} how much, whether for or against; this method gives no sign")
+    note = f'<div style="{NOTE}">{meaning}; largest score {largest:.3g}{html.escape(remark and f"; {remark}")}</div>'
     body = f"{head}<div>{spans}</div>{note}"
     mark = hashlib.sha256(body.encode()).hexdigest()[:12]
     return f'<div id="words-{mark}" style="{BOX}">{body}</div>'
 
 
-def explanations_to_html(explanations: pd.DataFrame, classes: Sequence[str] = ()) -> str:
-    """Lines of a table of explanations as HTML, one box below the other."""
-    names = [classes[target] if classes else f"class {target}" for target in explanations["target"]]
-    return "\n".join(words_to_html(row.words, row.scores, f"{row.method}: {name}", name)
-                     for row, name in zip(explanations.itertuples(), names, strict=True))
+def explanations_to_html(explanations: pd.DataFrame, classes: Sequence[str] = (), page: bool = False) -> str:
+    """Lines of a table of explanations as HTML, one box below the other, each with an id of its own.
+
+    With `page` a whole document, to be saved as a file; without, a piece for a notebook. Where a method has a completeness
+    gap, the note under the words says how large it is.
+    """
+    boxes: list[str] = []
+    seen: Counter[str] = Counter()
+    for row in explanations.itertuples():
+        name = classes[row.target] if classes else f"class {row.target}"
+        known, settings = METHODS.get(row.method), json.loads(row.settings)
+        box = words_to_html(row.words, row.scores, f"{row.method}: {name}", name, known is None or known.has_sign(settings),
+                            _gap(row.scores, row.delta, row.explained))
+        seen[box] += 1
+        boxes.append(box if seen[box] == 1 else box.replace('" style=', f'-{seen[box]}" style=', 1))
+    text = "\n".join(boxes)
+    return f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Word scores</title></head>\n<body>\n{text}\n</body></html>\n' if page else text
+
+
+def _gap(scores: Sequence[float], delta: float | None, explained: str) -> str:
+    """What to say about a completeness gap: nothing where a method has none."""
+    if delta is None or np.isnan(delta):
+        return ""
+    share = abs(delta) / max(abs(float(np.sum(scores)) - delta), 1e-12)
+    return f"the scores miss the change of the {explained.replace('_', ' ')} by {abs(delta):.2g} ({share:.1%})" + (
+        ": more than 5 %, read them with care" if share > LARGE_GAP else "")
 
 
 def plot_words(words: Sequence[str], scores: Sequence[float], label: str = "score") -> tuple[Figure, pd.DataFrame]:

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import nn
 
 from lib.errors import TouchstoneError
-from lib.models.face import Encoded, RunsFromEmbeddings
+from lib.models.face import Encoded, RunsFromEmbeddings, encode_words
 from lib.models.hf import HFClassifier, Reading, stacked_heads, with_own_head
 from lib.models.load import build_model, save_trained
 from lib.models.ola import Variant
@@ -129,7 +129,7 @@ class Trainer:
         """The token ids that occur in the sentences, sorted: OLA's vocabulary."""
         tokenizer = load_tokenizer(self.encoder, self.revision)
         sentences = [list(words) for split in (train, test) for words in split["sentence"]]
-        return sorted({i for ids in tokenizer(sentences, is_split_into_words=True)["input_ids"] for i in ids})
+        return sorted({i for one in encode_words(tokenizer, sentences, int(tokenizer.model_max_length)) for i in one.ids})
 
     def _fit(self, model: RunsFromEmbeddings, scheme: Scheme, trained: dict[str, nn.Parameter], ours: list[Encoded],
              theirs: list[Encoded], train: pd.DataFrame, split: Split, settings: Settings,

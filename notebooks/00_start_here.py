@@ -216,19 +216,21 @@ assert accuracy > 1 / 3
 # from transformers import AutoModelForSequenceClassification, AutoTokenizer
 # from lib.attribution import explain_texts, wrap
 # module = AutoModelForSequenceClassification.from_pretrained("path/or/name")
-# model = wrap(module, AutoTokenizer.from_pretrained("path/or/name", add_prefix_space=True))
+# model = wrap(module, AutoTokenizer.from_pretrained("path/or/name"))
 # scores = explain_texts(model, ["She sings ."], "Integrated Gradients")  # or "LIME", "Kernel SHAP", "Occlusion", ...
 # ```
 #
-# `wrap` checks what it is given: without word embeddings, class scores, or a tokenizer that knows its words, it says so.
-# We pretend that the model above is yours. Orange words move it toward the class, violet ones away; point at a word to see
-# its score. The same scores as plain data stand below.
+# `wrap` checks what it is given: without word embeddings, class scores, or a tokenizer that knows its words, it says so. It
+# also tries two texts: what explanations see must be what your model says of the plain text. The walk takes as many steps as it
+# needs for a delta of at most 1 %. We pretend that the model above is yours. Orange words move it toward the class, violet ones
+# away; point at a word to see its score. The same scores as plain data stand below.
 
 # %% tags=["nbval-ignore-output"]
 mine = wrap(model.module, model.tokenizer, CLASSES)
 own = explain_texts(mine, ["She leaves it to her brother .", "He leaves it to his sister ."], "Integrated Gradients")
 display(HTML(explanations_to_html(own, CLASSES)))
 plain = word_list(own, CLASSES)
+assert all(abs(one["delta"]) < 0.02 * abs(sum(score for _, score in one["words"])) + 1e-5 for one in plain)
 lines = [(one["class"], one["method"], word, score) for one in plain for word, score in one["words"]]
 stage.table("your_own", pd.DataFrame(lines, columns=["class", "method", "word", "score"]))
 
@@ -264,8 +266,8 @@ stage.table("your_own", pd.DataFrame(lines, columns=["class", "method", "word", 
 # |---|---|---|---|---|---|
 # | **geco** - which words were altered ([GECOBench](https://arxiv.org/abs/2406.11547)) | [text to three forms](geco/01_data_generation.ipynb) | [six ways to train](geco/02_training.ipynb) | [ten methods](geco/03_attribution.ipynb) | [scores, floors, claims](geco/04_metrics.ipynb) | [the paper's figures](geco/05_figures.ipynb) |
 # | **lm_saliency** - which noun a verb agrees with ([Ding and Koehn](https://arxiv.org/abs/2104.05824)) | [four sets of agreement lines](lm_saliency/01_data_generation.ipynb) | [LSTM, QRNN, Transformer, probes](lm_saliency/02_training.ipynb) | [saliency of a prediction](lm_saliency/03_attribution.ipynb) | [plausibility, faithfulness](lm_saliency/04_metrics.ipynb) | [the paper's tables](lm_saliency/05_figures.ipynb) |
-# | **cebab** - what people's edits do to a model ([CEBaB](https://arxiv.org/abs/2205.14140)) | [reviews, edits, a known world](cebab/01_data_generation.ipynb) | [star and aspect classifiers](cebab/02_training.ipynb) | [24 explainers of effects](cebab/03_attribution.ipynb) | [errors, floors, ceiling](cebab/04_metrics.ipynb) | [the paper's figures](cebab/05_figures.ipynb) |
-# | **implicit_bias** - a pronoun that should be even ([Ye et al.](https://arxiv.org/abs/2110.01094)) | planned | planned | planned | planned | planned |
+# | **cebab** - what people's edits do to a model ([CEBaB](https://arxiv.org/abs/2205.14140)) | [reviews, edits, a known world](cebab/01_data_generation.ipynb) | [star and aspect classifiers](cebab/02_training.ipynb) | [29 explainers of effects](cebab/03_attribution.ipynb) | [errors, floors, ceiling](cebab/04_metrics.ipynb) | [the paper's figures](cebab/05_figures.ipynb) |
+# | **implicit_bias** - a pronoun that should be even ([Ye et al.](https://arxiv.org/abs/2110.01094)) | [a four-step filter](implicit_bias/01_data_generation.ipynb) | [a masked LM, swapped pronouns, a placebo](implicit_bias/02_training.ipynb) | [the pronoun's place, the words that drive it](implicit_bias/03_attribution.ipynb) | [bias(s), WEAT, claims](implicit_bias/04_metrics.ipynb) | [figures and verdicts](implicit_bias/05_figures.ipynb) |
 #
 # What this notebook made lies in `outputs/start_here/`:
 

@@ -17,6 +17,10 @@ TOKENS_GPU = 65_536
 NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 
 
+class NotEnoughMemory(TouchstoneError, MemoryError):
+    """A single sequence was too much. Within a larger batch, whose graph holds memory too, the batch is at fault."""
+
+
 @dataclass
 class TokenBudget:
     """The most tokens in one batch. What it learns about the memory stays with it: share one over a whole run."""
@@ -41,7 +45,8 @@ class TokenBudget:
         """Call `work` with indices of sequences of one length, as many as fit, until all were worked on.
 
         When memory runs out the budget is halved and the same indices are tried again. Raises TouchstoneError where
-        a single sequence is too much.
+        a single sequence is too much. Such an error of a run inside `work` counts as memory that ran out: one budget may be
+        used at two levels, and the outer batch is halved where the inner one cannot be.
         """
         by_length: dict[int, list[int]] = {}
         for index, length in enumerate(lengths):
@@ -63,7 +68,7 @@ class TokenBudget:
             reason = str(error).splitlines()[0][:90] if str(error) else type(error).__name__
         # Outside of the except block, whose traceback would keep the failed batch alive.
         if len(part) == 1:
-            raise TouchstoneError(f"one sequence of {length} tokens needs more memory than there is ({reason}); leave "
+            raise NotEnoughMemory(f"one sequence of {length} tokens needs more memory than there is ({reason}); leave "
                                   "it out, or take a smaller model")
         self.tokens = max(length, len(part) * length // 2)
         gc.collect()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from lib.attribution.budget import TokenBudget
 from lib.attribution.registry import Method, resolve_method
@@ -18,7 +18,7 @@ from lib.attribution.shared import shared_pass
 from lib.attribution.table import in_format
 from lib.attribution.words import word_scores
 from lib.errors import TouchstoneError
-from lib.models.face import Encoded, TextModel, device_of, pad
+from lib.models.face import Encoded, TextModel, device_of, pad, special_ids
 from lib.models.precision import in_precision
 from lib.models.shortcut import first_token_only, parameters_fixed
 from lib.progress import progress
@@ -45,8 +45,8 @@ def explain(model: Any, rows: pd.DataFrame, method: str | Method, settings: Mapp
 
     `rows` has row_id, sentence_idx, target and sentence (a list of words). `model` is a TextModel; floors
     take None, or what they were fitted to. `seed` is the seed of the model's training, and with the method's
-    name and the row's id it seeds the draws, so a row's explanation depends neither on its neighbours nor on
-    their order. Raises TouchstoneError, naming row and method, for a class that the model lacks, a sentence
+    name and the row's `drawn_by` (where the table has no such column: its row_id) it seeds the draws, so a row's
+    explanation depends neither on its neighbours nor on their order. Raises TouchstoneError, naming row and method, for a class that the model lacks, a sentence
     longer than it reads, a score that is not finite, or a number of scores that is not the number of words.
     """
     labels = {"study": study, "dataset": dataset, "scheme": scheme}
@@ -84,7 +84,7 @@ def _task(rows: pd.DataFrame, method: str | Method, settings: Mapping[str, Any],
     chosen = resolve_method(method) if isinstance(method, str) else method
     return Task(chosen, chosen.settings(settings), [
         Row(str(row.row_id), int(row.sentence_idx), int(row.target), list(row.sentence),
-            seed_for(chosen.name, str(row.row_id), seed)) for row in rows.itertuples()])
+            seed_for(chosen.name, str(getattr(row, "drawn_by", row.row_id)), seed)) for row in rows.itertuples()])
 
 
 def _explain_model(model: TextModel, precision: str, tasks: Sequence[Task]) -> None:
@@ -141,11 +141,22 @@ def token_batch(model: TextModel, rows: Sequence[Row], encoded: Sequence[Encoded
     """Rows of equal length at the seam: their embeddings, their score, their reference (words made padding)."""
     ids, mask = (t.to(device_of(model.module)) for t in pad(encoded, model.tokenizer.pad_token_id))
     is_word = _is_word(encoded).to(ids.device)
-    reference_ids = torch.where(is_word, model.reference_ids(ids), ids)  # a prompt is not the sentence's
+    empty = model.reference_ids(_untyped(model, ids, is_word))
+    reference_ids = torch.where(is_word, empty, ids)  # a prompt is not the sentence's
     with torch.no_grad():
         embeddings, reference = model.embed(ids), model.embed(reference_ids)
     score = class_score(model, [row.target for row in rows], explained)
     return TokenBatch(score, embeddings, mask, reference, is_word, tuple(row.seed for row in rows))
+
+
+def _untyped(model: TextModel, ids: Int[torch.Tensor, "batch token"],
+             is_word: Bool[torch.Tensor, "batch token"]) -> Int[torch.Tensor, "batch token"]:
+    """The ids with an ordinary token for each special one that was typed as a word, and which a reference would keep."""
+    if getattr(model, "keeps_typed", False):
+        return ids
+    special, unknown = special_ids(model.tokenizer), getattr(model.tokenizer, "unk_token_id", None)
+    other = unknown if unknown is not None and unknown not in special else model.tokenizer.pad_token_id
+    return torch.where(is_word & torch.isin(ids, torch.tensor(special, device=ids.device)), other, ids)
 
 
 def _is_word(encoded: Sequence[Encoded]) -> Bool[torch.Tensor, "batch token"]:

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-Evaluate = Callable[[list[int], list[float]], tuple[Tensor, Tensor]]  # rows, places -> scores, gradients
+Evaluate = Callable[[list[int], list[float]], tuple[Tensor, Tensor, Tensor]]  # rows, places -> scores, their rates, gradients
 Panel = tuple[int, int, int]  # the numbers of the points at its left end, in its middle, at its right end
 
 
@@ -21,23 +21,30 @@ Panel = tuple[int, int, int]  # the numbers of the points at its left end, in it
 class Path:
     """One row's path from the reference (0) to the input (1): its points so far, and the panels between them.
 
+    `rates`: how fast the score rises along the path at each point. `gradients` are let go of when the path is done (`finish`).
     `rounding`: by what share of itself a score may be off (bfloat16 has eight bits). More points do not mend that.
     """
 
-    step: Float[Tensor, "token hidden"]
     rounding: float = 0.0
     places: list[float] = field(default_factory=list)
     values: list[float] = field(default_factory=list)
     rates: list[float] = field(default_factory=list)
     gradients: list[Tensor] = field(default_factory=list)
-    panels: list[Panel] = field(default_factory=list)
+    panels: list[Panel] = field(default_factory=lambda: [(0, 1, 2), (2, 3, 4)])
+    fine: Float[Tensor, "token hidden"] | None = None
+    rough: Float[Tensor, "token hidden"] | None = None
 
-    def add(self, place: float, value: Tensor, gradient: Tensor) -> None:
-        """Note a point: the score there, its gradient, and how fast the score rises along the path."""
+    def add(self, place: float, value: float, rate: float, gradient: Tensor) -> None:
+        """Note a point: the score there, how fast it rises along the path, and its gradient."""
         self.places.append(place)
-        self.values.append(float(value))
+        self.values.append(value)
+        self.rates.append(rate)
         self.gradients.append(gradient)
-        self.rates.append(float((gradient.double() * self.step).sum()))
+
+    def finish(self) -> None:
+        """Settle the integral of the gradient by Simpson's rule (`fine`) and by the trapezoid rule (`rough`)."""
+        self.fine, self.rough = self.mean_gradient(), self.mean_gradient(simpson=False)
+        self.gradients.clear()
 
     def gap(self, panel: Panel) -> float:
         """Simpson's integral of the rate over a panel, minus the rise of the score between its ends."""
@@ -82,22 +89,21 @@ class Path:
         return torch.einsum("s,sth->th", torch.tensor(weights).to(stacked), stacked)
 
 
-def integrate_in_panels(step: Float[Tensor, "batch token hidden"], allowed: list[float], evaluate: Evaluate,
-                        max_steps: int, rounding: float = 0.0) -> list[Path]:
+def integrate_in_panels(allowed: list[float], evaluate: Evaluate, max_steps: int, rounding: float = 0.0) -> list[Path]:
     """Each row's path with as many points as it takes for the gaps of its panels to sum to no more than `allowed`.
 
     Begins with two panels (five points) and stops short of `max_steps` points, whatever the gaps. Gaps count as far as
-    they exceed the `rounding` of the scores.
+    they exceed the `rounding` of the scores. The device is waited for once a round, not once a point.
     """
-    paths = [Path(one, rounding) for one in step]
+    paths = [Path(rounding) for _ in allowed]
     asked: dict[int, list[float]] = {row: [0.0, 0.25, 0.5, 0.75, 1.0] for row in range(len(paths))}
-    for path in paths:
-        path.panels = [(0, 1, 2), (2, 3, 4)]
     while asked:
         rows = [row for row, places in asked.items() for _ in places]
         at = [place for places in asked.values() for place in places]
-        for row, place, value, gradient in zip(rows, at, *evaluate(rows, at), strict=True):
-            paths[row].add(place, value, gradient)
+        values, rates, gradients = evaluate(rows, at)
+        numbers = torch.stack([values.double(), rates.double()]).tolist()
+        for row, place, value, rate, gradient in zip(rows, at, *numbers, gradients, strict=True):
+            paths[row].add(place, value, rate, gradient.clone())  # a view would keep the whole round
         still, asked = list(asked), {}
         for row in still:
             path, more = paths[row], []
@@ -106,4 +112,6 @@ def integrate_in_panels(step: Float[Tensor, "batch token hidden"], allowed: list
                     more += path.halve(panel, n)
             if more:
                 asked[row] = more
+            else:
+                path.finish()
     return paths

@@ -83,22 +83,25 @@ def integrate_where_needed(batch: TokenBatch, change: Float[Tensor, "batch"], to
     The path is cut into panels, and those are halved whose integral misses the rise of the score between their ends,
     until the sizes of what they miss sum to at most `tolerance` times the `change` that is explained: more than the
     completeness gap asks for, in which misses can cancel. `steps` counts points, from 5 on; `error` is the largest
-    difference of a token's share from that by the trapezoid rule on the same points, which is rougher by far.
+    difference of a token's share from that by the trapezoid rule on the same points, which is rougher by far. A row's
+    gradients are kept until it is done, its points times its embeddings; where they do not fit, the batch is halved.
     """
     _check_steps(tolerance, min_steps, max_steps)
     step = batch.embeddings - batch.reference
 
-    def evaluate(rows: list[int], places: list[float]) -> tuple[Tensor, Tensor]:
+    def evaluate(rows: list[int], places: list[float]) -> tuple[Tensor, Tensor, Tensor]:
         here, at = torch.tensor(rows, device=step.device), torch.tensor(places, device=step.device, dtype=step.dtype)
         values, gradients = step.new_empty(len(rows)), step.new_empty(len(rows), *step.shape[1:])
+        rates = step.new_empty(len(rows), dtype=torch.float64)
         for part, found in batch.budget.run([step.shape[1]] * len(rows),
                                             lambda part: _on_path(batch, here[part], at[part])):
             values[part], gradients[part] = found
-        return values, gradients
+            rates[part] = (found[1].double() * step[here[part]]).sum((1, 2))
+        return values, rates, gradients
 
     allowed = torch.clamp(tolerance * change.abs(), min=ROUNDING).tolist()
-    paths = integrate_in_panels(step, allowed, evaluate, max_steps, _rounding_of(batch))
-    fine, rough = (torch.stack([path.mean_gradient(simpson) for path in paths]) for simpson in (True, False))
+    paths = integrate_in_panels(allowed, evaluate, max_steps, _rounding_of(batch))
+    fine, rough = torch.stack([path.fine for path in paths]), torch.stack([path.rough for path in paths])
     steps = torch.tensor([float(len(path.places)) for path in paths], device=step.device)
     moved = shares((step * fine).sum(-1)) - shares((step * rough).sum(-1))
     return fine, {"steps": steps, "error": moved.abs().amax(-1)}

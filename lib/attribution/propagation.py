@@ -15,18 +15,21 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from lib.attribution.gradients import aggregate
-from lib.attribution.rules import Relevance, Rescale, Rules, ruled
+from lib.attribution.relevance import Relevance
+from lib.attribution.rescale import Rescale
+from lib.attribution.rules import Rules, ruled
 from lib.attribution.seam import TokenBatch, TokenScores, network_of, score_of_rows
-from lib.attribution.shared import change_of
+from lib.attribution.shared import change_of, pass_of, value_of
 from lib.models.attention import eager_attention
 from lib.models.shortcut import parameters_fixed
 
 
 def deep_lift_rescale(batch: TokenBatch, aggregation: str = "sum") -> TokenScores:
-    """DeepLift (Shrikumar et al. 2017) with an exact rule for every nonlinearity, products and normalisation included.
+    """DeepLift (Shrikumar et al. 2017) with an exact rule for each nonlinear call, products and normalisation included.
 
     captum's and shap's DeepLift leave GELU, softmax and LayerNorm to the ordinary gradient, and so are not complete on
-    a transformer; here the scores of all tokens sum to the change of the score, to rounding (`delta`).
+    a transformer; here the scores of all tokens sum to the change of the score, to rounding (`delta`). A model with a function
+    that has no rule is refused.
     """
     rows = torch.arange(len(batch.mask), device=batch.mask.device)
 
@@ -43,12 +46,16 @@ def attn_lrp(batch: TokenBatch, aggregation: str = "sum") -> TokenScores:
     """AttnLRP (Achtibat et al. 2024): relevance that is passed down through attention, value by value.
 
     The relevance of an embedding component is its value times its modified gradient. What biases (and positions) have
-    to do with the score stays with them, so the scores do not sum to it.
+    to do with the score stays with them, so the scores do not sum to it: `unassigned` is what no word has.
     """
     rows = torch.arange(len(batch.mask), device=batch.mask.device)
     found = _over_rows(batch, lambda part: _propagate(batch, Relevance(), batch.embeddings[rows[part]], rows[part],
                                                       len(part)), 1)
-    return TokenScores(aggregate(batch.embeddings * found, aggregation))
+    relevance = (batch.embeddings * found).detach()
+    with torch.no_grad():
+        value = value_of(batch.score, pass_of(batch).outputs.detach())
+    unassigned = value - (relevance.sum(-1) * batch.is_word).sum(1)
+    return TokenScores(aggregate(relevance, aggregation), about={"unassigned": unassigned})
 
 
 def _over_rows(batch: TokenBatch, work: object, copies: int) -> Float[Tensor, "batch token hidden"]:

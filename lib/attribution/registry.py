@@ -46,6 +46,11 @@ class Method:
         return {**self.defaults, **{name: value for name, value in (chosen or {}).items()
                                     if name not in self.options or value != self.options[name]}}
 
+    def has_sign(self, settings: Mapping[str, Any]) -> bool:
+        """Whether the scores, found with these settings, tell for from against, and not only how much."""
+        sizes = settings.get("aggregation") in ("l1", "l2") or settings.get("normalise_special")
+        return not sizes and self.family not in ("attention", "floor")
+
 
 def _token(name: str, function: Callable[..., Any], family: str, explained: str) -> Method:
     common = {"explained": explained, "normalise_special": False}

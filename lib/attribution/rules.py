@@ -1,13 +1,14 @@
 """Backward passes by other rules than the derivative's, for any PyTorch model: DeepLift's rescale rules and AttnLRP.
 
 A `Rules` object sees every call of a PyTorch function while a model runs. Where a call is not linear in what depends on
-the input, its result is passed on with a backward pass of the object's own; all else (linear layers, sums, reshaping)
-keeps the ordinary one. Attention must be computed step by step (`lib.models.attention.eager_attention`).
+the input, its result is passed on with a backward pass of the object's own; linear ones (`LINEAR`: layers, sums, reshaping)
+keep the ordinary one, and a call that is neither is refused. Attention must be computed step by step
+(`lib.models.attention.eager_attention`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,16 +16,49 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from lib.errors import TouchstoneError
+
 ELEMENTWISE = {"gelu", "silu", "relu", "tanh", "sigmoid", "exp", "rsqrt", "pow", "__pow__", "square", "softplus", "elu",
-               "leaky_relu", "reciprocal"}
+               "leaky_relu", "reciprocal", "selu", "celu", "mish", "relu6", "hardtanh", "hardsigmoid", "hardswish", "logsigmoid",
+               "softsign", "__rdiv__", "__rtruediv__", "__rpow__", "sqrt", "log", "log1p", "expm1", "erf", "abs", "clamp", "clip", "sin", "cos", "arctan", "atan"}
 ELEMENTWISE_PRODUCT = {"mul", "__mul__", "__rmul__", "multiply"}
 BILINEAR = ELEMENTWISE_PRODUCT | {"matmul", "__matmul__", "bmm", "einsum"}
 QUOTIENT = {"div", "__truediv__", "true_divide"}
+PRODUCTS = BILINEAR | QUOTIENT | {"linear", "addmm", "baddbmm", "conv1d", "mul_", "__imul__", "div_", "__itruediv__", "__rmatmul__",
+                                  "lerp", "embedding"}
+LINEAR = {  # in all operands together, or in the only one that depends on the input
+    "linear", "conv1d", "addmm", "baddbmm", "add", "__add__", "__radd__", "__iadd__", "add_", "sub", "subtract", "__sub__", "__rsub__", "rsub",
+    "__isub__", "sub_", "neg", "__neg__", "sum", "mean", "cumsum", "diff", "view", "view_as", "reshape", "flatten", "unflatten",
+    "transpose", "permute", "movedim", "swapaxes", "t", "squeeze", "unsqueeze", "expand", "expand_as", "repeat",
+    "repeat_interleave", "broadcast_to", "cat", "concat", "stack", "hstack", "vstack", "split", "chunk", "unbind", "tensor_split",
+    "narrow", "select", "index_select", "gather", "take_along_dim", "__getitem__", "scatter", "masked_fill", "masked_fill_",
+    "masked_select", "where", "roll", "flip", "tril", "triu", "diagonal", "pad", "contiguous", "clone", "to", "type", "type_as", "float",
+    "double", "half", "bfloat16", "cpu", "cuda", "dropout", "identity", "detach", "requires_grad_", "retain_grad", "register_hook",
+    "embedding", "avg_pool1d", "lerp", "__get__", *ELEMENTWISE_PRODUCT, "mul_", "__imul__", "matmul", "__matmul__", "__rmatmul__", "bmm",
+    "einsum", "div", "__truediv__", "true_divide", "div_", "__itruediv__"}
+ALONG_A_DIMENSION = {"softmax", "log_softmax", "amax"}
 Backward = Callable[[Tensor], tuple[Tensor, ...]]
+
+
+def _normalize(x: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: None = None) -> Tensor:
+    """To length 1, as sentence encoders end."""
+    return x * (x * x).sum(dim, keepdim=True).rsqrt()
+
+
+def _rms_norm(x: Tensor, shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
+    """To a mean square of 1, over the last dimensions."""
+    dims = tuple(range(-len(shape), 0))
+    size = ((x * x).mean(dims, keepdim=True) + (torch.finfo(x.dtype).eps if eps is None else eps)).rsqrt()
+    return x * size if weight is None else x * size * weight
+
+
+COMPOSED = {"normalize": _normalize, "rms_norm": _rms_norm}  # written out in calls that have rules
 
 
 class Rules(TorchFunctionMode):
     """Exchanges the backward pass of nonlinear calls; a kind of rule says by what."""
+
+    title = "this method"
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,6 +80,14 @@ class Rules(TorchFunctionMode):
         """The same for p = softmax(z)."""
         raise NotImplementedError
 
+    def log_softmax(self, z: Tensor, y: Tensor, dim: int) -> Backward:
+        """The same for y = log_softmax(z)."""
+        raise NotImplementedError
+
+    def largest(self, z: Tensor, y: Tensor, dim: int, keepdim: bool) -> Backward:
+        """The same for the largest number along a dimension."""
+        raise NotImplementedError
+
     def layer_norm(self, x: Tensor, weight: Tensor | None, eps: float, dims: tuple[int, ...]) -> Backward:
         """The same for LayerNorm over the last dimensions."""
         raise NotImplementedError
@@ -57,25 +99,45 @@ class Rules(TorchFunctionMode):
         if not operands or self.inside or not torch.is_grad_enabled():
             return func(*args, **kwargs)
         if name in ELEMENTWISE and isinstance(args[0], Tensor):
-            return self.unary(lambda x: func(x, *args[1:], **kwargs), args[0], name)
-        if name == "softmax":
-            dim = kwargs.get("dim", args[1] if len(args) > 1 else -1)
-            call = lambda z: func(z, *args[1:], **kwargs)  # noqa: E731
-            return self._with(call, lambda p: self.softmax(args[0].detach(), p, dim), args[0])
+            kept = {key: value for key, value in kwargs.items() if key != "inplace"}  # in place, there would be nothing to compare
+            return self.unary(lambda x: func(x, *args[1:], **kept), args[0], name)
+        if name in ALONG_A_DIMENSION:
+            return self._along(func, name, args, kwargs)
         if name == "layer_norm":
             return self._layer_norm(func, args, kwargs)
-        if name == "normalize":  # to length 1, as sentence encoders end
+        if name in COMPOSED:
             with self:
-                return args[0] * (args[0] * args[0]).sum(kwargs.get("dim", 1), keepdim=True).rsqrt()
+                return COMPOSED[name](*args, **kwargs)
+        if name in QUOTIENT and len(operands) == 1 and operands[0] is not args[0]:
+            with self:
+                return args[0] * args[1].reciprocal()
         if len(operands) == 2 and name in BILINEAR | QUOTIENT:
             return self._binary(func, name, args, operands)
-        return func(*args, **kwargs)
+        found = func(*args, **kwargs)
+        if name not in LINEAR or len(operands) > 1 and name in PRODUCTS:
+            self._refuse(name, found)
+        return found
+
+    def _refuse(self, name: str, found: Any) -> None:
+        """Refuse a call without a rule whose result depends on the input: its ordinary gradient would be wrong silently."""
+        if any(isinstance(one, Tensor) and one.requires_grad for one in (found if isinstance(found, tuple | list) else [found])):
+            raise TouchstoneError(f"{self.title} has no rule for the function {name!r} of the model; take another method, or, if it "
+                                  "is linear in its inputs, add its name to lib.attribution.rules.LINEAR")
 
     def unary(self, call: Callable[[Tensor], Tensor], x: Tensor, name: str) -> Tensor:
         """An elementwise function with its rule."""
         if self.inside or not (x.requires_grad and torch.is_grad_enabled()):
             return call(x)
         return self._with(call, lambda y: self.elementwise(call, x.detach(), y, name), x)
+
+    def _along(self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+        dim, x = kwargs.get("dim", args[1] if len(args) > 1 else -1), args[0]
+        call = lambda z: func(z, *args[1:], **kwargs)  # noqa: E731
+        if name == "amax":
+            keepdim = kwargs.get("keepdim", args[2] if len(args) > 2 else False)
+            return self._with(call, lambda y: self.largest(x.detach(), y, dim, keepdim), x)
+        rule = self.softmax if name == "softmax" else self.log_softmax
+        return self._with(call, lambda y: rule(x.detach(), y, dim), x)
 
     def _binary(self, func: Any, name: str, args: tuple[Any, ...], operands: list[Tensor]) -> Tensor:
         a, b = operands
@@ -114,133 +176,6 @@ class _Ruled(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         """Go back by the rule."""
         return (None, None, *ctx.back(grad))
-
-
-class Rescale(Rules):
-    """DeepLift's rules for a batch whose first half holds the inputs and whose second half their references.
-
-    Every rule is exact for the difference between the halves: what the multipliers give, times the difference of the
-    call's inputs, sums to the difference of its result. Elementwise functions get their secant (Shrikumar et al.
-    2017, rescale rule); products their factors' mean (the Shapley value of two players); softmax and LayerNorm are
-    taken apart into these. Only the first half's gradient is meant to be read.
-    """
-
-    def elementwise(self, call: Callable[[Tensor], Tensor], x: Tensor, y: Tensor, name: str) -> Backward:
-        """The secant between reference and input; the slope in the middle where the two nearly meet."""
-        x1, x0 = x.chunk(2)
-        y1, y0 = y.chunk(2)
-        step, middle = x1 - x0, (x1 + x0) / 2
-        size = middle.abs() if name in ("rsqrt", "pow", "__pow__", "reciprocal") else torch.ones_like(middle)
-        near = step.abs() <= near_enough(x.dtype) * size
-        with torch.enable_grad():
-            at = middle.requires_grad_()
-            slope = torch.autograd.grad(call(at).sum(), at)[0]
-        secant = torch.where(near, slope, (y1 - y0) / torch.where(near, 1, step))
-        return lambda grad: (both(grad.chunk(2)[0] * secant),)
-
-    def bilinear(self, call: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor, name: str) -> Backward:
-        """a b - a' b' = mean(a) (b - b') + mean(b) (a - a'): the derivative at the means of both factors."""
-        means = [sum(x.chunk(2)) / 2 for x in (a, b)]
-
-        def back(grad: Tensor) -> tuple[Tensor, ...]:
-            with torch.enable_grad():
-                at = [mean.detach().requires_grad_() for mean in means]
-                return tuple(both(g) for g in torch.autograd.grad(call(*at), at, grad.chunk(2)[0]))
-
-        return back
-
-    def quotient(self, a: Tensor, b: Tensor) -> Backward:
-        """a / b as the product of a and 1 / b, whose secant is -1 / (b b')."""
-        (a1, a0), (b1, b0) = a.chunk(2), b.chunk(2)
-
-        def back(grad: Tensor) -> tuple[Tensor, ...]:
-            first = grad.chunk(2)[0]
-            return (both((first * (1 / b1 + 1 / b0) / 2).sum_to_size(a1.shape)),
-                    both((-first * (a1 + a0) / 2 / (b1 * b0)).sum_to_size(b1.shape)))
-
-        return back
-
-    def softmax(self, z: Tensor, p: Tensor, dim: int) -> Backward:
-        """softmax = e / s with e = exp(z - k), s = sum of e; one k for both halves, or it would not cancel."""
-        z1, z0 = z.chunk(2)
-        k = torch.maximum(z1, z0).amax(dim, keepdim=True)
-        e1, e0 = (z1 - k).exp(), (z0 - k).exp()
-        s1, s0 = (e.sum(dim, keepdim=True) for e in (e1, e0))
-        step = z1 - z0
-        near = step.abs() <= near_enough(z.dtype)
-        slope = torch.where(near, ((z1 + z0) / 2 - k).exp(), (e1 - e0) / torch.where(near, 1, step))
-
-        def back(grad: Tensor) -> tuple[Tensor, ...]:
-            first = grad.chunk(2)[0]
-            shared = (first * (e1 + e0) / 2).sum(dim, keepdim=True) / (s1 * s0)
-            return (both((first * (1 / s1 + 1 / s0) / 2 - shared) * slope),)
-
-        return back
-
-    def layer_norm(self, x: Tensor, weight: Tensor | None, eps: float, dims: tuple[int, ...]) -> Backward:
-        """LayerNorm = c r with c = x - mean, r = 1 / sqrt(mean(c^2) + eps): product, square and root by their rules."""
-        c1, c0 = (x - x.mean(dims, keepdim=True)).chunk(2)
-        u1, u0 = ((c * c).mean(dims, keepdim=True) + eps for c in (c1, c0))
-        secant = -1 / ((u1.sqrt() + u0.sqrt()) * (u1 * u0).sqrt())  # of 1 / sqrt(u)
-        r, c = (u1.rsqrt() + u0.rsqrt()) / 2, (c1 + c0) / 2
-
-        def back(grad: Tensor) -> tuple[Tensor, ...]:
-            first = grad.chunk(2)[0] * (1 if weight is None else weight)
-            by_c = first * r + (first * c).sum(dims, keepdim=True) * secant * 2 * c / c.shape[-1]
-            return (both(by_c - by_c.mean(dims, keepdim=True)),)
-
-        return back
-
-
-class Relevance(Rules):
-    """AttnLRP's rules (Achtibat et al. 2024, section 3.2), written as gradients: relevance = value * gradient.
-
-    Activations pass their relevance on (identity rule: the gradient times y / x); a product's relevance is halved
-    between its factors (uniform rule); softmax has its derivative (Taylor rule); LayerNorm and RMSNorm take their size
-    for a constant (identity rule); linear layers have the epsilon rule with epsilon 0, their ordinary gradient.
-    """
-
-    def elementwise(self, call: Callable[[Tensor], Tensor], x: Tensor, y: Tensor, name: str) -> Backward:
-        """y / x of the gradient; nothing where the function is the size in a norm (rsqrt and what it is made of)."""
-        if name in ("rsqrt", "pow", "__pow__", "square", "reciprocal", "exp"):
-            return lambda grad: (torch.zeros_like(grad),)
-        tiny = torch.finfo(x.dtype).eps
-        with torch.enable_grad():
-            at = x.clone().requires_grad_()
-            slope = torch.autograd.grad(call(at).sum(), at)[0]
-        share = torch.where(x.abs() <= tiny, slope, y / torch.where(x.abs() <= tiny, 1, x))
-        return lambda grad: (grad * share,)
-
-    def bilinear(self, call: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor, name: str) -> Backward:
-        """Half of the gradient to each factor; all of it to the other one where a factor is a norm's size."""
-        def back(grad: Tensor) -> tuple[Tensor, ...]:
-            with torch.enable_grad():
-                at = [x.clone().requires_grad_() for x in (a, b)]
-                found = torch.autograd.grad(call(*at), at, grad)
-            is_size = [x.shape[-1:] == (1,) and other.shape[-1:] != (1,) for x, other in ((a, b), (b, a))]
-            if name in ELEMENTWISE_PRODUCT and any(is_size):
-                return tuple(torch.zeros_like(g) if size else g for g, size in zip(found, is_size, strict=True))
-            return tuple(g / 2 for g in found)
-
-        return back
-
-    def quotient(self, a: Tensor, b: Tensor) -> Backward:
-        """The denominator counts as a constant."""
-        return lambda grad: ((grad / b).sum_to_size(a.shape), torch.zeros_like(b))
-
-    def softmax(self, z: Tensor, p: Tensor, dim: int) -> Backward:
-        """R_i = z_i (R_i - p_i sum of R), proposition 3.1: the derivative."""
-        return lambda grad: (p * (grad - (p * grad).sum(dim, keepdim=True)),)
-
-    def layer_norm(self, x: Tensor, weight: Tensor | None, eps: float, dims: tuple[int, ...]) -> Backward:
-        """The derivative of (x - mean) * weight / size with the size held fixed."""
-        size = (x.var(dims, correction=0, keepdim=True) + eps).sqrt()
-
-        def back(grad: Tensor) -> tuple[Tensor, ...]:
-            by_c = grad * (1 if weight is None else weight) / size
-            return (by_c - by_c.mean(dims, keepdim=True),)
-
-        return back
 
 
 def both(first: Tensor) -> Tensor:

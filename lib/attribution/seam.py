@@ -123,11 +123,20 @@ def _class_log_probability(logits: Float[Tensor, "batch class"],
 def _class_margin(logits: Float[Tensor, "batch class"], targets: Int[Tensor, "batch"]) -> Float[Tensor, "batch"]:
     """Why this class rather than the next best one: the difference of their logits."""
     others = logits.scatter(1, targets[:, None], -torch.inf)
-    return _class_logit(logits, targets) - others.max(1).values
+    return _class_logit(logits, targets) - others.amax(1)
+
+
+def _own_probability(logits: Float[Tensor, "batch class"], targets: Int[Tensor, "batch"]) -> Float[Tensor, "batch"]:
+    return _class_logit(logits, targets).sigmoid()
+
+
+def _own_log_probability(logits: Float[Tensor, "batch class"], targets: Int[Tensor, "batch"]) -> Float[Tensor, "batch"]:
+    return torch.nn.functional.logsigmoid(_class_logit(logits, targets))
 
 
 EXPLAINED: dict[str, Pick] = {"logit": _class_logit, "probability": _class_probability,
                               "log_probability": _class_log_probability, "margin": _class_margin}
+INDEPENDENT: dict[str, Pick] = {"logit": _class_logit, "probability": _own_probability, "log_probability": _own_log_probability}
 
 
 @dataclass(frozen=True)
@@ -160,15 +169,25 @@ class ClassScore:
 def class_score(model: TextModel, targets: Int[Tensor, "batch"] | list[int], explained: str = "logit") -> Score:
     """The score that a classifier gives to each row's target class.
 
-    "logit", "probability" (softmax), "log_probability", or "margin": the logit minus the largest of the other classes.
+    "logit", "probability" (softmax), "log_probability", or "margin": the logit minus the largest of the other classes. Where
+    each class has its own yes or no (a multi-label model) the probability is the sigmoid, and there is no margin.
 
-    Raises TouchstoneError for a class that the model does not have, and for an unknown `explained`.
+    Raises TouchstoneError for a class that the model does not have, for an unknown `explained`, and for one that the model's
+    outputs do not allow: a single number has no probability.
     """
+    known = INDEPENDENT if getattr(model, "independent", False) else EXPLAINED
     if explained not in EXPLAINED:
         raise TouchstoneError(f"explained is {explained!r}{did_you_mean(explained, EXPLAINED)}")
+    if explained not in known:
+        raise TouchstoneError(f"the classes of this model are independent of each other, so there is no {explained} between them; "
+                              f"choose explained from {', '.join(known)}")
+    if len(model.classes) == 1 and known is EXPLAINED and explained != "logit":
+        raise TouchstoneError(f"the model has one output, a number and not a class among others, so it has no {explained}; give the "
+                              "setting explained='logit', or, if its sigmoid is a probability, set module.config.problem_type = "
+                              "'multi_label_classification'")
     device = next((p.device for p in model.module.parameters()), torch.device("cpu"))
     classes = torch.as_tensor(targets, dtype=torch.long, device=device)
     if wrong := [c for c in classes.tolist() if not 0 <= c < len(model.classes)]:
         names = ", ".join(f"{i} {name}" for i, name in enumerate(model.classes))
         raise TouchstoneError(f"there is no class {wrong[0]}; the model knows {names}")
-    return cast(Score, ClassScore(model, classes, EXPLAINED[explained]))
+    return cast(Score, ClassScore(model, classes, known[explained]))

@@ -35,6 +35,7 @@ SCHEMA: dict[str, tuple[type, str]] = {
 ABOUT: dict[str, str] = {  # columns that a table may have beside those of SCHEMA: numbers or null
     "steps": "points of the path that were used",
     "samples": "coalitions or altered texts that were used, counted as drawn",
+    "unassigned": "what of the score no word has: AttnLRP leaves it with biases, positions and special tokens",
     "error": "how far a word piece's share of the attribution may be off: an estimate, see the method",
 }
 ALLOWED: dict[type, tuple[type, ...]] = {str: (str,), int: (int, np.integer), list: (list, np.ndarray),

@@ -11,7 +11,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from lib.errors import TouchstoneError
-from lib.models.face import TextModel
+from lib.models.face import TextModel, widened
 from lib.models.hf import HFClassifier
 from lib.models.ola import OneLayerAttention
 from lib.models.zero_shot import LabelSimilarity, PromptedModel
@@ -26,22 +26,23 @@ def attention_maps(model: TextModel, embeddings: Float[Tensor, "batch token hidd
     """
     if not isinstance(model.module, PreTrainedModel):
         raise TouchstoneError(f"{type(model).__name__} has no attention layers of transformers; choose another method")
+    kind = model.module.get_input_embeddings().weight.dtype
     with eager_attention(model.module):
-        output = model.module.base_model(inputs_embeds=embeddings, attention_mask=mask, output_attentions=True)
+        output = model.module.base_model(inputs_embeds=embeddings.to(kind), attention_mask=mask, output_attentions=True)
     found = output.attentions
     if not found or any(layer is None or layer.ndim != 4 for layer in found):
         raise TouchstoneError(f"{type(model.module).__name__} does not hand out its attention weights; choose another "
                               "method")
-    return torch.stack(found)
+    return widened(torch.stack(found))
 
 
 def read_weights(model: TextModel, mask: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token"]:
     """How much of each token's output the model's answer is read from: one token, or the mean over all."""
     if isinstance(model, LabelSimilarity):
         return mask / mask.sum(1, keepdim=True)
-    if isinstance(model, OneLayerAttention) or isinstance(model, HFClassifier) and model.reads_first:
+    if isinstance(model, OneLayerAttention) or isinstance(model, HFClassifier) and model.reads_first and model.one_token:
         at = torch.zeros_like(mask[:, 0])
-    elif isinstance(model, HFClassifier):
+    elif isinstance(model, HFClassifier) and model.one_token:
         at = mask.sum(1) - 1
     elif isinstance(model, PromptedModel):
         at = model.position_read(mask)

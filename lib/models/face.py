@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -49,17 +50,38 @@ class TextModel(Protocol):
 
 
 def encode_words(tokenizer: Any, sentences: Sequence[Sequence[str]], max_length: int) -> list[Encoded]:
-    """Encode lists of words with a fast tokenizer, which knows by itself which token belongs to which word.
+    """Encode sentences as their own tokenizer reads the running text: words joined by single spaces, blank ones left out.
 
-    Raises TouchstoneError where a sentence is longer than the model reads: cutting it would silently lose words.
+    A fast tokenizer tells where in the text each token stands, and so to which word it belongs; the space before a word is
+    that word's. (Given one by one, words without a space before them would be glued together by GPT-2's kind of tokenizer.)
+
+    Raises TouchstoneError where a sentence is longer than the model reads, since cutting it would silently lose words, and
+    where one token covers two words.
     """
     if len(sentences) == 0:
         return []
-    found = tokenizer([list(words) for words in sentences], is_split_into_words=True, verbose=False)
-    encoded = [Encoded(list(ids), list(found.word_ids(i))) for i, ids in enumerate(found["input_ids"])]
+    found = tokenizer([" ".join(word for word in words if word.strip()) for words in sentences], verbose=False)
+    encoded = [Encoded(list(one.ids), _word_ids(one, words)) for one, words in zip(found.encodings, sentences, strict=True)]
     for i, (words, one) in enumerate(zip(sentences, encoded, strict=True)):
         check_length(i, words, len(one.ids), max_length)
     return encoded
+
+
+def _word_ids(encoding: Any, words: Sequence[str]) -> list[int | None]:
+    """The word of each token, from where it stands in the text; None for a token that the tokenizer added."""
+    numbers, ends, at = [i for i, word in enumerate(words) if word.strip()], [], 0
+    for i in numbers:
+        ends.append(at + len(words[i]))
+        at = ends[-1] + 1
+    found: list[int | None] = []
+    for part, (start, end) in zip(encoding.sequence_ids, encoding.offsets, strict=True):
+        word = bisect_right(ends, start, hi=max(len(ends) - 1, 0))
+        if part is not None and word + 1 < len(ends) and end > ends[word] + 1:
+            one, two = (words[numbers[k]] for k in (word, word + 1))
+            raise TouchstoneError(f"the tokenizer makes one token of {one!r} and {two!r}, so neither has a score of its own; "
+                                  "hand them in as one word")
+        found.append(numbers[word] if part is not None and numbers else None)
+    return found
 
 
 def check_length(index: int, words: Sequence[str], n_tokens: int, max_length: int) -> None:
@@ -99,6 +121,11 @@ def length_buckets(lengths: Sequence[int], batch_size: int) -> list[list[int]]:
             for start in range(0, len(same), batch_size)]
 
 
+def widened(numbers: Tensor) -> Tensor:
+    """Numbers of at least 32 bits: those of a model that was saved in bfloat16 or float16 become float32."""
+    return numbers.float() if numbers.is_floating_point() and numbers.element_size() < 4 else numbers
+
+
 def device_of(module: nn.Module) -> torch.device:
     """The device that a module's parameters lie on."""
     return next(module.parameters()).device
@@ -121,6 +148,8 @@ class RunsFromEmbeddings:
     module: nn.Module
     tokenizer: Any
     max_length: int
+    keeps_typed = False  # whether a special token that stands among the words (a mask to fill) stays in the reference
+    independent = False  # whether each class has its own yes or no (sigmoid) instead of a share of one (softmax)
 
     def encode(self, sentences: Sequence[Sequence[str]]) -> list[Encoded]:
         """Token ids and word ids of sentences that are given as lists of words."""
@@ -128,7 +157,7 @@ class RunsFromEmbeddings:
 
     def embed(self, ids: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token hidden"]:
         """The word embeddings alone: no positions, no LayerNorm."""
-        return self.module.get_input_embeddings()(ids)
+        return widened(self.module.get_input_embeddings()(ids))
 
     def logits(self, embeddings: Float[Tensor, "batch token hidden"],
                mask: Int[Tensor, "batch token"]) -> Float[Tensor, "batch class"]:
@@ -146,7 +175,8 @@ class RunsFromEmbeddings:
 
     def probabilities(self, encoded: Sequence[Encoded], batch_size: int) -> np.ndarray:
         """Class probabilities of sentences that are encoded already."""
-        return in_buckets(self._scores, encoded, batch_size).softmax(-1).numpy()
+        logits = in_buckets(self._scores, encoded, batch_size)
+        return (logits.sigmoid() if self.independent else logits.softmax(-1)).numpy()
 
     def _scores(self, batch: Sequence[Encoded]) -> Float[Tensor, "batch class"]:
         ids, mask = (t.to(device_of(self.module)) for t in pad(batch, self.tokenizer.pad_token_id))

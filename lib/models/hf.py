@@ -14,7 +14,7 @@ from torch.func import functional_call, vmap
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from lib.errors import TouchstoneError
-from lib.models.face import Encoded, RunsFromEmbeddings, device_of, length_buckets, pad
+from lib.models.face import Encoded, RunsFromEmbeddings, device_of, length_buckets, pad, widened
 
 Reading = dict[str, Tensor]  # what the head reads of the encoder, by the name of the output field
 
@@ -23,32 +23,44 @@ class HFClassifier(RunsFromEmbeddings):
     """A sequence classifier of `transformers`: embeddings, encoder and head are found, not listed by name.
 
     A classifier reads one token of the encoder's output. It is the first where the tokenizer puts its class token
-    there (BERT, RoBERTa), and the last real token otherwise (XLNet's class token, GPT-2's last word).
+    there (BERT, RoBERTa), and the last real token otherwise (XLNet's class token, GPT-2's last word). A head that reads
+    more (their mean, say) is a matter of `lib.models.shortcut.check_reading`, which sets `one_token` to False.
     """
 
     def __init__(self, module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, classes: Sequence[str]) -> None:
         prepare_padding(module, tokenizer)
         self.module, self.tokenizer, self.classes = module.eval(), tokenizer, tuple(classes)
         self.max_length = longest_input(module, tokenizer)
-        first = tokenizer(["a"], is_split_into_words=True)["input_ids"][0]
+        first = tokenizer("a")["input_ids"][0]
         self.reads_first = tokenizer.cls_token_id is not None and first == tokenizer.cls_token_id
+        self.one_token = True
+
+    @property
+    def independent(self) -> bool:
+        """Whether each class has its own yes or no, as the configuration's `problem_type` says."""
+        return getattr(self.module.config, "problem_type", None) == "multi_label_classification"
 
     def logits(self, embeddings: Float[Tensor, "batch token hidden"],
                mask: Int[Tensor, "batch token"]) -> Float[Tensor, "batch class"]:
         """The class scores, computed from the word embeddings; padding (mask 0) stands on the right."""
-        if self.reads_first:
-            return self.module(inputs_embeds=embeddings, attention_mask=mask).logits
+        if self.reads_first or not self.one_token:
+            return widened(self.module(inputs_embeds=self._narrowed(embeddings), attention_mask=mask).logits)
         return self.head(self.reading(embeddings, mask))
 
     def reading(self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]) -> Reading:
         """Run embeddings and encoder, and keep the one token of their output that the head reads."""
-        output = self.module.base_model(inputs_embeds=embeddings, attention_mask=mask)
+        output = self.module.base_model(inputs_embeds=self._narrowed(embeddings), attention_mask=mask)
         at = torch.zeros_like(mask[:, 0]) if self.reads_first else mask.sum(1) - 1
         return read_token(output, at)
 
     def head(self, reading: Reading) -> Float[Tensor, "batch class"]:
         """The class scores from what `reading` kept: the same numbers as `logits`, without the encoder."""
-        return run_head(self.module, reading)
+        return widened(run_head(self.module, reading))
+
+    def _narrowed(self, embeddings: Float[Tensor, "batch token hidden"]) -> Float[Tensor, "batch token hidden"]:
+        """The embeddings in the type that the module computes in, which may have fewer bits."""
+        kind = self.module.get_input_embeddings().weight.dtype
+        return embeddings.to(kind) if kind.is_floating_point else embeddings
 
     @torch.no_grad()
     def read_all(self, encoded: Sequence[Encoded], batch_size: int) -> Reading:
@@ -183,6 +195,9 @@ def redraw(module: PreTrainedModel, parameters: Mapping[str, nn.Parameter], seed
 
 def prepare_padding(module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
     """Give a tokenizer without padding (GPT-2) its end-of-text for it; masks, not ids, say what is padding."""
+    if tokenizer.pad_token_id is None and tokenizer.eos_token_id is None:
+        raise TouchstoneError(f"{type(tokenizer).__name__} has neither a padding nor an end token, and explanations put one in the "
+                              "place of words; set tokenizer.pad_token to a token of its vocabulary")
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     module.config.pad_token_id = tokenizer.pad_token_id

@@ -22,6 +22,7 @@ class GenderAtMask(RunsFromEmbeddings):
     """
 
     classes = ("female", "male")
+    keeps_typed = True
 
     def __init__(self, model: MaskedLM, ids: GenderIds | None = None) -> None:
         self.lm, self.module, self.tokenizer, self.max_length = model, model.module, model.tokenizer, model.max_length

@@ -52,8 +52,12 @@ def in_precision(model: RunsFromEmbeddings, precision: str) -> Iterator[RunsFrom
 
 
 def _copied(module: PreTrainedModel, dtype: torch.dtype) -> PreTrainedModel:
-    """A copy with its numbers in another type; each is converted as it is copied, so that nothing is copied twice."""
-    numbers = [t for t in (*module.parameters(), *module.buffers()) if t.is_floating_point()]
+    """A copy with its numbers in another type; each is converted as it is copied, so that nothing is copied twice.
+
+    The frequencies of rotary positions stay as they are: rounded, they would turn far tokens to wrong places.
+    """
+    numbers = [t for name, t in (*module.named_parameters(), *module.named_buffers())
+               if t.is_floating_point() and not name.endswith("inv_freq")]
     converted = {id(t): t.detach().to(dtype) for t in numbers}
     for tensor in numbers:
         if isinstance(tensor, torch.nn.Parameter):

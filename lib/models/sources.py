@@ -79,7 +79,7 @@ def quiet() -> Iterator[None]:
 
 
 def load_tokenizer(name: str, revision: str = "") -> Any:
-    """The fast tokenizer of an encoder; byte-level ones see a space before each word, as in running text."""
+    """The fast tokenizer of an encoder; those of a byte-level class (RoBERTa's) see a space before the first word, too."""
     tokenizer = AutoTokenizer.from_pretrained(load_encoder_path(name, revision), revision=revision or None,
                                               add_prefix_space=True)
     if not tokenizer.is_fast:

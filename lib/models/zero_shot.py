@@ -78,7 +78,7 @@ class PromptedModel(RunsFromEmbeddings):
         raise NotImplementedError
 
     def _pieces(self, text: str) -> list[int]:
-        return list(self.tokenizer(text.split(), is_split_into_words=True, add_special_tokens=False)["input_ids"])
+        return pieces_in_text(self.tokenizer, text)
 
 
 class PromptedMaskedLM(PromptedModel):
@@ -89,7 +89,7 @@ class PromptedMaskedLM(PromptedModel):
         super().__init__(module, tokenizer, label_words)
         before = self._pieces(f"{self.choice.capitalize()} :")
         self.cue = [*before, tokenizer.mask_token_id, *self._pieces(".")]
-        self.lead = 1 if tokenizer(["a"], is_split_into_words=True).word_ids()[0] is None else 0
+        self.lead = 1 if tokenizer("a").word_ids()[0] is None else 0
         self.position = self.lead + len(before)
 
     def _with_cue(self, one: Encoded) -> Encoded:
@@ -175,9 +175,14 @@ def zero_shot_model(name: str, revision: str, classes: Sequence[str]) -> RunsFro
 
 def _label_ids(tokenizer: Any, label_words: Mapping[str, str]) -> list[int]:
     """The first piece of each class word; the pieces must differ, or the model could not tell the classes apart."""
-    ids = [tokenizer([word], is_split_into_words=True, add_special_tokens=False)["input_ids"][0]
-           for word in label_words.values()]
+    ids = [pieces_in_text(tokenizer, word)[0] for word in label_words.values()]
     if len(set(ids)) < len(ids) or tokenizer.unk_token_id in ids and tokenizer.unk_token_id != tokenizer.eos_token_id:
         raise TouchstoneError(f"the tokenizer does not tell {', '.join(label_words.values())} apart by their first "
                               "pieces; give other label words")
     return ids
+
+
+def pieces_in_text(tokenizer: Any, text: str) -> list[int]:
+    """The tokens of words as they stand within a text, after another word and a space."""
+    alone, after = (tokenizer(begin, add_special_tokens=False)["input_ids"] for begin in ("a", f"a {text}"))
+    return list(after[len(alone):])

@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
-from lib.attribution import explain_many
+from lib.attribution import METHODS, explain_many
 from lib.errors import TouchstoneError
 from lib.render import explanations_to_html, plot_words, words_to_html
 
@@ -52,3 +52,44 @@ def test_the_plot_shows_its_table() -> None:
 def test_scores_that_do_not_fit_are_refused(scores: list[float]) -> None:
     with pytest.raises(TouchstoneError, match="3 words and .* give one finite score a word"):
         words_to_html(WORDS, scores)
+
+
+def explained(method: str, settings: str = "{}", delta: float | None = None, scores: tuple[float, ...] = (0.5, -0.25)) -> pd.DataFrame:
+    return pd.DataFrame({"words": [["she", "naïve"]], "scores": [list(scores)], "target": [0], "method": method, "settings": settings,
+                         "delta": [delta], "explained": "log_probability"})
+
+
+@pytest.mark.parametrize(("method", "settings", "signed"), [
+    ("Integrated Gradients", '{"aggregation": "sum"}', True), ("Integrated Gradients", '{"aggregation": "l2"}', False),
+    ("Saliency", '{"aggregation": "l1"}', False), ("Attention rollout", "{}", False), ("First pronoun", "{}", False),
+    ("LIME", "{}", True), ("mine:own", "{}", True), ("InputXGradient", '{"normalise_special": true}', False)])
+def test_scores_without_a_sign_are_not_said_to_point_anywhere(method: str, settings: str, signed: bool) -> None:
+    text = explanations_to_html(explained(method, settings), ["F"])
+    assert ("toward F" in text and "violet" in text) == signed
+    assert ("gives no sign" in text) != signed
+    assert ("rgba(128,115,172" in text) == signed  # one colour for sizes
+
+
+def test_every_method_says_whether_it_has_a_sign() -> None:
+    sizes = {name for name, method in METHODS.items() if not method.has_sign(method.settings())}
+    assert sizes == {"Saliency", "Guided Backprop", "Gradient norm", "SmoothGrad", "Attention rollout", "Uniform random",
+                     "Pattern Variant", "First pronoun", "Pronoun list"}
+
+
+def test_equal_boxes_have_ids_of_their_own() -> None:
+    found = re.findall(r'id="([^"]+)"', explanations_to_html(pd.concat([explained("LIME")] * 3), ["F"]))
+    assert len(set(found)) == 3 and found[1] == f"{found[0]}-2" and found[2] == f"{found[0]}-3"
+
+
+def test_a_completeness_gap_is_told_with_the_scores() -> None:
+    text = explanations_to_html(explained("DeepLift", delta=0.05), ["F"])  # the scores sum to .25, the change is .2
+    assert "miss the change of the log probability by 0.05 (25.0%): more than 5 %" in text
+    assert "0.4%)</div>" in explanations_to_html(explained("DeepLift", delta=0.001), ["F"])
+    assert "miss" not in explanations_to_html(explained("DeepLift"), ["F"])
+
+
+def test_a_page_is_a_whole_document_that_keeps_its_letters() -> None:
+    page = explanations_to_html(explained("LIME"), ["F"], page=True)
+    assert page.startswith("<!doctype html>") and '<meta charset="utf-8">' in page and page.encode().decode("utf-8").count("naïve") == 1
+    assert not re.search(r"http|<script|<link|<style|src=|@import", page)
+    assert "<meta" not in explanations_to_html(explained("LIME"), ["F"])

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from own_tokenizers import own_tokenizer
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from torch import nn
 from transformers import (
@@ -91,37 +92,38 @@ def tiny_tokenizer(framed: bool = True) -> PreTrainedTokenizerFast:
                                    model_max_length=24)
 
 
-def build(kind: str) -> RunsFromEmbeddings:
-    """A random model with weights large enough for words to interact."""
+def build(kind: str, own: bool = False) -> RunsFromEmbeddings:
+    """A random model with weights large enough for words to interact; with `own`, its tokenizer is of its own kind."""
+    tokenizer = own_tokenizer(kind) if own else tiny_tokenizer(framed=kind not in ("GPT-2", "causal LM", *CAUSAL))
     torch.manual_seed(0)
-    shape = dict(vocab_size=len(PIECES), num_labels=3, pad_token_id=0, initializer_range=0.3)
+    shape = dict(vocab_size=len(tokenizer), num_labels=3, pad_token_id=tokenizer.pad_token_id, initializer_range=0.3)
     wide = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32)
     if kind == "BERT":
         config = BertConfig(**shape, **wide, max_position_embeddings=24)
-        return HFClassifier(BertForSequenceClassification(config), tiny_tokenizer(), CLASSES)
+        return HFClassifier(BertForSequenceClassification(config), tokenizer, CLASSES)
     if kind == "RoBERTa":
-        config = RobertaConfig(**shape, **wide, max_position_embeddings=25, type_vocab_size=1)
-        return HFClassifier(RobertaForSequenceClassification(config), tiny_tokenizer(), CLASSES)
+        config = RobertaConfig(**shape, **wide, max_position_embeddings=25 + tokenizer.pad_token_id, type_vocab_size=1)
+        return HFClassifier(RobertaForSequenceClassification(config), tokenizer, CLASSES)
     if kind == "GPT-2":
         config = GPT2Config(**shape, n_embd=16, n_layer=2, n_head=2, n_positions=24, bos_token_id=0, eos_token_id=0)
-        return HFClassifier(GPT2ForSequenceClassification(config), tiny_tokenizer(framed=False), CLASSES)
+        return HFClassifier(GPT2ForSequenceClassification(config), tokenizer, CLASSES)
     if kind in CAUSAL:  # rotary positions, RMSNorm, gated feed-forward, two heads on one key
         config_of, module_of = CAUSAL[kind]
         more = {"head_dim": 8} if kind == "Gemma" else {}
         config = config_of(**shape, **wide, **more, num_key_value_heads=1, max_position_embeddings=24)
         module = module_of(config)
         torch.nn.init.normal_(module.get_input_embeddings().weight, std=0.3)  # padding too: see test_attribution_adaptive
-        return HFClassifier(module, tiny_tokenizer(framed=False), CLASSES)
+        return HFClassifier(module, tokenizer, CLASSES)
     if kind == "masked LM":
         config = BertConfig(**shape, **wide, max_position_embeddings=24)
-        return PromptedMaskedLM(BertForMaskedLM(config), tiny_tokenizer(), LABEL_WORDS)
+        return PromptedMaskedLM(BertForMaskedLM(config), tokenizer, LABEL_WORDS)
     if kind == "causal LM":
         config = GPT2Config(**shape, n_embd=16, n_layer=2, n_head=2, n_positions=24, bos_token_id=0, eos_token_id=0)
-        return PromptedCausalLM(GPT2LMHeadModel(config), tiny_tokenizer(framed=False), LABEL_WORDS)
+        return PromptedCausalLM(GPT2LMHeadModel(config), tokenizer, LABEL_WORDS)
     if kind == "similarity":
         config = BertConfig(**shape, **wide, max_position_embeddings=24)
-        return LabelSimilarity(BertModel(config), tiny_tokenizer(), LABEL_WORDS)
-    return OneLayerAttention(tiny_tokenizer(), range(len(PIECES)), CLASSES, seed=0)
+        return LabelSimilarity(BertModel(config), tokenizer, LABEL_WORDS)
+    return OneLayerAttention(tokenizer, range(len(tokenizer)), CLASSES, seed=0)
 
 
 def as_rows(sentences: Sequence[str], targets: Sequence[int] | None = None) -> pd.DataFrame:

@@ -94,22 +94,43 @@ def test_panels_are_exact_for_cubics_and_halved_where_the_score_bends() -> None:
 
 def test_panels_are_not_halved_for_what_is_rounding() -> None:
     """f = sin 1.3 x on (0, 1), rounded to bfloat16: without the allowance the search runs to its end."""
-    def exactly(rows: list[int], places: list[float]) -> tuple[torch.Tensor, torch.Tensor]:
+    def exactly(rows: list[int], places: list[float]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         x = torch.tensor(places)
-        return (1.3 * x).sin(), 1.3 * (1.3 * x).cos()[:, None, None]
+        rates = 1.3 * (1.3 * x).cos()
+        return (1.3 * x).sin(), rates, rates[:, None, None]
 
-    def evaluate(rows: list[int], places: list[float]) -> tuple[torch.Tensor, torch.Tensor]:
-        values, rates = exactly(rows, places)
-        return values.bfloat16().float(), rates.bfloat16().float()
+    def evaluate(rows: list[int], places: list[float]) -> tuple[torch.Tensor, ...]:
+        return tuple(found.bfloat16().float() for found in exactly(rows, places))
 
     half_a_bit = torch.finfo(torch.bfloat16).eps / 2
-    step = torch.ones(1, 1, 1)
-    blind, = integrate_in_panels(step, [1e-4], evaluate, max_steps=200)
-    aware, = integrate_in_panels(step, [1e-4], evaluate, max_steps=200, rounding=half_a_bit)
+    blind, = integrate_in_panels([1e-4], evaluate, max_steps=200)
+    aware, = integrate_in_panels([1e-4], evaluate, max_steps=200, rounding=half_a_bit)
     assert len(blind.places) > 150 and len(aware.places) < 20
-    exact, = integrate_in_panels(step, [1e-4], exactly, max_steps=200)
+    exact, = integrate_in_panels([1e-4], exactly, max_steps=200)
     for path, bound in ((aware, 2 * half_a_bit), (exact, 1e-4)):
-        assert path.mean_gradient().item() == pytest.approx(math.sin(1.3), abs=bound)
+        assert path.fine.item() == pytest.approx(math.sin(1.3), abs=bound)
+
+
+def test_the_device_is_waited_for_once_a_round_and_finished_rows_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """f = sin(k x) for rows of k = 1 and 40: numbers leave the device by one `tolist` a round, and never by `float`."""
+    k, rounds, waits, kept = torch.tensor([1.0, 40.0]), [], [], []
+    tolist = torch.Tensor.tolist
+    monkeypatch.setattr(torch.Tensor, "tolist", lambda self: waits.append(len(self)) or tolist(self))
+    monkeypatch.setattr(torch.Tensor, "__float__", lambda self: pytest.fail("a point was waited for"))
+    monkeypatch.setattr(torch.Tensor, "item", lambda self: pytest.fail("a point was waited for"))
+
+    def evaluate(rows: list[int], places: list[float]) -> tuple[torch.Tensor, ...]:
+        kept.append({row for row in rows})
+        rounds.append(len(rows))
+        at, each = torch.tensor(places), k[torch.tensor(rows)]
+        rates = each * (each * at).cos()
+        return (each * at).sin(), rates, rates[:, None, None]
+
+    paths = integrate_in_panels([1e-3, 1e-3], evaluate, max_steps=300)
+    monkeypatch.undo()
+    assert len(waits) == len(rounds) > 2 and kept[0] == {0, 1} and kept[-1] == {1}
+    assert all(not path.gradients for path in paths)
+    assert [path.fine.item() for path in paths] == pytest.approx([math.sin(1), math.sin(40)], abs=1e-3)
 
 
 def test_bfloat16_does_not_search_for_its_own_rounding(bert: TextModel) -> None:

@@ -45,6 +45,22 @@ def test_the_maps_are_the_models(bert: RunsFromEmbeddings) -> None:
     assert maps.shape[:3] == (2, 1, 2)
 
 
+def test_two_layers_of_bert_by_hand(bert: RunsFromEmbeddings) -> None:
+    """From what each layer's query and key say: (mean over heads + identity) / 2, the second times the first, the row of CLS."""
+    batch, said, layers = batch_of(bert), [], bert.module.bert.encoder.layer
+    hooks = [part.register_forward_hook(lambda m, args, out: said.append(out.detach()[0]))
+             for layer in layers for part in (layer.attention.self.query, layer.attention.self.key)]
+    with torch.no_grad():
+        bert.logits(batch.embeddings, batch.mask)
+    for hook in hooks:
+        hook.remove()
+    steps = []
+    for query, key in (said[:2], said[2:]):
+        heads = [(query[:, at] @ key[:, at].T / 8**0.5).softmax(-1) for at in (slice(0, 8), slice(8, 16))]
+        steps.append(((heads[0] + heads[1]) / 2 + torch.eye(len(query))) / 2)
+    torch.testing.assert_close(attention_rollout(batch).scores[0], (steps[1] @ steps[0])[0])
+
+
 def test_the_model_attends_as_before_afterwards(bert: RunsFromEmbeddings) -> None:
     before = bert.module.config._attn_implementation
     attention_rollout(batch_of(bert))

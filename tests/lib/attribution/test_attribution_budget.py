@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 import pytest
 import torch
@@ -72,5 +74,31 @@ def test_a_small_memory_gives_the_same_explanations(bert: RunsFromEmbeddings, me
     bert.logits = small
     found = explain(bert, rows, method, FEW.get(method)).scores
     assert refused
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("method", "chosen"), [
+    ("Integrated Gradients", {"n_steps": 5}), ("Integrated Gradients", {"tolerance": 0.01, "placing": "panels"})])
+def test_where_a_step_does_not_fit_beside_the_graph_of_its_batch_the_batch_is_halved(
+        bert: RunsFromEmbeddings, method: str, chosen: dict[str, object]) -> None:
+    """Room for 30 tokens, and a graph counts twice: two rows of six (24) leave none for a step of a single one (12); one row does."""
+    rows = as_rows(["he sings ."] * 4, [0, 1, 2, 0])
+    expected, logits, held, refused = explain(bert, rows, method, chosen).scores, bert.logits, [0], []
+
+    def small(embeddings: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        n = mask.numel() * (2 if embeddings.requires_grad else 1)
+        if held[0] + n > 30:
+            refused.append((held[0], n))
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+        found = logits(embeddings, mask)
+        if found.requires_grad:
+            held[0] += n
+            weakref.finalize(found, lambda: held.__setitem__(0, held[0] - n))
+        return found
+
+    bert.logits = small
+    found = explain(bert, rows, method, chosen).scores
+    assert (24, 12) in refused
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)

@@ -188,7 +188,7 @@ class OwnWord:
         self.weights, self.module = weights, torch.nn.Identity()
 
     def __call__(self, embeddings: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        return self.weights * (1 + embeddings).prod(-1).prod(-1)
+        return self.weights * embeddings.log1p().sum((1, 2)).exp()
 
     def for_rows(self, rows: torch.Tensor) -> OwnWord:
         return OwnWord(self.weights[rows])

@@ -25,7 +25,7 @@ from lib.seeds import seed_for
 FEW = {"Integrated Gradients": {"n_steps": 5}, "LIME": {"n_samples": 20}, "Kernel SHAP": {"n_samples": 12},
        "SmoothGrad": {"n_samples": 3}, "Shapley sampling": {"n_samples": 3}}
 COMPLETE = {"Integrated Gradients", "DeepLift", "DeepLift rescale", "Shapley sampling", "Exact Shapley", "Partition SHAP"}
-ALWAYS = {"Shapley sampling": {"error"}, "Exact Shapley": {"samples"}}  # columns beside those of the format
+ALWAYS = {"Shapley sampling": {"error"}, "Exact Shapley": {"samples"}, "AttnLRP": {"unassigned"}}  # columns beside those of the format
 
 
 def what_it_sees(method: str, model: TextModel, rows: pd.DataFrame) -> object:

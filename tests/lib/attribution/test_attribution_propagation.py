@@ -11,10 +11,14 @@ from torch import Tensor, nn
 from lib.attribution import explain
 from lib.attribution.explain import token_batch
 from lib.attribution.propagation import _propagate, attn_lrp, deep_lift_rescale
-from lib.attribution.rules import Relevance, Rescale, ruled
+from lib.attribution.relevance import Relevance
+from lib.attribution.rescale import Rescale
+from lib.attribution.rules import ruled
 from lib.attribution.seam import Row, TokenBatch
 from lib.attribution.single_pass import deep_lift
+from lib.errors import TouchstoneError
 from lib.models.face import RunsFromEmbeddings
+from lib.models.hf import HFClassifier
 
 WORDS = "he sings the old song .".split()
 SINGLE_PRECISION_INSIDE = ("Llama", "Qwen", "Gemma")  # their RMSNorm goes through float32 whatever the weights are
@@ -34,7 +38,7 @@ def plain(function: object, x: Tensor, reference: Tensor, module: nn.Module | No
 
 
 @pytest.mark.parametrize("kind", [*FAMILIES, "masked LM", "causal LM"])
-@pytest.mark.parametrize("explained", ["logit", "probability"])
+@pytest.mark.parametrize("explained", ["logit", "probability", "log_probability", "margin"])
 def test_deep_lift_is_complete_where_captums_is_not(kind: str, explained: str) -> None:
     model = build(kind)
     model.module.double()
@@ -71,6 +75,15 @@ CALLS = {
     "softmax over tokens": lambda e: torch.softmax(e, dim=1), "quotient": lambda e: e[..., :2] / (1 + e[..., 2:].exp()),
     "layer norm": lambda e: nn.functional.layer_norm(e, (4,), torch.arange(4.0) + 1, torch.ones(4), 1e-3),
     "rms norm": lambda e: e * torch.rsqrt((e * e).mean(-1, keepdim=True) + 1e-3),
+    "log-softmax": lambda e: (10 * e).log_softmax(-1), "log-softmax over tokens": lambda e: torch.log_softmax(e, dim=1),
+    "largest": lambda e: e.amax(-1, keepdim=True), "largest of equals": lambda e: torch.cat([e, e], -1).amax(dim=-1, keepdim=True),
+    "largest token": lambda e: e.amax(1)[:, None].expand(-1, 3, -1), "largest but one":
+        lambda e: e.masked_fill(torch.tensor([False, True, False, False]), -torch.inf).amax(-1, keepdim=True),
+    "layer norm over two axes": lambda e: nn.functional.layer_norm(e, (3, 4), torch.arange(12.0).view(3, 4), None, 1e-3),
+    "rms norm, the call": lambda e: nn.functional.rms_norm(e, (4,), torch.arange(4.0) + 1, 1e-3), "root": lambda e: e.abs().sqrt(),
+    "clamp": lambda e: e.clamp(-0.5, 0.5), "abs": torch.abs, "log": lambda e: (e * e + 1e-2).log(), "one over": lambda e: 1 / (2 + e.tanh()),
+    "constant over": lambda e: torch.ones(4) / (e * e + 1), "relu in place": lambda e: nn.functional.relu(e + 0, inplace=True),
+    "mish": nn.functional.mish, "log1p": lambda e: torch.log1p(e * e), "base to the": lambda e: 2.0**e,
     "matrix product": lambda e: e @ e.transpose(-1, -2), "einsum": lambda e: torch.einsum("bth,bsh->bts", e, e.tanh()),
     "normalize": lambda e: nn.functional.normalize(e, dim=-1), "masked softmax":
         lambda e: e.masked_fill(torch.tensor([False, True, False, False]), torch.finfo(e.dtype).min).softmax(-1),
@@ -94,6 +107,32 @@ def test_every_rule_is_exact_for_the_difference(name: str) -> None:
     rise = score(x) - score(reference)
     torch.testing.assert_close(((x - reference) * found).sum((1, 2)), rise, rtol=1e-5, atol=1e-5)
     assert torch.isfinite(found).all()
+
+
+@pytest.mark.parametrize("call", [lambda e: e.sort(-1).values, lambda e: e.logsumexp(-1, keepdim=True), lambda e: e.prod(-1, keepdim=True),
+                                  lambda e: e.max(-1, keepdim=True).values, lambda e: e.clone().tanh_()])
+@pytest.mark.parametrize("method", [deep_lift_rescale, attn_lrp])
+def test_a_function_without_a_rule_is_refused(call: object, method: object) -> None:
+    batch = plain(lambda e: call(e).sum((1, 2)), torch.randn(2, 3, 4), torch.zeros(2, 3, 4))
+    with pytest.raises(TouchstoneError, match="has no rule for the function '[a-z_]+' of the model; take another method"):
+        method(batch)
+
+
+def test_of_the_largest_number_each_has_its_share_of_the_path() -> None:
+    """max from (0, 1, 0) to (4, 1, 2): the second leads until t = 1/4, then the first: 3/4 of its 4, and nothing for the third."""
+    x, reference = torch.tensor([[[4.0, 1.0, 2.0]]]), torch.tensor([[[0.0, 1.0, 0.0]]])
+    found = _propagate(plain(lambda e: e.amax(-1)[:, 0], x, reference), Rescale(), torch.cat([x, reference]), torch.tensor([0, 0]), 1)[0, 0]
+    assert found.tolist() == pytest.approx([0.75, 0.25, 0.0])
+
+
+@pytest.mark.parametrize(("call", "at_zero"), [(torch.sigmoid, 0.5), (nn.functional.softplus, np.log(2)), (torch.exp, 1.0),
+                                               (nn.functional.gelu, 0.0), (torch.cos, 1.0), (lambda e: e**2, 0.0)])
+def test_an_activation_hands_down_all_but_its_value_at_zero(call: object, at_zero: float) -> None:
+    """Of a value near 0 the share is the slope, not y / x, which would be a million."""
+    x = torch.tensor([[[2.0, -1.0, 1e-6, 0.0]]])
+    found = _propagate(plain(lambda e: call(e).sum((1, 2)), x, x), Relevance(), x, torch.tensor([0]), 1)
+    torch.testing.assert_close(x * found, call(x) - at_zero, atol=1e-6, rtol=1e-5)
+    assert found.abs().max() < 10
 
 
 class Accounted(Relevance):
@@ -123,7 +162,75 @@ def test_attn_lrp_conserves_relevance_but_for_softmax(kind: str) -> None:
     value = batch.score(batch.embeddings, batch.mask).item()
     assert len(rules.lost) == 2 and max(map(abs, rules.lost)) > 1e-3
     assert found.sum().item() + sum(rules.lost) == pytest.approx(value, abs=1e-5)
-    torch.testing.assert_close(attn_lrp(batch).scores, found.sum(-1))
+    explained = attn_lrp(batch)
+    torch.testing.assert_close(explained.scores, found.sum(-1))
+    assert explained.about["unassigned"].item() == pytest.approx(sum(rules.lost), abs=1e-5)
+
+
+def by_detaching(model: HFClassifier, batch: TokenBatch, target: int) -> tuple[Tensor, float, float]:
+    """AttnLRP of BERT written a second time, as plain gradients of a forward pass in which what a rule holds fixed is detached.
+
+    Returns embeddings times gradient, the logit, and the account: biases, positions and norms' shifts times their gradients, and
+    what the softmaxes' Taylor rule leaves in its constant.
+    """
+    bert, x = model.module.bert, batch.embeddings.detach().requires_grad_()
+    constants, softmaxes = [], []
+
+    def constant(parameter: Tensor) -> Tensor:
+        constants.append(parameter.detach().clone().requires_grad_())
+        return constants[-1]
+
+    def linear(layer: nn.Linear, e: Tensor) -> Tensor:
+        return e @ layer.weight.detach().T + constant(layer.bias)
+
+    def norm(layer: nn.LayerNorm, e: Tensor) -> Tensor:
+        centred = e - e.mean(-1, keepdim=True)
+        size = (centred.pow(2).mean(-1, keepdim=True) + layer.eps).sqrt().detach()
+        return layer.weight.detach() * centred / size + constant(layer.bias)
+
+    def identity(call: object, e: Tensor) -> Tensor:
+        return e * (call(e) / e).detach()
+
+    def half(a: Tensor, b: Tensor) -> Tensor:
+        return (a @ b.detach() + a.detach() @ b) / 2
+
+    def heads(e: Tensor) -> Tensor:
+        return e.view(1, -1, 2, 8).transpose(1, 2)
+
+    places = bert.embeddings.position_embeddings.weight[: x.shape[1]] + bert.embeddings.token_type_embeddings.weight[0]
+    hidden = norm(bert.embeddings.LayerNorm, x + constant(places))
+    for layer in bert.encoder.layer:
+        own = layer.attention.self
+        query, key, value = (heads(linear(part, hidden)) for part in (own.query, own.key, own.value))
+        z = half(query, key.transpose(-1, -2)) / 8**0.5
+        p = z.softmax(-1)
+        z.retain_grad(), p.retain_grad()
+        softmaxes.append((z, p))
+        mixed = half(p, value).transpose(1, 2).reshape(1, -1, 16)
+        hidden = norm(layer.attention.output.LayerNorm, linear(layer.attention.output.dense, mixed) + hidden)
+        wide = identity(nn.functional.gelu, linear(layer.intermediate.dense, hidden))
+        hidden = norm(layer.output.LayerNorm, linear(layer.output.dense, wide) + hidden)
+    pooled = identity(torch.tanh, linear(bert.pooler.dense, hidden[:, 0]))
+    logit = linear(model.module.classifier, pooled)[0, target]
+    logit.backward()
+    account = sum((one * one.grad).sum() for one in constants) + sum((p * p.grad).sum() - (z * z.grad).sum() for z, p in softmaxes)
+    return (x * x.grad).sum(-1), logit.item(), account.item()
+
+
+def test_attn_lrp_on_bert_is_the_detached_gradient_and_conserves_with_its_biases() -> None:
+    model = build("BERT")
+    model.module.double()
+    with torch.no_grad():  # biases of a new model are 0, and 0 needs no account
+        for name, parameter in model.module.named_parameters():
+            if name.endswith("bias"):
+                parameter.normal_(0, 0.1)
+    batch = batch_of(model)
+    scores, logit, account = by_detaching(model, batch, 2)
+    found = attn_lrp(batch)
+    torch.testing.assert_close(found.scores, scores, rtol=0, atol=1e-9)
+    assert scores.sum().item() + account == pytest.approx(logit, abs=1e-9) and abs(account) > 1e-2
+    no_word = scores[~batch.is_word].sum().item()  # CLS and SEP
+    assert found.about["unassigned"].item() == pytest.approx(account + no_word, abs=1e-9)
 
 
 def test_attn_lrp_of_two_layers_by_hand() -> None:

@@ -1,18 +1,24 @@
-"""What must hold for any sentence: drawn at random, on every architecture, for every method that sees a model."""
+"""What must hold for any sentence, on every architecture with its own kind of tokenizer, for every method that sees a model.
+
+Sentences are drawn anew in each run; a failure prints the line that repeats it. TOUCHSTONE_EXAMPLES sets how many a test draws.
+"""
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from conftest import CLASSES, LinearText, build
+from conftest import CLASSES, FAMILIES, LinearText, build
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from own_tokenizers import WORDS
+from torch import nn
 
-from lib.attribution import METHODS, explain, explain_many
+from lib.attribution import METHODS, explain, explain_many, explain_texts
 from lib.attribution.budget import TokenBudget
 from lib.attribution.explain import token_batch
 from lib.attribution.seam import Row, TokenBatch
@@ -25,11 +31,13 @@ SEEING = {name: FEW.get(name, {}) for name, method in METHODS.items() if method.
 TOKEN = {name: chosen for name, chosen in SEEING.items() if METHODS[name].level == "token"}
 COMPLETE = ("DeepLift", "DeepLift rescale", "Integrated Gradients", "Gradient SHAP", "Kernel SHAP", "Shapley sampling", "Exact Shapley",
             "Partition SHAP")
-WORDS = ("she", "he", "they", "the", "sing", "sings", "singer", "a", "old", "song", ".")
-SENTENCE = st.lists(st.sampled_from(WORDS), min_size=1, max_size=5)
-quick = settings(max_examples=6, deadline=None, derandomize=True)
-KINDS = ("BERT", "Llama", "OLA")
-MODELS = {kind: build(kind) for kind in KINDS}
+SYMMETRIC = {name: {} for name in ("Saliency", "Gradient norm", "InputXGradient", "Guided Backprop", "Integrated Gradients", "DeepLift",
+                                   "DeepLift rescale", "AttnLRP", "Attention rollout", "Occlusion", "Exact Shapley")} | {
+    "Integrated Gradients": {"n_steps": 4}, "LIME": {"n_samples": 64, "exact": True}, "Kernel SHAP": {"n_samples": 64, "exact": True}}
+SENTENCE = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4)
+quick = settings(max_examples=int(os.environ.get("TOUCHSTONE_EXAMPLES", 3)), deadline=None, database=None, print_blob=True)
+MODELS = {kind: build(kind, own=True) for kind in FAMILIES}
+kinds = pytest.mark.parametrize("kind", FAMILIES)
 
 
 def table(sentences: list[list[str]]) -> pd.DataFrame:
@@ -48,22 +56,21 @@ def close(found: np.ndarray, expected: np.ndarray, what: str) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-3, atol=2e-4 * size + 1e-5, err_msg=what)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@kinds
 @quick
-@given(sentences=st.lists(SENTENCE, min_size=2, max_size=5), data=st.data())
+@given(sentences=st.lists(SENTENCE, min_size=2, max_size=3), data=st.data())
 def test_neighbours_and_order_change_nothing(kind: str, sentences: list[list[str]], data: st.DataObject) -> None:
+    """Any of the rows, in any order, down to a row alone."""
     rows = table(sentences)
-    shuffled = rows.iloc[data.draw(st.permutations(range(len(rows))))]
+    some = data.draw(st.permutations(range(len(rows))))[: data.draw(st.integers(1, len(rows)))]
     together = explain_many(MODELS[kind], rows, list(SEEING.items()), seed=1).set_index(["method", "row_id"]).scores
-    other = explain_many(MODELS[kind], shuffled, list(SEEING.items()), seed=1).set_index(["method", "row_id"]).scores
-    alone = explain_many(MODELS[kind], rows.iloc[:1], list(SEEING.items()), seed=1).set_index(["method", "row_id"]).scores
-    for key, scores in together.items():
-        close(other[key], scores, str(key))
-    for key, scores in alone.items():
-        close(together[key], scores, str(key))
+    other = explain_many(MODELS[kind], rows.iloc[some], list(SEEING.items()), seed=1).set_index(["method", "row_id"]).scores
+    assert len(other) == len(some) * len(SEEING)
+    for key, scores in other.items():
+        close(scores, together[key], str(key))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@kinds
 @quick
 @given(words=SENTENCE, tokens=st.integers(1, 60))
 def test_the_size_of_a_batch_changes_nothing(kind: str, words: list[str], tokens: int) -> None:
@@ -73,10 +80,11 @@ def test_the_size_of_a_batch_changes_nothing(kind: str, words: list[str], tokens
         close(small.scores.numpy(), METHODS[name].function(batch, **chosen).scores.numpy(), name)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@kinds
 @quick
 @given(words=SENTENCE, n=st.integers(1, 4))
 def test_padding_changes_nothing_and_gets_nothing(kind: str, words: list[str], n: int) -> None:
+    """LIME is not here: it makes its texts itself, and batches them without padding."""
     model = MODELS[kind]
     batch = batch_of(model, words)
     pads = model.embed(torch.full((1, n), model.tokenizer.pad_token_id)).detach()
@@ -84,8 +92,7 @@ def test_padding_changes_nothing_and_gets_nothing(kind: str, words: list[str], n
     longer = replace(batch, embeddings=torch.cat([batch.embeddings, pads], 1), mask=mask, is_word=is_word,
                      reference=torch.cat([batch.reference, pads], 1))
     for name, chosen in TOKEN.items():
-        if name == "SmoothGrad":  # its noise is drawn per token, so a longer row draws other noise
-            continue
+        chosen = chosen | ({"noise": 0.0} if name == "SmoothGrad" else {})  # drawn per token: a longer row would draw other noise
         found = METHODS[name].function(longer, **chosen).scores.numpy()
         close(found[:, :-n], METHODS[name].function(batch, **chosen).scores.numpy(), name)
         assert np.abs(found[:, -n:]).max() <= 1e-5, name
@@ -106,42 +113,61 @@ def test_complete_methods_sum_to_the_change(left: list[str]) -> None:
             assert scores == pytest.approx([adds[word] for word in left], abs=1e-4), name
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@kinds
 @quick
-@given(words=SENTENCE)
-def test_coalition_methods_are_complete_on_any_model(kind: str, words: list[str]) -> None:
-    for name in ("Shapley sampling", "Exact Shapley", "Partition SHAP"):
-        found = METHODS[name].function(batch_of(MODELS[kind], words, "probability"))
-        assert abs(found.delta.item()) < 1e-5, name
+@given(words=SENTENCE, explained=st.sampled_from(["logit", "probability", "log_probability", "margin"]))
+def test_complete_methods_are_complete_on_any_model(kind: str, words: list[str], explained: str) -> None:
+    """To rounding by construction; Integrated Gradients to what was asked for; Kernel SHAP by the weight of its two ends.
+
+    Gradient SHAP is complete only in expectation (on a linear model always: above).
+    """
+    batch = batch_of(MODELS[kind], words, explained)
+    with torch.no_grad():
+        rise = (batch.score(batch.embeddings, batch.mask) - batch.score(batch.reference, batch.mask)).item()
+    for name in ("Shapley sampling", "Exact Shapley", "Partition SHAP", "DeepLift rescale", "Kernel SHAP", "Integrated Gradients"):
+        chosen = {"tolerance": 0.01, "placing": "panels"} if name == "Integrated Gradients" else FEW.get(name, {})
+        found = METHODS[name].function(batch, **chosen)
+        size = found.scores.abs().sum().item()
+        allowed = 1e-5 * (1 + size) + {"Integrated Gradients": 0.01 * abs(rise), "Kernel SHAP": 2e-4 * (1 + size)}.get(name, 0)
+        assert abs(found.scores.sum().item() - rise) <= allowed, name
+        if found.delta is not None:
+            assert found.delta.item() == pytest.approx(found.scores.sum().item() - rise, abs=1e-5 * (1 + size)), name
 
 
+@pytest.mark.parametrize("kind", ["OLA", "BERT", "RoBERTa"])
 @quick
-@given(word=st.sampled_from(WORDS), others=st.lists(st.sampled_from(WORDS), max_size=3))
-def test_two_words_that_do_the_same_get_the_same(word: str, others: list[str]) -> None:
-    """OLA does not know positions, so the same word twice is two equal players: symmetry."""
-    words = [word, *others, word]
-    rows = table([words])
-    for name in ("Saliency", "Gradient norm", "InputXGradient", "Integrated Gradients", "DeepLift", "Occlusion", "Exact Shapley"):
-        scores = explain(MODELS["OLA"], rows, name, FEW.get(name)).scores[0]
-        close(np.array(scores[:1]), np.array(scores[-1:]), name)
+@given(word=st.sampled_from([word for word in WORDS if word != "singer"]), others=st.lists(st.sampled_from(WORDS), max_size=2))
+def test_two_words_that_do_the_same_get_the_same(kind: str, word: str, others: list[str]) -> None:
+    """Without positions the same word twice is two equal players: symmetry.
+
+    Not by LIME in byte pairs: where it leaves out *the*, the next word comes first, has no blank, and is another token.
+    """
+    model, chosen = build(kind, own=True), {name: one for name, one in SYMMETRIC.items() if (kind, name) != ("RoBERTa", "LIME")}
+    for table_of in [m for name, m in model.module.named_modules() if name.endswith("position_embeddings")]:
+        nn.init.zeros_(table_of.weight)
+    words = ["the", word, *others, word]
+    found = explain_many(model, table([words]), list(chosen.items())).set_index("method").scores
+    for name, scores in found.items():
+        close(np.array([scores[1]]), np.array([scores[-1]]), name)
+    assert set(METHODS) - set(SYMMETRIC) - {m.name for m in METHODS.values() if m.family == "floor"} == {
+        "Gradient SHAP", "SmoothGrad", "Shapley sampling", "Partition SHAP"}  # what draws, and what groups words by their place
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@kinds
 @quick
 @given(words=SENTENCE, at=st.integers(0, 5))
 def test_a_word_without_a_token_gets_zero_and_changes_nothing(kind: str, words: list[str], at: int) -> None:
     """A lone space is a word of the row, but the model cannot see it."""
     blank = [*words[:at], " ", *words[at:]]
     at = blank.index(" ")
-    chosen = [(name, settings) for name, settings in TOKEN.items()]
-    with_blank = explain_many(MODELS[kind], table([blank]), chosen).set_index("method").scores
-    plain = explain_many(MODELS[kind], table([words]), chosen).set_index("method").scores
+    with_blank = explain_many(MODELS[kind], table([blank]), list(TOKEN.items())).set_index("method").scores
+    plain = explain_many(MODELS[kind], table([words]), list(TOKEN.items())).set_index("method").scores
     for name, scores in with_blank.items():
         assert scores[at] == 0, name
         close(np.delete(scores, at), np.array(plain[name]), name)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@kinds
 @quick
 @given(words=SENTENCE)
 def test_a_word_is_the_sum_of_its_pieces(kind: str, words: list[str]) -> None:
@@ -156,14 +182,30 @@ def test_a_word_is_the_sum_of_its_pieces(kind: str, words: list[str]) -> None:
         close(expected, np.array(by_hand), name)
 
 
+@kinds
 @quick
 @given(words=SENTENCE, order=st.permutations(range(3)))
-def test_relabelling_the_classes_relabels_the_explanations(words: list[str], order: list[int]) -> None:
-    model, other = MODELS["BERT"], build("BERT")
+def test_relabelling_the_classes_relabels_the_explanations(kind: str, words: list[str], order: list[int]) -> None:
+    model, other = MODELS[kind], build(kind, own=True)
+    head = [m for m in other.module.modules() if isinstance(m, nn.Linear) and m.out_features == 3][-1]
     with torch.no_grad():
-        other.module.classifier.weight.copy_(model.module.classifier.weight[order])
-        other.module.classifier.bias.copy_(model.module.classifier.bias[order])
+        for parameter in head.parameters():
+            parameter.copy_(parameter[order])
     before = explain_many(model, table([words]).assign(target=order[0]), list(SEEING.items())).scores
     after = explain_many(other, table([words]), list(SEEING.items())).scores
     for name, one, two in zip(SEEING, before, after, strict=True):
         close(np.array(two), np.array(one), name)
+
+
+@kinds
+@quick
+@given(texts=st.lists(SENTENCE.map(" ".join), min_size=2, max_size=3), data=st.data())
+def test_the_order_of_texts_changes_nothing(kind: str, texts: list[str], data: st.DataObject) -> None:
+    """Through the door for one's own model, with a repetition; methods that draw are seeded by the words."""
+    order = data.draw(st.permutations(range(len(texts))))
+    for name in ("LIME", "Kernel SHAP", "Gradient SHAP"):
+        found = explain_texts(MODELS[kind], [*texts, texts[0]], name, 1, FEW[name]).scores
+        other = explain_texts(MODELS[kind], [texts[i] for i in order], name, 1, FEW[name]).scores
+        close(np.array(found.iloc[-1]), np.array(found[0]), name)
+        for at, i in enumerate(order):
+            close(np.array(other[at]), np.array(found[i]), name)

@@ -26,6 +26,11 @@ LETTERS = sorted(set("".join(WORDS + CAPITAL)))
 SENTENCE = ["The", "nurse", "puts", MASK, "coat", "on", "the", "chair", "."]
 
 
+def takes_the_blank(mask: str) -> tf.AddedToken:
+    """RoBERTa's and ALBERT's mask swallows the blank before it, so that it stands for a word with its blank."""
+    return tf.AddedToken(mask, lstrip=True, normalized=False)
+
+
 def word_pieces(lower: bool) -> Any:
     """BERT's vocabulary, uncased or cased; `##he` is in it as well, and is no pronoun."""
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, *([] if lower else CAPITAL), "##he", "##his", "Xhe"]
@@ -44,7 +49,7 @@ def byte_level() -> Any:
     inner.pre_tokenizer, inner.decoder = pre_tokenizers.ByteLevel(add_prefix_space=True), decoders.ByteLevel()
     inner.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=True)
     return tf.PreTrainedTokenizerFast(tokenizer_object=inner, cls_token="<s>", sep_token="</s>", bos_token="<s>", eos_token="</s>",
-                                      unk_token="<unk>", pad_token="<pad>", mask_token="<mask>", model_max_length=LONGEST)
+                                      unk_token="<unk>", pad_token="<pad>", mask_token=takes_the_blank("<mask>"), model_max_length=LONGEST)
 
 
 def sentence_pieces() -> Any:
@@ -55,7 +60,7 @@ def sentence_pieces() -> Any:
     inner.normalizer, inner.pre_tokenizer = normalizers.Lowercase(), pre_tokenizers.Metaspace()
     inner.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
     return tf.PreTrainedTokenizerFast(tokenizer_object=inner, bos_token="[CLS]", eos_token="[SEP]", cls_token="[CLS]", sep_token="[SEP]",
-                                      unk_token="<unk>", pad_token="<pad>", mask_token="[MASK]", model_max_length=LONGEST)
+                                      unk_token="<unk>", pad_token="<pad>", mask_token=takes_the_blank("[MASK]"), model_max_length=LONGEST)
 
 
 FAMILIES = {"bert-base-uncased": ("bert", lambda: word_pieces(True), [*PRONOUNS]),

@@ -7,7 +7,7 @@ import torch
 from tiny_models import FAMILIES, SENTENCES, tiny
 
 from lib.models.face import pad
-from lib.models.shortcut import first_token_only
+from lib.models.shortcut import check_reading, first_token_only
 
 APPLIES = {"bert", "roberta", "electra"}
 
@@ -43,3 +43,12 @@ def test_the_last_layer_goes_on_with_one_token(family):
     with torch.no_grad(), first_token_only(model):
         model.logits(model.embed(ids), mask)
     assert seen == [ids.shape[1], 1]
+
+
+@pytest.mark.parametrize("family", [*FAMILIES, "albert"])
+def test_the_heads_of_transformers_read_one_token(family):
+    """What the shortcuts take for granted is tried on two texts; a head that reads more is in test_attribution_outside."""
+    model = tiny(family)
+    model.one_token = None
+    check_reading(model)
+    assert model.one_token is True

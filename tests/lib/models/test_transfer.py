@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 import transformers as tf
-from tiny_models import CLASSES, saved, toy_rows
+from tiny_models import CLASSES, byte_pairs, saved, toy_rows
+from tokenizers import pre_tokenizers
 
 from lib.errors import TouchstoneError
 from lib.models.load import build_model, load_trained
@@ -101,6 +102,16 @@ def test_the_released_ola_accumulates_over_sets_padded_whole(tmp_path, monkeypat
         assert found.model.variant == variant
         trainer.train("CEf", 0, train, test, CLASSES, SETTINGS)
         assert seen["settings"].gradients == "zeroed"  # the fault is OLA's alone
+
+
+def test_the_vocabulary_is_of_tokens_within_a_text(monkeypatch):
+    """A byte-level tokenizer that puts no blank before a text: OLA must know the tokens that its own encoding gives."""
+    tokenizer = byte_pairs.__wrapped__(framed=False)
+    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    monkeypatch.setattr("lib.transfer.load_tokenizer", lambda *args: tokenizer)
+    rows, tail = toy_rows(), toy_rows().iloc[:3]
+    found = Trainer("unused", "", CPU).vocabulary(rows, tail)
+    assert found == sorted({i for text in rows["sentence"] for i in tokenizer(" ".join(text))["input_ids"]})
 
 
 def test_weight_decay_trains_the_whole_table(tmp_path):

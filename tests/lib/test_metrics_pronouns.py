@@ -113,13 +113,13 @@ def test_symmetries_of_the_test_and_the_number_of_partitions() -> None:
 
 
 def test_no_row_of_a_training_below_the_gate_is_shown() -> None:
-    models = pd.DataFrame({"model": ["base", "placebo", "placebo", "augmented"], "seed": [-1, 0, 1, 0], "right_first": [0.92, 0.9, 0.88, 0.96],
+    models = pd.DataFrame({"model": ["base", "placebo", "placebo", "augmented"], "base": 0, "seed": [-1, 0, 1, 0], "right_first": [0.92, 0.9, 0.88, 0.96],
                            "perplexity": [71.0, 73.0, 73.0, 900.0], "unigram": 736.0})
     models["passes"] = passes_gate(models, 0.9)
     assert models["passes"].tolist() == [True, True, False, False]  # exactly .9 is enough; a model worse than word frequencies is not
-    rows = pd.DataFrame({"model": ["base", "placebo", "placebo", "augmented"], "seed": [-1, 0, 1, 0], "bias": 0.5})
-    assert may_be_shown(rows, models)[["model", "seed"]].to_numpy().tolist() == [["base", -1], ["placebo", 0]]
-    with pytest.raises(TouchstoneError, match="augmented, seed 0, was never put through the gate"):
+    rows = pd.DataFrame({"model": ["base", "placebo", "placebo", "augmented"], "base": 0, "seed": [-1, 0, 1, 0], "bias": 0.5})
+    assert may_be_shown(rows, models)[["model", "base", "seed"]].to_numpy().tolist() == [["base", 0, -1], ["placebo", 0, 0]]
+    with pytest.raises(TouchstoneError, match="augmented, base 0, seed 0, was never put through the gate"):
         may_be_shown(rows, models.iloc[:2])
 
 

@@ -74,7 +74,7 @@ k = 10  # likeliest words that are looked at
 transfer = ""  # a further set of sentences: winogender (below TOUCHSTONE_DATA), or nothing
 methods = ["Integrated Gradients", "InputXGradient", "Occlusion"]  # who explains
 tolerance = 0.02  # gap, as a share of what is explained, at which Integrated Gradients takes no more points
-n_explained = 40  # sentences that are explained; 0 for all
+n_explained = 24  # sentences that are explained; 0 for all
 
 # %% [markdown]
 # | symbol | meaning | here |

@@ -289,7 +289,9 @@ assert male_share("augmented") == male_share("even placebo") == 0.5
 print(f"{len(arm_text('placebo'))} sentences an arm; share of male pronouns in the placebo: {male_share('placebo'):.2f}")
 
 # %% [markdown]
-# A model that reads nothing but a few hundred such sentences forgets who a duchess is. So all arms *rehearse*: for each sentence of their own they read some of the text
+# A model that reads nothing but a few hundred such sentences forgets who a duchess is. In an earlier run at scale cpu three of five trainings of each arm fell below the gate, though perplexity fell, too: the
+# base model itself had passed narrowly (46 of 50), and the same few rare feminine nouns (*godmother*, *matriarch*, *priestess*) changed sides. Since then the frames have more nouns, and all arms
+# *rehearse*: for each sentence of their own they read some of the text
 # that the base model was made with, drawn by the seed, and part of it from the frames, where the noun fixes the pronoun.
 
 # %%
@@ -359,8 +361,8 @@ stage.table("arms", costs)
 
 # %% tags=["nbval-ignore-output"]
 answers = pd.concat([unambiguous.assign(right=right_answers(model)) for model in bases])
-wrong = answers.groupby(["noun", "gender"], sort=False)["right"].agg(models="size", wrong=lambda r: int((~r).sum())).reset_index().query("wrong > 0")
-stage.table("wrong", wrong.sort_values("wrong", ascending=False, kind="stable", ignore_index=True))
+wrong = answers.groupby(["noun", "gender"], sort=False)["right"].agg(models="size", wrong=lambda r: int((~r).sum())).reset_index()
+stage.table("wrong", wrong).query("wrong > 0")
 
 # %% [markdown]
 # Whether the bias fell is a question for stages 3 and 4, which ask on sentences with other nouns.

@@ -288,6 +288,9 @@ changes = pd.DataFrame({"before_after": table["augmented"] - table["base"], "pla
 stage.table("changes", changes.reset_index())
 
 # %% [markdown]
+# *An earlier run.* At scale cpu it had one base model, and of five trainings of each arm two passed the gate: augmented minus placebo was -.089 [-.295, .115] on held-out nouns and -.022 on Winogender, which
+# left the question open.
+#
 # ### What could this design find?
 # Each difference with its interval and, base model by base model, its smallest and largest value; `detectable` is the true difference that this many antecedents and trainings would find with a power
 # of 80 % (two-sided, 5 %). A difference below it may be real, and an interval that holds zero then decides nothing.

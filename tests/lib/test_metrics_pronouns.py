@@ -138,6 +138,14 @@ def test_the_committed_tables_hold_no_model_below_the_gate(scale: str) -> None:
     assert set(arms.loc[arms["estimate"].notna(), "model"]) <= set(passed["model"])
 
 
+def test_every_training_at_small_passes_the_gate() -> None:
+    """The tolerances of the arms' tables rest on it: no cell of them is empty."""
+    stage = ROOT / "outputs/reference/implicit_bias/small/04_metrics"
+    tested = pd.read_csv(stage / "shown.csv")
+    assert tested["passes"].all() and set(tested["model"]) == {"base", "placebo", "even placebo", "augmented"}
+    assert pd.read_csv(stage / "arms.csv")["estimate"].notna().all() and pd.read_csv(stage / "power.csv")["detectable"].gt(0).all()
+
+
 def test_unusable_lists_are_refused() -> None:
     ones = np.ones((2, 3))
     with pytest.raises(TouchstoneError, match="X has 2 words and Y has 1"):

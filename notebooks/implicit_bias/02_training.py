@@ -83,8 +83,8 @@ held_out = 0.5  # share of antecedents that no arm is trained on
 n_bases = 2  # trainings of the base model; each is trained on in every arm
 n_seeds = 1  # trainings of each arm from each base model
 arm_epochs = 1  # passes over an arm's sentences
-mixtures = [[0.0001, 1.0]]  # highest learning rate of an arm, and sentences of the base model's text for each of its own; of several the first that is safe
-rehearsed_frames = 0.5  # share of sentences from frames among them
+mixtures = [[0.0001, 3.0]]  # highest learning rate of an arm, and sentences of the base model's text for each of its own; of several the first that is safe
+rehearsed_frames = 0.75  # share of sentences from frames among them
 
 # %% [markdown]
 # | symbol | meaning | here |

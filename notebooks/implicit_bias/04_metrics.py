@@ -175,10 +175,9 @@ sums
 # %% [markdown]
 # ### How sure?
 # Sentences about one noun are no independent observations: a model that thinks of a *person* as male thinks so in all of them. So antecedents are resampled, not sentences.
-# And another training of the model would have other scores. So the honest interval is over antecedents and over trainings of the base model; the naive one takes every sentence of the
-# first training for an observation. `wider` is how much wider the honest one is.
+# And another training of the model would have other scores. So a row of what follows is a sentence, an antecedent and a training of the base model:
 
-# %% tags=["nbval-ignore-output"]
+# %%
 codes = {name: i for i, name in enumerate(sorted(scores["antecedent"].unique()))}
 
 
@@ -188,7 +187,10 @@ def by_base(frame, values):
     rows = frame.groupby(key, sort=False, observed=True)[values].mean().reset_index().rename(columns={"base": "seed", "sentence_id": "row_id"})
     return rows.assign(sentence_idx=rows["antecedent"].map(codes))
 
+# %% [markdown]
+# The honest interval is over antecedents and over trainings; the naive one takes every sentence of the first training for an observation. `wider` is how much wider the honest one is.
 
+# %% tags=["nbval-ignore-output"]
 own = by_base(of_filter(scores), ["bias"]).dropna(subset="bias")
 honest = estimates(own, ["model"], "bias", **how)
 first = own[own["seed"] == own.groupby("model")["seed"].transform("min")]
@@ -292,10 +294,9 @@ stage.table("changes", changes.reset_index())
 # left the question open.
 #
 # ### What could this design find?
-# Each difference with its interval and, base model by base model, its smallest and largest value; `detectable` is the true difference that this many antecedents and trainings would find with a power
-# of 80 % (two-sided, 5 %). A difference below it may be real, and an interval that holds zero then decides nothing.
+# Each difference with its interval, its range over base models, and the true difference that this many antecedents and trainings would find with a power of 80 % (two-sided, 5 %):
 
-# %% tags=["nbval-ignore-output"]
+# %%
 def difference(quantity, part, left, right):
     """One difference of two models with its interval, its range over base models, and what could be detected."""
     pairs = paired_differences(*(full[(full["model"] == name) & (full["part"] == part)] for name in (left, right)), quantity)
@@ -303,7 +304,10 @@ def difference(quantity, part, left, right):
     return {"quantity": quantity, "part": part, "left": left, "right": right, "difference": found.estimate, "low": found.low, "high": found.high, "smallest": single.min(),
             "largest": single.max(), "n_bases": found.n_seeds, "detectable": smallest_detectable_difference(found.standard_error, found.df, alpha)}
 
+# %% [markdown]
+# *How to read the table.* `smallest` and `largest` are the differences base model by base model. A difference below `detectable` may be real, and an interval that holds zero then decides nothing.
 
+# %% tags=["nbval-ignore-output"]
 PAIRS = [("augmented", "base"), ("placebo", "base"), ("augmented", "placebo"), ("even placebo", "placebo"), ("augmented", "even placebo")]
 parts_of = [part for part in ("held out", "winogender") if part in set(full["part"])]
 power = pd.DataFrame([difference(quantity, part, *pair) for quantity in ("distance", "spread") for part in parts_of for pair in PAIRS])

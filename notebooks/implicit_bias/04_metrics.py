@@ -310,7 +310,7 @@ def difference(quantity, part, left, right):
 
 # %% tags=["nbval-ignore-output"]
 PAIRS = [("augmented", "base"), ("placebo", "base"), ("augmented", "placebo"), ("even placebo", "placebo"), ("augmented", "even placebo")]
-parts_of = [part for part in ("held out", "winogender") if part in set(full["part"])]
+parts_of = [part for part in ("held out", "winogender") if part in set(full["part"])] or ["held out"]
 power = pd.DataFrame([difference(quantity, part, *pair) for quantity in ("distance", "spread") for part in parts_of for pair in PAIRS])
 stage.table("power", power)
 

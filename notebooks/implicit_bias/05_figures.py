@@ -158,7 +158,7 @@ with plt.rc_context(STYLE):
         for sign in (-1, 1):
             ax.plot(sign * mine["detectable"], y, "|", color="grey", markersize=12)
         ax.axvline(0, color="grey", linewidth=0.8)
-        ax.set(yticks=y, yticklabels=names, xlabel="difference of the distance from 0.5", title=part, ylim=(len(mine) - 0.5, -0.5))
+        ax.set(yticks=y, yticklabels=names, xlabel="difference of the distance from 0.5", title=part, ylim=(max(1, len(mine)) - 0.5, -0.5))
 stage.figure("changes", figure, formats)
 stage.table("power", tables["power"])
 

@@ -290,7 +290,7 @@ print(f"{len(arm_text('placebo'))} sentences an arm; share of male pronouns in t
 
 # %% [markdown]
 # A model that reads nothing but a few hundred such sentences forgets who a duchess is. In an earlier run at scale cpu three of five trainings of each arm fell below the gate, though perplexity fell, too: the
-# base model itself had passed narrowly (46 of 50), and the same few rare feminine nouns (*godmother*, *matriarch*, *priestess*) changed sides. Since then the frames have more nouns, and all arms
+# base model itself had passed narrowly (46 of 50), and two or three rare nouns (*heiress*, *priestess*, *stepfather*) changed sides. Since then the frames have more nouns, and all arms
 # *rehearse*: for each sentence of their own they read some of the text
 # that the base model was made with, drawn by the seed, and part of it from the frames, where the noun fixes the pronoun.
 

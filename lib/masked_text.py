@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 
 from lib.lm_sources import published_corpus, read_sources
 from lib.paths import material
-from lib.pronoun_sentences import gendered_identities, gendered_pronouns, may_have_pronoun, split_words, without_nouns
+from lib.pronoun_sentences import gendered_pronouns, may_have_pronoun, split_words, sure_identities, without_nouns
 from lib.text import read_summaries
 
 
@@ -23,7 +23,7 @@ def published_text(captions: Sequence[str], shortest: int = 5, longest: int = 40
     sentence that a bias is measured on has been read, and no caption of its kind.
     """
     found = [split_words(text) for text in captions if may_have_pronoun(text)]
-    never = [words for words in found if len(gendered_pronouns(words)) > 1 or gendered_identities(words)]
+    never = [words for words in found if len(gendered_pronouns(words)) > 1 or sure_identities(words)]
     corpora = [[word for word, _ in sentence] for sentence in published_corpus(read_sources())]
     spoken = [words for words in corpora if gendered_pronouns(words)]
     return {name: [words for words in part if shortest <= len(words) <= longest] for name, part in (("captions", never), ("corpora", spoken))}

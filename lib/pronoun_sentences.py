@@ -23,6 +23,7 @@ from lib.lexicon import PRONOUNS, load_lexicon, pronoun_forms
 MASK = "[MASK]"  # how the masked word is written in tables, whatever a model's own mask token is
 SLOTS = ("subject", "object", "possessive", "independent", "reflexive")
 GENDERS = {"F": "female", "M": "male"}
+NOT_ONLY_NOUNS = frozenset("count counts prior master masters host hosts groom grooms father fathers mother mothers mans".split())
 _ANY = re.compile(rf"\b({'|'.join(PRONOUNS)})\b", re.IGNORECASE)
 
 
@@ -60,6 +61,11 @@ def gendered_identities(words: Sequence[str]) -> list[int]:
     """The positions of other words that carry gender ("sister", "boy", "actress"), by the lexicon of the repository."""
     lexicon = load_lexicon()
     return [i for i, word in enumerate(words) if word.lower() not in PRONOUNS and lexicon.find(word) is not None]
+
+
+def sure_identities(words: Sequence[str]) -> list[int]:
+    """Those of them that can be nothing but nouns: "counts" may be a verb, which only a parse can tell."""
+    return [i for i in gendered_identities(words) if words[i].lower() not in NOT_ONLY_NOUNS]
 
 
 def may_have_pronoun(sentence: str) -> bool:

@@ -18,8 +18,8 @@ sys.path.insert(0, str(ROOT / "tests/lib/models"))
 from test_masked_families import FAMILIES, hub_folder  # noqa: E402
 
 SWAG = ROOT / "tests/swag_head.csv"  # SWAG's header and kinds of rows; the sentences are ours
-SMALLER = {"data_source": "bundled", "spacy_pipeline": "stored", "n_text": 20, "n_frames": 40, "epochs": 1, "rehearsal": 0.0,
-           "n_seeds": 1, "transfer": "", "methods": ["InputXGradient", "Occlusion"], "n_explained": 2, "n_bootstrap": 5}
+SMALLER = {"data_source": "bundled", "spacy_pipeline": "stored", "n_text": 20, "n_frames": 40, "epochs": 1, "mixtures": [[1e-4, 0.0]],
+           "n_bases": 1, "n_seeds": 1, "transfer": "", "methods": ["InputXGradient", "Occlusion"], "n_explained": 2, "n_bootstrap": 5}
 
 
 def test_swags_csv_as_it_is_through_the_filter(small_outputs: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -128,11 +128,15 @@ def passes_gate(models: pd.DataFrame, least: float) -> pd.Series:
 
 
 def may_be_shown(rows: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
-    """The rows (columns model, seed) of the trainings that passed the gate (`models`: model, seed, passes); a training that is not listed raises."""
-    passed = {(m, int(s)): bool(p) for m, s, p in models[["model", "seed", "passes"]].itertuples(index=False)}
-    asked = list(zip(rows["model"], rows["seed"].astype(int), strict=True))
+    """The rows (columns model, base, seed) of the trainings that passed the gate (`models`: these and passes).
+
+    `base`: which training of the base model it is or starts from. A training that is not listed raises.
+    """
+    key = ["model", "base", "seed"]
+    passed = dict(zip(models[key].itertuples(index=False, name=None), models["passes"].astype(bool), strict=True))
+    asked = list(rows[key].itertuples(index=False, name=None))
     if unknown := sorted(set(asked) - set(passed)):
-        raise TouchstoneError(f"{unknown[0][0]}, seed {unknown[0][1]}, was never put through the gate, so its scores are not shown; run 02_training again")
+        raise TouchstoneError("{}, base {}, seed {}, was never put through the gate, so its scores are not shown; run 02_training again".format(*unknown[0]))
     return rows[[passed[one] for one in asked]]
 
 

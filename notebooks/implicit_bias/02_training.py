@@ -15,14 +15,14 @@
 #
 # [Start here](../00_start_here.ipynb) · before: [01_data_generation](01_data_generation.ipynb) · next: [03_attribution](03_attribution.ipynb)
 #
-# The paper measures three models of the hub and ends with a question: do such sentences help to *reduce* the bias? This stage trains a masked LM, says
-# plainly what it is worth, and then trains it on with pronouns swapped, beside a placebo: the same sentences, nothing swapped.
+# The paper measures three models of the hub and ends with a question: do such sentences help to *reduce* the bias? This stage trains a masked LM (several times,
+# for one training decides nothing), says plainly what it is worth, and then trains each on with pronouns swapped, beside two placebos in which nothing is swapped.
 
 # %% [markdown]
 # ## You will see
 #
 # - a small encoder that gets a masked-LM head, and a gate that it must pass before any bias of it is shown;
-# - training on with swapped pronouns and with the placebo, several times each;
+# - training on with swapped pronouns and with two placebos, from every base model;
 # - what that costs in perplexity.
 #
 # | in | from | holds |
@@ -32,9 +32,9 @@
 #
 # | out | holds |
 # |---|---|
-# | `models/base`, `models/<arm>/seed<k>` | trained weights and their recipes |
+# | `models/base<b>`, `models/<arm>/base<b>_seed<k>` | trained weights and their recipes |
 # | `split.parquet` | which antecedents were trained on and which were held out |
-# | `curves`, `gate`, `perplexity`, `arms` (`.csv`) | how the training went, and what the models are worth |
+# | `curves`, `gate`, `mixture`, `wrong`, `perplexity`, `arms` (`.csv`) | how the training went, and what the models are worth |
 
 # %%
 import json
@@ -73,26 +73,28 @@ device = "auto"  # auto, cpu or cuda
 encoder = "all-MiniLM-L6-v2"  # the encoder that gets a masked-LM head: the packaged one, a folder, or a hub id; empty for none
 encoder_revision = ""  # the commit of a hub id
 hub_models = {}  # masked LMs of the hub that are measured beside it, by name: the commit
-epochs = 3  # passes over the text
+epochs = 2  # passes over the text
 lr = 0.0005  # highest learning rate
 batch_tokens = 512  # tokens per step
 masked = 0.15  # share of tokens to predict
 watched_share = 0.5  # share of pronouns to predict
 gate = 0.9  # share of unambiguous sentences with the right gender first that a model must reach
 held_out = 0.5  # share of antecedents that no arm is trained on
-n_seeds = 3  # trainings of each arm
+n_bases = 2  # trainings of the base model; each is trained on in every arm
+n_seeds = 1  # trainings of each arm from each base model
 arm_epochs = 1  # passes over an arm's sentences
-arm_lr = 0.0001  # highest learning rate of an arm
-rehearsal = 3.0  # sentences of the base model's text in an arm, for each of its own
+mixtures = [[0.0001, 3.0]]  # highest learning rate of an arm, and sentences of the base model's text for each of its own; of several the first that is safe
+rehearsed_frames = 0.75  # share of sentences from frames among them
 
 # %% [markdown]
 # | symbol | meaning | here |
 # |---|---|---|
 # | $P(w \mid s)$ | the probability of a word at the mask | `log_prob` |
 # | PPL | exp of the mean negative log-probability of masked words | `perplexity` |
-# | base | the encoder with its trained head | `base` |
+# | base | the encoder with its trained head | `bases` |
 # | augmented | trained on with each sentence in both genders | `augmented` |
 # | placebo | trained on with each sentence twice, as it is | `placebo` |
+# | even placebo | trained on with as many sentences as they are, drawn so that half hold a male pronoun | `even placebo` |
 
 # %%
 stage = open_stage("implicit_bias", scale, "02_training")
@@ -102,7 +104,9 @@ if not encoder:
     raise TouchstoneError("encoder is empty; name the encoder that is trained (hub_models come in addition)")
 text = load_parquet(stage.input("01_data_generation", "text.parquet"))
 sentences = load_parquet(stage.input("01_data_generation", "sentences.parquet"))
+ARMS = ["placebo", "even placebo", "augmented"]
 train, valid = (list(text.loc[text["part"] == part, "words"]) for part in ("train", "valid"))
+is_frame = (text.loc[text["part"] == "train", "source"] == "frames").tolist()
 print(f"{len(train)} sentences to learn from, {len(valid)} to measure on, {len(sentences)} that passed the filter")
 
 # %% [markdown]
@@ -127,28 +131,37 @@ print(f"asked about {int(asked.sum())} of 20: " + ", ".join("masked" if new == 1
 show_source(mask_tokens)
 
 # %% [markdown]
-# A model that is trained is kept with its recipe and read again; a changed recipe is a new training.
+# A model that is trained is kept with its recipe and read again; a changed recipe is a new training. The trainings of the base model differ in the head that is drawn, in
+# the order of the text and in what is masked.
 
 # %%
 start = new_masked_lm(encoder, seed, encoder_revision)
 watched = tuple(sorted({start.tokenizer.convert_tokens_to_ids(word) for word in PRONOUNS} - {start.tokenizer.unk_token_id}))
 settings = MaskedSettings(epochs, lr, batch_tokens, masked, "encoder", watched, watched_share)
-recipe = {"encoder": encoder, "revision": encoder_revision, "seed": seed}
+recipe = {"encoder": encoder, "revision": encoder_revision}
+
+
+def train_base(name, number, sentences_of):
+    """One training of the base model, kept under a name."""
+    path = stage.path(f"models/{name}.json").with_suffix("")
+    stage.path(f"models/{name}.safetensors")
+    model, curve = fit_or_read(path, recipe | {"seed": number}, lambda: new_masked_lm(encoder, number, encoder_revision), sentences_of, valid, settings)
+    model.module.to(target)
+    return model, curve
 
 # %% [markdown]
-# The training itself, about a minute of one core at this scale:
+# The trainings themselves, less than a minute of one core each at this scale:
 
 # %%
-base, curve = fit_or_read(stage.path("models/base.json").with_suffix(""), recipe, lambda: start, train, valid, settings)
-base.module.to(target)
-_ = stage.path("models/base.safetensors")
-print(f"{sum(p.numel() for p in base.trained_parameters('encoder').values()) / 1e6:.1f} million parameters trained")
+bases, curves = zip(*(train_base(f"base{b}", seed + b, train) for b in range(n_bases)))
+base = bases[0]
+print(f"{n_bases} trainings; {sum(p.numel() for p in base.trained_parameters('encoder').values()) / 1e6:.1f} million parameters trained")
 
 # %% [markdown]
-# The curve, a row an epoch:
+# The curves, a row an epoch:
 
 # %% tags=["nbval-ignore-output"]
-stage.table("curves", curve, digits=2)
+stage.table("curves", pd.concat([curve.drop(columns="second_loss").assign(base=b) for b, curve in enumerate(curves)], ignore_index=True), digits=2)
 
 # %% [markdown]
 # *Reading it.* The perplexity is over the whole vocabulary of 30,522 entries, at masked tokens of sentences that were not trained on.
@@ -160,18 +173,23 @@ stage.table("curves", curve, digits=2)
 # training of each arm (section 4) goes through the same gate.
 
 # %%
-unambiguous = pd.DataFrame(yaml.safe_load((material("implicit_bias") / "gate.yaml").read_text()), columns=["noun", "gender", "sentence"])
+unambiguous, chosen_by = (pd.DataFrame(yaml.safe_load((material("implicit_bias") / f"{name}.yaml").read_text()), columns=["noun", "gender", "sentence"])
+                          for name in ("gate", "gate_choice"))
 assert len(unambiguous) >= 40 and not set(unambiguous["noun"]) & {word.lower() for words in train for word in words}
 
 # %% [markdown]
-# The share of right answers, for any model:
+# The right answers, for any model:
 
 # %%
-def at_gate(model):
-    """The share of unambiguous sentences in which the right gender comes first."""
-    words = [[model.tokenizer.mask_token if word == "_" else word for word in text.split()] for text in unambiguous["sentence"]]
-    right = right_gender_first(model.log_prob(model.encode(words)), gender_ids(model.tokenizer), unambiguous["gender"])
-    return sum(right) / len(right)
+def right_answers(model, asked=unambiguous):
+    """For each unambiguous sentence whether the right gender comes first."""
+    words = [[model.tokenizer.mask_token if word == "_" else word for word in text.split()] for text in asked["sentence"]]
+    return right_gender_first(model.log_prob(model.encode(words)), gender_ids(model.tokenizer), asked["gender"])
+
+
+def at_gate(model, asked=unambiguous):
+    """The share of right answers."""
+    return sum(right_answers(model, asked)) / len(asked)
 
 # %% [markdown]
 # Before training it can only guess.
@@ -181,18 +199,21 @@ untrained = at_gate(new_masked_lm(encoder, seed, encoder_revision))
 print(f"{len(unambiguous)} sentences, {unambiguous['gender'].value_counts().to_dict()}")
 
 # %% [markdown]
-# Beside the trained model its own beginning, the head as it was drawn, and any model of the hub.
+# Beside the trained models the head as it was drawn, a model that read the same text without the frames of stage 1 (which teach what is asked here, with other nouns), and any
+# model of the hub.
 
 # %% tags=["nbval-ignore-output"]
 encoded = base.encode(valid)
 unigram = unigram_perplexity(base, base.encode(train), encoded, masked)
-rows = [{"model": "untrained head", "right_first": untrained, "perplexity": math.nan, "unigram": unigram},
-        {"model": "base", "right_first": at_gate(base), "perplexity": masked_perplexity(base, encoded, masked), "unigram": unigram}]
+bare, _ = train_base("without_frames", seed, [words for words, drawn in zip(train, is_frame) if not drawn])
+own_models = [("base", b, model) for b, model in enumerate(bases)] + [("without frames", -1, bare)]
+rows = [{"model": "untrained head", "base": -1, "right_first": untrained, "perplexity": math.nan, "unigram": unigram}]
+rows += [{"model": name, "base": b, "right_first": at_gate(model), "perplexity": masked_perplexity(model, encoded, masked), "unigram": unigram} for name, b, model in own_models]
 for name, revision in hub_models.items():
     other = pretrained_masked_lm(name, revision)
     other.module.to(target)
     own, read = other.encode(valid), other.encode(train)
-    rows.append({"model": name, "right_first": at_gate(other), "perplexity": masked_perplexity(other, own, masked),
+    rows.append({"model": name, "base": -1, "right_first": at_gate(other), "perplexity": masked_perplexity(other, own, masked),
                  "unigram": unigram_perplexity(other, read, own, masked)})
 gates = pd.DataFrame(rows)
 gates["passes"] = passes_gate(gates, gate)
@@ -200,7 +221,7 @@ stage.table("gate", gates)
 
 # %% [markdown]
 # *Reading it.* `passes` decides what stages 3 to 5 may show. With 50 sentences a share of 0.92 has a 95 % interval from 0.81 to 0.97, so this is a gate
-# and no measurement. The frames of stage 1, of which the model read 1,000 at either scale, teach what is asked here; the nouns are others.
+# and no measurement. The row *without frames* says how much of it the frames teach. It is there for comparison; its bias is shown nowhere.
 
 # %%
 top = top_words(base.log_prob(base.encode([["The", "duchess", "opened", base.tokenizer.mask_token, "letter", "."]]))[0], base.tokenizer, 5)
@@ -232,77 +253,116 @@ about.round(2)
 
 # %% [markdown]
 # Each sentence in both genders is *augmented*; each sentence twice is the *placebo*, which has as many steps, the same topics, and the same share of pronouns to predict.
-# (The placebo keeps the text's surplus of *his*, so the arms differ in two things: how frequent male pronouns are, and that each sentence comes in pairs. Stage 4 tells
-# them apart by the spread of the scores, which a shift of all of them leaves as it is.)
+# But it keeps the sentences' surplus of *his*, so that it differs from *augmented* in two things: how frequent male pronouns are, and that each sentence comes in pairs. The
+# *even placebo* tells them apart: nothing is swapped, and the sentences are drawn so that half of them hold a male pronoun.
 
 # %%
-def arm_text(arm):
-    """The sentences that an arm is trained on."""
-    part = sentences[sentences["part"] == "trained on"]
-    other = {"F": "M", "M": "F"}
+def evenly(part, number):
+    """As many sentences of each gender as `part` has in all: each as often as it goes, the rest drawn by the seed."""
     found = []
-    for row in part.itertuples():
-        gender = row.gender if arm == "placebo" else other[row.gender]
-        found += [row.words, with_gender(row.words, row.at, row.slot, gender)]
+    for gender in "FM":
+        own = list(part.loc[part["gender"] == gender, "words"])
+        found += own * (len(part) // len(own)) + random.Random(seed_for("even", gender, number, seed)).sample(own, len(part) % len(own))
     return found
 
+
+def arm_text(arm, number=0):
+    """The sentences that an arm is trained on."""
+    part = sentences[sentences["part"] == "trained on"]
+    if arm == "even placebo":
+        return evenly(part, number)
+    other = {"F": "M", "M": "F"} if arm == "augmented" else {"F": "F", "M": "M"}
+    return [words for row in part.itertuples() for words in (row.words, with_gender(row.words, row.at, row.slot, other[row.gender]))]
+
 # %% [markdown]
-# Half of the augmented sentences are of each gender; those of the placebo come in pairs.
+# The arms have as many sentences; half of the augmented ones and of the even placebo are of each gender, and those of the placebo come in pairs.
 
 # %%
-both = arm_text("augmented")
-genders = [PRONOUNS[words[at].lower()] for words, at in zip(both, sentences.loc[sentences["part"] == "trained on", "at"].repeat(2))]
-assert genders.count("F") == genders.count("M") and arm_text("placebo")[0] == arm_text("placebo")[1]
-print(f"{len(both)} sentences an arm; augmented: {genders.count('F')} female and {genders.count('M')} male pronouns")
+def male_share(arm):
+    """The share of male pronouns in an arm's sentences, which hold one gendered pronoun each."""
+    genders = [PRONOUNS[word.lower()] for words in arm_text(arm) for word in words if word.lower() in PRONOUNS]
+    return genders.count("M") / len(genders)
+
+
+assert len({len(arm_text(arm)) for arm in ARMS}) == 1 and arm_text("placebo")[0] == arm_text("placebo")[1]
+assert male_share("augmented") == male_share("even placebo") == 0.5
+print(f"{len(arm_text('placebo'))} sentences an arm; share of male pronouns in the placebo: {male_share('placebo'):.2f}")
 
 # %% [markdown]
-# A model that reads nothing but a few hundred such sentences forgets who a duchess is. So both arms *rehearse*: for each sentence of their own they read some of the text
-# that the base model was made with, drawn by the seed. How many, and at which rate, was chosen by perplexity and by 40 other unambiguous sentences (`material/gate_choice.yaml`)
-# at scale small; the sentences of the gate had no part in it.
+# A model that reads nothing but a few hundred such sentences forgets who a duchess is. In an earlier run at scale cpu three of five trainings of each arm fell below the gate, though perplexity fell, too: the
+# base model itself had passed narrowly (46 of 50), and two or three rare nouns (*heiress*, *priestess*, *stepfather*) changed sides. Since then the frames have more nouns, and all arms
+# *rehearse*: for each sentence of their own they read some of the text
+# that the base model was made with, drawn by the seed, and part of it from the frames, where the noun fixes the pronoun.
 
 # %%
-def rehearsed(arm, number):
+def rehearsed(arm, number, rehearsal):
     """The sentences of an arm, and those of the base model's text among them."""
-    own = arm_text(arm)
-    return own + random.Random(seed_for("rehearsal", number, seed)).sample(train, min(len(train), round(rehearsal * len(own))))
+    own, chooser = arm_text(arm, number), random.Random(seed_for("rehearsal", number, seed))
+    found = []
+    for frames, share in ((True, rehearsed_frames), (False, 1 - rehearsed_frames)):
+        part = [words for words, drawn in zip(train, is_frame) if drawn == frames]
+        found += chooser.sample(part, min(len(part), round(share * rehearsal * len(own))))
+    return own + found
 
 
-print(f"{len(rehearsed('augmented', 0))} sentences with those rehearsed")
-
-# %% [markdown]
-# Every arm starts from the base model; masks, order and what is rehearsed differ between seeds, and are the same in both arms.
-
-# %%
-base_files = [stage.folder / "models" / f"base.{kind}" for kind in ("json", "safetensors")]
-arm_settings = MaskedSettings(arm_epochs, arm_lr, batch_tokens, masked, "encoder", watched, watched_share)
+print(f"{len(rehearsed('augmented', 0, mixtures[0][1]))} sentences with those rehearsed")
 
 # %% [markdown]
-# One training takes some seconds at this scale.
+# Every arm starts from every base model; masks, order and what is rehearsed differ between trainings, and are the same in all arms. One training takes some seconds at this scale.
 
 # %%
-def train_arm(arm, number):
-    """One training of one arm, from the base model."""
-    path = stage.path(f"models/{arm}/seed{number}.json").with_suffix("")
-    stage.path(f"models/{arm}/seed{number}.safetensors")
-    mine = recipe | {"seed": number, "from": json.loads(base_files[0].read_text())["sha256"]}
-    return fit_or_read(path, mine, lambda: read_masked_lm(*base_files), rehearsed(arm, number), valid, arm_settings)
+def train_arm(arm, b, number, mixture):
+    """One training of one arm, from one base model: what it is worth, a row of the table below."""
+    name, drawn = f"models/{arm.replace(' ', '_')}/base{b}_seed{number}", 100 * b + number
+    arm_settings = MaskedSettings(arm_epochs, mixture[0], batch_tokens, masked, "encoder", watched, watched_share)
+    files = [stage.folder / f"models/base{b}.{kind}" for kind in ("json", "safetensors")]
+    path, _ = stage.path(f"{name}.json").with_suffix(""), stage.path(f"{name}.safetensors")
+    mine = recipe | {"seed": drawn, "from": json.loads(files[0].read_text())["sha256"]}
+    model, curve = fit_or_read(path, mine, lambda: read_masked_lm(*files), rehearsed(arm, drawn, mixture[1]), valid, arm_settings)
+    return {"model": arm, "base": b, "seed": number, "perplexity": curve["perplexity"].iloc[-1], "right_first": at_gate(model), "choice": at_gate(model, chosen_by)}
 
 
-arms = {(arm, number): train_arm(arm, number) for arm in ("placebo", "augmented") for number in range(n_seeds)}
-print(f"{len(arms)} trainings")
+# %% [markdown]
+# Which mixture? The rule was written down before the run (`material/gate_choice.yaml`) and looks at no bias: 40 other unambiguous sentences and perplexity decide. The sentences of the gate have no
+# part in it, nor have the trainings that it looks at (number 99) in any answer. The mixture is the same for all arms.
+
+# %%
+def is_safe(mixture):
+    """Whether the placebo and the swap keep what the first base model knows, at this mixture."""
+    pilots = pd.DataFrame([train_arm(arm, 0, 99, mixture) for arm in ("placebo", "augmented")])
+    return bool((pilots["choice"] >= gate).all() and (pilots["perplexity"] <= gates.loc[gates["model"] == "base", "perplexity"].iloc[0]).all())
+
+
+chosen = next((i for i, mixture in enumerate(mixtures[:-1]) if is_safe(mixture)), len(mixtures) - 1)
+stage.table("mixture", pd.DataFrame(mixtures, columns=["rate", "rehearsal"]).assign(chosen=[i == chosen for i in range(len(mixtures))]), digits=6)
+
+# %% [markdown]
+# All trainings:
+
+# %%
+trainings = [train_arm(arm, b, number, mixtures[chosen]) for b in range(n_bases) for number in range(n_seeds) for arm in ARMS]
+print(f"{len(trainings)} trainings")
 
 # %% [markdown]
 # ## 5 · What it costs
 #
 # *How to read the table.* Perplexity on the held-out text, before and after; and the gate, for a model that has forgotten that a duchess is *she* is not less biased but worse.
-# The bias scores of a training with `passes` = False are not shown from here on.
+# `choice` is the share on the sentences by which the mixture was chosen. The bias scores of a training with `passes` = False are not shown from here on.
 
 # %% tags=["nbval-ignore-output"]
-rows = [{"model": "base", "seed": seed, "perplexity": gates.set_index("model").loc["base", "perplexity"], "right_first": gates.set_index("model").loc["base", "right_first"]}]
-rows += [{"model": arm, "seed": number, "perplexity": curve["perplexity"].iloc[-1], "right_first": at_gate(model)} for (arm, number), (model, curve) in arms.items()]
-costs = pd.DataFrame(rows).assign(unigram=unigram)
+before = gates.loc[gates["model"] == "base", ["model", "base", "perplexity", "right_first"]].assign(seed=-1, choice=[at_gate(model, chosen_by) for model in bases])
+costs = pd.concat([before, pd.DataFrame(trainings, columns=["model", "base", "seed", "perplexity", "right_first", "choice"])], ignore_index=True).assign(unigram=unigram)
+costs = costs.sort_values(["base", "seed"], kind="stable", ignore_index=True)
 costs["passes"] = passes_gate(costs, gate)
 stage.table("arms", costs)
+
+# %% [markdown]
+# Which sentences of the gate does a base model get wrong? That tells what the gate asks.
+
+# %% tags=["nbval-ignore-output"]
+answers = pd.concat([unambiguous.assign(right=right_answers(model)) for model in bases])
+wrong = answers.groupby(["noun", "gender"], sort=False)["right"].agg(models="size", wrong=lambda r: int((~r).sum())).reset_index()
+stage.table("wrong", wrong).query("wrong > 0")
 
 # %% [markdown]
 # Whether the bias fell is a question for stages 3 and 4, which ask on sentences with other nouns.
@@ -313,29 +373,30 @@ stage.table("arms", costs)
 
 # %% tags=["nbval-ignore-output"]
 with plt.rc_context(STYLE):
-    figure, ax = plt.subplots(figsize=(5, 1.9), layout="constrained")
+    figure, ax = plt.subplots(figsize=(5, 2.3), layout="constrained")
     for y, (name, part) in enumerate(costs.groupby("model", sort=False)):
         for i, row in enumerate(part.itertuples()):
-            ax.plot(row.perplexity, y + 0.18 * (i - (len(part) - 1) / 2), "o", color=COLOURS[y], fillstyle="full" if row.passes else "none")
-    ax.set(yticks=range(costs["model"].nunique()), yticklabels=costs["model"].unique(), ylim=(2.5, -0.5),
+            ax.plot(row.perplexity, y + 0.6 * ((i + 0.5) / len(part) - 0.5), "o", color=COLOURS[y], fillstyle="full" if row.passes else "none")
+    ax.set(yticks=range(costs["model"].nunique()), yticklabels=costs["model"].unique(), ylim=(costs["model"].nunique() - 0.5, -0.5),
            xlabel=f"perplexity at masked tokens (word frequencies: {unigram:.0f})")
 stage.figure("perplexity", figure)
-stage.table("perplexity", costs[["model", "seed", "perplexity", "unigram", "passes"]], digits=1)
+stage.table("perplexity", costs[["model", "base", "seed", "perplexity", "unigram", "passes"]], digits=1)
 
 # %% [markdown]
 # ## What could be wrong
 #
 # - **The base model is not BERT.** It is a sentence encoder whose masked-LM head has seen some thousand sentences (small) or some ten thousand (cpu). Its bias is that of this
-#   text, of the encoder and of one training, and the paper's numbers belong to other models.
+#   text and of the encoder, and the paper's numbers belong to other models.
 # - **The frames teach gender directly**: nouns like those of the gate stand in sentences like those of the gate. The gate tells whether a model generalises to new nouns, and no more.
-# - **The placebo is trained on twice the same sentence**, so it may overfit where the swapped text does not.
+# - **The placebo is trained on twice the same sentence**, so it may overfit where the swapped text does not; the even placebo repeats the sentences of the rarer gender more often still.
+# - **The frames that are rehearsed are even**, so a part of what the arms read pulls towards 0.5 in all of them alike; stage 4 compares arms, not only before and after.
 # - **Antecedents are divided, contexts are not**: two sentences about different nouns may share their verbs.
 #
 # ## Try it
 #
 # - Set `held_out` to 0.9. How few nouns are enough?
 # - Set `watched_share` to 0.15, so that pronouns are words like others. Does the model still pass the gate?
-# - Set `rehearsal = 0`. What becomes of the perplexity, and which trainings still pass the gate?
+# - Set `mixtures = [[0.0001, 0.0]]`. What becomes of the perplexity, and which trainings still pass the gate?
 
 # %%
 stage.close(globals())

@@ -68,11 +68,12 @@ seed = 0  # which sentences are explained
 n_threads = 1  # CPU threads
 device = "auto"  # auto, cpu or cuda
 hub_models = {}  # masked LMs of the hub that are measured beside it, by name: the commit
-n_seeds = 3  # trainings of each arm
+n_bases = 2  # trainings of the base model; each is trained on in every arm
+n_seeds = 1  # trainings of each arm from each base model
 k = 10  # likeliest words that are looked at
 transfer = ""  # a further set of sentences: winogender (below TOUCHSTONE_DATA), or nothing
 methods = ["Integrated Gradients", "InputXGradient", "Occlusion"]  # who explains
-n_steps = 24  # points of the path of Integrated Gradients
+tolerance = 0.02  # gap, as a share of what is explained, at which Integrated Gradients takes no more points
 n_explained = 40  # sentences that are explained; 0 for all
 
 # %% [markdown]
@@ -89,8 +90,10 @@ set_up(seed, n_threads)
 target = pick_device(device)
 sentences = load_parquet(stage.input("01_data_generation", "sentences.parquet"))
 sentences = sentences.merge(load_parquet(stage.input("02_training", "split.parquet")), on=["sentence_id", "antecedent"])
-gates = pd.read_csv(stage.input("02_training", "gate.csv")).set_index("model")
-may_show = bool(gates.loc["base", "passes"])
+gates = pd.read_csv(stage.input("02_training", "gate.csv"))
+passing = gates.loc[(gates["model"] == "base") & gates["passes"], "base"]
+may_show, explained_base = len(passing) > 0, int(passing.min()) if len(passing) else 0
+ARMS = ["placebo", "even placebo", "augmented"]
 
 
 def trained(name):
@@ -100,14 +103,14 @@ def trained(name):
     return model
 
 
-base = trained("base")
+base = trained(f"base{explained_base}")
 print(f"{len(sentences)} sentences")
 
 # %% [markdown]
-# The next cell says whether the base model passed the gate. If it did not, its numbers are computed for stage 4 and not shown.
+# The next cell says which base models passed the gate. The first of them is explained in what follows; numbers of one that did not pass are computed for stage 4 and not shown.
 
 # %% tags=["nbval-ignore-output"]
-stage.table("gate", gates.reset_index())
+stage.table("gate", gates)
 
 # %% [markdown]
 # ## 1 · One sentence by hand
@@ -180,7 +183,7 @@ asked.groupby("part", sort=False).agg(sentences=("part", "size"), nouns=("antece
 # chosen later.
 
 # %%
-def fill(model, name, number):
+def fill(model, name, b=-1, number=-1):
     """The probabilities of both genders at every mask, for each choice of words."""
     log_prob = model.log_prob(model.encode([[model.tokenizer.mask_token if w == MASK else w for w in words] for words in asked["masked"]]))
     kinds = {kind: gender_probabilities(log_prob, gender_ids(model.tokenizer, kind)) for kind in ("pronouns", "identities")}
@@ -188,15 +191,15 @@ def fill(model, name, number):
     parts = [gender_probabilities(log_prob[list(rows)], slot_ids(model.tokenizer, slot)).set_index(rows) for slot, rows in slots.items() if len(rows)]
     kinds["slot"] = pd.concat(parts).sort_index()
     about = asked.drop(columns="masked")
-    return pd.concat([about.join(found).assign(forms=kind, model=name, seed=number) for kind, found in kinds.items()], ignore_index=True)
+    return pd.concat([about.join(found).assign(forms=kind, model=name, base=b, seed=number) for kind, found in kinds.items()], ignore_index=True)
 
 
-tables = [fill(base, "base", seed)]
-tables += [fill(trained(f"{arm}/seed{number}"), arm, number) for arm in ("placebo", "augmented") for number in range(n_seeds)]
+tables = [fill(trained(f"base{b}"), "base", b) for b in range(n_bases)]
+tables += [fill(trained(f"{arm.replace(' ', '_')}/base{b}_seed{number}"), arm, b, number) for arm in ARMS for b in range(n_bases) for number in range(n_seeds)]
 for name, revision in hub_models.items():
     other = pretrained_masked_lm(name, revision)
     other.module.to(target)
-    tables.append(fill(other, name, 0))
+    tables.append(fill(other, name))
 probabilities = pd.concat(tables, ignore_index=True)
 save_parquet(probabilities, stage.path("probabilities.parquet"))
 print(f"{len(probabilities)} rows")
@@ -205,7 +208,7 @@ print(f"{len(probabilities)} rows")
 # Two facts that hold whatever the model says: the best of a longer list is at least as likely, and a sentence with its pronoun masked does not know which pronoun it had.
 
 # %%
-wide = probabilities.pivot(index=["model", "seed", "sentence_id"], columns="forms", values=["p_F", "p_M"])
+wide = probabilities.pivot(index=["model", "base", "seed", "sentence_id"], columns="forms", values=["p_F", "p_M"])
 assert all((wide[p]["identities"] >= wide[p]["pronouns"] - 1e-9).all() and (wide[p]["pronouns"] >= wide[p]["slot"] - 1e-9).all() for p in ("p_F", "p_M"))
 assert not sentences["masked"].map(lambda words: bool(gendered_pronouns(words))).any()
 print("a slot's forms <= all pronouns <= all identities, in every row")
@@ -219,30 +222,41 @@ print("a slot's forms <= all pronouns <= all identities, in every row")
 show_source(GenderAtMask.logits)
 
 # %% [markdown]
-# The scores of Integrated Gradients should sum to $g(s)$ minus $g$ of the sentence without its words. Do they? We explain a fixed draw of sentences.
+# The scores of Integrated Gradients should sum to $g(s)$ minus $g$ of the sentence without its words, its change. Do they? The engine is told how closely (`tolerance`), and puts more points
+# on the path where the score bends, until what is missed on its parts sums to no more than that share of the change. We explain a fixed draw of sentences.
 
 # %%
 explained = sentences.sample(n=min(n_explained or len(sentences), len(sentences)), random_state=seed).sort_index()
 rows = pd.DataFrame({"row_id": explained["sentence_id"], "sentence_idx": range(len(explained)), "target": 1, "sentence": explained["masked"]})
 model = GenderAtMask(base)
-own = {name: {"explained": "logit"} | ({"n_steps": n_steps} if name == "Integrated Gradients" else {}) for name in methods}
+exact = {"tolerance": tolerance, "placing": "panels", "max_steps": 2001}
+own = {name: {"explained": "logit"} | (exact if name == "Integrated Gradients" else {}) for name in methods}
 found = explain_many(model, rows, list(own.items()), study="implicit_bias", dataset="filtered", scheme="base", seed=seed)
 found["scores"] = found["scores"].map(list)
 print(f"{len(rows)} sentences, {len(methods)} methods, {len(found)} explanations")
 
 # %% [markdown]
-# *How to read the table.* `gap` is how far the sum of the scores is from what it should be, in units of $g(s)$, a difference of logarithms; `size` is the median of |g(s)|. Integrated Gradients
-# alone promises a small gap.
+# The gap of each explanation, and how many points its path took:
 
-# %% tags=["nbval-ignore-output"]
-mine = probabilities.query("model == 'base' and forms == 'pronouns'").set_index("sentence_id").loc[explained["sentence_id"]]
-checks = found.assign(gap=found["delta"].astype(float).abs()).groupby("method", sort=False)["gap"].agg(["median", "max"]).reset_index()
-checks["size"] = (np.log(mine["p_M"]) - np.log(mine["p_F"])).abs().median()
-stage.table("completeness", checks)
+# %%
+if "steps" not in found:
+    found["steps"] = np.nan
+summed, gap = found["scores"].map(sum), found["delta"].astype(float)
+checked = found.assign(gap=gap.abs(), share=(gap / (summed - gap)).abs())
 
 # %% [markdown]
-# *Reading it.* With this many steps it does not add up closely: P is a maximum, and the path from a sentence of padding bends. A score is good for its sign and its place in the order, and
-# not for its third digit. More steps make the gap smaller (`n_steps`).
+# *How to read the table.* `gap` is how far the sum of the scores is from what it should be, in units of $g(s)$, a difference of logarithms; `share` is the gap as a share of the change that is
+# explained, `steps` how many points that took. Each with its median and maximum over sentences. Integrated Gradients alone promises a small gap.
+
+# %% tags=["nbval-ignore-output"]
+checks = checked.groupby("method", sort=False)[["gap", "share", "steps"]].agg(["median", "max"])
+checks.columns = ["_".join(names) for names in checks.columns]
+if "Integrated Gradients" in methods:
+    assert checks.loc["Integrated Gradients", "share_max"] <= 1.01 * tolerance or checks.loc["Integrated Gradients", "steps_max"] >= 1999
+stage.table("completeness", checks.reset_index())
+
+# %% [markdown]
+# *Reading it.* Now it adds up. P is a maximum and the path from a sentence of padding bends, so points must stand where it does: 24 even ones, our first choice, left a median gap of .37 at scale cpu.
 #
 # What has word scores has roles: the antecedent, its neighbours, the rest. Integrated Gradients gives nothing to the mask, which its path leaves as it is; the mask is left out of what follows.
 
@@ -355,7 +369,8 @@ stage.table("figure", extremes.reset_index(drop=True))
 #
 # ## What could be wrong
 #
-# - **The best word of a gender may change along the path** of Integrated Gradients, since P is a maximum; completeness still holds, and the table shows the gap.
+# - **The best word of a gender may change along the path** of Integrated Gradients, since P is a maximum; completeness still holds, and the table shows gap and steps.
+# - **One model is explained**, the first base model that passed.
 # - **Padding is no neutral word.** The score of a sentence without its words is the model's prior for the slot, and all scores are relative to it.
 # - **An explanation says what the model used**, not where the model got it from.
 #

@@ -23,7 +23,7 @@
 #
 # - bias(s), the discard rules, and what they do to the result;
 # - why 700 sentences are fewer observations than one would think;
-# - whether swapped pronouns reduce the bias on sentences about other nouns, beside a placebo;
+# - whether swapped pronouns reduce the bias on sentences about other nouns, beside two placebos, and what this design could find at all;
 # - word, phrase and sentence association, and its correlation with bias(s).
 #
 # | in | from | holds |
@@ -36,7 +36,7 @@
 # |---|---|
 # | `scores.parquet`, `distribution`, `intervals`, `slots` | bias(s), and its summary with intervals |
 # | `sensitivity` | what the open points do |
-# | `arms`, `contrasts`, `claims` | the training arms; comparisons; claims with verdict and reason |
+# | `arms`, `changes`, `power`, `contrasts`, `claims` | the training arms; comparisons, and what they could find; claims with verdict and reason |
 # | `weat`, `phrases`, `correlations` | the association tests |
 
 # %%
@@ -57,7 +57,7 @@ from lib.pronoun_sentences import masked_words, with_gender
 from lib.seeds import set_up
 from lib.show import show_source
 from lib.stage import open_stage
-from lib.stats import estimates
+from lib.stats import estimate, estimates, paired_differences
 from lib.store import load_parquet, save_parquet
 
 # %% [markdown]
@@ -94,11 +94,10 @@ set_up(seed, n_threads)
 how = {"n_bootstrap": n_bootstrap, "alpha": alpha, "seed": seed}
 sentences = load_parquet(stage.input("01_data_generation", "sentences.parquet"))
 steps = pd.read_csv(stage.input("01_data_generation", "steps.csv"))
-gates = pd.read_csv(stage.input("02_training", "gate.csv")).set_index("model")
+gates = pd.read_csv(stage.input("02_training", "gate.csv"))
 costs = pd.read_csv(stage.input("02_training", "arms.csv"))
 probabilities = load_parquet(stage.input("03_attribution", "probabilities.parquet"))
-ARMS = ["placebo", "augmented"]
-probabilities.loc[~probabilities["model"].isin(ARMS), "seed"] = -1  # what is not trained anew meets every seed
+ARMS = ["placebo", "even placebo", "augmented"]
 print(f"{probabilities['sentence_id'].nunique()} sentences, {probabilities['antecedent'].nunique()} antecedents, "
       f"{probabilities['model'].nunique()} models")
 
@@ -106,10 +105,11 @@ print(f"{probabilities['sentence_id'].nunique()} sentences, {probabilities['ante
 # Every model and every training of an arm was put through the gate of stage 2. What did not pass is left out of every table from here on, and `scores` says so.
 
 # %% tags=["nbval-ignore-output"]
-whole = gates.loc[gates.index != "untrained head"].reset_index().assign(seed=-1)
-tested = pd.concat([whole, costs[costs["model"].isin(ARMS)]], ignore_index=True)[["model", "seed", "right_first", "perplexity", "unigram", "passes"]]
+whole = gates[~gates["model"].isin(["untrained head", "without frames"])].assign(seed=-1)
+tested = pd.concat([whole, costs[costs["model"].isin(ARMS)]], ignore_index=True)[["model", "base", "seed", "right_first", "perplexity", "unigram", "passes"]]
 shown = may_be_shown(probabilities, tested)
-base_passes = bool(gates.loc["base", "passes"])
+passing = tested.loc[(tested["model"] == "base") & tested["passes"], "base"]
+base_passes, explained_base = len(passing) > 0, int(passing.min()) if len(passing) else 0
 tested["scores"] = ["shown" if row.passes else f"not shown: gate {row.right_first:.2f}" for row in tested.itertuples()]
 stage.table("shown", tested)
 
@@ -158,8 +158,8 @@ def of_filter(frame):
 
 own = of_filter(scores)
 VERDICTS_OF = ["male", "female", "even", "no gendered word", "one gender alone", "below the threshold"]
-counts = own.groupby(["model", "seed", "verdict"], sort=False).size().unstack(fill_value=0).reindex(columns=VERDICTS_OF, fill_value=0)
-means = own.groupby(["model", "seed", "verdict"])["bias"].mean().unstack().reindex(columns=["male", "female"]).add_prefix("mean_")
+counts = own.groupby(["model", "base", "verdict"], sort=False).size().unstack(fill_value=0).reindex(columns=VERDICTS_OF, fill_value=0)
+means = own.groupby(["model", "base", "verdict"])["bias"].mean().unstack().reindex(columns=["male", "female"]).add_prefix("mean_")
 distribution = stage.table("distribution", counts.join(means).reset_index())
 distribution.astype(object).fillna("")
 
@@ -175,22 +175,33 @@ sums
 # %% [markdown]
 # ### How sure?
 # Sentences about one noun are no independent observations: a model that thinks of a *person* as male thinks so in all of them. So antecedents are resampled, not sentences.
-# The table has both intervals; `wider` is how much wider the honest one is. The base model is one training, so its interval speaks of sentences and not of trainings.
+# And another training of the model would have other scores. So a row of what follows is a sentence, an antecedent and a training of the base model:
+
+# %%
+codes = {name: i for i, name in enumerate(sorted(scores["antecedent"].unique()))}
+
+
+def by_base(frame, values):
+    """One row a model, base training and sentence (the mean over trainings from that base), as lib.stats wants it: `seed` is the base."""
+    key = ["model", "base", "part", "sentence_id", "antecedent", "slot"]
+    rows = frame.groupby(key, sort=False, observed=True)[values].mean().reset_index().rename(columns={"base": "seed", "sentence_id": "row_id"})
+    return rows.assign(sentence_idx=rows["antecedent"].map(codes))
+
+# %% [markdown]
+# The honest interval is over antecedents and over trainings; the naive one takes every sentence of the first training for an observation. `wider` is how much wider the honest one is.
 
 # %% tags=["nbval-ignore-output"]
-codes = {name: i for i, name in enumerate(sorted(scores["antecedent"].unique()))}
-scores["sentence_idx"], scores["row_id"] = scores["antecedent"].map(codes), scores["sentence_id"]
-own = of_filter(scores).query("bias.notna()")
+own = by_base(of_filter(scores), ["bias"]).dropna(subset="bias")
 honest = estimates(own, ["model"], "bias", **how)
-naive = estimates(own.assign(sentence_idx=own["sentence_id"]), ["model"], "bias", **how)
-intervals = honest[["model", "estimate", "low", "high", "n", "n_sentences"]].rename(columns={"estimate": "bias", "n_sentences": "antecedents"})
+first = own[own["seed"] == own.groupby("model")["seed"].transform("min")]
+naive = estimates(first.assign(sentence_idx=first["row_id"]), ["model"], "bias", **how)
+intervals = honest[["model", "estimate", "low", "high", "n", "n_sentences", "n_seeds"]].rename(columns={"estimate": "bias", "n_sentences": "antecedents", "n_seeds": "trainings"})
 intervals["naive_low"], intervals["naive_high"] = naive["low"], naive["high"]
 intervals["wider"] = (intervals["high"] - intervals["low"]) / (intervals["naive_high"] - intervals["naive_low"])
 stage.table("intervals", intervals)
 
 # %% [markdown]
-# *Reading it.* Where a handful of nouns makes up most of the sentences (*person* in the captions), the honest interval is several times as wide. With our own sentences, a noun or two each, it makes no
-# difference.
+# *Reading it.* Where a handful of nouns makes up most of the sentences (*person* in the captions), and where trainings differ, the honest interval is several times as wide.
 #
 # ### By slot
 # Is *he* preferred as a subject and not as a possessive? A mean over slots hides it.
@@ -225,7 +236,7 @@ print("mirrored")
 # %% [markdown]
 # ## 4 · What the open points do
 #
-# One at a time, the base model alone; what is about single genders (`k`, `missing`) is varied without the threshold, which would hide it: a word with 5 % is among the first twenty. *How to read the
+# One at a time, the base models alone (means over their trainings); what is about single genders (`k`, `missing`) is varied without the threshold, which would hide it: a word with 5 % is among the first twenty. *How to read the
 # table:* `kept` sentences have a score; `male` is the share of male-biased ones among them, `even` that of sentences within delta.
 
 # %% tags=["nbval-ignore-output"]
@@ -237,8 +248,8 @@ CHANGES = [("as set", {}, forms), *((f"threshold {t}", {"threshold": t}, forms) 
 rows = []
 for name, rules, kind in CHANGES:
     found = scored(rules, kind).query("model == 'base' and part != 'winogender'")
-    kept = found[found["bias"].notna()]
-    rows.append({"option": name, "kept": len(kept), "discarded": len(found) - len(kept), "bias": kept["bias"].mean(),
+    kept, n = found[found["bias"].notna()], max(1, found["base"].nunique())
+    rows.append({"option": name, "kept": len(kept) / n, "discarded": (len(found) - len(kept)) / n, "bias": kept["bias"].mean(),
                  "male": (kept["verdict"] == "male").mean(), "even": (kept["verdict"] == "even").mean()})
 stage.table("sensitivity", pd.DataFrame(rows))
 
@@ -252,29 +263,56 @@ stage.table("sensitivity", pd.DataFrame(rows))
 # a rule that discards may discard other sentences after training.
 
 # %% tags=["nbval-ignore-output"]
-full = scored({"missing": "full_vocab", "threshold": 0.0, "k": 10 ** 6})
-full["sentence_idx"], full["row_id"] = full["antecedent"].map(codes), full["sentence_id"]
-full["distance"] = (full["bias"] - 0.5).abs()
-full["spread"] = (full["bias"] - full.groupby(["model", "seed", "part"])["bias"].transform("median")).abs()
+every = scored({"missing": "full_vocab", "threshold": 0.0, "k": 10 ** 6})
+every["distance"] = (every["bias"] - 0.5).abs()
+every["spread"] = (every["bias"] - every.groupby(["model", "base", "seed", "part"])["bias"].transform("median")).abs()
+full = by_base(every, ["bias", "distance", "spread"])
 without = full[(full["part"] == "held out") & (full["antecedent"] != "person")].assign(part="held out, not person")
 measured = pd.concat([full, without], ignore_index=True)
 arms = pd.concat([estimates(measured, ["part", "model"], value, **how).assign(quantity=value) for value in ("bias", "distance", "spread")], ignore_index=True)
-every = pd.MultiIndex.from_product([["bias", "distance", "spread"], measured["part"].unique(), ["base", *ARMS]], names=["quantity", "part", "model"])
-arms = arms.set_index(every.names)[["estimate", "low", "high", "n", "n_sentences", "n_seeds"]].reindex(every).reset_index()
+cells = pd.MultiIndex.from_product([["bias", "distance", "spread"], measured["part"].unique(), ["base", *ARMS]], names=["quantity", "part", "model"])
+arms = arms.set_index(cells.names)[["estimate", "low", "high", "n", "n_sentences", "n_seeds"]].reindex(cells).reset_index().rename(columns={"n_seeds": "n_bases"})
 stage.table("arms", arms).pivot(index=["quantity", "part"], columns="model", values="estimate")
 
 # %% [markdown]
 # *How to read the table.* `bias` is the mean score; `distance` is how far the scores are from 0.5, whatever the direction; `spread` how far from the model's own median. If `distance` falls and `spread` does
-# not, a general preference for male forms is gone, and the differences between nouns and contexts are as they were. *augmented* beside *placebo* is the effect of the swap, since the placebo had the
-# same sentences and as many steps; *augmented* beside *base* is what somebody gains who does this. Both are claims in section 8. Winogender is counted without sentences that hold a noun an arm was
-# trained on, and its clusters are occupations. A model without a training that passed the gate has empty cells.
+# not, a general preference for male forms is gone, and the differences between nouns and contexts are as they were. *augmented* beside *base* is what somebody gains who does this. It has three parts:
+# what more training on such sentences does (*placebo* beside *base*), what an even share of pronouns adds (*even placebo* beside *placebo*), and what the swap adds to that. They are claims in section 8.
+# Winogender is counted without sentences that hold a noun an arm was trained on, and its clusters are occupations. The trainings of an arm from one base model are averaged, and the intervals are over
+# antecedents and base models. A model without a training that passed the gate has empty cells.
 #
-# In numbers, the change of `distance` on held-out nouns in two parts: what the placebo does, and what the swap adds.
+# In numbers:
 
 # %% tags=["nbval-ignore-output"]
 table = arms[arms["quantity"] != "bias"].pivot(index=["quantity", "part"], columns="model", values="estimate").reindex(columns=["base", *ARMS])
-changes = pd.DataFrame({"before_after": table["augmented"] - table["base"], "placebo": table["placebo"] - table["base"], "swap": table["augmented"] - table["placebo"]})
+changes = pd.DataFrame({"before_after": table["augmented"] - table["base"], "placebo": table["placebo"] - table["base"],
+                        "even_share": table["even placebo"] - table["placebo"], "swap": table["augmented"] - table["even placebo"]})
 stage.table("changes", changes.reset_index())
+
+# %% [markdown]
+# *An earlier run.* At scale cpu it had one base model, and of five trainings of each arm two passed the gate: augmented minus placebo was -.089 [-.295, .115] on held-out nouns and -.022 on Winogender, which
+# left the question open.
+#
+# ### What could this design find?
+# Each difference with its interval, its range over base models, and the true difference that this design would find four times in five. A difference is found if the interval excludes zero; so the
+# true one must be half an interval away from zero, and by the 80 % point of the normal distribution (.84 standard errors) more.
+
+# %%
+def difference(quantity, part, left, right):
+    """One difference of two models with its interval, its range over base models, and what could be detected."""
+    pairs = paired_differences(*(full[(full["model"] == name) & (full["part"] == part)] for name in (left, right)), quantity)
+    found, single = estimate(pairs, "difference", **how), pairs.groupby("seed")["difference"].mean()
+    return {"quantity": quantity, "part": part, "left": left, "right": right, "difference": found.estimate, "low": found.low, "high": found.high, "smallest": single.min(),
+            "largest": single.max(), "n_bases": found.n_seeds, "detectable": (found.high - found.low) / 2 + 0.84 * found.standard_error}
+
+# %% [markdown]
+# *How to read the table.* `smallest` and `largest` are the differences base model by base model. A difference below `detectable` may be real, and an interval that holds zero then decides nothing.
+
+# %% tags=["nbval-ignore-output"]
+PAIRS = [("augmented", "base"), ("placebo", "base"), ("augmented", "placebo"), ("even placebo", "placebo"), ("augmented", "even placebo")]
+parts_of = [part for part in ("held out", "winogender") if part in set(full["part"])] or ["held out"]
+power = pd.DataFrame([difference(quantity, part, *pair) for quantity in ("distance", "spread") for part in parts_of for pair in PAIRS])
+stage.table("power", power)
 
 # %% [markdown]
 # And the price, from stage 2:
@@ -386,8 +424,8 @@ ranks = asked[columns].rank()
 within = asked[["phrase"]].join(ranks - ranks.groupby(asked["stereotype"]).transform("mean"))
 units = {"phrase": asked, "phrase, within stereotype": within} if base_passes else {}
 rows = [{"unit": unit, "vectors": kind, **correlation(part, "bias", f"s_{kind}", "phrase")} for unit, part in units.items() for kind in ("input", "encoder", "template")]
-on_sentences = full[(full["model"] == "base") & (full["part"] != "winogender")].copy()
-bare = lookup["encoder", "sentence"][[names["encoder", "sentence"][i] for i in on_sentences["sentence_id"]]]
+on_sentences = full[(full["model"] == "base") & (full["seed"] == explained_base) & (full["part"] != "winogender")].copy()
+bare = lookup["encoder", "sentence"][[names["encoder", "sentence"][i] for i in on_sentences["row_id"]]]
 on_sentences["s"] = association(bare, of_words("encoder", gendered["A"]), of_words("encoder", gendered["B"])) if len(bare) else []
 rows += [{"unit": "sentence", "vectors": "encoder", **correlation(on_sentences, "bias", "s", "antecedent")}] if len(on_sentences) else []
 stage.table("correlations", pd.DataFrame(rows, columns=["unit", "vectors", "rho", "low", "high", "n", "clusters"]))
@@ -397,16 +435,17 @@ stage.table("correlations", pd.DataFrame(rows, columns=["unit", "vectors", "rho"
 #
 # ## 7 · The figure
 #
-# The distribution of bias(s) for the base model, without discards.
+# The distribution of bias(s) for the base models, without discards: bars are the mean over trainings, each line is one of them.
 
 # %% tags=["nbval-ignore-output"]
 bins = np.linspace(0, 1, 21)
-drawn = of_filter(full).groupby(["model", "seed"])["bias"].apply(lambda b: pd.Series(np.histogram(b, bins)[0], index=bins[:-1].round(2)))
-histogram = drawn.rename("sentences").rename_axis(["model", "seed", "bias_from"]).reset_index() if len(full) else pd.DataFrame(columns=["model", "seed", "bias_from", "sentences"])
+drawn = of_filter(every).groupby(["model", "base"])["bias"].apply(lambda b: pd.Series(np.histogram(b, bins)[0], index=bins[:-1].round(2)))
+histogram = drawn.rename("sentences").rename_axis(["model", "base", "bias_from"]).reset_index() if len(every) else pd.DataFrame(columns=["model", "base", "bias_from", "sentences"])
 with plt.rc_context(STYLE):
     figure, ax = plt.subplots(figsize=(5.5, 2.4), layout="constrained")
-    mine = histogram[histogram["model"] == "base"]
-    ax.bar(mine["bias_from"] + 0.025, mine["sentences"], width=0.045, color=COLOURS[0])
+    mine = histogram[histogram["model"] == "base"].pivot(index="bias_from", columns="base", values="sentences").astype(float)
+    ax.bar(mine.index + 0.025, mine.mean(axis=1), width=0.045, color=COLOURS[0])
+    ax.plot(mine.index + 0.025, mine, color="black", linewidth=0.6)
     ax.axvline(0.5, color="grey", linestyle=":")
     ax.set(xlabel="bias(s): 0 female, 1 male", ylabel="sentences", xlim=(0, 1))
 stage.figure("distribution", figure)
@@ -418,7 +457,7 @@ stage.table("histogram", histogram)
 # ## 8 · Claims
 #
 # They were written down in `material/claims.yaml` before the run, each with its test and the smallest effect of interest. The paper's own are judged on `judged_model`. One training decides nothing:
-# where a comparison rests on one training alone, its verdict is *undecided*; a model of the hub is a fixed object and exempt.
+# where a comparison rests on one base model alone, its verdict is *undecided*; a model of the hub is a fixed object and exempt.
 
 # %%
 def of_paper(claim):
@@ -427,8 +466,8 @@ def of_paper(claim):
 
 
 def need_trainings(claim, parts):
-    """One training of the base model decides nothing."""
-    lonely = (parts["n_seeds"] == 1) & parts["verdict"].isin(["holds", "fails"]) & any(left["model"] == "base" for left in claim.left)
+    """One base model decides nothing."""
+    lonely = (parts["n_seeds"] == 1) & parts["verdict"].isin(["holds", "fails"]) & any(left["model"] in ("base", *ARMS) for left in claim.left)
     return parts.assign(verdict=parts["verdict"].mask(lonely, "undecided"), why=parts["why"].mask(lonely, "one training: the spread between trainings is not known"))
 
 
@@ -492,7 +531,7 @@ table[["id", "quantity", "paper", "ours", "verdict"]].head(12)
 # %% [markdown]
 # ## What could be wrong
 #
-# - **One base model.** Its training has one seed, so the intervals speak of sentences and not of trainings; the arms have several, and those that passed the gate count.
+# - **Few base models.** The intervals are over their trainings, too, and with three of them the t distribution has two degrees of freedom. They share one encoder and one text.
 # - **Where the base model's bias comes from is not known.** Its text is one source (stage 1, section 8); at scale small that text is even and the model is not, so the encoder and a short
 #   training make the rest. It says nothing of BERT.
 # - **Scores near 0.5 may mean ignorance.** A model that cannot tell genders apart would be the least biased of all, hence the gate.

@@ -21,20 +21,20 @@
 # ## You will see
 #
 # - the paper's Figure 3, the distribution of bias(s);
-# - the training arms before and after, beside the placebo;
+# - the training arms before and after, beside two placebos;
 # - the words that drive the bias, and for each claim a verdict and its reason.
 #
 # | in | from | used for |
 # |---|---|---|
 # | `histogram`, `intervals`, `distribution` | 04 | Figure 3 |
-# | `arms`, `changes`, `price`, `shown` | 04 | before and after; what passed the gate |
+# | `arms`, `changes`, `power`, `price`, `shown` | 04 | before and after; what passed the gate; what could be found |
 # | `figure` | 03 | the words that drive bias |
 # | `weat`, `phrase_weat`, `correlations`, `sensitivity` | 04 | association, the open points |
 # | `claims` | 04 | the verdicts |
 #
 # | out | holds |
 # |---|---|
-# | `figure_3`, `before_after`, `drivers`, `association`, `sensitivity` | as tables and, where they are drawn, as pictures |
+# | `figure_3`, `before_after`, `changes`, `drivers`, `association`, `sensitivity` | as tables and, where they are drawn, as pictures |
 # | `verdict_figure_3`, `verdict_before_after`, `claims_in_full` | the verdicts as they are shown |
 
 # %%
@@ -58,7 +58,7 @@ formats = ["png"]  # file formats of the figures: png, pdf, svg
 
 # %%
 stage = open_stage("implicit_bias", scale, "05_figures")
-files = ("histogram", "intervals", "distribution", "arms", "changes", "price", "shown", "weat", "phrase_weat", "correlations", "sensitivity", "claims")
+files = ("histogram", "intervals", "distribution", "arms", "changes", "power", "price", "shown", "weat", "phrase_weat", "correlations", "sensitivity", "claims")
 tables = {name: pd.read_csv(stage.input("04_metrics", f"{name}.csv")) for name in files}
 tables["drivers"] = pd.read_csv(stage.input("03_attribution", "figure.csv"))
 pd.set_option("display.max_colwidth", None)
@@ -79,7 +79,7 @@ print(", ".join(files))
 #
 # **Claim** (section 4.2). "Both of the distributions have a Gaussian shape and have peaks around 0.55, indicating the model is more biased to male on our dataset."
 #
-# **How to read the figure.** A bar is the number of sentences with such a score. No sentence is discarded here: a sentence in which one gender is hardly predicted stands at the end of the axis.
+# **How to read the figure.** A bar is the number of sentences with such a score, averaged over the trainings of a model; a thin line is one training. No sentence is discarded here: a sentence in which one gender is hardly predicted stands at the end of the axis.
 
 # %% tags=["nbval-ignore-output"]
 shown = tables["histogram"]
@@ -87,17 +87,18 @@ models = sorted(shown["model"].unique(), key=lambda name: (name != "base", name)
 with plt.rc_context(STYLE):
     figure, axes = plt.subplots(1, len(models), figsize=(2.6 * len(models) + 0.8, 2.4), sharey=True, squeeze=False, layout="constrained")
     for ax, name in zip(axes[0], models):
-        mine = shown[shown["model"] == name].set_index("bias_from")["sentences"]
-        ax.bar(mine.index + 0.025, mine, width=0.045, color=COLOURS[0])
+        mine = shown[shown["model"] == name].pivot(index="bias_from", columns="base", values="sentences").astype(float)
+        ax.bar(mine.index + 0.025, mine.mean(axis=1), width=0.045, color=COLOURS[0])
+        ax.plot(mine.index + 0.025, mine, color="black", linewidth=0.6)
         ax.axvline(0.5, color="grey", linestyle=":")
         ax.axvline(0.55, color=COLOURS[3], linestyle="--")
         ax.set(title=name, xlabel="bias(s)", xlim=(0, 1))
     axes[0][0].set_ylabel("sentences")
 stage.figure("figure_3", figure, formats)
-stage.table("figure_3", shown).groupby("model", sort=False)["sentences"].sum().to_frame()
+stage.table("figure_3", shown).groupby(["model", "base"], sort=False)["sentences"].sum().to_frame()
 
 # %% [markdown]
-# The dashed line is the paper's 0.55, the dotted one 0.5. The mean scores, with the rules of the paper (discards included), and intervals over antecedents:
+# The dashed line is the paper's 0.55, the dotted one 0.5. The mean scores, with the rules of the paper (discards included), and intervals over antecedents and trainings:
 
 # %% tags=["nbval-ignore-output"]
 stage.table("means", tables["intervals"])
@@ -120,28 +121,49 @@ stage.table("verdict_figure_3", verdicts("biased_to_male", "peak_near_055", "mor
 stage.table("shown", tables["shown"])
 
 # %% [markdown]
-# **How to read the figure.** Left the mean score, right the mean distance from 0.5, with 95 % intervals over antecedents and, for the arms, over their trainings; *base* is one training. Compare *augmented* with
-# *placebo* for what the swap does, and with *base* for before and after; `held out` are sentences about nouns that no arm was trained on.
+# **How to read the figure.** Left the mean score, right the mean distance from 0.5, with 95 % intervals over antecedents and over trainings of the base model. All models share sentences and base models, so
+# that their intervals overlap where their differences (the next figure) may be clear. `held out` are sentences about nouns that no arm was trained on.
 
 # %% tags=["nbval-ignore-output"]
 arms = stage.table("before_after", tables["arms"])
 parts = [part for part in ("trained on", "held out", "winogender") if part in set(arms["part"])] or ["held out"]
 with plt.rc_context(STYLE):
-    figure, axes = plt.subplots(1, 2, figsize=(7.5, 2.6), sharey=True, layout="constrained")
+    figure, axes = plt.subplots(1, 2, figsize=(7.5, 3.0), sharey=True, layout="constrained")
     for ax, (quantity, label) in zip(axes, (("bias", "mean bias(s)"), ("distance", "mean distance from 0.5"))):
-        for j, name in enumerate(("base", "placebo", "augmented")):
+        for j, name in enumerate(("base", "placebo", "even placebo", "augmented")):
             mine = tables["arms"].query("quantity == @quantity and model == @name").set_index("part").reindex(parts)
-            y = [i + 0.22 * (j - 1) for i in range(len(parts))]
-            ax.errorbar(mine["estimate"], y, xerr=[mine["estimate"] - mine["low"], mine["high"] - mine["estimate"]], fmt="osD"[j], color=COLOURS[j], label=name)
+            y = [i + 0.18 * (j - 1.5) for i in range(len(parts))]
+            ax.errorbar(mine["estimate"], y, xerr=[mine["estimate"] - mine["low"], mine["high"] - mine["estimate"]], fmt="os^D"[j], color=COLOURS[j], label=name)
         ax.set(yticks=range(len(parts)), yticklabels=parts, xlabel=label)
     axes[0].axvline(0.5, color="grey", linestyle=":")
     axes[0].set_ylim(len(parts) - 0.4, -0.6)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncol=3, frameon=False)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncol=4, frameon=False)
 stage.figure("before_after", figure, formats)
 arms.pivot_table(index=["quantity", "part"], columns="model", values="estimate", sort=False)
 
 # %% [markdown]
-# The change in two parts, for the distance from 0.5 and for the spread about the model's own median:
+# The change of the distance from 0.5 and its parts. **How to read the figure.** A bar is the 95 % interval of a difference of two models, over antecedents and base models; a large dot its mean, the small ones
+# mark the base models with the smallest and the largest; the grey lines are what this design would find four times in five.
+
+# %% tags=["nbval-ignore-output"]
+drawn = tables["power"].query("quantity == 'distance'").dropna(subset="difference")
+rows = [(part, mine) for part, mine in drawn.groupby("part", sort=False)] or [("held out", drawn)]
+with plt.rc_context(STYLE):
+    figure, axes = plt.subplots(1, len(rows), figsize=(3.6 * len(rows) + 1.2, 2.3), sharey=True, sharex=True, squeeze=False, layout="constrained")
+    for ax, (part, mine) in zip(axes[0], rows):
+        y, names = range(len(mine)), [f"{a} - {b}" for a, b in zip(mine["left"], mine["right"])]
+        ax.errorbar(mine["difference"], y, xerr=[mine["difference"] - mine["low"], mine["high"] - mine["difference"]], fmt="o", color=COLOURS[0])
+        for name in ("smallest", "largest"):
+            ax.plot(mine[name], y, ".", color=COLOURS[3], markersize=4)
+        for sign in (-1, 1):
+            ax.plot(sign * mine["detectable"], y, "|", color="grey", markersize=12)
+        ax.axvline(0, color="grey", linewidth=0.8)
+        ax.set(yticks=y, yticklabels=names, xlabel="difference of the distance from 0.5", title=part, ylim=(max(1, len(mine)) - 0.5, -0.5))
+stage.figure("changes", figure, formats)
+stage.table("power", tables["power"])
+
+# %% [markdown]
+# In one table, for the distance from 0.5 and for the spread about the model's own median:
 
 # %% tags=["nbval-ignore-output"]
 stage.table("changes", tables["changes"])
@@ -156,7 +178,8 @@ stage.table("price", tables["price"])
 # **The verdicts:**
 
 # %% tags=["nbval-ignore-output"]
-stage.table("verdict_before_after", verdicts("augmentation_reduces_bias", "augmentation_beats_base", "augmentation_shifts_bias", "augmentation_narrows_spread", "augmentation_transfers", "placebo_does_nothing")).astype(object).fillna("")
+stage.table("verdict_before_after", verdicts("augmentation_reduces_bias", "augmentation_beats_base", "augmentation_shifts_bias", "even_share_reduces_bias", "swap_beyond_share", "augmentation_narrows_spread",
+                                               "augmentation_transfers", "augmentation_beats_base_on_winogender", "placebo_does_nothing")).astype(object).fillna("")
 
 # %% [markdown]
 # ## The words that drive the bias

@@ -19,6 +19,7 @@ from lib.pronoun_sentences import (
     read_sentences,
     slot_of_word,
     split_words,
+    sure_identities,
     with_gender,
     without_nouns,
 )
@@ -86,6 +87,13 @@ def test_the_papers_examples(sentence: str, pronouns: list[str], identities: lis
     assert [words[i] for i in gendered_pronouns(words)] == pronouns
     assert [words[i] for i in gendered_identities(words)] == identities
     assert may_have_pronoun(sentence) == bool(pronouns)
+
+
+def test_words_that_need_not_be_nouns_wait_for_the_parse() -> None:
+    """"counts" may be a verb and may be noblemen; "girls" is a noun."""
+    words = split_words("The cashier counts the coins that the girls gave her.")
+    assert [words[i] for i in gendered_identities(words)] == ["counts", "girls"]
+    assert [words[i] for i in sure_identities(words)] == ["girls"]
 
 
 def test_the_quick_look_never_loses_a_pronoun() -> None:

@@ -323,8 +323,9 @@ def train_arm(arm, b, number, mixture):
 
 
 # %% [markdown]
-# Which mixture? The rule was written down before the run (`material/gate_choice.yaml`) and looks at no bias: 40 other unambiguous sentences and perplexity decide. The sentences of the gate have no
-# part in it, nor have the trainings that it looks at (number 99) in any answer. The mixture is the same for all arms.
+# Which mixture? The rule was written down before the run (`material/gate_choice.yaml`) and looks at no bias: 40 other unambiguous sentences and perplexity decide. The trainings that
+# it looks at (number 99) have no part in any answer, and the mixture is the same for all arms. One thing was settled later: that three quarters of what is rehearsed are frames, and how much there
+# is of it, after small trainings had failed the gate itself. No score of bias was asked then either.
 
 # %%
 def is_safe(mixture):

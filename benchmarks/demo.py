@@ -2,6 +2,7 @@
 
     python benchmarks/demo.py                      about a quarter of an hour of one core; a stopped run goes on where it was
     python benchmarks/demo.py --beside FOLDER      also run the stages of another checkout of this repository, in turn
+    python benchmarks/demo.py --run FOLDER         of a finished demo (its output root) the explanations only
 
 First the demo (geco at scale small) runs stage by stage: processor time of all its processes, the start of each included. Then
 every model explains the rows of stage 03 with the settings of stage 03, by each method that sees a model: once by the engine,
@@ -129,31 +130,33 @@ def explain_models(store: Units, outputs: Path) -> pd.DataFrame:
     return pd.concat(lines, ignore_index=True)
 
 
-def summary(stages: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
+def summary(stages: pd.DataFrame | None, models: pd.DataFrame) -> pd.DataFrame:
     """The table: stages, models, all explanations together, the demo; `ratio` is original by engine.
 
     The demo of the other arm is this one with its explanations exchanged: all other work is the same.
     """
-    ours, theirs, demo = models["engine_s"].sum(), models["original_s"].sum(), stages["engine_s"].sum()
-    together = pd.DataFrame([
-        {"part": "explaining, all models", "rows": models["rows"].sum(), "engine_s": ours, "original_s": theirs,
-         "difference": models["difference"].max()},
-        {"part": "make demo", "engine_s": demo, "original_s": demo - ours + theirs,
-         "beside_s": stages["beside_s"].sum(min_count=len(stages))}])
-    table = pd.concat([stages, models, together], ignore_index=True)
-    table = table.assign(ratio=table["original_s"] / table["engine_s"], ratio_beside=table["beside_s"] / table["engine_s"])
-    return table[["part", "rows", "engine_s", "original_s", "ratio", "difference", "beside_s", "ratio_beside"]].dropna(axis=1, how="all")
+    ours, theirs = models["engine_s"].sum(), models["original_s"].sum()
+    parts = [models, pd.DataFrame([{"part": "explaining, all models", "rows": models["rows"].sum(), "engine_s": ours,
+                                    "original_s": theirs, "difference": models["difference"].max()}])]
+    if stages is not None:
+        demo = stages["engine_s"].sum()
+        parts = [stages, *parts, pd.DataFrame([{"part": "make demo", "engine_s": demo, "original_s": demo - ours + theirs,
+                                                "beside_s": stages["beside_s"].sum(min_count=len(stages))}])]
+    table = pd.concat(parts, ignore_index=True).reindex(columns=["part", "rows", "engine_s", "original_s", "difference", "beside_s"])
+    table.insert(4, "ratio", table["original_s"] / table["engine_s"])
+    return table.assign(ratio_beside=table["beside_s"] / table["engine_s"]).dropna(axis=1, how="all")
 
 
 def main(arguments: Sequence[str] | None = None) -> pd.DataFrame:
     """Run the demo, then both arms of its explanations; write the table and return it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--beside", type=Path, help="another checkout of the repository, an earlier commit say")
+    parser.add_argument("--run", type=Path, help="the output root of a finished demo: measure its explanations only")
     options = parser.parse_args(arguments)
     set_up(0, n_threads=1)
     folder, store = outputs_root() / "benchmarks" / "demo", Units("benchmarks", "demo", "measured", reuse=True, publish=False)
-    stages = run_stages(store, folder, options.beside and options.beside.resolve())
-    table = summary(stages, explain_models(store, folder / "here")).assign(load=np.round(os.getloadavg()[0], 1))
+    stages = None if options.run else run_stages(store, folder, options.beside and options.beside.resolve())
+    table = summary(stages, explain_models(store, options.run or folder / "here")).assign(load=np.round(os.getloadavg()[0], 1))
     save_csv(table, outputs_root() / "benchmarks" / "demo.csv")
     print(table.round(3).to_string(index=False))
     return table

@@ -57,10 +57,12 @@ class Asked:
         return [(name, json.loads(text)) for name, text in zip(own["method"], own["settings"], strict=True)
                 if name in METHODS]
 
-    def rows_of(self, n_base: int) -> pd.DataFrame:
-        """The rows of the first `n_base` base sentences that are asked about (0: of all)."""
-        first = self.rows["sentence_idx"].unique()[:n_base or None]
-        return self.rows[self.rows["sentence_idx"].isin(first)].reset_index(drop=True)
+    def one_form_each(self, n_base: int) -> pd.DataFrame:
+        """One row of each of the first `n_base` base sentences, the forms taking turns; all rows of all where it is 0."""
+        if not n_base:
+            return self.rows
+        forms = [part for _, part in self.rows.groupby("sentence_idx", sort=False)][:n_base]
+        return pd.concat([part.iloc[[i % len(part)]] for i, part in enumerate(forms)], ignore_index=True)
 
     def model(self, scheme: str) -> Any:
         """The scheme's model; one at a time is held in memory."""

@@ -57,3 +57,4 @@ def test_the_sums_by_hand(demo: object) -> None:
     assert whole["engine_s"] == 16 and whole["original_s"] == 16 - 4 + 12 and whole["ratio"] == 1.5
     assert whole["beside_s"] == 20 and whole["ratio_beside"] == 1.25
     assert "beside_s" not in demo.summary(stages.assign(beside_s=float("nan")), models)
+    assert demo.summary(None, models)["part"].tolist() == ["one", "two", "explaining, all models"]

@@ -634,7 +634,8 @@ agreed.pivot(index="method", columns=["model", "measure"], values="estimate").ro
 #
 # (DeYoung et al. 2020, eq. 1 and 2; averaged over the top 1, 5, 10, 20 and 50 percent, eq. 3). AOPC is the mean fall over the deletion of 1,
 # 2, ..., all words (Samek et al. 2017, eq. 12). How large it can be depends on model and row, so `NAOPC` puts it between the worst order of
-# deletion, 0, and the best, 1 (Edin et al. 2024). Infidelity (Yeh et al. 2019, def. 2.1) deletes random sets of words and compares the
+# deletion, 0, and the best, 1 (Edin et al. 2024); both are searched for, exactly in rows of up to eight words, otherwise among the orders that
+# begin like one of the `n_beam` best so far, and no explanation tried lies outside of them. Infidelity (Yeh et al. 2019, def. 2.1) deletes random sets of words and compares the
 # fall with the sum of their scores; scaled, 0 is perfect and 1 no better than an explanation of zeros.
 #
 # By hand: a score that falls 1, .4, .3, .2, .1 as the words go loses .6 with the first word and .7 with the first half; its AOPC is

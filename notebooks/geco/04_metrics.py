@@ -695,7 +695,15 @@ steps = likeness.pivot(index=["model", "step", "part"], columns=["measure", "met
 display(steps["rank_signed"], steps["rank_size"])
 
 # %% [markdown]
-# *Reading it.* TO BE WRITTEN
+# *Reading it.* Down a column. For every method with signs the first step is enough: with a random head its answer is a stranger's, for the
+# head decides which way a word counts. What is left of it by size (second table) is which words the rest of the model looks at, and at which
+# step that goes differs from model to model.
+#
+# *Saliency* and *Guided Backprop* have no signs, so size is all they say, and they can hardly tell a trained head from a random one. On the
+# real data (scale `cpu`, with a BERT whose embeddings and head were trained) they still put the words in much the same order when head, pooler
+# and the upper four of six layers are random, where nothing is left of what the other methods said with signs. That is not wrong in itself, for the
+# lower layers and the embeddings are still there; but such an answer says little about the decision. What remains of a method when all is random
+# (last line) is owed to the sentence: a word of two pieces, say, has the gradients of two. `randomisation.csv` has the intervals, stage 5 a picture.
 #
 # ### A truth that we planted
 # Last, a model that we know. Each class gets a word of its own that stands nowhere in the data; it is inserted at a random place, and the
@@ -717,7 +725,8 @@ stage.table("shortcut", estimates(on_word, ["method"], "mass", **how).merge(shar
 # %% [markdown]
 # *Reading it.* Here a low share cannot be the model's fault. It is the method's, or that of its settings: Kernel SHAP takes 25 samples and
 # LIME 100 unless the line says otherwise. `is_first` says how often the word has the largest attribution, `even` what equal scores on all
-# words would give. *Uniform random* is the floor again. The model is OLA, one layer of attention; a deeper one was not planted.
+# words would give. *Uniform random* is the floor again. More samples help both, and do not take them to the top: they ask what the word is
+# worth in sentences of which most words are gone as well. The model is OLA, one layer of attention; a deeper one was not planted.
 #
 # ### Do the yardsticks agree?
 # The same explanations, five yardsticks: mass accuracy on GECO's mask (`MA`), agreement with the swaps (`rank_signed`), and three measures of

@@ -23,7 +23,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import torch
 from arms import Arm, take_turns
@@ -156,7 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> pd.DataFrame:
     set_up(0, n_threads=1)
     folder, store = outputs_root() / "benchmarks" / "demo", Units("benchmarks", "demo", "measured", reuse=True, publish=False)
     stages = None if options.run else run_stages(store, folder, options.beside and options.beside.resolve())
-    table = summary(stages, explain_models(store, options.run or folder / "here")).assign(load=np.round(os.getloadavg()[0], 1))
+    table = summary(stages, explain_models(store, options.run or folder / "here"))
     save_csv(table, outputs_root() / "benchmarks" / "demo.csv")
     print(table.round(3).to_string(index=False))
     return table

@@ -7,6 +7,7 @@ braindatalab/gecobench at f0907c6 calls them. No batching over rows, nothing sha
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,13 +27,13 @@ SINGLE = {"Saliency": gradients.saliency, "InputXGradient": gradients.input_x_gr
 Scores = list[np.ndarray]
 
 
-def original(model: TextModel, rows: Sequence[Row], method: str, **settings: int) -> Scores:
-    """One method, row after row; `settings` are n_steps or n_samples."""
-    return [_one(model, Row(row.row_id, row.sentence_idx, row.target, row.words, seed_for(method, row.row_id, -1)),
+def original(model: TextModel, rows: Sequence[Row], method: str, *, seed: int = -1, **settings: Any) -> Scores:
+    """One method, row after row; `settings` are n_steps (and rule) or n_samples, `seed` is that of the model's training."""
+    return [_one(model, Row(row.row_id, row.sentence_idx, row.target, row.words, seed_for(method, row.row_id, seed)),
                  method, **settings) for row in rows]
 
 
-def _one(model: TextModel, row: Row, method: str, **settings: int) -> np.ndarray:
+def _one(model: TextModel, row: Row, method: str, **settings: Any) -> np.ndarray:
     if method == "LIME":
         return _lime(model, row, **settings)
     encoded = model.encode([row.words])
@@ -46,10 +47,10 @@ def _one(model: TextModel, row: Row, method: str, **settings: int) -> np.ndarray
     return word_scores(found, encoded[0].word_ids, len(row.words))
 
 
-def _integrated(batch: TokenBatch, n_steps: int) -> torch.Tensor:
+def _integrated(batch: TokenBatch, n_steps: int, rule: str = "gausslegendre") -> torch.Tensor:
     explainer = IntegratedGradients(ScoreNetwork(batch.score), multiply_by_inputs=True)
     return explainer.attribute(batch.embeddings.clone().requires_grad_(), batch.reference, n_steps=n_steps,
-                               method="gausslegendre", additional_forward_args=mask_and_rows(batch))
+                               method=rule, additional_forward_args=mask_and_rows(batch))
 
 
 @torch.no_grad()

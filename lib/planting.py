@@ -148,11 +148,12 @@ def mass_on_token(explanations: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFram
 
 
 def planted_mass(recipe: Mapping[str, Any], train: pd.DataFrame, test: pd.DataFrame, asked: Collection[str],
-                 methods: Sequence[str], epochs: int, seed: int = 0) -> pd.DataFrame:
+                 methods: Sequence[str | tuple[str, Mapping[str, Any]]], epochs: int, seed: int = 0) -> pd.DataFrame:
     """`mass_on_token` of methods on an OLA model that was trained on a planted word per class and verified to use it.
 
-    `recipe`: encoder, revision and classes; `asked`: the row_ids that are explained. A column `follows` is added: the
-    share of predictions that follow a swapped word. Raises TouchstoneError where the model does not use it.
+    `recipe`: encoder, revision and classes; `asked`: the row_ids that are explained. A method with settings of its own has
+    them in its name ("LIME, n_samples 1000"). A column `follows` is added: the share of predictions that follow a swapped
+    word. Raises TouchstoneError where the model does not use it.
     """
     tokenizer, classes = load_tokenizer(recipe["encoder"], recipe["revision"]), recipe["classes"]
     words = free_words(tokenizer, [*train["sentence"], *test["sentence"]], n=len(classes))
@@ -160,5 +161,9 @@ def planted_mass(recipe: Mapping[str, Any], train: pd.DataFrame, test: pd.DataFr
     settings = Settings(epochs=epochs, lr=0.01, batch_size=BATCH, eps=OLA_EPS)
     shortcut = train_shortcut(trainer, train, test, classes, settings, dict(enumerate(words)), seed=seed)
     rows = shortcut.test[shortcut.test["row_id"].isin(set(asked))].reset_index(drop=True)
-    found = mass_on_token(explain_many(shortcut.model, rows, methods), rows)
-    return found.assign(follows=check_shortcut(shortcut.swaps))
+    explained = pd.concat([explain_many(shortcut.model, rows, [one]).assign(method=_label(one)) for one in methods])
+    return mass_on_token(explained, rows).assign(follows=check_shortcut(shortcut.swaps))
+
+
+def _label(method: str | tuple[str, Mapping[str, Any]]) -> str:
+    return method if isinstance(method, str) else ", ".join([method[0], *(f"{name} {value}" for name, value in method[1].items())])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +11,7 @@ import pandas as pd
 import torch
 
 from lib.attribution.grid import Unit, mark
+from lib.attribution.registry import METHODS
 from lib.attribution.sources import StageSources, choose_rows
 from lib.attribution.swaps import SwapShapley, swap_shapley
 from lib.stage import Stage
@@ -48,6 +50,19 @@ class Asked:
     def of(self, scheme: str) -> pd.DataFrame:
         """The explanations of a scheme's model and of the floors."""
         return self.explanations[self.explanations["scheme"].isin([scheme, NO_MODEL])]
+
+    def methods(self, scheme: str) -> list[tuple[str, dict[str, Any]]]:
+        """The registered methods that explained the scheme's model, each with the settings that it had then."""
+        own = self.explanations[self.explanations["scheme"] == scheme].drop_duplicates("method")
+        return [(name, json.loads(text)) for name, text in zip(own["method"], own["settings"], strict=True)
+                if name in METHODS]
+
+    def one_form_each(self, n_base: int) -> pd.DataFrame:
+        """One row of each of the first `n_base` base sentences, the forms taking turns; all rows of all where it is 0."""
+        if not n_base:
+            return self.rows
+        forms = [part for _, part in self.rows.groupby("sentence_idx", sort=False)][:n_base]
+        return pd.concat([part.iloc[[i % len(part)]] for i, part in enumerate(forms)], ignore_index=True)
 
     def model(self, scheme: str) -> Any:
         """The scheme's model; one at a time is held in memory."""

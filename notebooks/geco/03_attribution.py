@@ -221,8 +221,8 @@ columns = {name: columns[name] for name in methods}
 stage.table("side_by_side", pd.DataFrame({"word": words, "ground_truth": truth, **columns}), digits=2)
 
 # %% [markdown]
-# The same as a picture. Bold words are ground truth, orange is towards F, violet away from it. Below the line stand
-# the floors, which see no model.
+# The same as a picture. Bold words are ground truth, orange is positive (towards F), violet negative; Saliency and Guided
+# Backprop are sizes and cannot be negative. Below the line stand the floors, which see no model.
 
 # %%
 grid = pd.DataFrame(columns, index=words).T.round(2) + 0.0  # + 0.0 turns -0.0 into 0.0
@@ -379,8 +379,8 @@ stage.table("shapley", pd.DataFrame({"token": pieces, "exact": exact, **by_sampl
 # for less. A *ridge regression* is a linear regression that prefers small weights. *ReLU*, *GELU* and *tanh* are
 # *activations*, the bends between two layers without which a network would be a straight line.
 #
-# The checks run in `tests/lib/attribution`, for a tiny random BERT, RoBERTa, GPT-2 and OLA. Where we leave the
-# released code:
+# The checks run in `tests/lib/attribution`, for a tiny random BERT, RoBERTa, GPT-2, Llama, Qwen and Gemma, and OLA.
+# Where we leave the released code:
 #
 # - **LIME** gets each sentence as the list of its *positions*, so two occurrences of *her* are two features. The
 #   released code finds words by looking for their letters, so that *he* is found in *she*, *the* and *her*. It also
@@ -517,12 +517,14 @@ assert not is_bert or by_pair["Guided Backprop"].all() and by_pair["InputXGradie
 same.pivot(index=["left", "right"], columns="architecture", values="shown")[list(architectures)]
 
 # %% [markdown]
-# *Reading it.* Guided Backprop is the gradient wherever there is no ReLU, and close to it where there is one. captum's
-# DeepLift is gradient × (input - reference) to the last digit in GPT-2 and Llama, which hold none of the modules that it
-# knows; in BERT and OLA it bends a single tanh, and the correlation rounds to 1. The rescale rules that reach every layer
-# (*DeepLift rescale*) are another function, and in BERT an opposite one. Input × Gradient is minus the gradient along
-# position and type in BERT, whatever its activation, and nowhere else. OLA has no positions, no LayerNorm and one
-# bend: there, all of these nearly agree. So when Input × Gradient does badly on BERT and well on OLA, it is no accident.
+# *Reading it.* A correlation of 1.00 that is not *same* says that the order agrees and the sizes do not (`difference` in the
+# file is the largest difference by the largest score). Guided Backprop is the gradient wherever there is no ReLU; in BERT with
+# ReLU it is not, though the order is still much the same. captum's DeepLift is gradient × (input - reference) to the last digit in
+# GPT-2 and Llama, which hold none of the modules that it knows; in BERT with GELU and in OLA it bends a single tanh and the order
+# hardly moves, in BERT with ReLU it bends every layer and the order moves. The rescale rules that reach every layer (*DeepLift
+# rescale*) are another function, and in the trained BERT nearly an opposite one. Input × Gradient is minus the gradient along
+# position and type in BERT, whatever its activation, and nowhere else. OLA has no positions, no LayerNorm and one bend: there all of
+# these put the words in nearly the same order. So when Input × Gradient does badly on BERT and well on OLA, it is no accident.
 #
 # ## 6 · The full run
 #
@@ -612,10 +614,11 @@ stage.table("choices", moved).pivot(index="method", columns=["choice", "value"],
 
 # %% [markdown]
 # *Reading it.* Along a row. Saliency and Input × Gradient look at no baseline, so theirs is 1. For the others the baseline
-# moves the order of the words more than the explained function does. Kernel SHAP, whose few samples are the same in all
-# columns, moves most. Asking for the class that was predicted instead of the true one is another question, and a method
-# with signs gives nearly the opposite answer. So two methods that differ in one of these choices, as in the released
-# code (section 4), have not been compared as methods.
+# moves the order of the words more than the explained function does, most for Integrated Gradients and Kernel SHAP, which
+# average over what lies between the sentence and the baseline. (Kernel SHAP draws the same few coalitions in all columns.) Asking
+# for the class that was predicted instead of the true one is another question: methods with signs tend to turn their order round.
+# But that column stands on few rows (`rows` in the file), so it shows a possibility and no size. Two methods that differ in one
+# of these choices, as in the released code (section 4), have not been compared as methods.
 #
 # ## 8 · Controls
 #

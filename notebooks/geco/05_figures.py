@@ -22,7 +22,7 @@
 # ## You will see
 #
 # - the figures of GECOBench (2a, 2b, 3, 4, 5) and two of its first version (v1), with what simple rules reach drawn beside the models;
-# - a figure of ours: whether being right about the data and being faithful to the model are one thing;
+# - two figures of ours: is being right about the data one thing with being faithful to the model, and which methods look at the model;
 # - for each claim a verdict and its reason, disagreement as plainly as agreement;
 # - at the end, all claims and all printed numbers in two tables.
 #
@@ -33,15 +33,17 @@
 # | `accuracy_vs_floors` | figure 4 |
 # | `example_sentence` | figure 5 |
 # | `attribution_difference` | figures 7 and 8 of the first version |
-# | `yardsticks` | the figure of yardsticks |
+# | `yardsticks`, `randomisation` | two figures of ours |
 # | `claims` | the verdicts |
 #
 # | out | holds |
 # |---|---|
-# | `figure_2a`, `figure_2b`, `figure_3`, `figure_4`, `figure_5`, `figure_v1_7`, `figure_v1_8`, `figure_yardsticks` | each as a picture and as the table that it plots |
+# | `figure_2a`, `figure_2b`, `figure_3`, `figure_4`, `figure_5`, `figure_v1_7`, `figure_v1_8`, `figure_yardsticks`, `figure_randomisation` | each as a picture and as the table that it plots |
 # | `verdict_*`, `claims_in_full`, `numbers_in_full` | the verdicts as they are shown |
 
 # %%
+from itertools import product
+
 import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
@@ -65,7 +67,7 @@ formats = ["png"]  # file formats of the figures: png, pdf, svg
 # %%
 stage = open_stage("geco", scale, "05_figures")
 files = ("figure", "relative_mass_accuracy", "ranking", "correlation", "bias", "accuracy_vs_floors", "example_sentence",
-         "attribution_difference", "yardsticks", "claims")
+         "attribution_difference", "yardsticks", "randomisation", "claims")
 tables = {name: pd.read_csv(stage.input("04_metrics", f"{name}.csv")) for name in files}
 pd.set_option("display.max_colwidth", None)
 
@@ -226,8 +228,8 @@ stage.table("verdict_figure_5", verdicts("pronoun_stands_out"))
 # **Claims** (v1, section 3.1). Ground-truth words get different attributions in the female and the male form, and methods that vary more
 # differ more.
 #
-# **How to read the figure.** Attribution of a word in the female form minus that in the male form, mean over the words of a sentence. To the
-# right of zero: more in the female form. Diamonds are ground truth. The last column holds the floors.
+# **How to read the figure.** Attribution of a word in the female form minus that in the male form, mean over a sentence's words. Right
+# of zero: more in the female form. Diamonds are ground truth, the last column holds the floors.
 
 # %% tags=["nbval-ignore-output"]
 figure, plotted = plot_form_difference(tables["attribution_difference"])
@@ -266,33 +268,37 @@ method_grid(stage.table("figure_v1_8", plotted), "p_holm").astype(object).fillna
 # **Claim** (section 2). Being right about the data and being faithful to the model are different things; a faithful explanation need not point
 # at the words that were changed.
 #
-# **How to read the figure.** A panel per model of D_A, a line per pair of yardsticks: mass accuracy on GECO's mask (`MA`), agreement with the exact
-# Shapley values of word swaps (`rank_signed`), and two measures of deletion (`comprehensiveness`, `fidelity`; stage 4, section 14). A
-# dot is their rank correlation over the methods, a hollow square the one over the methods within a row, each with its 95 % interval over base
-# sentences. At 1 two yardsticks put the methods in the same order; at 0, marked by a line, they have nothing to do with each other.
+# **How to read the figure.** A panel per model of D_A, a line per pair of yardsticks: mass accuracy on GECO's mask, agreement with word swaps
+# (`rank_signed` in the table), and three measures of deletion (stage 4, section 14). A dot is their rank correlation over the methods, a hollow
+# square the one within a row, with 95 % intervals over base sentences. At 1 two yardsticks order the methods alike; at 0, the line, they are unrelated.
 
 # %%
+NAMES = {"MA": "mass accuracy", "rank_signed": "word swaps"}
+
+
 def plot_yardsticks(table: pd.DataFrame) -> Figure:
     """Rank correlations of pairs of yardsticks with their intervals, a panel per model."""
-    schemes, pairs = list(table["scheme"].unique()), list(dict.fromkeys(table["left"] + " and " + table["right"]))
+    named = table.assign(pair=table["left"].replace(NAMES) + ", " + table["right"].replace(NAMES))
+    schemes, pairs = list(named["scheme"].unique()), list(named["pair"].unique())
     looks = {"methods": ("o", COLOURS[0], COLOURS[0], -0.13), "rows": ("s", "0.45", "white", 0.13)}
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(1, len(schemes), sharey=True, squeeze=False, layout="constrained",
-                                    figsize=(2.6 + 2.4 * len(schemes), 3.2))
+                                    figsize=(2.8 + 2.2 * len(schemes), 1.2 + 0.27 * len(pairs)))
         for ax, scheme in zip(axes[0], schemes):
             for over, (marker, colour, face, shift) in looks.items():
-                part = table[(table["scheme"] == scheme) & (table["over"] == over)]
-                y = [pairs.index(f"{one.left} and {one.right}") + shift for one in part.itertuples()]
+                part = named[(named["scheme"] == scheme) & (named["over"] == over)]
+                y = [pairs.index(pair) + shift for pair in part["pair"]]
                 ax.hlines(y, part["low"], part["high"], color=colour)
                 ax.plot(part["estimate"], y, marker, color=colour, markerfacecolor=face, markersize=5, label=f"over {over}")
             ax.axvline(0, color="0.3", linewidth=1)
             ax.set(title=scheme, xlim=(-1.05, 1.05), yticks=range(len(pairs)), yticklabels=pairs, ylim=(len(pairs) - 0.5, -0.5))
-        figure.supxlabel("rank correlation of two yardsticks", fontsize=10)
+        n_methods, n_sentences = named["n_methods"].max(), named["n_sentences"].max()
+        figure.supxlabel(f"rank correlation of two yardsticks ({n_methods:.0f} methods, {n_sentences} base sentences)", fontsize=10)
         figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside upper center", ncol=2, frameon=False)
     return figure
 
 # %% [markdown]
-# The points of the figure, in the order in which they are drawn:
+# Its points:
 
 # %% tags=["nbval-ignore-output"]
 stage.figure("figure_yardsticks", plot_yardsticks(tables["yardsticks"]), formats)
@@ -300,10 +306,53 @@ found = stage.table("figure_yardsticks", tables["yardsticks"])
 found.pivot(index=["left", "right"], columns=["scheme", "over"], values="estimate").round(2)
 
 # %% [markdown]
-# **Why.** This claim is not among the registered ones, so it gets no verdict; the intervals are the answer. Mass accuracy and the swaps look at the
-# same words, but the mask only says which of them *may* matter: where a model uses some of them and not others, or holds one against its class,
-# the two part. Deletion asks about words that the mask leaves out, on sentences with holes. The intervals speak of other sentences, not
-# of other methods or trainings.
+# **Why.** This claim is not registered, so it gets no verdict; the intervals are the answer, and they speak of other sentences, not of other
+# methods or trainings. Mass accuracy and the swaps look at the same words, but the mask only says which of them *may* matter: where a model
+# uses some of them and not others, the two part. Deletion asks about words that the mask leaves out, on sentences with holes.
+#
+# ## Another of ours · Which methods look at the model?
+#
+# **Claim** (Adebayo et al. 2018; not registered). An explanation of the model must change when its parameters do.
+#
+# **How to read the figure.** A line per method, a column per step of the randomisation, from the trained model to one that is random through
+# and through. In a cell stands the rank correlation over the words with the explanation of the trained model: on the left with the signs of the
+# scores, on the right by size. Bold: the 95 % interval, over random models and base sentences, excludes zero.
+
+# %%
+def plot_randomisation(table: pd.DataFrame) -> Figure:
+    """Likeness to the first explanation, method by step, with and without signs; two panels per model."""
+    kinds = {"rank_signed": "with signs", "rank_size": "by size"}
+    models, methods = list(table["model"].unique()), list(table["method"].unique())
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(len(models), 2, sharey=True, squeeze=False, layout="constrained",
+                                    figsize=(7.6, (1.0 + 0.21 * len(methods)) * len(models)))
+        for (model, measure), ax in zip(product(models, kinds), axes.flat):
+            part = table[(table["model"] == model) & (table["measure"] == measure)]
+            cells = part.pivot(index="method", columns="step", values="estimate").loc[methods]
+            _ = ax.imshow(cells, cmap="PuOr_r", vmin=-1, vmax=1, aspect="auto")
+            for one in part.dropna(subset=["estimate"]).itertuples():
+                ax.text(one.step, methods.index(one.method), f"{one.estimate:.2f}", ha="center", va="center", fontsize=7,
+                        color="white" if abs(one.estimate) > 0.75 else "0.1", weight="bold" if one.low * one.high > 0 else "normal")
+            ax.set(title=f"{model}, {kinds[measure]}", xticks=cells.columns, yticks=range(len(methods)), yticklabels=methods)
+            ax.grid(False)
+            _ = ax.set_xticklabels(part.drop_duplicates("step")["part"], rotation=35, ha="right")
+    return figure
+
+# %% [markdown]
+# The last column with its intervals (the file has all):
+
+# %% tags=["nbval-ignore-output"]
+redrawn = tables["randomisation"]
+stage.figure("figure_randomisation", plot_randomisation(redrawn), formats)
+_ = stage.table("figure_randomisation", redrawn)
+last = redrawn[redrawn["step"] == redrawn.groupby("model")["step"].transform("max")].round(2)
+last["shown"] = last["estimate"].astype(str) + " [" + last["low"].astype(str) + ", " + last["high"].astype(str) + "]"
+last.pivot(index="method", columns=["model", "measure"], values="shown")
+
+# %% [markdown]
+# **Why.** A head decides which way a word counts, so the signs must go with it, and go. A method without signs (Saliency, Guided Backprop) answers
+# which words the model is sensitive at, and that is decided below the head: a random head, and in a BERT (scale `cpu`) even random upper layers, leave
+# its order nearly as it was. A cell that is not bold says that this run, with few random models, saw no likeness, not that there is none.
 #
 # ## All claims
 #
@@ -312,7 +361,7 @@ found.pivot(index=["left", "right"], columns=["scheme", "over"], values="estimat
 # %% tags=["nbval-ignore-output"]
 is_number = tables["claims"]["id"].str.match("latest_|v1_")
 claims = stage.table("claims_in_full", tables["claims"][~is_number].reset_index(drop=True))
-claims[["id", "source", "quantity", "paper", "ours", "verdict", "why"]]
+claims[["id", "quantity", "paper", "ours", "verdict", "why"]]
 
 # %% [markdown]
 # And the numbers that the papers print, where this run has a counterpart:
@@ -322,8 +371,7 @@ printed = tables["claims"][is_number & tables["claims"]["ours"].notna()].reset_i
 stage.table("numbers_in_full", printed)[["quantity", "source", "paper", "ours", "low", "high", "verdict"]]
 
 # %% [markdown]
-# The reasons are in `numbers_in_full.csv`. A number of the paper that has no line here (other schemes, hyper-parameters) was not run or has
-# nothing to be compared with.
+# The reasons are in `numbers_in_full.csv`. A number of the paper without a line here was not run or has nothing to be compared with.
 
 # %%
 stage.close(globals())

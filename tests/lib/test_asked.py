@@ -37,6 +37,18 @@ def test_the_first_seed_of_one_data_set_and_whole_base_sentences_are_asked(small
     assert len(ask(small_outputs, n_base=0).rows) == 8
 
 
+def test_methods_come_with_the_settings_that_they_had_and_floors_do_not(small_outputs: Path) -> None:
+    lime = explained().assign(settings='{"n_samples": 7}')
+    asked = ask(small_outputs, explanations=pd.concat([lime, lime.query("scheme == 'C'").assign(method="mine:own")]))
+    assert asked.methods("C") == [("LIME", {"n_samples": 7})] == asked.methods("CE")
+
+
+def test_one_form_of_each_base_sentence_the_forms_taking_turns(small_outputs: Path) -> None:
+    asked = ask(small_outputs, n_base=0)
+    assert asked.one_form_each(3)["row_id"].tolist() == ["0-F", "1-M", "2-F"]
+    assert asked.one_form_each(0).equals(asked.rows)
+
+
 def test_a_table_is_made_once_and_found_without_the_model(small_outputs: Path) -> None:
     made = pd.DataFrame({"row_id": ["0-F"], "value": [0.123456789]})
     asked = ask(small_outputs)

@@ -83,7 +83,9 @@ def test_the_whole_route_says_how_firmly_the_model_follows(tmp_path):
     rows = toy_rows()
     train, test = rows[rows["sentence_idx"] < 20].reset_index(drop=True), rows[rows["sentence_idx"] >= 20].reset_index(drop=True)
     recipe = {"encoder": saved(tmp_path, "bert"), "revision": "", "classes": CLASSES}
-    found = planted_mass(recipe, train, test, test["row_id"][:6], ["Occlusion", "Uniform random"], epochs=60)
+    found = planted_mass(recipe, train, test, test["row_id"][:6], ["Occlusion", "Uniform random", ("Kernel SHAP", {"n_samples": 200})],
+                         epochs=60)
+    assert found["method"].unique().tolist() == ["Occlusion", "Uniform random", "Kernel SHAP, n_samples 200"]
     assert found["row_id"].nunique() == 6 and (found["follows"] >= 0.95).all()
     assert found.query("method == 'Occlusion'")["mass"].mean() > found["even"].mean() + 0.3
 

@@ -1,19 +1,22 @@
 """What must hold for any sentence, on every architecture with its own kind of tokenizer, for every method that sees a model.
 
-Sentences are drawn anew in each run; a failure prints the line that repeats it. TOUCHSTONE_EXAMPLES sets how many a test draws.
+The same few sentences in each run, so that a run says the same on every machine; with TOUCHSTONE_EXAMPLES that many, drawn anew, and
+a failure prints the line that repeats it.
 """
 
 from __future__ import annotations
 
+import copy
 import os
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from conftest import CLASSES, FAMILIES, LinearText, build
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from own_tokenizers import WORDS
 from torch import nn
@@ -33,9 +36,10 @@ COMPLETE = ("DeepLift", "DeepLift rescale", "Integrated Gradients", "Gradient SH
             "Partition SHAP")
 SYMMETRIC = {name: {} for name in ("Saliency", "Gradient norm", "InputXGradient", "Guided Backprop", "Integrated Gradients", "DeepLift",
                                    "DeepLift rescale", "AttnLRP", "Attention rollout", "Occlusion", "Exact Shapley")} | {
-    "Integrated Gradients": {"n_steps": 4}, "LIME": {"n_samples": 64, "exact": True}, "Kernel SHAP": {"n_samples": 64, "exact": True}}
+    "Integrated Gradients": {"n_steps": 4}, "LIME": {"n_samples": 64, "exact": True}, "Kernel SHAP": {"n_samples": 2**12, "exact": True}}
 SENTENCE = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4)
-quick = settings(max_examples=int(os.environ.get("TOUCHSTONE_EXAMPLES", 3)), deadline=None, database=None, print_blob=True)
+DRAWN = int(os.environ.get("TOUCHSTONE_EXAMPLES", 0))
+quick = settings(max_examples=DRAWN or 3, derandomize=not DRAWN, deadline=None, database=None, print_blob=True)
 MODELS = {kind: build(kind, own=True) for kind in FAMILIES}
 kinds = pytest.mark.parametrize("kind", FAMILIES)
 
@@ -48,6 +52,14 @@ def table(sentences: list[list[str]]) -> pd.DataFrame:
 
 def batch_of(model: RunsFromEmbeddings, words: list[str], explained: str = "logit") -> TokenBatch:
     return token_batch(model, [Row("1", 1, 0, words, seed=7)], model.encode([words]), explained)
+
+
+@cache
+def in_double(kind: str) -> RunsFromEmbeddings:
+    """The same model with 64-bit numbers."""
+    model = copy.copy(MODELS[kind])
+    model.module = copy.deepcopy(model.module).double()
+    return model
 
 
 def close(found: np.ndarray, expected: np.ndarray, what: str) -> None:
@@ -119,9 +131,10 @@ def test_complete_methods_sum_to_the_change(left: list[str]) -> None:
 def test_complete_methods_are_complete_on_any_model(kind: str, words: list[str], explained: str) -> None:
     """To rounding by construction; Integrated Gradients to what was asked for; Kernel SHAP by the weight of its two ends.
 
-    Gradient SHAP is complete only in expectation (on a linear model always: above).
+    Gradient SHAP is complete only in expectation (on a linear model always: above). With 64-bit numbers: a random model can say
+    nearly the same of a text and of padding, and what is left of their difference in float32 is rounding.
     """
-    batch = batch_of(MODELS[kind], words, explained)
+    batch = batch_of(in_double(kind), words, explained)
     with torch.no_grad():
         rise = (batch.score(batch.embeddings, batch.mask) - batch.score(batch.reference, batch.mask)).item()
     for name in ("Shapley sampling", "Exact Shapley", "Partition SHAP", "DeepLift rescale", "Kernel SHAP", "Integrated Gradients"):
@@ -146,6 +159,7 @@ def test_two_words_that_do_the_same_get_the_same(kind: str, word: str, others: l
     for table_of in [m for name, m in model.module.named_modules() if name.endswith("position_embeddings")]:
         nn.init.zeros_(table_of.weight)
     words = ["the", word, *others, word]
+    assume(len(model.encode([words])[0].ids) <= 12)  # Kernel SHAP's players are tokens: beyond it would draw
     found = explain_many(model, table([words]), list(chosen.items())).set_index("method").scores
     for name, scores in found.items():
         close(np.array([scores[1]]), np.array([scores[-1]]), name)

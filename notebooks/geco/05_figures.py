@@ -291,7 +291,7 @@ def plot_yardsticks(table: pd.DataFrame) -> Figure:
                 ax.hlines(y, part["low"], part["high"], color=colour)
                 ax.plot(part["estimate"], y, marker, color=colour, markerfacecolor=face, markersize=5, label=f"over {over}")
             ax.axvline(0, color="0.3", linewidth=1)
-            ax.set(title=scheme, xlim=(-1.05, 1.05), yticks=range(len(pairs)), yticklabels=pairs, ylim=(len(pairs) - 0.5, -0.5))
+            ax.set(title=scheme, xlim=(-1.05, 1.05), xticks=(-1, 0, 1), yticks=range(len(pairs)), yticklabels=pairs, ylim=(len(pairs) - 0.5, -0.5))
         n_methods, n_sentences = named["n_methods"].max(), named["n_sentences"].max()
         figure.supxlabel(f"rank correlation of two yardsticks ({n_methods:.0f} methods, {n_sentences} base sentences)", fontsize=10)
         figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside upper center", ncol=2, frameon=False)

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from conftest import LinearText, as_rows, build
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LinearRegression, Ridge
+from small_models import LinearText, as_rows, build
 
 from lib.attribution import METHODS, explain, load_explanations, save_explanations
 from lib.attribution.coalitions import exact_shapley, partition_shap, worth_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from conftest import LinearText, as_rows, build
+from small_models import LinearText, as_rows, build
 
 from lib.attribution import explain
 from lib.attribution.attention import attention_rollout, rollout

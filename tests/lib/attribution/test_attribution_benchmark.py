@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from conftest import as_rows
+from small_models import as_rows
 
 from lib.attribution import Row
 from lib.errors import TouchstoneError

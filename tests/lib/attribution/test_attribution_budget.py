@@ -7,7 +7,7 @@ import weakref
 import numpy as np
 import pytest
 import torch
-from conftest import as_rows
+from small_models import as_rows
 
 from lib.attribution import METHODS, explain
 from lib.attribution.budget import TokenBudget, is_out_of_memory

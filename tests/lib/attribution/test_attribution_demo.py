@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
-from conftest import as_rows
+from small_models import as_rows
 
 from lib.attribution import METHODS
 from lib.attribution.grid import Unit

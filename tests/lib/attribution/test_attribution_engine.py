@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import torch
 from captum.attr import FeatureAblation, NoiseTunnel, Saliency, ShapleyValueSampling
-from conftest import FAMILIES, SENTENCES, as_rows, build
+from small_models import FAMILIES, SENTENCES, as_rows, build
 
 from lib.attribution import METHODS, explain, explain_many, gradients, perturbation
 from lib.attribution.explain import token_batch

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from conftest import CLASSES, LinearText, as_rows, build
 from hypothesis import given
 from hypothesis import strategies as st
+from small_models import CLASSES, LinearText, as_rows, build
 
 from lib import corpora
 from lib.attribution import METHODS, SCHEMA, Method, explain, fit_pattern

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import as_rows
+from small_models import as_rows
 
 from lib.attribution import explain, fit_pattern
 from lib.corpora import read_geco

@@ -7,7 +7,7 @@ import copy
 import numpy as np
 import pytest
 import torch
-from conftest import SENTENCES, as_rows, build
+from small_models import SENTENCES, as_rows, build
 from torch import nn
 
 from lib.attribution.explain import token_batch

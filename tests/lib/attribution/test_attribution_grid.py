@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from conftest import as_rows, build
+from small_models import as_rows, build
 
 from lib.attribution import METHODS, explain
 from lib.attribution.grid import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import LinearText, as_rows
+from small_models import LinearText, as_rows
 
 from lib.attribution import METHODS, explain
 from lib.attribution.registry import Method

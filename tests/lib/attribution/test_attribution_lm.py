@@ -8,8 +8,7 @@ import torch
 from torch import nn
 
 from lib.attribution.gradients import input_x_gradient, integrated_gradients
-from lib.attribution.lm import (SaliencySettings, baseline_saliency, margin_gradient, probe_saliencies,
-                                probe_saliency)
+from lib.attribution.lm import SaliencySettings, baseline_saliency, margin_gradient, probe_saliencies, probe_saliency
 from lib.attribution.next_word import next_word_batch
 from lib.attribution.seam import TokenBatch, class_score
 from lib.errors import TouchstoneError

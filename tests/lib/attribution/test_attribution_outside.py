@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from conftest import SENTENCES, as_rows, build, tiny_tokenizer
+from small_models import SENTENCES, as_rows, build, tiny_tokenizer
 from torch import nn
 from transformers import BertConfig, BertForSequenceClassification, BertModel, BertPreTrainedModel, PreTrainedTokenizerFast
 from transformers.modeling_outputs import SequenceClassifierOutput

@@ -8,8 +8,8 @@ from math import comb, exp, sqrt
 import numpy as np
 import pytest
 import torch
-from conftest import LinearText, as_rows
 from lime.lime_text import LimeTextExplainer
+from small_models import LinearText, as_rows
 
 from lib.attribution import explain
 from lib.attribution.explain import token_batch

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from conftest import FAMILIES, as_rows, build
+from small_models import FAMILIES, as_rows, build
 from torch import Tensor, nn
 
 from lib.attribution import explain

@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from conftest import CLASSES, FAMILIES, LinearText, build
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from own_tokenizers import WORDS
+from small_models import CLASSES, FAMILIES, LinearText, build
 from torch import nn
 
 from lib.attribution import METHODS, explain, explain_many, explain_texts

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from conftest import PIECES, build
+from small_models import PIECES, build
 
 from lib.errors import TouchstoneError
 from lib.metrics.randomisation import TRAINED, cascading_randomisation, randomisation_steps, randomise

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conftest import as_rows
+from small_models import as_rows
 
 from lib.attribution import METHODS, explain, resolve_method
 from lib.errors import TouchstoneError

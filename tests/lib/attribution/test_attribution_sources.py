@@ -8,19 +8,19 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from conftest import as_rows, build
+from small_models import as_rows, build
 
 from lib.attribution.floors import Pattern
 from lib.attribution.grid import Unit
 from lib.attribution.sources import StageSources
 from lib.corpora import CLASSES, DATASETS, GENDERS, write_geco
 from lib.models.load import save_trained
-from lib.paths import ROOT
 from lib.params import notebook_parameters
+from lib.paths import ROOT
 from lib.stage import Stage, open_stage
 from lib.store import save_parquet
-from lib.transfer import Trainer, predictions
 from lib.training import Settings
+from lib.transfer import Trainer, predictions
 
 FORMS = ["she sings a song .", "he sings a song .", "they sing a song ."]
 

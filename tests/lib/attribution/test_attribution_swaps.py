@@ -7,7 +7,7 @@ from itertools import permutations
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import CLASSES, LinearText, build
+from small_models import CLASSES, LinearText, build
 
 from lib.attribution import explain
 from lib.attribution.sequences import sequence_logits, text_logits

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from conftest import as_rows
+from small_models import as_rows
 
 from lib.attribution import explain, load_explanations, save_explanations
 from lib.attribution.table import SCHEMA

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from conftest import FAMILIES, SENTENCES, build
 from own_tokenizers import own_tokenizer
+from small_models import FAMILIES, SENTENCES, build
 
 from lib.attribution import explain_texts, wrap
 from lib.errors import TouchstoneError

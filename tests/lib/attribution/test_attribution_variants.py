@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from conftest import CLASSES, as_rows, build
+from small_models import CLASSES, as_rows, build
 
 from lib.attribution import explain
 from lib.attribution.seam import class_score

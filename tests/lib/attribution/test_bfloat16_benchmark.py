@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
-from conftest import as_rows
+from small_models import as_rows
 
 from lib.models.face import RunsFromEmbeddings
 from lib.paths import ROOT

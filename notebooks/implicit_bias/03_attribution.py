@@ -155,10 +155,10 @@ toy.round(3)
 
 # %%
 def winogender():
-    """Winogender's sentences, masked; each template once. Those with a noun that an arm was trained on are left out."""
+    """Winogender's male sentences whose pronoun is the occupation's (answer 0), masked; without nouns that an arm was trained on."""
     table = read_sentences(stage.external(data_root() / "swag" / "winogender_all_sentences.tsv"), "sentence")
     names = pd.read_csv(data_root() / "swag" / "winogender_all_sentences.tsv", sep="\t")
-    rows = names[names["sentid"].str.contains(r"\.male\.")]
+    rows = names[names["sentid"].str.contains(r"\.0\.male\.")]
     found, seen = [], set(sentences.loc[sentences["part"] == "trained on", "antecedent"])
     for name, text in rows[["sentid", "sentence"]].itertuples(index=False):
         words = split_words(text)

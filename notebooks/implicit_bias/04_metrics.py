@@ -254,7 +254,8 @@ for name, rules, kind in CHANGES:
 stage.table("sensitivity", pd.DataFrame(rows))
 
 # %% [markdown]
-# *Reading it.* The discard rules choose which sentences are counted, and move the mean a little. None of them makes our scores as narrow as the paper's (means of .556 and .47 on either side of 0.5,
+# *Reading it.* The discard rules choose which sentences are counted, and so pull the mean towards 0.5: where both genders need 5 %, a score near 0 or 1 cannot survive. *identities* changes nothing:
+# where a score survives, the likeliest word of either gender is a pronoun. None of the rules makes our scores as narrow as the paper's (means of .556 and .47 on either side of 0.5,
 # with 5 to 7 % discarded): that narrowness is not explained by any rule tried here.
 #
 # ## 5 · Did training help?
@@ -278,7 +279,8 @@ stage.table("arms", arms).pivot(index=["quantity", "part"], columns="model", val
 # *How to read the table.* `bias` is the mean score; `distance` is how far the scores are from 0.5, whatever the direction; `spread` how far from the model's own median. If `distance` falls and `spread` does
 # not, a general preference for male forms is gone, and the differences between nouns and contexts are as they were. *augmented* beside *base* is what somebody gains who does this. It has three parts:
 # what more training on such sentences does (*placebo* beside *base*), what an even share of pronouns adds (*even placebo* beside *placebo*), and what the swap adds to that. They are claims in section 8.
-# Winogender is counted without sentences that hold a noun an arm was trained on, and its clusters are occupations. The trainings of an arm from one base model are averaged, and the intervals are over
+# Winogender is counted without sentences that hold a noun an arm was trained on, and only where the pronoun is the occupation's; its clusters are occupations. (A first count took the sentences about the
+# other person, too: augmented minus placebo was -.054 [-.099, -.008] then, and the claim held.) The trainings of an arm from one base model are averaged, and the intervals are over
 # antecedents and base models. A model without a training that passed the gate has empty cells.
 #
 # In numbers:
@@ -506,7 +508,7 @@ ARITHMETIC = {"demo_bias": 0.005, "case_uncased_bias": 0.005, "case_distil_bias"
 
 def beside(number):
     """One printed number beside ours; arithmetic is judged by the last printed digit."""
-    mine, name = float(OURS.get(number["id"], np.nan) or np.nan), number["id"]
+    mine, name = float(OURS.get(number["id"], np.nan)), number["id"]
     holds = name in ARITHMETIC and abs(mine - float(number["value"])) <= ARITHMETIC[name]
     absent = Verdict("not run", "the paper's model was not run") if np.isnan(mine) else Verdict("not run", "shown beside and not judged: it depends on the sentences")
     verdict = Verdict("holds" if holds else "fails", "arithmetic on the paper's own numbers") if name in ARITHMETIC else absent

@@ -49,4 +49,4 @@ def test_paper_yaml_runs_through_with_a_tiny_random_bert(paper_repository: Calla
     decided = set(claims.index[claims.isin(["holds", "partly", "fails"])])
     assert decided - of_classifiers == {"tfidf_top_words"}  # it is about the data; two base sentences decide nothing else
     assert claims["accuracy_above_80"] != "holds"  # random models
-    assert len(list((stages / "05_figures").glob("*.png"))) == 8
+    assert len(list((stages / "05_figures").glob("*.png"))) == 9

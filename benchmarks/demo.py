@@ -36,6 +36,7 @@ from lib.attribution.sources import StageSources
 from lib.errors import TouchstoneError
 from lib.notebooks import find_notebooks
 from lib.paths import ROOT, outputs_root
+from lib.plan import numbers_of
 from lib.seeds import set_up
 from lib.stage import Stage
 from lib.store import load_parquet, save_csv
@@ -76,10 +77,7 @@ def planned(outputs: Path) -> tuple[list[Unit], StageSources]:
     chosen = json.loads((stage.folder / "manifest.json").read_text())["parameters"]
     predictions = load_parquet(stage.input("02_training", "predictions.parquet")).query("split == 'test'")
     asked = predictions[predictions["dataset"].isin(chosen["datasets"]) & predictions["scheme"].isin(chosen["schemes"])]
-    numbers = {"Integrated Gradients": {"n_steps": chosen["ig_steps"], "rule": chosen["ig_rule"]},
-               "LIME": {"n_samples": chosen["lime_samples"]}, "Kernel SHAP": {"n_samples": chosen["kernel_shap_samples"]},
-               "Gradient SHAP": {"n_samples": chosen["gradient_shap_samples"]}}
-    settings = settings_by_method(chosen["explained"], chosen["aggregation"], chosen["normalise_special"], numbers)
+    settings = settings_by_method(chosen["explained"], chosen["aggregation"], chosen["normalise_special"], numbers_of(chosen))
     plan = plan_units(asked[["dataset", "scheme", "seed"]].drop_duplicates(), chosen["methods"], settings, chosen["n_base"],
                       chosen["n_base_ola"])
     sources = StageSources(stage, predictions, chosen["seed"], torch.device("cpu"))

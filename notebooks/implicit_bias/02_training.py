@@ -64,6 +64,8 @@ from lib.store import load_parquet, save_parquet
 #
 # The packaged encoder is all-MiniLM-L6-v2, a sentence encoder of 23 million parameters. It was never meant to fill gaps, and its masked-LM head is drawn at
 # random here. `hub_models` are the paper's models and newer ones; they are measured as they are, and need a download.
+# *Frames* are the sentence patterns of stage 1 in which the noun fixes the pronoun; an *arm* is one way of training on, and to *rehearse* is to read some of the base
+# model's own text again meanwhile, so that little is forgotten (section 4).
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or paper; names the output folder

@@ -20,6 +20,7 @@ from lib.errors import TouchstoneError
 from lib.lexicon import PRONOUNS, load_lexicon
 from lib.names import first_names
 from lib.paths import material
+from lib.store import read_utf8
 from lib.text import SUBJECTS, read_word_list
 
 Span = tuple[int, int]
@@ -108,10 +109,7 @@ def _lines(path: Path | str) -> list[str]:
     if not str(path).strip(". "):
         raise TouchstoneError("resolver is \"file\", and clusters_file names none; name the file of JSON lines that your system wrote")
     try:
-        return Path(path).read_text(encoding="utf-8").splitlines()
-    except UnicodeDecodeError as error:
-        line = error.object[:error.start].count(b"\n") + 1
-        raise TouchstoneError(f"{path}, line {line}: the bytes are not UTF-8; save the file as UTF-8") from None
+        return read_utf8(Path(path)).splitlines()
     except OSError as error:
         raise TouchstoneError(f"the file of clusters {path} cannot be read ({error.strerror}); correct clusters_file") from None
 

@@ -19,6 +19,7 @@ from spacy.tokens import Token
 from lib.annotator import is_possessive
 from lib.errors import TouchstoneError, did_you_mean
 from lib.lexicon import PRONOUNS, load_lexicon, pronoun_forms
+from lib.store import read_utf8
 
 MASK = "[MASK]"  # how the masked word is written in tables, whatever a model's own mask token is
 SLOTS = ("subject", "object", "possessive", "independent", "reflexive")
@@ -161,11 +162,7 @@ def _unquoted(field: str) -> str:
 def _text(path: Path) -> str:
     if not path.is_file():
         raise TouchstoneError(f"there is no file {path}; correct the parameter that names it")
-    try:
-        return path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = path.read_bytes()[:error.start].count(b"\n") + 1
-        raise TouchstoneError(f"{path}, line {line}: the bytes are not UTF-8; save the file as UTF-8") from None
+    return read_utf8(path)
 
 
 @cache

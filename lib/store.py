@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from lib.errors import TouchstoneError
+
 
 @contextmanager
 def atomic_path(path: Path | str) -> Iterator[Path]:
@@ -32,6 +34,16 @@ def write_atomic(path: Path | str, content: str | bytes) -> None:
     """Write text (UTF-8, line ends as they are) or bytes; readers see the old file or the new one."""
     with atomic_path(path) as part:
         part.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def read_utf8(path: Path) -> str:
+    """The text of a file, line ends as they are; a byte-order mark is dropped. Raises TouchstoneError naming a line of other bytes."""
+    content = path.read_bytes()
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content[:error.start].count(b"\n") + 1
+        raise TouchstoneError(f"{path}, line {line}: the bytes are not UTF-8; save the file as UTF-8") from None
 
 
 def sha256_of(path: Path | str) -> str:

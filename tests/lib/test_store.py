@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lib.errors import TouchstoneError
 from lib.paths import ROOT
-from lib.store import (atomic_path, load_parquet, save_csv, save_json, save_parquet, sha256_of, sha256_of_tree,
+from lib.store import (atomic_path, load_parquet, read_utf8, save_csv, save_json, save_parquet, sha256_of, sha256_of_tree,
                        write_atomic)
 
 # Writes half of a new file, says so, and waits to be killed.
@@ -86,3 +87,11 @@ def test_parquet_gives_lists_back_as_lists(tmp_path: Path) -> None:
     save_parquet(frame, tmp_path / "a.parquet")
     back = load_parquet(tmp_path / "a.parquet")
     assert back.to_dict("records") == [{"row_id": "1-F", "words": ["she", "is"], "scores": [0.1, -2.0]}]
+
+
+def test_a_text_is_read_without_its_byte_order_mark_and_other_bytes_are_named_by_line(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfone\r\ntwo\n")
+    assert read_utf8(tmp_path / "a.txt") == "one\r\ntwo\n"
+    (tmp_path / "a.txt").write_bytes(b"one\ntw\xff\n")
+    with pytest.raises(TouchstoneError, match=r"a\.txt, line 2: the bytes are not UTF-8"):
+        read_utf8(tmp_path / "a.txt")

@@ -5,23 +5,30 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections import Counter
+from pathlib import Path
 
 import pytest
 
+from lib.arithmetic import in_force, processor
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--outputs", metavar="FOLDER", help="keep what the notebooks write there; without notebooks, compare what is there")
+
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Before anything is imported: one thread, no progress bars, and outputs that never touch the user's own."""
-    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[name] = "1"
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    """No progress bars, and outputs that never touch the user's own (`-p lib.same_numbers` has asked for the arithmetic)."""
     os.environ.pop("TOUCHSTONE_PROGRESS", None)
-    config.stash[_root] = tempfile.mkdtemp(prefix="touchstone-test-")
-    os.environ["TOUCHSTONE_OUTPUTS"] = config.stash[_root]
+    kept = config.getoption("--outputs")
+    root = str(Path(kept).resolve()) if kept else tempfile.mkdtemp(prefix="touchstone-test-")
+    config.stash[_temporary] = "" if kept else root
+    os.environ["TOUCHSTONE_OUTPUTS"] = root
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    if config.stash.get(_root, None):
-        shutil.rmtree(config.stash[_root])
+    if config.stash.get(_temporary, ""):
+        shutil.rmtree(config.stash[_temporary])
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -29,4 +36,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name == "test_reference.py")
 
 
-_root = pytest.StashKey[str]()
+def pytest_terminal_summary(terminalreporter) -> None:  # noqa: ANN001 (pytest keeps the type to itself)
+    """The skips in a line for each reason, and which arithmetic all of this holds for."""
+    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in terminalreporter.stats.get("skipped", []))
+    for reason, count in reasons.most_common():
+        terminalreporter.write_line(f"skipped {count}: {reason}")
+    terminalreporter.write_line(f"on {processor()}, arithmetic: {in_force()}")
+
+
+_temporary = pytest.StashKey[str]()

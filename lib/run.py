@@ -26,6 +26,7 @@ import nbformat
 import yaml
 from filelock import FileLock, Timeout
 
+from lib.arithmetic import in_force, variables
 from lib.errors import TouchstoneError, did_you_mean
 from lib.notebooks import find_notebooks, fold_bars, read_notebook
 from lib.params import check_params, notebook_parameters, read_params, study_parameters
@@ -192,7 +193,7 @@ def _papermill(source: Path, executed: Path, job: Job, label: str) -> None:
 def _environment(job: Job) -> Iterator[None]:
     """What the kernel inherits: output root, progress (once a minute in a log), who finishes the manifest."""
     before = dict(os.environ)
-    os.environ |= {"TOUCHSTONE_OUTPUTS": str(outputs_root()), "TOUCHSTONE_RUNNER": "1",
+    os.environ |= variables(in_force()) | {"TOUCHSTONE_OUTPUTS": str(outputs_root()), "TOUCHSTONE_RUNNER": "1",
                    "TOUCHSTONE_PROGRESS": "1" if sys.stderr.isatty() else "60"}
     try:
         yield

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lib.arithmetic import in_force
 from lib.errors import TouchstoneError
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def set_up(seed: int, n_threads: int = 1) -> None:
     random.seed(seed)
     np.random.seed(seed)
     torch.manual_seed(seed)
-    torch.set_num_threads(n_threads)
+    torch.set_num_threads(2 if in_force() == "two_threads" else n_threads)
 
 
 def pick_device(device: str) -> torch.device:

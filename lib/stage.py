@@ -19,6 +19,7 @@ from filelock import FileLock, Timeout
 from matplotlib.figure import Figure
 
 from lib import paths
+from lib.arithmetic import in_force
 from lib.errors import TouchstoneError
 from lib.params import notebook_parameters
 from lib.store import atomic_path, save_csv, save_json, sha256_of
@@ -135,7 +136,8 @@ class Stage:
         return {"started": self.started.isoformat(timespec="seconds"),
                 "ended": now.isoformat(timespec="seconds"),
                 "seconds": round((now - self.started).total_seconds(), 1), "system": platform.platform(),
-                "processor": platform.processor() or platform.machine(), "cores": os.cpu_count(), "gpu": gpu}
+                "processor": platform.processor() or platform.machine(), "cores": os.cpu_count(),
+                "arithmetic": in_force(), "gpu": gpu}
 
 
 def open_stage(study: str, scale: str, stage: str) -> Stage:

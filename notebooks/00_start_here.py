@@ -33,6 +33,8 @@
 # | `geco/material/labels.yaml`: labelled sentences about characters of novels, written for this repository | `accuracy.csv`, `probabilities.csv`, `attribution.csv`, `completeness.csv`, `mass_accuracy.csv`, `your_own.csv`, one figure |
 
 # %%
+import lib.same_numbers  # first: the same instructions on every processor
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd

@@ -14,10 +14,7 @@ import yaml
 from lib import paths
 from lib.params import read_params
 
-# Before anybody imports torch or transformers: one thread, and no way to a model hub.
-for name, value in {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false",
-                    "HF_HUB_OFFLINE": "1"}.items():
-    os.environ[name] = value
+os.environ["HF_HUB_OFFLINE"] = "1"  # before anybody imports transformers: no way to a model hub
 
 
 @pytest.fixture

@@ -36,6 +36,8 @@
 # | | `table_3a` to `table_3d`, `readings`, `average_effects`, `conditional_means`, `repeated_edits` (`.csv`), one figure |
 
 # %%
+import lib.same_numbers  # first: the same instructions on every processor
+
 from itertools import product
 
 import matplotlib.pyplot as plt

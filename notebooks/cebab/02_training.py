@@ -36,6 +36,8 @@
 # | | `accuracy`, `aspect_accuracy`, `unlearnt`, `controls` (`.csv`), one figure |
 
 # %%
+import lib.same_numbers  # first: the same instructions on every processor
+
 import time
 
 import matplotlib.pyplot as plt

@@ -41,6 +41,8 @@
 # | `comparisons`, `claims` | paired comparisons; the paper's claims with verdict and reason |
 
 # %%
+import lib.same_numbers  # first: the same instructions on every processor
+
 import numpy as np
 import pandas as pd
 

@@ -39,6 +39,8 @@
 # | `verdict_figure_2`, `verdict_leaderboard`, `claims_in_full` | the verdicts as they are shown |
 
 # %%
+import lib.same_numbers  # first: the same instructions on every processor
+
 import pandas as pd
 
 from lib.effect_plots import plot_directions, plot_errors, plot_three_effects

@@ -37,6 +37,8 @@
 # | | `dataset_card.md` for people, `croissant.json` for programs |
 
 # %%
+import lib.same_numbers  # first: the same instructions on every processor
+
 import random
 
 import matplotlib.pyplot as plt

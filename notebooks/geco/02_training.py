@@ -35,6 +35,8 @@
 # | | `accuracy.csv`, `floors.csv`, `curves.csv`, `kept_epochs.csv` and some small tables, one figure |
 
 # %%
+import lib.same_numbers  # first: the same instructions on every processor
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd

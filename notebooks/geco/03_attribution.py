@@ -37,6 +37,8 @@
 # | `overview.csv`, `sample_sizes.csv`, `choices.csv`, `controls.csv`, a figure | the full run |
 
 # %%
+import lib.same_numbers  # first: the same instructions on every processor
+
 import copy
 from itertools import product
 from math import comb

@@ -42,6 +42,7 @@
 # | `claims`, `comparisons`, `single_numbers` | the papers' claims, each with a verdict and a reason, and what it rests on |
 
 # %%
+import lib.same_numbers  # first: the same instructions on every processor
 
 import numpy as np
 import pandas as pd

@@ -42,6 +42,8 @@
 # | `verdict_*`, `claims_in_full`, `numbers_in_full` | the verdicts as they are shown |
 
 # %%
+import lib.same_numbers  # first: the same instructions on every processor
+
 from itertools import product
 
 import matplotlib.pyplot as plt

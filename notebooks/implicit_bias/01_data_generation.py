@@ -34,6 +34,8 @@
 # | | `steps`, `options`, `label_check`, `agreement`, `read`, `resolvers`, `antecedents` (`.csv`), one figure |
 
 # %%
+import lib.same_numbers  # first: the same instructions on every processor
+
 import json
 from collections import Counter
 

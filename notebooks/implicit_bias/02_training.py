@@ -37,6 +37,8 @@
 # | `curves`, `gate`, `mixture`, `wrong`, `perplexity`, `arms` (`.csv`) | how the training went, and what the models are worth |
 
 # %%
+import lib.same_numbers  # first: the same instructions on every processor
+
 import json
 import math
 import random

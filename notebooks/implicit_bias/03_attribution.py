@@ -38,6 +38,8 @@
 # | `example`, `completeness`, `drivers`, `by_role` (`.csv`), one figure | the example, the check, the words that drive the answers |
 
 # %%
+import lib.same_numbers  # first: the same instructions on every processor
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd

@@ -40,6 +40,8 @@
 # | `weat`, `phrases`, `correlations` | the association tests |
 
 # %%
+import lib.same_numbers  # first: the same instructions on every processor
+
 from dataclasses import replace
 
 import matplotlib.pyplot as plt

@@ -38,6 +38,8 @@
 # | `verdict_figure_3`, `verdict_before_after`, `claims_in_full` | the verdicts as they are shown |
 
 # %%
+import lib.same_numbers  # first: the same instructions on every processor
+
 import matplotlib.pyplot as plt
 import pandas as pd
 

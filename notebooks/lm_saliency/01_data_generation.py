@@ -34,6 +34,8 @@
 # | | `corpus/train.txt`, `corpus/valid.txt`, `number.parquet`, `gender.parquet`: what models and probes learn from |
 
 # %%
+import lib.same_numbers  # first: the same instructions on every processor
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd

@@ -34,6 +34,8 @@
 # | | `perplexity`, `curves`, `probes`, `sweep`, `controls` (`.csv`), one figure |
 
 # %%
+import lib.same_numbers  # first: the same instructions on every processor
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd

@@ -33,6 +33,8 @@
 # | | `chosen`, `completeness`, `identity`, `next_word`, `side_by_side` (`.csv`), one figure |
 
 # %%
+import lib.same_numbers  # first: the same instructions on every processor
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd

@@ -31,6 +31,8 @@
 # | `plausibility`, `floors`, `input_consistency`, `model_consistency`, `sweep`, `examples`, `claims` (`.csv`) of stage 4 | `table_3`, `table_8`, `table_4a`, `table_4b`, `table_6`, `figure_1`, `figure_2`, `verdicts` (`.csv`), five figures, `examples.html` |
 
 # %%
+import lib.same_numbers  # first: the same instructions on every processor
+
 import html
 
 import matplotlib.pyplot as plt

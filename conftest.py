@@ -14,7 +14,11 @@ from lib.arithmetic import in_force, processor
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--outputs", metavar="FOLDER", help="keep what the notebooks write there; without notebooks, compare what is there")
+    parser.addoption(
+        "--outputs",
+        metavar="FOLDER",
+        help="keep what the notebooks write there; without notebooks, compare what is there",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -36,9 +40,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name == "test_reference.py")
 
 
-def pytest_terminal_summary(terminalreporter) -> None:  # noqa: ANN001 (pytest keeps the type to itself)
+def pytest_terminal_summary(terminalreporter) -> None:
     """The skips in a line for each reason, and which arithmetic all of this holds for."""
-    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in terminalreporter.stats.get("skipped", []))
+    reasons = Counter(
+        report.longrepr[2].removeprefix("Skipped: ")
+        for report in terminalreporter.stats.get("skipped", [])
+    )
     for reason, count in reasons.most_common():
         terminalreporter.write_line(f"skipped {count}: {reason}")
     terminalreporter.write_line(f"on {processor()}, arithmetic: {in_force()}")

@@ -60,9 +60,14 @@ def take_turns(arms: Mapping[str, Arm], rounds: int) -> None:
 
 def compared(theirs: Arm, ours: Arm) -> dict[str, float]:
     """The ratio of the fastest rounds, its lowest and highest value over the rounds, and both spreads."""
-    return {"ratio": theirs.best / ours.best, "ratio_low": min(theirs.seconds) / max(ours.seconds),
-            "ratio_high": max(theirs.seconds) / min(ours.seconds), "original_spread": theirs.spread(),
-            "engine_spread": ours.spread(), "load": os.getloadavg()[0]}
+    return {
+        "ratio": theirs.best / ours.best,
+        "ratio_low": min(theirs.seconds) / max(ours.seconds),
+        "ratio_high": max(theirs.seconds) / min(ours.seconds),
+        "original_spread": theirs.spread(),
+        "engine_spread": ours.spread(),
+        "load": os.getloadavg()[0],
+    }
 
 
 def machine(device: torch.device) -> dict[str, str | float]:
@@ -70,18 +75,29 @@ def machine(device: torch.device) -> dict[str, str | float]:
     about = Path("/proc/cpuinfo")
     text = about.read_text() if about.is_file() else ""
     name = re.search(r"model name\s*:\s*(.*)", text)
-    rates = {f"gflops_{str(dtype)[6:]}": matrix_rate(dtype, device) for dtype in (torch.float32, torch.bfloat16)}
-    return {"processor": name.group(1).strip() if name else platform.processor(), "cores": os.cpu_count() or 0,
-            "threads": torch.get_num_threads(), "bfloat16_instructions": str("avx512_bf16" in text),
-            "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
-            **{package: version(package) for package in ("torch", "transformers", "captum", "lime")}, **rates}
+    rates = {
+        f"gflops_{str(dtype)[6:]}": matrix_rate(dtype, device)
+        for dtype in (torch.float32, torch.bfloat16)
+    }
+    return {
+        "processor": name.group(1).strip() if name else platform.processor(),
+        "cores": os.cpu_count() or 0,
+        "threads": torch.get_num_threads(),
+        "bfloat16_instructions": str("avx512_bf16" in text),
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
+        **{package: version(package) for package in ("torch", "transformers", "captum", "lime")},
+        **rates,
+    }
 
 
 @torch.inference_mode()
 def matrix_rate(dtype: torch.dtype, device: torch.device, seconds: float = 0.2) -> float:
     """How many billion operations a second a linear layer makes at best: no engine can be faster than that."""
     rows, width, out = SHAPE
-    x, w = torch.randn(rows, width, dtype=dtype, device=device), torch.randn(out, width, dtype=dtype, device=device)
+    x, w = (
+        torch.randn(rows, width, dtype=dtype, device=device),
+        torch.randn(out, width, dtype=dtype, device=device),
+    )
     best = float("inf")
     for _ in range(4):
         n, start = 0, now(device)

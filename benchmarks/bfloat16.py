@@ -33,14 +33,35 @@ def compare(model: TextModel, rows: pd.DataFrame) -> pd.DataFrame:
     lines = []
     for method in ASKED:
         one, two = (found[found["method"] == method] for found in (plain, short))
-        mass = [np.array([mass_accuracy(scores, truth) for scores, truth in zip(found["scores"], rows["ground_truth"], strict=True)])
-                for found in (one, two)]
-        shares = np.array([disagreement({method: [a]}, pd.DataFrame({"method": [method], "scores": [b]}))[1]
-                           for a, b in zip(one["scores"], two["scores"], strict=True)])
+        mass = [
+            np.array(
+                [
+                    mass_accuracy(scores, truth)
+                    for scores, truth in zip(found["scores"], rows["ground_truth"], strict=True)
+                ]
+            )
+            for found in (one, two)
+        ]
+        shares = np.array(
+            [
+                disagreement({method: [a]}, pd.DataFrame({"method": [method], "scores": [b]}))[1]
+                for a, b in zip(one["scores"], two["scores"], strict=True)
+            ]
+        )
         moved = abs(np.nanmean(mass[1]) - np.nanmean(mass[0]))
-        lines.append({"method": method, "rows": len(rows), "mass_float32": np.nanmean(mass[0]), "mass_bfloat16": np.nanmean(mass[1]),
-                      "moved": moved, "largest_of_a_row": np.nanmax(np.abs(mass[1] - mass[0])), "share_difference": shares.max(),
-                      "rows_beyond": int((shares > SHARE).sum()), "safe": bool(moved <= MASS and shares.max() <= SHARE)})
+        lines.append(
+            {
+                "method": method,
+                "rows": len(rows),
+                "mass_float32": np.nanmean(mass[0]),
+                "mass_bfloat16": np.nanmean(mass[1]),
+                "moved": moved,
+                "largest_of_a_row": np.nanmax(np.abs(mass[1] - mass[0])),
+                "share_difference": shares.max(),
+                "rows_beyond": int((shares > SHARE).sum()),
+                "safe": bool(moved <= MASS and shares.max() <= SHARE),
+            }
+        )
     return pd.DataFrame(lines)
 
 
@@ -49,7 +70,9 @@ def main(arguments: Sequence[str] | None = None) -> pd.DataFrame:
     options = parse(arguments)
     set_up(0, n_threads=1)
     model, rows = load_model(options)
-    table = compare(model, rows.iloc[:options.rows or ROWS[options.scale]]).assign(scheme=options.scheme, scale=options.scale)
+    table = compare(model, rows.iloc[: options.rows or ROWS[options.scale]]).assign(
+        scheme=options.scheme, scale=options.scale
+    )
     save_csv(table, outputs_root() / "benchmarks" / options.scale / "bfloat16.csv")
     print(table.round(4).to_string(index=False))
     return table

@@ -21,16 +21,35 @@ from lib.attribution.words import word_scores
 from lib.models.face import Encoded, TextModel, device_of, pad
 from lib.seeds import seed_for
 
-SINGLE = {"Saliency": gradients.saliency, "InputXGradient": gradients.input_x_gradient,
-          "Guided Backprop": gradients.guided_backprop, "DeepLift": gradients.deep_lift,
-          "Gradient SHAP": gradients.gradient_shap}
+SINGLE = {
+    "Saliency": gradients.saliency,
+    "InputXGradient": gradients.input_x_gradient,
+    "Guided Backprop": gradients.guided_backprop,
+    "DeepLift": gradients.deep_lift,
+    "Gradient SHAP": gradients.gradient_shap,
+}
 Scores = list[np.ndarray]
 
 
-def original(model: TextModel, rows: Sequence[Row], method: str, *, seed: int = -1, **settings: Any) -> Scores:
+def original(
+    model: TextModel, rows: Sequence[Row], method: str, *, seed: int = -1, **settings: Any
+) -> Scores:
     """One method, row after row; `settings` are n_steps (and rule) or n_samples, `seed` is that of the model's training."""
-    return [_one(model, Row(row.row_id, row.sentence_idx, row.target, row.words, seed_for(method, row.row_id, seed)),
-                 method, **settings) for row in rows]
+    return [
+        _one(
+            model,
+            Row(
+                row.row_id,
+                row.sentence_idx,
+                row.target,
+                row.words,
+                seed_for(method, row.row_id, seed),
+            ),
+            method,
+            **settings,
+        )
+        for row in rows
+    ]
 
 
 def _one(model: TextModel, row: Row, method: str, **settings: Any) -> np.ndarray:
@@ -49,8 +68,13 @@ def _one(model: TextModel, row: Row, method: str, **settings: Any) -> np.ndarray
 
 def _integrated(batch: TokenBatch, n_steps: int, rule: str = "gausslegendre") -> torch.Tensor:
     explainer = IntegratedGradients(ScoreNetwork(batch.score), multiply_by_inputs=True)
-    return explainer.attribute(batch.embeddings.clone().requires_grad_(), batch.reference, n_steps=n_steps,
-                               method=rule, additional_forward_args=mask_and_rows(batch))
+    return explainer.attribute(
+        batch.embeddings.clone().requires_grad_(),
+        batch.reference,
+        n_steps=n_steps,
+        method=rule,
+        additional_forward_args=mask_and_rows(batch),
+    )
 
 
 @torch.no_grad()
@@ -59,8 +83,14 @@ def _kernel_shap(batch: TokenBatch, n_samples: int) -> np.ndarray:
     players = torch.where(is_word, is_word.cumsum(0) - 1, 0)[None, :, None]
     with drawing_from(batch.seeds[0]):
         found = KernelShap(ScoreNetwork(batch.score)).attribute(
-            batch.embeddings, batch.reference, additional_forward_args=mask_and_rows(batch), feature_mask=players,
-            n_samples=n_samples, perturbations_per_eval=1, return_input_shape=False)
+            batch.embeddings,
+            batch.reference,
+            additional_forward_args=mask_and_rows(batch),
+            feature_mask=players,
+            n_samples=n_samples,
+            perturbations_per_eval=1,
+            return_input_shape=False,
+        )
     scores[is_word.cpu().numpy()] = found.flatten().cpu().numpy()
     return scores
 
@@ -70,16 +100,28 @@ def _lime(model: TextModel, row: Row, n_samples: int) -> np.ndarray:
     def predict(texts: list[str]) -> np.ndarray:
         """Padded batches of 100 texts, as a classifier's predict function does it."""
         words = [[row.words[int(i)] for i in text.split()] for text in texts]
-        encoded = [one if one.ids else Encoded([model.tokenizer.pad_token_id], [None]) for one in model.encode(words)]
+        encoded = [
+            one if one.ids else Encoded([model.tokenizer.pad_token_id], [None])
+            for one in model.encode(words)
+        ]
         parts = []
         for start in range(0, len(encoded), 100):
-            ids, mask = (t.to(device_of(model.module)) for t in pad(encoded[start: start + 100], model.tokenizer.pad_token_id))
+            ids, mask = (
+                t.to(device_of(model.module))
+                for t in pad(encoded[start : start + 100], model.tokenizer.pad_token_id)
+            )
             parts.append(model.logits(model.embed(ids), mask).softmax(-1).cpu())
         return torch.cat(parts).numpy()
 
-    explainer = LimeTextExplainer(split_expression=str.split, feature_selection="none", random_state=row.seed)
-    found = explainer.explain_instance(" ".join(str(i) for i in range(len(row.words))), predict, labels=(row.target,),
-                                       num_samples=n_samples)
+    explainer = LimeTextExplainer(
+        split_expression=str.split, feature_selection="none", random_state=row.seed
+    )
+    found = explainer.explain_instance(
+        " ".join(str(i) for i in range(len(row.words))),
+        predict,
+        labels=(row.target,),
+        num_samples=n_samples,
+    )
     weights = np.zeros(len(row.words))
     for position, weight in found.local_exp[row.target]:
         weights[position] = weight

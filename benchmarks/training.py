@@ -44,8 +44,11 @@ from lib.transfer import BATCH, OLA_EPS, Trainer
 from lib.units import Units
 
 ENCODER = "all-MiniLM-L6-v2"
-SETTINGS = {"C": Settings(20, 0.01, 32), "CEfAf": Settings(1, 5e-5, 32),
-            "OLA-CEA": Settings(200, 0.01, 64, 0.001, eps=OLA_EPS)}
+SETTINGS = {
+    "C": Settings(20, 0.01, 32),
+    "CEfAf": Settings(1, 5e-5, 32),
+    "OLA-CEA": Settings(200, 0.01, 64, 0.001, eps=OLA_EPS),
+}
 N_VALIDATION = 0.2
 LOSSES = ["train_loss", "validation_loss"]
 Found = tuple[pd.DataFrame, Tensor]  # the learning curve, and class scores after the training
@@ -54,7 +57,9 @@ Found = tuple[pd.DataFrame, Tensor]  # the learning curve, and class scores afte
 class Data:
     """Rows to train on, encoded, with a split per seed."""
 
-    def __init__(self, rows: pd.DataFrame, encoded: Sequence[Encoded], device: torch.device) -> None:
+    def __init__(
+        self, rows: pd.DataFrame, encoded: Sequence[Encoded], device: torch.device
+    ) -> None:
         self.encoded, self.device = list(encoded), device
         self.targets = torch.tensor(rows["target"].to_numpy(), device=device)
         self.lengths = torch.tensor([len(one.ids) for one in encoded])
@@ -71,12 +76,22 @@ class Data:
         return torch.arange(min(32, len(self.lengths)))
 
 
-def plain_fit(forward: Forward, trained: Mapping[str, nn.Parameter], data: Data, split: Split, settings: Settings,
-              seed: int) -> pd.DataFrame:
+def plain_fit(
+    forward: Forward,
+    trained: Mapping[str, nn.Parameter],
+    data: Data,
+    split: Split,
+    settings: Settings,
+    seed: int,
+) -> pd.DataFrame:
     """The plain loop; leaves the parameters at their best epoch and returns the curve, as `lib.training.fit` does."""
-    optimiser = torch.optim.Adam(trained.values(), lr=settings.lr, weight_decay=settings.weight_decay, eps=settings.eps)
+    optimiser = torch.optim.Adam(
+        trained.values(), lr=settings.lr, weight_decay=settings.weight_decay, eps=settings.eps
+    )
     n_steps = settings.epochs * math.ceil(len(split.train) / settings.batch_size)
-    schedule = get_linear_schedule_with_warmup(optimiser, round(settings.warm_up * n_steps), n_steps)
+    schedule = get_linear_schedule_with_warmup(
+        optimiser, round(settings.warm_up * n_steps), n_steps
+    )
     generator, curve, kept = torch.Generator().manual_seed(seed), [], {}
     for epoch in range(1, settings.epochs + 1):
         total = 0.0
@@ -88,7 +103,9 @@ def plain_fit(forward: Forward, trained: Mapping[str, nn.Parameter], data: Data,
             optimiser.step()
             schedule.step()
             total += loss.item() * len(batch)
-        validation = evaluate(forward, data.targets, data.lengths, split.validation, settings.batch_size)
+        validation = evaluate(
+            forward, data.targets, data.lengths, split.validation, settings.batch_size
+        )
         if not curve or validation[0] < min(line[2] for line in curve):
             kept = {name: p.detach().clone() for name, p in trained.items()}
         curve.append((epoch, total / len(split.train), *validation))
@@ -108,7 +125,9 @@ class PlainOLA(nn.Module):
         with torch.no_grad():
             self.embeddings.weight[torch.tensor(like.used_ids)] = net.embeddings.weight
         self.query, self.key, self.value, self.pooler, self.classifier = (
-            copy.deepcopy(part) for part in (net.query, net.key, net.value, net.pooler, net.classifier))
+            copy.deepcopy(part)
+            for part in (net.query, net.key, net.value, net.pooler, net.classifier)
+        )
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Class scores of padded sentences."""
@@ -127,7 +146,9 @@ def plain_forward(run: Callable[[Tensor, Tensor], Tensor], data: Data, pad_id: i
 def fresh(scheme: str, seed: int, data: Data) -> tuple[Any, dict[str, nn.Parameter]]:
     """An untrained model of a scheme and what it trains."""
     used = ids_in_use(data.encoded) if scheme.startswith("OLA") else ()
-    model, trained = build_model(Trainer(ENCODER, "", data.device).recipe(scheme, CLASSES, seed), used)
+    model, trained = build_model(
+        Trainer(ENCODER, "", data.device).recipe(scheme, CLASSES, seed), used
+    )
     model.module.to(data.device)
     set_modes(model, scheme_named(scheme), 0.0)
     return model, trained
@@ -142,8 +163,10 @@ def plain(scheme: str, data: Data, settings: Settings, seeds: Sequence[int]) -> 
             net = PlainOLA(model, len(model.tokenizer)).to(data.device)
             trained, run = dict(net.named_parameters()), net
         else:
+
             def run(ids: Tensor, mask: Tensor, model: Any = model) -> Tensor:
                 return model.logits(model.embed(ids), mask)
+
         forward = plain_forward(run, data, model.tokenizer.pad_token_id)
         curve = plain_fit(forward, trained, data, data.split(seed), settings, seed)
         with torch.no_grad():
@@ -156,12 +179,21 @@ def ours_heads(scheme: str, data: Data, settings: Settings, seeds: Sequence[int]
     base, _ = fresh(scheme, seeds[0], data)
     models = [with_own_head(base) for _ in seeds]
     recipes = [Trainer(ENCODER, "", data.device).recipe(scheme, CLASSES, seed) for seed in seeds]
-    trained = [apply_scheme(model, scheme_named(scheme), recipe["seed"])
-               for model, recipe in zip(models, recipes, strict=True)]
+    trained = [
+        apply_scheme(model, scheme_named(scheme), recipe["seed"])
+        for model, recipe in zip(models, recipes, strict=True)
+    ]
     with first_token_only(base):
         reading = base.read_all(data.encoded, BATCH)
-    curves = fit_seeds(stacked_heads(base, reading), trained, data.targets, data.lengths,
-                       [data.split(seed) for seed in seeds], settings, list(seeds))
+    curves = fit_seeds(
+        stacked_heads(base, reading),
+        trained,
+        data.targets,
+        data.lengths,
+        [data.split(seed) for seed in seeds],
+        settings,
+        list(seeds),
+    )
     few = {name: kept[data.first] for name, kept in reading.items()}
     with torch.no_grad():
         return [(curve, model.head(few)) for curve, model in zip(curves, models, strict=True)]
@@ -177,9 +209,13 @@ def ours(scheme: str, data: Data, settings: Settings, seeds: Sequence[int]) -> l
             row_of = None
             if not scheme.startswith("OLA"):
                 row_of = stack.enter_context(rows_in_use(model.module, ids_in_use(data.encoded)))
-                trained = {name: p for name, p in model.module.named_parameters() if name in trained}
+                trained = {
+                    name: p for name, p in model.module.named_parameters() if name in trained
+                }
             forward = token_forward(model, data.encoded, row_of)
-            curve = fit(forward, trained, data.targets, data.lengths, data.split(seed), settings, seed)
+            curve = fit(
+                forward, trained, data.targets, data.lengths, data.split(seed), settings, seed
+            )
             with torch.no_grad():
                 found.append((curve, forward(data.first)))
     return found
@@ -205,12 +241,16 @@ class Line:
 
 
 LINES = {
-    "quick": [Line("BERT-C, 20 epochs x 5 seeds", "C", 480, 20, 5, 1, 40, 20, 2),
-              Line("OLA-CEA, 5 seeds", "OLA-CEA", 3840, 2, 5, 2, 128, 200, 3, True),
-              Line("BERT-CEfAf, one epoch", "CEfAf", 400, 1, 1, 1)],
-    "full": [Line("BERT-C, 20 epochs x 5 seeds", "C", 960, 20, 5, 1, 80, 20, 3),
-             Line("OLA-CEA, 5 seeds", "OLA-CEA", 3840, 5, 5, 5, 256, 200, 5, True),
-             Line("BERT-CEfAf, one epoch", "CEfAf", 800, 1, 1, 1)],
+    "quick": [
+        Line("BERT-C, 20 epochs x 5 seeds", "C", 480, 20, 5, 1, 40, 20, 2),
+        Line("OLA-CEA, 5 seeds", "OLA-CEA", 3840, 2, 5, 2, 128, 200, 3, True),
+        Line("BERT-CEfAf, one epoch", "CEfAf", 400, 1, 1, 1),
+    ],
+    "full": [
+        Line("BERT-C, 20 epochs x 5 seeds", "C", 960, 20, 5, 1, 80, 20, 3),
+        Line("OLA-CEA, 5 seeds", "OLA-CEA", 3840, 5, 5, 5, 256, 200, 5, True),
+        Line("BERT-CEfAf, one epoch", "CEfAf", 800, 1, 1, 1),
+    ],
 }
 
 
@@ -222,8 +262,10 @@ def measure(line: Line, rows: pd.DataFrame, device: torch.device, rounds: int) -
     engine = ours_heads if line.scheme == "C" else ours
     settings, seeds = replace(SETTINGS[line.scheme], epochs=line.epochs), range(line.seeds)
     less = replace(settings, epochs=line.plain_epochs)
-    arms = {"plain": Arm(lambda: plain(line.scheme, data, less, seeds[:1]), device),
-            "ours": Arm(lambda: engine(line.scheme, data, settings, seeds), device)}
+    arms = {
+        "plain": Arm(lambda: plain(line.scheme, data, less, seeds[:1]), device),
+        "ours": Arm(lambda: engine(line.scheme, data, settings, seeds), device),
+    }
     take_turns(arms, rounds)
     scale = line.seeds * line.epochs / line.plain_epochs
     found = compared(arms["plain"], arms["ours"])
@@ -237,20 +279,34 @@ def measure(line: Line, rows: pd.DataFrame, device: torch.device, rounds: int) -
         a, b = (run(line.scheme, data, settings, seeds) for run in (plain, engine))
         if line.check_double:
             with in_double():
-                double = differences(*(run(line.scheme, data, settings, seeds) for run in (plain, engine)))[0]
+                double = differences(
+                    *(run(line.scheme, data, settings, seeds) for run in (plain, engine))
+                )[0]
     losses, logits = differences(a, b)
     per_row = 1000 / (len(rows) * line.seeds * line.epochs)
-    return {"line": line.name, "equal": "work", "rows": len(rows), "rounds": rounds,
-            "original_ms": arms["plain"].best * scale * per_row, "engine_ms": arms["ours"].best * per_row, **found,
-            "extrapolated": scale > 1, "compared": f"{len(a)} seeds x {len(a[0][0])} epochs x {len(data.lengths)} rows",
-            "loss_difference": losses, "loss_difference_float64": double, "logit_difference": logits}
+    return {
+        "line": line.name,
+        "equal": "work",
+        "rows": len(rows),
+        "rounds": rounds,
+        "original_ms": arms["plain"].best * scale * per_row,
+        "engine_ms": arms["ours"].best * per_row,
+        **found,
+        "extrapolated": scale > 1,
+        "compared": f"{len(a)} seeds x {len(a[0][0])} epochs x {len(data.lengths)} rows",
+        "loss_difference": losses,
+        "loss_difference_float64": double,
+        "logit_difference": logits,
+    }
 
 
 def differences(one: Sequence[Found], two: Sequence[Found]) -> tuple[float, float]:
     """The largest difference of a loss in any epoch, and of a class score at the end."""
     pairs = list(zip(one, two, strict=True))
-    return (max(float((a[0][LOSSES] - b[0][LOSSES]).abs().max().max()) for a, b in pairs),
-            max(float((a[1] - b[1]).abs().max()) for a, b in pairs))
+    return (
+        max(float((a[0][LOSSES] - b[0][LOSSES]).abs().max().max()) for a, b in pairs),
+        max(float((a[1] - b[1]).abs().max()) for a, b in pairs),
+    )
 
 
 @contextmanager
@@ -265,7 +321,9 @@ def in_double() -> Iterator[None]:
 
 def main(arguments: Sequence[str] | None = None) -> pd.DataFrame:
     """Measure all lines, keep each as it is finished, write the table and return it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     add_options(parser)
     options = parser.parse_args(arguments)
     set_up(0, n_threads=1)
@@ -274,14 +332,24 @@ def main(arguments: Sequence[str] | None = None) -> pd.DataFrame:
     store = Units("benchmarks", options.scale, "training")
     rounds, tables = options.rounds or (5 if options.scale == "full" else 2), []
     for line in LINES[options.scale]:
-        key = store.key(**asdict(line), rounds=rounds, models=options.models.name, device=options.device)
+        key = store.key(
+            **asdict(line), rounds=rounds, models=options.models.name, device=options.device
+        )
         found = store.load(name := f"{line.scheme}-{options.device}", key)
         if found is None:
             found = pd.DataFrame([measure(line, rows, pick_device(options.device), rounds)])
             store.save(name, key, found)
         tables.append(found.assign(scale=options.scale))
-        save_csv(table := pd.concat(tables, ignore_index=True), outputs_root() / "benchmarks" / options.scale / "training.csv")
-        print(found[["line", "rows", "original_ms", "engine_ms", "ratio", "loss_difference"]].to_string(index=False), flush=True)
+        save_csv(
+            table := pd.concat(tables, ignore_index=True),
+            outputs_root() / "benchmarks" / options.scale / "training.csv",
+        )
+        print(
+            found[
+                ["line", "rows", "original_ms", "engine_ms", "ratio", "loss_difference"]
+            ].to_string(index=False),
+            flush=True,
+        )
     return table
 
 

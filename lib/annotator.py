@@ -21,7 +21,9 @@ from lib.reference import subject_chain, subject_head
 from lib.verbs import Agreement, agreeing_verbs
 
 Names = Literal["replace", "keep"]
-VERBS_TOO = frozenset("miss master mother father lord lady host guy groom dame nurse king queen man".split())
+VERBS_TOO = frozenset(
+    "miss master mother father lord lady host guy groom dame nurse king queen man".split()
+)
 
 
 def gendered_words(doc: Doc, lexicon: Lexicon) -> dict[int, tuple[Gender, tuple[str, str, str]]]:
@@ -31,20 +33,27 @@ def gendered_words(doc: Doc, lexicon: Lexicon) -> dict[int, tuple[Gender, tuple[
         word = token.text.strip()
         if forms := pronoun_forms(word, is_possessive(token)):
             found[token.i] = PRONOUNS[word.lower()], forms
-        elif (entry := lexicon.find(word)) and not (word.islower() and word in VERBS_TOO and token.tag_.startswith(("VB", "UH"))):
+        elif (entry := lexicon.find(word)) and not (
+            word.islower() and word in VERBS_TOO and token.tag_.startswith(("VB", "UH"))
+        ):
             found[token.i] = entry
     return found
 
 
 def articles(doc: Doc, changes: Mapping[int, Replacement]) -> dict[int, Replacement]:
-    """"A" or "an" right before an altered word, where the forms ask for different ones (an uncle, a parent's sibling)."""
+    """ "A" or "an" right before an altered word, where the forms ask for different ones (an uncle, a parent's sibling)."""
     found: dict[int, Replacement] = {}
     for i, forms in changes.items():
         if i and forms is not None and doc[i - 1].lower_ in ("a", "an"):
-            kinds = ["an" if re.match(r"(?!us|uni|eu|one)[aeiou]|heir|hono", word.lower()) else "a" for word in forms]
+            kinds = [
+                "an" if re.match(r"(?!us|uni|eu|one)[aeiou]|heir|hono", word.lower()) else "a"
+                for word in forms
+            ]
             if len(set(kinds)) == 2:
-                found[i - 1] = tuple(like(doc[i - 1].text.title(), kind) if doc[i - 1].text[0].isupper() else kind
-                                     for kind in kinds)  # type: ignore[assignment]
+                found[i - 1] = tuple(
+                    like(doc[i - 1].text.title(), kind) if doc[i - 1].text[0].isupper() else kind
+                    for kind in kinds
+                )  # type: ignore[assignment]
     return found
 
 
@@ -55,8 +64,14 @@ def _named_with(i: int, changes: Mapping[int, Replacement]) -> int:
     return i
 
 
-def annotate_sentence(doc: Doc, name: str = "", lexicon: Lexicon | None = None, agreement: Agreement = "full",
-                      names: Names = "replace", known_names: Collection[str] = ()) -> Label:
+def annotate_sentence(
+    doc: Doc,
+    name: str = "",
+    lexicon: Lexicon | None = None,
+    agreement: Agreement = "full",
+    names: Names = "replace",
+    known_names: Collection[str] = (),
+) -> Label:
     """The label of one parsed sentence: D_A ("all"), D_S ("subj"), its names and its subject.
 
     `names`: whether names become pronouns (the published GECO has no first names left: "keep"). `known_names`: further
@@ -69,12 +84,30 @@ def annotate_sentence(doc: Doc, name: str = "", lexicon: Lexicon | None = None, 
     chain = subject_chain(doc, subject, {i: entry[0] for i, entry in words.items()}, named.keys())
     scopes: dict[str, dict[int, Replacement]] = {}
     for scope, keeps in (("all", set(words) | set(named)), ("subj", chain)):
-        changes: dict[int, Replacement] = {i: entry[1] for i, entry in words.items() if i in keeps and i not in named}
+        changes: dict[int, Replacement] = {
+            i: entry[1] for i, entry in words.items() if i in keeps and i not in named
+        }
         changes |= {i: forms for i, forms in named.items() if i in keeps}
-        theirs = {i for i, forms in changes.items() if forms is not None and forms[2].lower() == NOMINATIVE[2]}
-        theirs |= {i for i, forms in changes.items() if forms is None and _named_with(i, changes) in theirs}
+        theirs = {
+            i
+            for i, forms in changes.items()
+            if forms is not None and forms[2].lower() == NOMINATIVE[2]
+        }
+        theirs |= {
+            i for i, forms in changes.items() if forms is None and _named_with(i, changes) in theirs
+        }
         follow = articles(doc, changes) if agreement == "full" else {}
-        others = {i for i, forms in changes.items() if forms is not None and forms[2].lower() in ("them", "their", "theirs")}
+        others = {
+            i
+            for i, forms in changes.items()
+            if forms is not None and forms[2].lower() in ("them", "their", "theirs")
+        }
         scopes[scope] = agreeing_verbs(doc, theirs, agreement, others) | follow | changes
-    return Label(name, tuple(token.text.strip() for token in doc), subject, dict.fromkeys(named, "name"),
-                 dict(sorted(scopes["subj"].items())), dict(sorted(scopes["all"].items())))
+    return Label(
+        name,
+        tuple(token.text.strip() for token in doc),
+        subject,
+        dict.fromkeys(named, "name"),
+        dict(sorted(scopes["subj"].items())),
+        dict(sorted(scopes["all"].items())),
+    )

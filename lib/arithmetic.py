@@ -36,7 +36,9 @@ SETTINGS: dict[str, dict[str, str]] = {
         "OPENBLAS_CORETYPE": "Nehalem",
         "NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL AVX512_SPR",
     },
-    "mixed": {name: value for name, value in AVX2.items() if name.startswith(("ATEN", "MKL"))},  # AVX2 beside wider products
+    "mixed": {
+        name: value for name, value in AVX2.items() if name.startswith(("ATEN", "MKL"))
+    },  # AVX2 beside wider products
     "two_threads": AVX2 | {"OMP_NUM_THREADS": "2"},
 }
 THREADS = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
@@ -45,7 +47,9 @@ THREADS = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
 def variables(setting: str) -> dict[str, str]:
     """The environment variables that ask for a setting; what you set yourself stands under `native`."""
     if setting not in SETTINGS:
-        raise TouchstoneError(f"TOUCHSTONE_ARITHMETIC is {setting!r}{did_you_mean(setting, SETTINGS)}")
+        raise TouchstoneError(
+            f"TOUCHSTONE_ARITHMETIC is {setting!r}{did_you_mean(setting, SETTINGS)}"
+        )
     if setting == "native":
         return {name: value for name, value in THREADS.items() if name not in os.environ}
     return THREADS | SETTINGS[setting]
@@ -53,10 +57,14 @@ def variables(setting: str) -> dict[str, str]:
 
 def ask_for(setting: str) -> None:
     """Ask for a setting's instructions, in this process and in those that it starts; too late once numpy is loaded."""
-    missing = {name: value for name, value in variables(setting).items() if os.environ.get(name) != value}
+    missing = {
+        name: value for name, value in variables(setting).items() if os.environ.get(name) != value
+    }
     if "numpy" in sys.modules and set(missing) - set(THREADS):
-        raise TouchstoneError("numpy was imported before lib.same_numbers, and has chosen its instructions already; "
-                              "restart Python (or the kernel) and make `import lib.same_numbers` the first import")
+        raise TouchstoneError(
+            "numpy was imported before lib.same_numbers, and has chosen its instructions already; "
+            "restart Python (or the kernel) and make `import lib.same_numbers` the first import"
+        )
     os.environ.update(missing)
 
 
@@ -78,6 +86,11 @@ def processor() -> str:
     flags = Path("/proc/cpuinfo")
     lines = flags.read_text().splitlines() if flags.is_file() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    widest = "AVX-512" if any(" avx512f " in line for line in lines) else "AVX2" if has_avx2() else platform.machine()
+    widest = (
+        "AVX-512"
+        if any(" avx512f " in line for line in lines)
+        else "AVX2"
+        if has_avx2()
+        else platform.machine()
+    )
     return f"{names[0] if names else platform.processor() or platform.machine()} ({widest})"
-

@@ -17,12 +17,31 @@ import yaml
 from scipy.stats import t, ttest_1samp
 
 from lib.errors import TouchstoneError
-from lib.stats import cluster_averages, clustered_wilcoxon, equivalence_p, estimate, holm, paired_differences
+from lib.stats import (
+    cluster_averages,
+    clustered_wilcoxon,
+    equivalence_p,
+    estimate,
+    holm,
+    paired_differences,
+)
 
 VERDICTS = ("holds", "partly", "fails", "undecided", "not run")
 DIRECTIONS = ("greater", "less", "equal", "different")
 QUORUMS = ("all", "most")
-COLUMNS = ("source", "quantity", "paper", "ours", "low", "high", "n", "scale", "verdict", "why", "id")
+COLUMNS = (
+    "source",
+    "quantity",
+    "paper",
+    "ours",
+    "low",
+    "high",
+    "n",
+    "scale",
+    "verdict",
+    "why",
+    "id",
+)
 MIN_SENTENCES = 20  # fewer base sentences decide nothing
 UNTRAINED = ("-", "ZS")  # schemes without a training seed
 SMALL = "scale small runs a small data set to show the steps; it claims nothing"
@@ -80,16 +99,24 @@ def read_claims(path: Path | str) -> list[Claim]:
     for entry in yaml.safe_load(Path(path).read_text()):
         where = f"{Path(path).name}, claim {entry.get('id', '(without id)')}"
         if unknown := sorted(set(entry) - known):
-            raise TouchstoneError(f"{where}: unknown field {unknown[0]!r}; choose from {', '.join(sorted(known))}")
+            raise TouchstoneError(
+                f"{where}: unknown field {unknown[0]!r}; choose from {', '.join(sorted(known))}"
+            )
         try:
             claim = Claim(**entry)
         except TypeError as error:
-            raise TouchstoneError(f"{where}: {error}; write every field that has no default") from None
+            raise TouchstoneError(
+                f"{where}: {error}; write every field that has no default"
+            ) from None
         for name, allowed in (("direction", DIRECTIONS), ("quorum", QUORUMS)):
             if getattr(claim, name) not in allowed:
-                raise TouchstoneError(f"{where}: {name} {getattr(claim, name)!r} is not one of {', '.join(allowed)}")
+                raise TouchstoneError(
+                    f"{where}: {name} {getattr(claim, name)!r} is not one of {', '.join(allowed)}"
+                )
         if claim.id in {c.id for c in claims}:
-            raise TouchstoneError(f"{where} stands there twice; give the second one an id of its own")
+            raise TouchstoneError(
+                f"{where} stands there twice; give the second one an id of its own"
+            )
         claims.append(claim)
     return claims
 
@@ -131,7 +158,9 @@ def combine(verdicts: Sequence[Verdict], quorum: str = "all") -> Verdict:
     counted = [v for v in verdicts if v.verdict != "not run"]
     n = {name: sum(v.verdict == name for v in verdicts) for name in VERDICTS}
     counts = ", ".join(f"{count} {name}" for name, count in n.items() if count)
-    reasons = "; ".join(dict.fromkeys(v.why for v in verdicts if v.why and v.verdict in ("undecided", "not run")))
+    reasons = "; ".join(
+        dict.fromkeys(v.why for v in verdicts if v.why and v.verdict in ("undecided", "not run"))
+    )
     why = f"of {len(verdicts)} comparisons {counts}" + (f" ({reasons})" if reasons else "")
     if not counted:
         return Verdict("not run", why)
@@ -144,9 +173,16 @@ def combine(verdicts: Sequence[Verdict], quorum: str = "all") -> Verdict:
     return Verdict("fails" if failed else "undecided", why)
 
 
-def judge_contrasts(claim: Claim, tables: Mapping[str, pd.DataFrame], scale: str, below: Iterable[tuple[str, str]] = (),
-                    n_bootstrap: int = 1000, alpha: float = 0.05, seed: int = 0,
-                    below_what: str = "a model below the first-pronoun rule") -> pd.DataFrame:
+def judge_contrasts(
+    claim: Claim,
+    tables: Mapping[str, pd.DataFrame],
+    scale: str,
+    below: Iterable[tuple[str, str]] = (),
+    n_bootstrap: int = 1000,
+    alpha: float = 0.05,
+    seed: int = 0,
+    below_what: str = "a model below the first-pronoun rule",
+) -> pd.DataFrame:
     """Every comparison that a claim consists of: estimate, interval, n, corrected p values, verdict and reason.
 
     A verdict needs the interval (base sentences and seeds) and, against the many comparisons, a Holm-corrected test
@@ -154,24 +190,56 @@ def judge_contrasts(claim: Claim, tables: Mapping[str, pd.DataFrame], scale: str
     `below`: (dataset, scheme) of models that no claim on explanations may rest on; `below_what` says what they are.
     """
     frame = _quick_to_select(claim, tables[claim.table])
-    rows = [_contrast(claim, frame, left, right, place, n_bootstrap, alpha, seed)
-            for place in _combinations(claim.over) for left, right in product(claim.left, claim.right or [None])]
+    rows = [
+        _contrast(claim, frame, left, right, place, n_bootstrap, alpha, seed)
+        for place in _combinations(claim.over)
+        for left, right in product(claim.left, claim.right or [None])
+    ]
     parts = pd.DataFrame(rows)
     parts["p_effect"], parts["p_absence"] = holm(parts["p_effect"]), holm(parts["p_absence"])
     blocked = set() if claim.classifies else set(below)
-    found = [_verdict(claim, part, scale, alpha, blocked, below_what) for part in parts.to_dict("records")]
+    found = [
+        _verdict(claim, part, scale, alpha, blocked, below_what)
+        for part in parts.to_dict("records")
+    ]
     parts["verdict"], parts["why"] = [v.verdict for v in found], [v.why for v in found]
     return parts.drop(columns="models")
 
 
-def claim_row(claim: Claim, verdict: Verdict, scale: str, paper: float | str = "", ours: float = np.nan,
-              low: float = np.nan, high: float = np.nan, n: int = 0, quantity: str = "") -> dict[str, Any]:
+def claim_row(
+    claim: Claim,
+    verdict: Verdict,
+    scale: str,
+    paper: float | str = "",
+    ours: float = np.nan,
+    low: float = np.nan,
+    high: float = np.nan,
+    n: int = 0,
+    quantity: str = "",
+) -> dict[str, Any]:
     """One line of claims.csv; where the paper prints no number, `paper` is the direction that it claims."""
     signs = {"greater": "> ", "less": "< ", "equal": "= ", "different": "not "}
     paper = f"{signs[claim.direction]}{claim.target:g}" if paper == "" else paper
     why = "; ".join(part for part in (verdict.why, claim.caveat) if part)
-    return dict(zip(COLUMNS, (claim.source, quantity or claim.quantity, paper, ours, low, high, n, scale,
-                              verdict.verdict, why, claim.id), strict=True))
+    return dict(
+        zip(
+            COLUMNS,
+            (
+                claim.source,
+                quantity or claim.quantity,
+                paper,
+                ours,
+                low,
+                high,
+                n,
+                scale,
+                verdict.verdict,
+                why,
+                claim.id,
+            ),
+            strict=True,
+        )
+    )
 
 
 def summarise(claim: Claim, parts: pd.DataFrame, scale: str) -> dict[str, Any]:
@@ -180,20 +248,37 @@ def summarise(claim: Claim, parts: pd.DataFrame, scale: str) -> dict[str, Any]:
     known = parts[parts["verdict"] != "not run"]
     middle = float(known["estimate"].median()) if len(known) else np.nan
     one = known.iloc[0] if len(known) == 1 else None
-    low, high = (known["estimate"].min(), known["estimate"].max()) if one is None else (one["low"], one["high"])
-    return claim_row(claim, verdict, scale, "", middle, low, high, int(known["n"].max()) if len(known) else 0)
+    low, high = (
+        (known["estimate"].min(), known["estimate"].max())
+        if one is None
+        else (one["low"], one["high"])
+    )
+    return claim_row(
+        claim, verdict, scale, "", middle, low, high, int(known["n"].max()) if len(known) else 0
+    )
 
 
-def compare_numbers(claim: Claim, numbers: pd.DataFrame, ours: pd.DataFrame, scale: str, is_original_data: bool,
-                    is_original_model: bool) -> list[dict[str, Any]]:
+def compare_numbers(
+    claim: Claim,
+    numbers: pd.DataFrame,
+    ours: pd.DataFrame,
+    scale: str,
+    is_original_data: bool,
+    is_original_model: bool,
+) -> list[dict[str, Any]]:
     """One line of claims.csv for every number that the paper prints for this quantity, beside ours.
 
     `numbers`: paper_numbers.csv. `ours`: quantity, dataset, scheme, class, estimate, low, high, n. The uncertainty of
     the paper's mean counts too. A number that belongs to other data or another encoder is shown and not judged.
     """
     keys = ["dataset", "scheme", "class"]
-    wanted = numbers[(numbers["quantity"] == claim.quantity) & numbers["source"].str.startswith(claim.source)]
-    found = {tuple(row[k] for k in keys): row for row in ours[ours["quantity"] == claim.quantity].to_dict("records")}
+    wanted = numbers[
+        (numbers["quantity"] == claim.quantity) & numbers["source"].str.startswith(claim.source)
+    ]
+    found = {
+        tuple(row[k] for k in keys): row
+        for row in ours[ours["quantity"] == claim.quantity].to_dict("records")
+    }
     rows = []
     for number in wanted.fillna("").to_dict("records"):
         key = tuple(number[k] for k in keys)
@@ -203,16 +288,38 @@ def compare_numbers(claim: Claim, numbers: pd.DataFrame, ours: pd.DataFrame, sca
         if np.isnan(mine["estimate"]):
             verdict = Verdict("not run", "this run has no such model or data")
         elif scale == "small" or not is_original_data:
-            verdict = Verdict("not run", "the number belongs to GECO; this run has its own sentences")
+            verdict = Verdict(
+                "not run", "the number belongs to GECO; this run has its own sentences"
+            )
         elif foreign:
-            verdict = Verdict("not run", "the number belongs to BERT; another encoder stands in for it")
+            verdict = Verdict(
+                "not run", "the number belongs to BERT; another encoder stands in for it"
+            )
         else:
             error = _printed_error(number)
-            verdict = judge(claim, mine["estimate"] - paper, mine["low"] - paper - error, mine["high"] - paper + error,
-                            mine["n"], scale)
+            verdict = judge(
+                claim,
+                mine["estimate"] - paper,
+                mine["low"] - paper - error,
+                mine["high"] - paper + error,
+                mine["n"],
+                scale,
+            )
         name = " ".join(part for part in (claim.quantity, *key) if part)
-        rows.append(claim_row(claim, verdict, scale, paper, mine["estimate"], mine["low"], mine["high"], mine["n"], name)
-                    | {"source": number["source"], "id": number["id"]})
+        rows.append(
+            claim_row(
+                claim,
+                verdict,
+                scale,
+                paper,
+                mine["estimate"],
+                mine["low"],
+                mine["high"],
+                mine["n"],
+                name,
+            )
+            | {"source": number["source"], "id": number["id"]}
+        )
         rows[-1]["why"] = "; ".join(part for part in (rows[-1]["why"], number["note"]) if part)
     return rows
 
@@ -222,15 +329,28 @@ def _printed_error(number: Mapping[str, Any]) -> float:
     if number["spread"] == "":
         return 0.0
     n_seeds = int(number["n_seeds"])
-    return float(t.ppf(0.975, n_seeds - 1) * float(number["spread"]) * float(number["spread_factor"]) / np.sqrt(n_seeds))
+    return float(
+        t.ppf(0.975, n_seeds - 1)
+        * float(number["spread"])
+        * float(number["spread_factor"])
+        / np.sqrt(n_seeds)
+    )
 
 
 def _combinations(over: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     return [dict(zip(over, values)) for values in product(*over.values())]
 
 
-def _contrast(claim: Claim, frame: pd.DataFrame, left: Mapping[str, Any], right: Mapping[str, Any] | None,
-              place: Mapping[str, Any], n_bootstrap: int, alpha: float, seed: int) -> dict[str, Any]:
+def _contrast(
+    claim: Claim,
+    frame: pd.DataFrame,
+    left: Mapping[str, Any],
+    right: Mapping[str, Any] | None,
+    place: Mapping[str, Any],
+    n_bootstrap: int,
+    alpha: float,
+    seed: int,
+) -> dict[str, Any]:
     first = {**place, **left}
     mine = _select(frame, first)
     if right is None:
@@ -241,15 +361,26 @@ def _contrast(claim: Claim, frame: pd.DataFrame, left: Mapping[str, Any], right:
         values = paired_differences(mine, _select(frame, second), claim.value)
     found = estimate(values, "difference", claim.statistic, n_bootstrap, alpha, seed)
     p_effect, p_absence = _p_values(claim, values)
-    return {"id": claim.id, "comparison": _label(first, second), "estimate": found.estimate, "low": found.low,
-            "high": found.high, "n": found.n_sentences, "n_seeds": found.n_seeds, "p_effect": p_effect,
-            "p_absence": p_absence, "models": [_model(first)] + ([_model(second)] if second else [])}
+    return {
+        "id": claim.id,
+        "comparison": _label(first, second),
+        "estimate": found.estimate,
+        "low": found.low,
+        "high": found.high,
+        "n": found.n_sentences,
+        "n_seeds": found.n_seeds,
+        "p_effect": p_effect,
+        "p_absence": p_absence,
+        "models": [_model(first)] + ([_model(second)] if second else []),
+    }
 
 
 def _quick_to_select(claim: Claim, frame: pd.DataFrame) -> pd.DataFrame:
     """The same rows with their text columns as categories: hundreds of comparisons select from them."""
     names = {name for selection in (claim.over, *claim.left, *claim.right) for name in selection}
-    return frame.astype({name: "category" for name in names if not pd.api.types.is_bool_dtype(frame[name])})
+    return frame.astype(
+        {name: "category" for name in names if not pd.api.types.is_bool_dtype(frame[name])}
+    )
 
 
 def _select(frame: pd.DataFrame, selection: Mapping[str, Any]) -> pd.DataFrame:
@@ -275,24 +406,40 @@ def _p_values(claim: Claim, values: pd.DataFrame) -> tuple[float, float]:
     means = cluster_averages(values, "difference", claim.statistic)
     if len(means) < 2:
         return np.nan, np.nan
-    effect, size = clustered_wilcoxon(values, "difference", claim.statistic).p, claim.smallest_effect
+    effect, size = (
+        clustered_wilcoxon(values, "difference", claim.statistic).p,
+        claim.smallest_effect,
+    )
     if np.ptp(means) == 0:  # no spread, nothing to test: the interval says it all
         return 0.0, 0.0
     if claim.direction in ("equal", "different"):
-        outside = min(ttest_1samp(means, s * size, alternative=a).pvalue for s, a in ((1, "greater"), (-1, "less")))
+        outside = min(
+            ttest_1samp(means, s * size, alternative=a).pvalue
+            for s, a in ((1, "greater"), (-1, "less"))
+        )
         return (float(min(1.0, 2 * outside)), equivalence_p(means, size))
     sign = 1 if claim.direction == "greater" else -1
     return effect, float(ttest_1samp(sign * means, size, alternative="less").pvalue)
 
 
-def _verdict(claim: Claim, part: Mapping[str, Any], scale: str, alpha: float, below: set[tuple[str, str]],
-             below_what: str) -> Verdict:
+def _verdict(
+    claim: Claim,
+    part: Mapping[str, Any],
+    scale: str,
+    alpha: float,
+    below: set[tuple[str, str]],
+    below_what: str,
+) -> Verdict:
     found = judge(claim, part["estimate"], part["low"], part["high"], part["n"], scale)
     if found.verdict != "not run" and any(model in below for model in part["models"]):
         return Verdict("not run", below_what)
     if found.verdict not in ("holds", "fails"):
         return found
-    if part["n_seeds"] == 1 and not claim.exact and any(scheme not in UNTRAINED for _, scheme in part["models"]):
+    if (
+        part["n_seeds"] == 1
+        and not claim.exact
+        and any(scheme not in UNTRAINED for _, scheme in part["models"])
+    ):
         return Verdict("undecided", "one seed: the spread between trainings is not known")
     shows_effect = (found.verdict == "holds") != (claim.direction == "equal")
     if not part["p_effect" if shows_effect else "p_absence"] < alpha:

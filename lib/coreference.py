@@ -32,11 +32,20 @@ OBJECTS = frozenset({"obj", "dobj", "iobj", "dative"})
 OBLIQUES = frozenset({"obl", "pobj", "nmod", "obl:agent", "agent", "obl:unmarked"})
 POSSESSIVES = frozenset({"nmod:poss", "poss"})
 RELATIVES = frozenset({"acl:relcl", "relcl"})
-CLAUSES = frozenset({"advcl", "ccomp", "xcomp", "acl", "conj", "parataxis", "csubj", "pcomp", "advcl:relcl"}) | RELATIVES
+CLAUSES = (
+    frozenset(
+        {"advcl", "ccomp", "xcomp", "acl", "conj", "parataxis", "csubj", "pcomp", "advcl:relcl"}
+    )
+    | RELATIVES
+)
 INSIDE_NAME = frozenset({"flat", "flat:name", "compound", "goeswith", "nmod:desc"})
 AGENT = re.compile(r"(?:[a-z]{3,}(?:ist|ian|eer|ologist)|[a-z]{2,}[^aeiou](?:er|or)|[a-z]{3,}ee)$")
-PLACE = frozenset("behind around beside near above below before after over under with against toward towards from on in off across past".split())
-TITLES = frozenset("mr mrs ms miss dr prof professor sir lady lord judge justice president senator captain general king queen".split())
+PLACE = frozenset(
+    "behind around beside near above below before after over under with against toward towards from on in off across past".split()
+)
+TITLES = frozenset(
+    "mr mrs ms miss dr prof professor sir lady lord judge justice president senator captain general king queen".split()
+)
 
 
 class Wordlists(NamedTuple):
@@ -51,7 +60,10 @@ class Wordlists(NamedTuple):
 def load_wordlists() -> Wordlists:
     """The word lists of this repository."""
     folder = material("implicit_bias")
-    lists = (read_word_list(folder / f"{name}.txt") for name in ("person_nouns", "not_person_nouns", "not_names"))
+    lists = (
+        read_word_list(folder / f"{name}.txt")
+        for name in ("person_nouns", "not_person_nouns", "not_names")
+    )
     return Wordlists(*lists)
 
 
@@ -64,11 +76,21 @@ def rule_resolver(version: str = "full", any_subject: bool = False) -> Resolver:
         """Each pronoun with its antecedent; pronouns of one antecedent, and its repetitions, in one cluster."""
         found: dict[int, list[Span]] = {}
         for token in doc:
-            if token.lower_ in PRONOUNS and (head := antecedent(token, version, any_subject)) is not None:
+            if (
+                token.lower_ in PRONOUNS
+                and (head := antecedent(token, version, any_subject)) is not None
+            ):
                 found.setdefault(head.i, [phrase(head)]).append((token.i, token.i))
         for i, spans in found.items():
-            spans += [phrase(t) for t in doc if t.i > i and t.i not in found and t.pos_ == "NOUN" and
-                      t.lemma_ == doc[i].lemma_ and any(c.lower_ == "the" for c in t.children)]
+            spans += [
+                phrase(t)
+                for t in doc
+                if t.i > i
+                and t.i not in found
+                and t.pos_ == "NOUN"
+                and t.lemma_ == doc[i].lemma_
+                and any(c.lower_ == "the" for c in t.children)
+            ]
         return [sorted(spans) for spans in found.values()]
 
     return resolve
@@ -85,21 +107,32 @@ def file_resolver(path: Path | str) -> Resolver:
     for number, line in enumerate(_lines(path), 1):
         try:
             one = json.loads(line)
-            words, clusters = tuple(map(str, one["words"])), [[(int(a), int(b)) for a, b in c] for c in one["clusters"]]
+            words, clusters = (
+                tuple(map(str, one["words"])),
+                [[(int(a), int(b)) for a, b in c] for c in one["clusters"]],
+            )
         except (ValueError, KeyError, TypeError) as error:
-            raise TouchstoneError(f'{path}, line {number}: not {{"words": [...], "clusters": [[[0, 1], [4, 4]]]}} ({error}); '
-                                  "write one such object per sentence") from None
-        if bad := [span for c in clusters for span in c if not 0 <= span[0] <= span[1] < len(words)]:
-            raise TouchstoneError(f"{path}, line {number}: the mention {list(bad[0])} lies outside the {len(words)} words; "
-                                  "count from 0, both ends included")
+            raise TouchstoneError(
+                f'{path}, line {number}: not {{"words": [...], "clusters": [[[0, 1], [4, 4]]]}} ({error}); '
+                "write one such object per sentence"
+            ) from None
+        if bad := [
+            span for c in clusters for span in c if not 0 <= span[0] <= span[1] < len(words)
+        ]:
+            raise TouchstoneError(
+                f"{path}, line {number}: the mention {list(bad[0])} lies outside the {len(words)} words; "
+                "count from 0, both ends included"
+            )
         stored[words] = clusters
 
     def resolve(doc: Doc) -> Clusters:
         """The clusters that the file holds for the sentence."""
         words = tuple(token.text for token in doc)
         if words not in stored:
-            raise TouchstoneError(f"{path} holds no clusters for the sentence {doc.text[:60]!r}; resolve the sentences "
-                                  "as they are split here (candidates.jsonl of stage 1)")
+            raise TouchstoneError(
+                f"{path} holds no clusters for the sentence {doc.text[:60]!r}; resolve the sentences "
+                "as they are split here (candidates.jsonl of stage 1)"
+            )
         return stored[words]
 
     return resolve
@@ -107,16 +140,24 @@ def file_resolver(path: Path | str) -> Resolver:
 
 def _lines(path: Path | str) -> list[str]:
     if not str(path).strip(". "):
-        raise TouchstoneError("resolver is \"file\", and clusters_file names none; name the file of JSON lines that your system wrote")
+        raise TouchstoneError(
+            'resolver is "file", and clusters_file names none; name the file of JSON lines that your system wrote'
+        )
     try:
         return read_utf8(Path(path)).splitlines()
     except OSError as error:
-        raise TouchstoneError(f"the file of clusters {path} cannot be read ({error.strerror}); correct clusters_file") from None
+        raise TouchstoneError(
+            f"the file of clusters {path} cannot be read ({error.strerror}); correct clusters_file"
+        ) from None
 
 
 def head_of(doc: Doc, span: Span) -> Token:
     """The head word of a mention: the one whose own head lies outside it."""
-    inside = [t for t in doc[span[0]:span[1] + 1] if not span[0] <= t.head.i <= span[1] or t.head.i == t.i]
+    inside = [
+        t
+        for t in doc[span[0] : span[1] + 1]
+        if not span[0] <= t.head.i <= span[1] or t.head.i == t.i
+    ]
     return inside[-1] if inside else doc[span[1]]
 
 
@@ -124,7 +165,15 @@ def phrase(head: Token) -> Span:
     """The noun phrase of a head without the clauses that hang from it."""
     inside = [head.i]
     for child in head.children:
-        if child.i < head.i and child.dep_ not in CLAUSES | SUBJECTS | {"cc", "punct", "cop", "case", "prep", "mark", "advmod"}:
+        if child.i < head.i and child.dep_ not in CLAUSES | SUBJECTS | {
+            "cc",
+            "punct",
+            "cop",
+            "case",
+            "prep",
+            "mark",
+            "advmod",
+        }:
             inside.append(child.left_edge.i)
         elif child.i > head.i and child.dep_ in INSIDE_NAME:
             inside.append(child.right_edge.i)
@@ -140,8 +189,13 @@ def antecedent(pronoun: Token, version: str = "full", any_subject: bool = False)
     """
     subjects = {t.i for t in pronoun.doc if t.dep_ in SUBJECTS} if any_subject else set()
     gender = PRONOUNS[pronoun.lower_]
-    fits = {t.i for t in pronoun.doc if t.i != pronoun.i and _agrees(t, gender)
-            and (is_person(t, version) or t.i in subjects and t.pos_ in ("NOUN", "PROPN"))}
+    fits = {
+        t.i
+        for t in pronoun.doc
+        if t.i != pronoun.i
+        and _agrees(t, gender)
+        and (is_person(t, version) or t.i in subjects and t.pos_ in ("NOUN", "PROPN"))
+    }
     return next((t for t in _preferred(pronoun, version) if t.i in fits), None)
 
 
@@ -154,10 +208,17 @@ def is_person(token: Token, version: str = "full") -> bool:
         return False
     if token.dep_ in INSIDE_NAME and not (version == "full" and _may_be_subject(token)):
         return False
-    if version == "full" and any(c.dep_ in SUBJECTS and c.lower_ in ("i", "you", "we") for c in token.children):
+    if version == "full" and any(
+        c.dep_ in SUBJECTS and c.lower_ in ("i", "you", "we") for c in token.children
+    ):
         return False  # "I was a writer": nobody else is meant
     if token.pos_ == "PROPN" and token.text[:1].isupper():
-        return version == "plain" or low in lists.people or _is_agent(low, lists) or _is_name(token, lists)
+        return (
+            version == "plain"
+            or low in lists.people
+            or _is_agent(low, lists)
+            or _is_name(token, lists)
+        )
     if token.pos_ not in ("NOUN", "PROPN"):
         return False
     word = low.rpartition("-")[2]
@@ -169,7 +230,13 @@ def is_person(token: Token, version: str = "full") -> bool:
 def _may_be_subject(token: Token) -> bool:
     """Whether a noun that the parser hung from the next word is rather its subject: "The miner coughs", read as two nouns."""
     head, verbless = token.head, not any(c.dep_ in SUBJECTS for c in token.head.children)
-    return token.dep_ == "compound" and head.i == token.i + 1 and head.tag_ in ("NNS", "NN") and head.lower_.endswith("s") and verbless
+    return (
+        token.dep_ == "compound"
+        and head.i == token.i + 1
+        and head.tag_ in ("NNS", "NN")
+        and head.lower_.endswith("s")
+        and verbless
+    )
 
 
 def _is_agent(word: str, lists: Wordlists) -> bool:
@@ -180,14 +247,38 @@ def _is_name(token: Token, lists: Wordlists) -> bool:
     """A proper noun that names a person: a first name or a title beside it, or nothing that speaks against it."""
     run = [token, *(c for c in token.children if c.dep_ in INSIDE_NAME)]
     words = {t.text.strip(".") for t in run}
-    if words & first_names() or any(w.lower() in TITLES for w in words) or token.ent_type_ == "PERSON":
+    if (
+        words & first_names()
+        or any(w.lower() in TITLES for w in words)
+        or token.ent_type_ == "PERSON"
+    ):
         return True
-    if any(w.lower() in lists.not_names for w in words) or token.ent_type_ in ("GPE", "ORG", "DATE", "LOC", "NORP"):
+    if any(w.lower() in lists.not_names for w in words) or token.ent_type_ in (
+        "GPE",
+        "ORG",
+        "DATE",
+        "LOC",
+        "NORP",
+    ):
         return False
     if any(w.isupper() or any(ch.isdigit() for ch in w) for w in words):
         return False
-    before = {c.lower_ for c in token.children if c.dep_ in ("case", "prep", "det")} | {token.head.lower_ if token.dep_ == "pobj" else ""}
-    return not before & {"in", "at", "on", "into", "near", "the", "a", "an", "of", "during", "since"}
+    before = {c.lower_ for c in token.children if c.dep_ in ("case", "prep", "det")} | {
+        token.head.lower_ if token.dep_ == "pobj" else ""
+    }
+    return not before & {
+        "in",
+        "at",
+        "on",
+        "into",
+        "near",
+        "the",
+        "a",
+        "an",
+        "of",
+        "during",
+        "since",
+    }
 
 
 def _agrees(token: Token, gender: str) -> bool:
@@ -201,9 +292,20 @@ def _preferred(pronoun: Token, version: str) -> Iterator[Token]:
     verb = clause_of(pronoun)
     chain = list(_subjects_above(verb, pronoun))
     own = chain[0] if chain else None
-    left = sorted((t for t in pronoun.doc if t.i < pronoun.i), key=lambda t: (t.dep_ not in SUBJECTS, pronoun.i - t.i))
-    if pronoun.dep_ in POSSESSIVES or pronoun.lower_ in ("his", "hers") or pronoun.lower_.endswith("self"):
-        before = [t for t in verb.children if t.dep_ in OBJECTS and t.i < pronoun.i and t.i != pronoun.head.i]
+    left = sorted(
+        (t for t in pronoun.doc if t.i < pronoun.i),
+        key=lambda t: (t.dep_ not in SUBJECTS, pronoun.i - t.i),
+    )
+    if (
+        pronoun.dep_ in POSSESSIVES
+        or pronoun.lower_ in ("his", "hers")
+        or pronoun.lower_.endswith("self")
+    ):
+        before = [
+            t
+            for t in verb.children
+            if t.dep_ in OBJECTS and t.i < pronoun.i and t.i != pronoun.head.i
+        ]
         first = [t for t in chain if not _above(t, pronoun)]
         yield from first[:1]
         yield from before if version == "full" else ()
@@ -217,7 +319,9 @@ def _preferred(pronoun: Token, version: str) -> Iterator[Token]:
         yield from (t for t in left if not _governs(verb, t) or _clause_between(t, verb))
         yield from _cataphora(pronoun, verb)
         return
-    barred = {t.i for t in verb.children if t.dep_ in OBJECTS | OBLIQUES} | ({own.i} if own is not None else set())
+    barred = {t.i for t in verb.children if t.dep_ in OBJECTS | OBLIQUES} | (
+        {own.i} if own is not None else set()
+    )
     if version == "full" and _in_place(pronoun):
         barred -= {own.i} if own is not None else set()
         barred -= {t.i for t in verb.children if t.dep_ in OBJECTS and t.i < pronoun.i}
@@ -228,7 +332,11 @@ def _preferred(pronoun: Token, version: str) -> Iterator[Token]:
 def clause_of(token: Token) -> Token:
     """The predicate of the clause that a word stands in."""
     for t in (token, *token.ancestors):
-        if t.dep_ in CLAUSES and (t.dep_ != "conj" or t.pos_ in ("VERB", "AUX") or any(c.dep_ in SUBJECTS for c in t.children)):
+        if t.dep_ in CLAUSES and (
+            t.dep_ != "conj"
+            or t.pos_ in ("VERB", "AUX")
+            or any(c.dep_ in SUBJECTS for c in t.children)
+        ):
             return t
         if t.dep_ in ("ROOT", "root"):
             return t
@@ -241,7 +349,11 @@ def _subjects_above(verb: Token, pronoun: Token) -> Iterator[Token]:
     while verb.i not in seen:
         seen.add(verb.i)
         subject = next((c for c in verb.children if c.dep_ in SUBJECTS and c.i != pronoun.i), None)
-        if subject is not None and subject.lower_ in ("who", "that", "which") and verb.dep_ in RELATIVES:
+        if (
+            subject is not None
+            and subject.lower_ in ("who", "that", "which")
+            and verb.dep_ in RELATIVES
+        ):
             yield verb.head
         elif subject is not None:
             yield subject
@@ -257,13 +369,22 @@ def _cataphora(pronoun: Token, verb: Token) -> Iterator[Token]:
     """The subject of the main clause after a pronoun in a clause or phrase that goes before it."""
     root = next(t for t in pronoun.doc if t.head.i == t.i)
     subject = next((c for c in root.children if c.dep_ in SUBJECTS), None)
-    if subject is not None and subject.i > pronoun.i and (verb.i != root.i or not _above(subject, pronoun)):
+    if (
+        subject is not None
+        and subject.i > pronoun.i
+        and (verb.i != root.i or not _above(subject, pronoun))
+    ):
         yield subject
 
 
 def _above(token: Token, other: Token) -> bool:
     """Whether a word governs another: "coach" in "his coach"."""
-    return token.i != other.i and token.is_ancestor(other) and token.pos_ not in ("VERB", "AUX") and not _clause_between(other, token)
+    return (
+        token.i != other.i
+        and token.is_ancestor(other)
+        and token.pos_ not in ("VERB", "AUX")
+        and not _clause_between(other, token)
+    )
 
 
 def _governs(verb: Token, token: Token) -> bool:
@@ -282,5 +403,7 @@ def _clause_between(token: Token, top: Token) -> bool:
 
 def _in_place(pronoun: Token) -> bool:
     """Whether a pronoun stands after a preposition of place: "a boy with a dog behind him"."""
-    case = [c.lower_ for c in pronoun.children if c.dep_ in ("case", "prep")] or [pronoun.head.lower_]
+    case = [c.lower_ for c in pronoun.children if c.dep_ in ("case", "prep")] or [
+        pronoun.head.lower_
+    ]
     return bool(set(case) & PLACE)

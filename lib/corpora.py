@@ -18,8 +18,12 @@ from lib.store import sha256_of, write_atomic
 
 CLASSES = ("F", "M", "NB")
 GENDERS = ("female", "male", "neutral")
-DATASETS = {"D_A": "non_binary_gender_all", "D_S": "non_binary_gender_subj",
-            "D_A_binary": "binary_gender_all", "D_S_binary": "binary_gender_subj"}
+DATASETS = {
+    "D_A": "non_binary_gender_all",
+    "D_S": "non_binary_gender_subj",
+    "D_A_binary": "binary_gender_all",
+    "D_S_binary": "binary_gender_subj",
+}
 SPLITS = ("train", "test")
 DATA_SOURCES = ("bundled", "geco")
 COLUMNS = ["row_id", "sentence_idx", "target", "gender", "sentence", "ground_truth"]
@@ -41,10 +45,14 @@ GECO_SHA256 = {
 def check_data_source(data_source: str) -> None:
     """Accept `bundled` (our text) and `geco` (the published files); raise TouchstoneError for anything else."""
     if data_source not in DATA_SOURCES:
-        raise TouchstoneError(f"data_source is {data_source!r}; choose one of {', '.join(DATA_SOURCES)}")
+        raise TouchstoneError(
+            f"data_source is {data_source!r}; choose one of {', '.join(DATA_SOURCES)}"
+        )
 
 
-def read_geco(path: Path | str, on_fault: Literal["repair", "keep", "drop"] = "repair") -> pd.DataFrame:
+def read_geco(
+    path: Path | str, on_fault: Literal["repair", "keep", "drop"] = "repair"
+) -> pd.DataFrame:
     """Read a JSON-lines file in GECO's format (arXiv 2406.11547, appendix A.1.3), one row per variant of a sentence.
 
     Columns: row_id ("12-F"), sentence_idx (the base sentence), target (0 F, 1 M, 2 NB), gender, sentence (words),
@@ -77,8 +85,12 @@ def load_dataset(stage: Stage, dataset: str, split: str) -> pd.DataFrame:
     """
     for given, known in ((dataset, tuple(DATASETS)), (split, SPLITS)):
         if given not in known:
-            raise TouchstoneError(f"there is no {given!r} among {', '.join(known)}; choose one of these")
-    rows = read_geco(stage.input("01_data_generation", f"{DATASETS[dataset]}/{split}.jsonl"), on_fault="keep")
+            raise TouchstoneError(
+                f"there is no {given!r} among {', '.join(known)}; choose one of these"
+            )
+    rows = read_geco(
+        stage.input("01_data_generation", f"{DATASETS[dataset]}/{split}.jsonl"), on_fault="keep"
+    )
     rows.attrs.clear()  # the faults are stage 01's business, and tables in attrs get in the way of pd.concat
     fits = [len(s) == len(g) for s, g in zip(rows["sentence"], rows["ground_truth"], strict=True)]
     return rows[fits].reset_index(drop=True)
@@ -93,7 +105,9 @@ def altered_terms(rows: pd.DataFrame) -> frozenset[str]:
     for _, sentences in rows.groupby("sentence_idx")["sentence"]:
         forms = [[word.strip().lower() for word in words] for words in sentences]
         if len({len(words) for words in forms}) == 1:
-            terms |= {word for words in zip(*forms, strict=True) if words[0] != words[1] for word in words}
+            terms |= {
+                word for words in zip(*forms, strict=True) if words[0] != words[1] for word in words
+            }
     return frozenset(terms)
 
 
@@ -107,12 +121,22 @@ def mask_statistics(rows: pd.DataFrame, n_pieces: Callable[[str], int]) -> dict[
     shares = []
     for words, mask in zip(rows["sentence"], rows["ground_truth"], strict=True):
         sizes, ones = np.array([n_pieces(word) for word in words]), np.array(mask)
-        fitting = np.pad(ones, (0, max(0, len(sizes) - len(ones))))[:len(sizes)]  # on_fault="keep" leaves misfits
+        fitting = np.pad(ones, (0, max(0, len(sizes) - len(ones))))[
+            : len(sizes)
+        ]  # on_fault="keep" leaves misfits
         shares.append((fitting.mean(), (sizes * fitting).sum() / sizes.sum()))
     of_words, of_pieces = np.mean(shares, axis=0)
-    return {"rows": len(rows), "base_sentences": rows["sentence_idx"].nunique(), "words_min": lengths.min(),
-            "words_mean": lengths.mean(), "words_max": lengths.max(), "masked_mean": masked.mean(),
-            "share_of_words": of_words, "share_of_pieces": of_pieces, "rows_without_mask": int((masked == 0).sum())}
+    return {
+        "rows": len(rows),
+        "base_sentences": rows["sentence_idx"].nunique(),
+        "words_min": lengths.min(),
+        "words_mean": lengths.mean(),
+        "words_max": lengths.max(),
+        "masked_mean": masked.mean(),
+        "share_of_words": of_words,
+        "share_of_pieces": of_pieces,
+        "rows_without_mask": int((masked == 0).sum()),
+    }
 
 
 def fetch_geco(base_url: str = GECO_URL) -> Path:
@@ -129,8 +153,10 @@ def fetch_geco(base_url: str = GECO_URL) -> Path:
         if not (folder / name).is_file():
             download(f"{base_url}/{name}", sha256, folder / name)
         elif sha256_of(folder / name) != sha256:
-            raise TouchstoneError(f"{folder / name} is not the published file (its SHA-256 differs from that of commit "
-                                  f"{GECO_COMMIT}); delete it and run `make data`")
+            raise TouchstoneError(
+                f"{folder / name} is not the published file (its SHA-256 differs from that of commit "
+                f"{GECO_COMMIT}); delete it and run `make data`"
+            )
     return folder
 
 
@@ -143,25 +169,37 @@ def download(url: str, checksum: str, target: Path) -> None:
     try:
         pooch.retrieve(url, known_hash=known, path=target.parent, fname=target.name)
     except (OSError, ValueError) as error:
-        reason = f"is not what its {kind} says" if isinstance(error, ValueError) and "hash" in str(error) else error
-        raise TouchstoneError(f"could not fetch {target}: {url} {reason}; put the file there by hand, "
-                              "or try again with a connection") from error
+        reason = (
+            f"is not what its {kind} says"
+            if isinstance(error, ValueError) and "hash" in str(error)
+            else error
+        )
+        raise TouchstoneError(
+            f"could not fetch {target}: {url} {reason}; put the file there by hand, "
+            "or try again with a connection"
+        ) from error
 
 
 def _parse(path: Path) -> pd.DataFrame:
     if not path.is_file():
-        raise TouchstoneError(f"{path} does not exist; run the stage that makes it, or correct the path")
+        raise TouchstoneError(
+            f"{path} does not exist; run the stage that makes it, or correct the path"
+        )
     records: list[dict[str, Any]] = []
     seen: dict[str, int] = {}
     for number, line in enumerate(path.read_bytes().splitlines(), start=1):
         if line.strip():
             record = _record(line, f"{path}, line {number}")
             if (first := seen.setdefault(record["row_id"], number)) != number:
-                raise TouchstoneError(f"{path}, line {number}: sentence {record['sentence_idx']} already has a "
-                                      f"{record['gender']} variant in line {first}; remove one of the two")
+                raise TouchstoneError(
+                    f"{path}, line {number}: sentence {record['sentence_idx']} already has a "
+                    f"{record['gender']} variant in line {first}; remove one of the two"
+                )
             records.append(record)
     if not records:
-        raise TouchstoneError(f"{path} holds no sentences; hand in a file with at least one JSON line")
+        raise TouchstoneError(
+            f"{path} holds no sentences; hand in a file with at least one JSON line"
+        )
     return pd.DataFrame(records, columns=COLUMNS)
 
 
@@ -169,26 +207,47 @@ def _record(line: bytes, where: str) -> dict[str, Any]:
     try:
         record = json.loads(line)
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise TouchstoneError(f"{where} is not valid JSON ({error}); correct or remove the line") from None
+        raise TouchstoneError(
+            f"{where} is not valid JSON ({error}); correct or remove the line"
+        ) from None
     expected = "{sentence: [words], ground_truth: [0 or 1 per word], target: 0 | 1 | 2, sentence_idx: number}"
-    if not isinstance(record, dict) or not {"sentence", "ground_truth", "target", "sentence_idx"} <= set(record):
+    if not isinstance(record, dict) or not {
+        "sentence",
+        "ground_truth",
+        "target",
+        "sentence_idx",
+    } <= set(record):
         raise TouchstoneError(f"{where} lacks a field; write {expected}")
     target, words, mask = record["target"], record["sentence"], record["ground_truth"]
     if isinstance(target, bool) or target not in (0, 1, 2):
-        raise TouchstoneError(f"{where}: unknown target {target!r}; use 0 (female), 1 (male) or 2 (neutral)")
+        raise TouchstoneError(
+            f"{where}: unknown target {target!r}; use 0 (female), 1 (male) or 2 (neutral)"
+        )
     if record.setdefault("gender", GENDERS[int(target)]) != GENDERS[int(target)]:
-        raise TouchstoneError(f"{where}: target {target} means {GENDERS[int(target)]}, but gender says "
-                              f"{record['gender']!r}; make the two agree")
+        raise TouchstoneError(
+            f"{where}: target {target} means {GENDERS[int(target)]}, but gender says "
+            f"{record['gender']!r}; make the two agree"
+        )
     if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
         raise TouchstoneError(f"{where}: the sentence is not a list of words; write {expected}")
     if not isinstance(mask, list) or not all(value in (0, 1) for value in mask):
-        raise TouchstoneError(f"{where}: the ground truth holds something other than 0 and 1; write {expected}")
+        raise TouchstoneError(
+            f"{where}: the ground truth holds something other than 0 and 1; write {expected}"
+        )
     if not isinstance(record["sentence_idx"], int):
-        raise TouchstoneError(f"{where}: sentence_idx {record['sentence_idx']!r} is not a whole number; "
-                              f"write {expected}")
+        raise TouchstoneError(
+            f"{where}: sentence_idx {record['sentence_idx']!r} is not a whole number; "
+            f"write {expected}"
+        )
     idx = record["sentence_idx"]
-    return {"row_id": f"{idx}-{CLASSES[int(target)]}", "sentence_idx": idx, "target": int(target),
-            "gender": record["gender"], "sentence": words, "ground_truth": [int(value) for value in mask]}
+    return {
+        "row_id": f"{idx}-{CLASSES[int(target)]}",
+        "sentence_idx": idx,
+        "target": int(target),
+        "gender": record["gender"],
+        "sentence": words,
+        "ground_truth": [int(value) for value in mask],
+    }
 
 
 if __name__ == "__main__":

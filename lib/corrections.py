@@ -23,13 +23,38 @@ from lib.faults import aligned_masks, find_format_faults, repair_rows
 from lib.paths import material
 from lib.text import annotate_tokens, load_pipeline
 
-CORRECTIONS = ["sentence_idx", "position", "kind", "published", "corrected"]  # the last two: three words each
+CORRECTIONS = [
+    "sentence_idx",
+    "position",
+    "kind",
+    "published",
+    "corrected",
+]  # the last two: three words each
 GOLDS = ("published", "corrected")
 POSITIONS = "neutral_verbs.csv"
 THEIR, AGREE, NON_WORD, NOT_A_VERB, OTHER_SUBJECT, BLANK = (
-    "their", "verb agrees", "verb restored", "noun restored", "verb of another subject", "blank")
-IRREGULAR = {"is": "are", "was": "were", "has": "have", "does": "do", "isn't": "aren't", "'s": "are", "quizzes": "quiz",
-             "focuses": "focus", "gases": "gas", "buses": "bus", "biases": "bias", "aches": "ache", "shoes": "shoe"}
+    "their",
+    "verb agrees",
+    "verb restored",
+    "noun restored",
+    "verb of another subject",
+    "blank",
+)
+IRREGULAR = {
+    "is": "are",
+    "was": "were",
+    "has": "have",
+    "does": "do",
+    "isn't": "aren't",
+    "'s": "are",
+    "quizzes": "quiz",
+    "focuses": "focus",
+    "gases": "gas",
+    "buses": "bus",
+    "biases": "bias",
+    "aches": "ache",
+    "shoes": "shoe",
+}
 ENDS_IN_IE = frozenset({"dies", "lies", "ties", "vies", "belies", "unties", "underlies"})
 ADVERBS = frozenset({"RB", "RBR", "RBS", "EX"})
 FINITE = frozenset({"VBZ", "VBD", "VBP", "MD"})
@@ -39,7 +64,9 @@ JOINING = frozenset({"and", "but", "or", "nor", "yet", "then"})
 BRACKETS = frozenset({",", "-", "--", "(", ")"})
 BESIDE = frozenset({"himself", "herself", "both", "alone", "then"})
 PHRASE = frozenset({"IN", "DT", "PRP$", "JJ", "JJS", "NN", "NNS", "NNP", "RB", "CD"})
-SUBORDINATORS = frozenset("that if whether because as while after before until since although though so than".split())
+SUBORDINATORS = frozenset(
+    "that if whether because as while after before until since although though so than".split()
+)
 
 
 def plural_form(verb: str) -> str:
@@ -74,7 +101,9 @@ def find_verbs(neutral: Sequence[str], male: Sequence[str], tags: Sequence[str])
 
 
 def _inflected(word: str, tag: str) -> bool:
-    return word.lower() in IRREGULAR or (tag in ("VBZ", "NNS", "NNPS") and word.lower().endswith("s"))
+    return word.lower() in IRREGULAR or (
+        tag in ("VBZ", "NNS", "NNPS") and word.lower().endswith("s")
+    )
 
 
 def _inverted(i: int, words: Sequence[str], tags: Sequence[str]) -> set[int]:
@@ -94,7 +123,9 @@ def _first_finite(j: int, words: Sequence[str], tags: Sequence[str]) -> int | No
             inside = not inside
         elif inside and tags[k] == "VBZ" and words[k - 1].lower() in JOINING:
             return None
-        elif not inside and (tags[k] in FINITE or (tags[k] in ("NNS", "NNPS") and word.endswith("s"))):
+        elif not inside and (
+            tags[k] in FINITE or (tags[k] in ("NNS", "NNPS") and word.endswith("s"))
+        ):
             return k
         elif not inside and tags[k] not in ADVERBS and word not in BESIDE:
             return None
@@ -116,7 +147,8 @@ def _coordinated(first: int, words: Sequence[str], tags: Sequence[str]) -> set[i
                 break
             embedded = tags[t]
         elif _shares_subject(p, last, embedded if embedded == tags[t] else "", words, tags) or (
-                after_who and words[p] == ","):
+            after_who and words[p] == ","
+        ):
             found.add(t)
             last, embedded = t, ""
     return found
@@ -129,18 +161,30 @@ def _joint(last: int, t: int, words: Sequence[str], tags: Sequence[str]) -> int 
         p -= 1
     if words[p].lower() in JOINING or words[p] == ",":
         return p
-    while p > last and tags[p] in PHRASE and not (tags[p] in ("DT", "PRP$") and tags[p - 1] in NOMINAL):
+    while (
+        p > last
+        and tags[p] in PHRASE
+        and not (tags[p] in ("DT", "PRP$") and tags[p - 1] in NOMINAL)
+    ):
         p -= 1
     starts = p + 1 < t and tags[p + 1] == "IN" and words[p + 1].lower() not in SUBORDINATORS
     return p if starts and words[p].lower() in JOINING else None
 
 
-def _shares_subject(p: int, last: int, embedded: str, words: Sequence[str], tags: Sequence[str]) -> bool:
+def _shares_subject(
+    p: int, last: int, embedded: str, words: Sequence[str], tags: Sequence[str]
+) -> bool:
     if words[p] == ",":
-        opening = next((k for k in range(p - 1, last, -1) if words[k] == "," or tags[k] in FINITE), last)
-        if words[opening] == "," and words[opening - 1].lower() in JOINING:  # "and , after a while , leaves"
+        opening = next(
+            (k for k in range(p - 1, last, -1) if words[k] == "," or tags[k] in FINITE), last
+        )
+        if (
+            words[opening] == "," and words[opening - 1].lower() in JOINING
+        ):  # "and , after a while , leaves"
             return True
-        return not embedded and not any(tags[k] in CLAUSE or words[k].lower() in SUBORDINATORS for k in range(last, p))
+        return not embedded and not any(
+            tags[k] in CLAUSE or words[k].lower() in SUBORDINATORS for k in range(last, p)
+        )
     return not embedded or words[p - 1] == "," or words[p].lower() == "but"
 
 
@@ -155,8 +199,13 @@ def _is_new_clause(last: int, t: int, words: Sequence[str], tags: Sequence[str])
     return False
 
 
-def correct_word(i: int, neutral: Sequence[str], male: Sequence[str], female: Sequence[str], agrees: bool,
-                 ) -> tuple[str, str]:
+def correct_word(
+    i: int,
+    neutral: Sequence[str],
+    male: Sequence[str],
+    female: Sequence[str],
+    agrees: bool,
+) -> tuple[str, str]:
     """What the word at a position of the neutral form should be, and the kind of the correction ("" for none).
 
     >>> correct_word(1, ["Killing", "them", "foe"], ["Killing", "his", "foe"], ["Killing", "her", "foe"], False)
@@ -167,9 +216,20 @@ def correct_word(i: int, neutral: Sequence[str], male: Sequence[str], female: Se
         their = "theirs" if she.lower() == "hers" else "their"
         return their.capitalize() if word[0].isupper() else their, THEIR
     if agrees:
-        return (plural_form(he), AGREE if word == he else NON_WORD) if word != plural_form(he) else (word, "")
+        return (
+            (plural_form(he), AGREE if word == he else NON_WORD)
+            if word != plural_form(he)
+            else (word, "")
+        )
     if he == she != word and _lost_its_s(he, word):
-        before = next((k for k in range(i - 1, max(i - 4, -1), -1) if neutral[k].lower()[:4] in ("they", "them", "thei")), None)
+        before = next(
+            (
+                k
+                for k in range(i - 1, max(i - 4, -1), -1)
+                if neutral[k].lower()[:4] in ("they", "them", "thei")
+            ),
+            None,
+        )
         return _after_they_form(he, word, male[before].lower() if before is not None else "")
     return word, ""
 
@@ -187,7 +247,9 @@ def _after_they_form(he: str, word: str, form: str) -> tuple[str, str]:
     return (plural_form(he), NON_WORD) if word != plural_form(he) else (word, "")
 
 
-def correct_neutral(rows: pd.DataFrame, verbs: Mapping[int, Sequence[int]]) -> tuple[pd.DataFrame, pd.DataFrame]:
+def correct_neutral(
+    rows: pd.DataFrame, verbs: Mapping[int, Sequence[int]]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Mend the neutral forms of one file, make the masks anew, and list what was done (columns `CORRECTIONS`).
 
     `rows`: from `lib.corpora.read_geco` with on_fault="keep", so that positions count the published words. `verbs`: the
@@ -205,25 +267,41 @@ def correct_neutral(rows: pd.DataFrame, verbs: Mapping[int, Sequence[int]]) -> t
         positions = set(verbs.get(idx, ()))
         if len(words) == 3 and len({len(sentence) for sentence in words}) == 1:
             if positions and max(positions) >= len(words[0]):
-                raise TouchstoneError(f"{POSITIONS}: base sentence {idx} has no position {max(positions)}; the file "
-                                      "belongs to another version of the data, so propose the positions again")
-            mended = [correct_word(i, words[2], words[1], words[0], i in positions) for i in range(len(words[2]))]
+                raise TouchstoneError(
+                    f"{POSITIONS}: base sentence {idx} has no position {max(positions)}; the file "
+                    "belongs to another version of the data, so propose the positions again"
+                )
+            mended = [
+                correct_word(i, words[2], words[1], words[0], i in positions)
+                for i in range(len(words[2]))
+            ]
             kinds += [(i, kind) for i, (_, kind) in enumerate(mended) if kind]
             words[2] = [word for word, _ in mended]
-        done += [(idx, i, kind, *(" ".join(form[max(0, i - 1):i + 2]) for form in (before, words[-1]))) for i, kind in kinds]
+        done += [
+            (idx, i, kind, *(" ".join(form[max(0, i - 1) : i + 2]) for form in (before, words[-1])))
+            for i, kind in kinds
+        ]
         base["sentence"], base["ground_truth"] = words, aligned_masks(words)
         parts.append(base)
     mended_rows = pd.concat(parts).loc[rows.index, COLUMNS]
-    repaired, faults = repair_rows(mended_rows, find_format_faults(mended_rows), "the corrected data")
+    repaired, faults = repair_rows(
+        mended_rows, find_format_faults(mended_rows), "the corrected data"
+    )
     repaired.attrs["faults"] = faults
     return repaired, pd.DataFrame(done, columns=CORRECTIONS)
 
 
-def read_corrected(dataset: str, split: str, folder: Path | None = None) -> tuple[pd.DataFrame, pd.DataFrame]:
+def read_corrected(
+    dataset: str, split: str, folder: Path | None = None
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The corrected rows of a data set ("D_A" or "D_S") and a split of the user's copy, and the list of corrections."""
     if dataset not in ("D_A", "D_S") or split not in SPLITS:
-        raise TouchstoneError(f"there is no neutral form in {dataset!r}, {split!r}; choose D_A or D_S, train or test")
-    rows = read_geco((folder or fetch_geco()) / DATASETS[dataset] / f"{split}.jsonl", on_fault="keep")
+        raise TouchstoneError(
+            f"there is no neutral form in {dataset!r}, {split!r}; choose D_A or D_S, train or test"
+        )
+    rows = read_geco(
+        (folder or fetch_geco()) / DATASETS[dataset] / f"{split}.jsonl", on_fault="keep"
+    )
     return correct_neutral(rows, read_positions(material("geco") / POSITIONS, dataset))
 
 
@@ -232,12 +310,19 @@ def check_gold(gold: str, data_source: str = "geco", on_fault: str = "repair") -
     if gold not in GOLDS:
         raise TouchstoneError(f"gold is {gold!r}; choose one of {', '.join(GOLDS)}")
     if gold == "corrected" and (data_source, on_fault) != ("geco", "repair"):
-        raise TouchstoneError(f"gold: corrected mends the published data (data_source: geco) and repairs their form (on_fault: repair); "
-                              f"here they are {data_source} and {on_fault}, so set both, or use gold: published")
+        raise TouchstoneError(
+            f"gold: corrected mends the published data (data_source: geco) and repairs their form (on_fault: repair); "
+            f"here they are {data_source} and {on_fault}, so set both, or use gold: published"
+        )
 
 
-def read_gold(dataset: str, split: str, gold: str = "published", on_fault: Literal["repair", "keep", "drop"] = "repair",
-              folder: Path | None = None) -> tuple[pd.DataFrame, pd.DataFrame]:
+def read_gold(
+    dataset: str,
+    split: str,
+    gold: str = "published",
+    on_fault: Literal["repair", "keep", "drop"] = "repair",
+    folder: Path | None = None,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The rows of a published data set, its neutral forms as `gold` says, and the list of corrections.
 
     The list is empty for `published`, and for the sets with two classes, which have no neutral form.
@@ -253,7 +338,10 @@ def read_positions(path: Path, dataset: str) -> dict[int, list[int]]:
     """The positions of agreeing verbs by base sentence, from a table with dataset, sentence_idx, positions ("1 8")."""
     table = pd.read_csv(path, dtype={"positions": str})
     mine = table[table["dataset"] == dataset]
-    return {idx: [int(i) for i in text.split()] for idx, text in zip(mine["sentence_idx"], mine["positions"], strict=True)}
+    return {
+        idx: [int(i) for i in text.split()]
+        for idx, text in zip(mine["sentence_idx"], mine["positions"], strict=True)
+    }
 
 
 def propose_positions(pipeline: str, folder: Path) -> pd.DataFrame:
@@ -262,15 +350,29 @@ def propose_positions(pipeline: str, folder: Path) -> pd.DataFrame:
     for dataset in ("D_A", "D_S"):
         for split in SPLITS:
             rows = read_geco(folder / DATASETS[dataset] / f"{split}.jsonl", on_fault="keep")
-            bases = {idx: list(base.sort_values("target")["sentence"]) for idx, base in rows.groupby("sentence_idx")}
-            bases = {idx: forms for idx, forms in bases.items() if len({len(form) for form in forms}) == 1}
-            words = [[[word.strip() or "_" for word in form] for form in forms] for forms in bases.values()]
+            bases = {
+                idx: list(base.sort_values("target")["sentence"])
+                for idx, base in rows.groupby("sentence_idx")
+            }
+            bases = {
+                idx: forms
+                for idx, forms in bases.items()
+                if len({len(form) for form in forms}) == 1
+            }
+            words = [
+                [[word.strip() or "_" for word in form] for form in forms]
+                for forms in bases.values()
+            ]
             docs = annotate_tokens([forms[1] for forms in words], nlp)
             for idx, forms, doc in zip(bases, words, docs, strict=True):
                 if positions := find_verbs(forms[2], forms[1], [token.tag_ for token in doc]):
                     found.append((dataset, idx, " ".join(map(str, positions))))
-    return pd.DataFrame(found, columns=["dataset", "sentence_idx", "positions"]).sort_values(["dataset", "sentence_idx"])
+    return pd.DataFrame(found, columns=["dataset", "sentence_idx", "positions"]).sort_values(
+        ["dataset", "sentence_idx"]
+    )
 
 
-if __name__ == "__main__":  # python -m lib.corrections en_core_web_sm > notebooks/geco/material/neutral_verbs.csv
+if (
+    __name__ == "__main__"
+):  # python -m lib.corrections en_core_web_sm > notebooks/geco/material/neutral_verbs.csv
     sys.stdout.write(propose_positions(sys.argv[1], fetch_geco()).to_csv(index=False))

@@ -38,8 +38,17 @@ ENDINGS = frozenset("'s 'd 've 'll 're ’s ’d ’ve ’ll ’re".split())
 PREDICATES = frozenset({"ROOT", "root", "conj", "advcl", "ccomp"})
 RELATIVES = frozenset({"acl:relcl", "relcl"})
 MARKS = frozenset('"“”«»')
-CLOSE, CLOSEST, LONG = 1.0, 0.25, 22  # sums of weights that a little more evidence would turn; words of a long sentence
-UNMEASURED = ("a name or not", "a title before a first name", "all capitals", "a quotation that does not close")
+CLOSE, CLOSEST, LONG = (
+    1.0,
+    0.25,
+    22,
+)  # sums of weights that a little more evidence would turn; words of a long sentence
+UNMEASURED = (
+    "a name or not",
+    "a title before a first name",
+    "all capitals",
+    "a quotation that does not close",
+)
 
 
 class Doubts(NamedTuple):
@@ -71,11 +80,23 @@ def reason_of(doubt: str) -> str:
 def close_calls(doc: Doc, label: Label, margin: float) -> list[int]:
     """The words whose reference to the subject was decided by a sum of weights smaller than `margin`."""
     genders = {i: gender for i, (gender, _) in gendered_words(doc, load_lexicon()).items()}
-    seed, weights, found = seed_chain(doc, label.subject, genders, label.names.keys()), load_weights(), []
+    seed, weights, found = (
+        seed_chain(doc, label.subject, genders, label.names.keys()),
+        load_weights(),
+        [],
+    )
     gender = next((genders[i] for i in sorted(seed | set(label.subj)) if i in genders), None)
     for i in candidates(doc, genders, seed, gender):
         chain = seed | {j for j in label.subj if j < i}
-        if abs(sum(weights.get(name, 0.0) for name in describe_reference(doc, i, label.subject, chain, genders))) < margin:
+        if (
+            abs(
+                sum(
+                    weights.get(name, 0.0)
+                    for name in describe_reference(doc, i, label.subject, chain, genders)
+                )
+            )
+            < margin
+        ):
             found.append(i)
     return found
 
@@ -89,12 +110,20 @@ def measure_doubts(pipeline: Language, folder: Path, every: int = 1) -> pd.DataF
     for dataset, scope in (("D_A", "all"), ("D_S", "subj")):
         bases = list(read_bases(dataset, "train", folder).values())[::every]
         for side in (0, 1):
-            docs = annotate_tokens([[word or "_" for word in base.forms[side]] for base in bases], pipeline)
+            docs = annotate_tokens(
+                [[word or "_" for word in base.forms[side]] for base in bases], pipeline
+            )
             for doc, base in zip(docs, bases, strict=True):
                 label = annotate_sentence(doc, names="keep")
                 found = doubts(doc, label)
-                rows.append((dataset, _is_wrong(label, base, side, scope), found.rank(scope),  # type: ignore[arg-type]
-                             found.form if scope == "all" else found.reference))
+                rows.append(
+                    (
+                        dataset,
+                        _is_wrong(label, base, side, scope),
+                        found.rank(scope),  # type: ignore[arg-type]
+                        found.form if scope == "all" else found.reference,
+                    )
+                )
     return pd.DataFrame(rows, columns=["dataset", "wrong", "rank", "doubts"])
 
 
@@ -107,7 +136,9 @@ def doubt_table(measured: pd.DataFrame) -> pd.DataFrame:
         for reason, n in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
             has = reasons.map(lambda found, reason=reason: reason in found)
             rows.append((dataset, reason, n, mine["wrong"][has].mean(), mine["wrong"][~has].mean()))
-    return pd.DataFrame(rows, columns=["dataset", "reason", "sentences", "wrong_with", "wrong_without"])
+    return pd.DataFrame(
+        rows, columns=["dataset", "reason", "sentences", "wrong_with", "wrong_without"]
+    )
 
 
 def rank_table(measured: pd.DataFrame) -> pd.DataFrame:
@@ -115,8 +146,15 @@ def rank_table(measured: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for dataset, mine in measured.groupby("dataset"):
         for number, some in mine.groupby(mine["rank"].astype(int).clip(upper=5)):
-            rows.append((dataset, f"{number} or more" if number == 5 else str(number), len(some), some["wrong"].mean(),
-                         roc_auc_score(mine["wrong"], mine["rank"])))
+            rows.append(
+                (
+                    dataset,
+                    f"{number} or more" if number == 5 else str(number),
+                    len(some),
+                    some["wrong"].mean(),
+                    roc_auc_score(mine["wrong"], mine["rank"]),
+                )
+            )
     return pd.DataFrame(rows, columns=["dataset", "doubts", "sentences", "wrong", "AUC"])
 
 
@@ -125,60 +163,109 @@ def _form(doc: Doc, label: Label, people: Sequence[int]) -> dict[str, list[int]]
     they = [i for i, forms in changes.items() if forms is not None and forms[2].lower() == "they"]
     stays = [token for token in doc if they and token.i not in changes]
     beside = [i for i in people if i + 2 in people and doc[i + 1].tag_ == "CC"]
-    return {"him or his?": [token.i for token in doc if _is_close_her(token)],
-            "a verb that stays beside \"they\"": [token.i for token in stays if token.tag_ == "VBZ"],
-            "perhaps a verb": [token.i for token in stays if token.tag_ in ("NN", "NNS") and token.lower_.endswith("s") and token.dep_ in PREDICATES],
-            "a title": [i for i in people if lexicon.is_title(doc[i].text)],
-            "a gendered word before a noun": [i for i in people if doc[i].dep_ == "compound" and doc[i].lower_ not in PRONOUNS],
-            "a gendered word as verb or adjective": [i for i in people if doc[i].tag_[:2] in ("VB", "JJ") and doc[i].lower_ not in PRONOUNS],
-            "a gendered plural": [i for i in people if doc[i].tag_ in ("NNS", "NNPS")],
-            "two people joined": [j for i in beside for j in (i, i + 1, i + 2)]}
+    return {
+        "him or his?": [token.i for token in doc if _is_close_her(token)],
+        'a verb that stays beside "they"': [token.i for token in stays if token.tag_ == "VBZ"],
+        "perhaps a verb": [
+            token.i
+            for token in stays
+            if token.tag_ in ("NN", "NNS")
+            and token.lower_.endswith("s")
+            and token.dep_ in PREDICATES
+        ],
+        "a title": [i for i in people if lexicon.is_title(doc[i].text)],
+        "a gendered word before a noun": [
+            i for i in people if doc[i].dep_ == "compound" and doc[i].lower_ not in PRONOUNS
+        ],
+        "a gendered word as verb or adjective": [
+            i for i in people if doc[i].tag_[:2] in ("VB", "JJ") and doc[i].lower_ not in PRONOUNS
+        ],
+        "a gendered plural": [i for i in people if doc[i].tag_ in ("NNS", "NNPS")],
+        "two people joined": [j for i in beside for j in (i, i + 1, i + 2)],
+    }
 
 
 def _form_of_text(doc: Doc, label: Label) -> dict[str, list[int]]:
     text = "".join(label.words)
-    marks, odd = [token.i for token in doc if set(token.text) & MARKS], text.count('"') % 2 or text.count("“") != text.count("”")
-    named = [token.i for token in doc if token.i and token.text in first_names() and load_lexicon().is_title(token.nbor(-1).text)]
-    unknown = [token.i for token in doc if token.pos_ == "PROPN" and token.dep_ in SUBJECTS and token.i not in label.all
-               and not (token.i and load_lexicon().is_title(token.nbor(-1).text))]
-    return {"\"they\" stands in the text already": [token.i for token in doc if token.lower_ in THEY],
-            "a contraction": [token.i for token in doc if token.lower_ in ENDINGS],
-            "a relative clause": [token.i for token in doc if token.dep_ in RELATIVES],
-            "a quotation": [-1] if marks and not odd else [], "a quotation that does not close": marks if odd else [],
-            f"{LONG} words or more": [-1] if len(doc) >= LONG else [],
-            "a title before a first name": [j for i in named for j in (i - 1, i)],
-            "a name or not": unknown,
-            "all capitals": [i for i in label.all if len(doc[i].text) > 1 and doc[i].text.isupper()]}
+    marks, odd = (
+        [token.i for token in doc if set(token.text) & MARKS],
+        text.count('"') % 2 or text.count("“") != text.count("”"),
+    )
+    named = [
+        token.i
+        for token in doc
+        if token.i and token.text in first_names() and load_lexicon().is_title(token.nbor(-1).text)
+    ]
+    unknown = [
+        token.i
+        for token in doc
+        if token.pos_ == "PROPN"
+        and token.dep_ in SUBJECTS
+        and token.i not in label.all
+        and not (token.i and load_lexicon().is_title(token.nbor(-1).text))
+    ]
+    return {
+        '"they" stands in the text already': [token.i for token in doc if token.lower_ in THEY],
+        "a contraction": [token.i for token in doc if token.lower_ in ENDINGS],
+        "a relative clause": [token.i for token in doc if token.dep_ in RELATIVES],
+        "a quotation": [-1] if marks and not odd else [],
+        "a quotation that does not close": marks if odd else [],
+        f"{LONG} words or more": [-1] if len(doc) >= LONG else [],
+        "a title before a first name": [j for i in named for j in (i - 1, i)],
+        "a name or not": unknown,
+        "all capitals": [i for i in label.all if len(doc[i].text) > 1 and doc[i].text.isupper()],
+    }
 
 
 def _reference(doc: Doc, label: Label) -> dict[str, list[int]]:
     people = gendered_words(doc, load_lexicon())
-    close, pronouns = close_calls(doc, label, CLOSE), [i for i in people if doc[i].lower_ in PRONOUNS]
+    close, pronouns = (
+        close_calls(doc, label, CLOSE),
+        [i for i in people if doc[i].lower_ in PRONOUNS],
+    )
     gender = next((people[i][0] for i in label.subj if i in people), None)
     several = [i for i in pronouns if sum(people[j][0] == people[i][0] for j in pronouns) > 1]
     subjects = [i for i in people.keys() | label.names.keys() if doc[i].dep_ in SUBJECTS]
-    return {"speaks of the subject or not?": close, "nearly a toss-up": close_calls(doc, label, CLOSEST),
-            "another subject of that gender": [i for i in subjects if i in people and i not in label.subj and people[i][0] == gender],
-            "several pronouns of one gender": several if len(label.subj) < len(label.all) else [],
-            "four gendered words or more": [-1] if len(people) + len(label.names) >= 4 else [],
-            "a subject of several": [i for i in subjects if any(child.dep_ == "conj" for child in doc[i].children)],
-            "nothing to alter for the subject": [] if label.subj else [-1]}
+    return {
+        "speaks of the subject or not?": close,
+        "nearly a toss-up": close_calls(doc, label, CLOSEST),
+        "another subject of that gender": [
+            i for i in subjects if i in people and i not in label.subj and people[i][0] == gender
+        ],
+        "several pronouns of one gender": several if len(label.subj) < len(label.all) else [],
+        "four gendered words or more": [-1] if len(people) + len(label.names) >= 4 else [],
+        "a subject of several": [
+            i for i in subjects if any(child.dep_ == "conj" for child in doc[i].children)
+        ],
+        "nothing to alter for the subject": [] if label.subj else [-1],
+    }
 
 
 def _said(doc: Doc, found: Mapping[str, Sequence[int]]) -> list[str]:
-    return [reason if set(at) == {-1} else f"{reason}: {', '.join(doc[i].text for i in sorted(set(at)))}" for reason, at in found.items() if at]
+    return [
+        reason
+        if set(at) == {-1}
+        else f"{reason}: {', '.join(doc[i].text for i in sorted(set(at)))}"
+        for reason, at in found.items()
+        if at
+    ]
 
 
 def _is_close_her(token: Token) -> bool:
     if token.lower_ != "her" or token.i + 1 == len(token.doc):
         return False
-    return abs(sum(her_weights().get(name, 0.0) for name in describe_her(token, by_rules(token)))) < CLOSE
+    return (
+        abs(sum(her_weights().get(name, 0.0) for name in describe_her(token, by_rules(token))))
+        < CLOSE
+    )
 
 
 def _is_wrong(label: Label, base: Base, side: int, scope: Scope) -> bool:
     forms = gender_variants(label, scope)
     neutral = [word for word in forms["NB"] if word != "_"]
-    return forms["M" if side == 0 else "F"] != list(base.forms[1 - side]) or neutral != list(base.corrected)
+    return forms["M" if side == 0 else "F"] != list(base.forms[1 - side]) or neutral != list(
+        base.corrected
+    )
 
 
 def _tables(pipeline: str) -> Iterator[tuple[str, pd.DataFrame]]:

@@ -18,8 +18,11 @@ LENGTH = "mask does not fit the sentence"
 BLANK_WORD = "blank word"
 EDGE_BLANK = "blank at the edge of a word"
 SAME_WORD = "masked word is the same in all variants"
-PRONOUNS = {0: frozenset({"she", "her", "hers", "herself"}), 1: frozenset({"he", "him", "his", "himself"}),
-            2: frozenset({"they", "them", "their", "theirs", "themself", "themselves"})}
+PRONOUNS = {
+    0: frozenset({"she", "her", "hers", "herself"}),
+    1: frozenset({"he", "him", "his", "himself"}),
+    2: frozenset({"they", "them", "their", "theirs", "themself", "themselves"}),
+}
 NON_WORD = re.compile(r"\w{2,}(ies|sses|shes|ches|xes|zzes|ss)")  # walkies: the s alone must not go
 
 
@@ -42,11 +45,19 @@ def find_format_faults(rows: pd.DataFrame) -> pd.DataFrame:
     found: list[tuple[Any, ...]] = []
     for row in rows.itertuples():
         mask, bare = row.ground_truth, [word.strip() for word in row.sentence]
-        kinds = {LENGTH: len(bare) != len(mask),
-                 BLANK_WORD: not all(bare),
-                 EDGE_BLANK: any(short and short != word for short, word in zip(bare, row.sentence, strict=True)),
-                 SAME_WORD: any(mask[i] for i in same[row.sentence_idx] if i < len(mask))}
-        found += [(row.row_id, row.sentence_idx, row.target, kind, "kept") for kind, is_so in kinds.items() if is_so]
+        kinds = {
+            LENGTH: len(bare) != len(mask),
+            BLANK_WORD: not all(bare),
+            EDGE_BLANK: any(
+                short and short != word for short, word in zip(bare, row.sentence, strict=True)
+            ),
+            SAME_WORD: any(mask[i] for i in same[row.sentence_idx] if i < len(mask)),
+        }
+        found += [
+            (row.row_id, row.sentence_idx, row.target, kind, "kept")
+            for kind, is_so in kinds.items()
+            if is_so
+        ]
     return pd.DataFrame(found, columns=FAULT_COLUMNS)
 
 
@@ -56,7 +67,9 @@ def drop_faulty(rows: pd.DataFrame, faults: pd.DataFrame) -> tuple[pd.DataFrame,
     return kept, faults.assign(what_was_done="base sentence left out")
 
 
-def repair_rows(rows: pd.DataFrame, faults: pd.DataFrame, source: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+def repair_rows(
+    rows: pd.DataFrame, faults: pd.DataFrame, source: str
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Mend the faults of form; wording is never touched, and what is not listed in `faults` stays as it is.
 
     Blanks at the edges of words go; a word of blanks only goes with its entry in the mask; a mask that does not fit is
@@ -69,7 +82,9 @@ def repair_rows(rows: pd.DataFrame, faults: pd.DataFrame, source: str) -> tuple[
     done: dict[tuple[str, str], str] = {}
     parts = [rows[~rows["sentence_idx"].isin(faults["sentence_idx"])]]
     for idx, mine in faults.groupby("sentence_idx", sort=False):
-        parts.append(_repair_base(rows[rows["sentence_idx"] == idx], set(mine["fault"]), source, done))
+        parts.append(
+            _repair_base(rows[rows["sentence_idx"] == idx], set(mine["fault"]), source, done)
+        )
     what = [done[row, fault] for row, fault in zip(faults["row"], faults["fault"], strict=True)]
     return pd.concat(parts).loc[rows.index], faults.assign(what_was_done=what)
 
@@ -84,8 +99,13 @@ def find_wording_faults(rows: pd.DataFrame) -> pd.DataFrame:
     for words, target in zip(rows["sentence"], rows["target"], strict=True):
         targets.setdefault(" ".join(words), set()).add(target)
     keys = Counter(_merge_key(row) for row in rows.itertuples())
-    found = [(row.row_id, fault, n) for row in rows.itertuples()
-             for fault, n in _row_faults(row, len(targets[" ".join(row.sentence)]) > 1, keys[_merge_key(row)] > 1)]
+    found = [
+        (row.row_id, fault, n)
+        for row in rows.itertuples()
+        for fault, n in _row_faults(
+            row, len(targets[" ".join(row.sentence)]) > 1, keys[_merge_key(row)] > 1
+        )
+    ]
     forms: dict[int, dict[int, Any]] = {}
     for row in rows.itertuples():
         forms.setdefault(row.sentence_idx, {})[row.target] = row
@@ -119,23 +139,48 @@ def _row_faults(row: Any, ambiguous: bool, repeated: bool) -> Iterator[tuple[str
     """The faults that a row has by itself, or by the text that it shares with another."""
     words = {word.strip().lower() for word in row.sentence}
     several = sum(" " in word.strip() for word in row.sentence)
-    kinds = {"no masked word": not any(row.ground_truth), "same text with several labels": ambiguous,
-             "same text and label twice": repeated, "several words in one": several > 0,
-             "no full stop at the end": row.sentence[-1].strip() != ".",
-             "no pronoun of its own class": not words & PRONOUNS[row.target]}
-    yield from ((kind, several if kind == "several words in one" else 0) for kind, is_so in kinds.items() if is_so)
+    kinds = {
+        "no masked word": not any(row.ground_truth),
+        "same text with several labels": ambiguous,
+        "same text and label twice": repeated,
+        "several words in one": several > 0,
+        "no full stop at the end": row.sentence[-1].strip() != ".",
+        "no pronoun of its own class": not words & PRONOUNS[row.target],
+    }
+    yield from (
+        (kind, several if kind == "several words in one" else 0)
+        for kind, is_so in kinds.items()
+        if is_so
+    )
     if others := sum(len(words & PRONOUNS[target]) for target in PRONOUNS if target != row.target):
         yield "pronoun of another class", others
 
 
 def _form_faults(form: dict[int, Any]) -> list[tuple[str, int]]:
     """The faults that show when the three forms of a base sentence are laid side by side."""
-    triples = list(zip(form[0].sentence, form[1].sentence, form[2].sentence, form[2].ground_truth, strict=True))
-    verb = [(m, nb) for _, m, nb, _ in triples if NON_WORD.fullmatch(m.lower()) and nb.lower() == m.lower()[:-1]]
-    return [("masked word same in female and male", sum(f == m for f, m, _, masked in triples if masked)),
-            ("masked word same in male and neutral", sum(m == nb != f for f, m, nb, masked in triples if masked)),
-            ("them for possessive his", sum(m.lower() == "his" and nb.lower() == "them" for _, m, nb, _ in triples)),
-            ("verb without its last letter", len(verb))]
+    triples = list(
+        zip(form[0].sentence, form[1].sentence, form[2].sentence, form[2].ground_truth, strict=True)
+    )
+    verb = [
+        (m, nb)
+        for _, m, nb, _ in triples
+        if NON_WORD.fullmatch(m.lower()) and nb.lower() == m.lower()[:-1]
+    ]
+    return [
+        (
+            "masked word same in female and male",
+            sum(f == m for f, m, _, masked in triples if masked),
+        ),
+        (
+            "masked word same in male and neutral",
+            sum(m == nb != f for f, m, nb, masked in triples if masked),
+        ),
+        (
+            "them for possessive his",
+            sum(m.lower() == "his" and nb.lower() == "them" for _, m, nb, _ in triples),
+        ),
+        ("verb without its last letter", len(verb)),
+    ]
 
 
 def aligned_masks(sentences: list[list[str]]) -> list[list[int]]:
@@ -148,19 +193,25 @@ def aligned_masks(sentences: list[list[str]]) -> list[list[int]]:
     for a, first in enumerate(sentences):
         for b, second in enumerate(sentences):
             if a != b:
-                for tag, start, end, _, _ in SequenceMatcher(None, first, second, autojunk=False).get_opcodes():
+                for tag, start, end, _, _ in SequenceMatcher(
+                    None, first, second, autojunk=False
+                ).get_opcodes():
                     if tag != "equal":
                         masks[a][start:end] = [1] * (end - start)
     return masks
 
 
-def _repair_base(base: pd.DataFrame, kinds: set[str], source: str, done: dict[tuple[str, str], str]) -> pd.DataFrame:
+def _repair_base(
+    base: pd.DataFrame, kinds: set[str], source: str, done: dict[tuple[str, str], str]
+) -> pd.DataFrame:
     sentences, masks = list(base["sentence"]), [list(mask) for mask in base["ground_truth"]]
     names = list(base["row_id"])
     if LENGTH in kinds:
         if len(sentences) < 2:
-            raise TouchstoneError(f"{source}: the ground truth of row {names[0]} has {len(masks[0])} entries for "
-                                  f"{len(sentences[0])} words; correct the row, or read with on_fault=\"drop\"")
+            raise TouchstoneError(
+                f"{source}: the ground truth of row {names[0]} has {len(masks[0])} entries for "
+                f'{len(sentences[0])} words; correct the row, or read with on_fault="drop"'
+            )
         masks = aligned_masks(sentences)
         done |= {(name, LENGTH): "mask made anew from the aligned variants" for name in names}
     elif SAME_WORD in kinds:
@@ -174,7 +225,9 @@ def _repair_base(base: pd.DataFrame, kinds: set[str], source: str, done: dict[tu
         done[names[k], BLANK_WORD] = "word and mask entry removed"
     lengths = {len(words) for words in sentences}
     if BLANK_WORD in kinds and len(lengths) > 1:
-        done |= {(name, BLANK_WORD): "word and mask entry removed, row now shorter" for name in names}
+        done |= {
+            (name, BLANK_WORD): "word and mask entry removed, row now shorter" for name in names
+        }
     repaired = base.copy()
     repaired["sentence"], repaired["ground_truth"] = sentences, masks
     return repaired
@@ -183,5 +236,8 @@ def _repair_base(base: pd.DataFrame, kinds: set[str], source: str, done: dict[tu
 def _same_positions(sentences: list[list[str]]) -> list[int]:
     if len(sentences) < 2 or len({len(words) for words in sentences}) > 1:
         return []
-    return [i for i, words in enumerate(zip(*sentences, strict=True))
-            if len({word.strip().lower() for word in words}) == 1]
+    return [
+        i
+        for i, words in enumerate(zip(*sentences, strict=True))
+        if len({word.strip().lower() for word in words}) == 1
+    ]

@@ -57,7 +57,9 @@ class Tally:
 
     def same(self, written: Sequence[str], wanted: Sequence[str], idx: int = -1) -> None:
         """Compare two sentences word by word."""
-        differ = sum(a != b for a, b in zip(written, wanted, strict=False)) + abs(len(written) - len(wanted))
+        differ = sum(a != b for a, b in zip(written, wanted, strict=False)) + abs(
+            len(written) - len(wanted)
+        )
         self.whole(differ, idx)
 
     def whole(self, n_wrong: int, idx: int = -1) -> None:
@@ -70,9 +72,16 @@ class Tally:
     def row(self) -> dict[str, float]:
         """Precision, recall and F1 over positions (NaN where only sentences were compared), and the share of sentences."""
         scored = self.marked > 0 and self.wanted > 0
-        precision, recall = (self.hits / self.marked, self.hits / self.wanted) if scored else (float("nan"),) * 2
-        return {"precision": precision, "recall": recall, "F1": 2 * self.hits / (self.marked + self.wanted) if scored else float("nan"),
-                "sentences_right": self.right / self.sentences, "n": self.sentences}
+        precision, recall = (
+            (self.hits / self.marked, self.hits / self.wanted) if scored else (float("nan"),) * 2
+        )
+        return {
+            "precision": precision,
+            "recall": recall,
+            "F1": 2 * self.hits / (self.marked + self.wanted) if scored else float("nan"),
+            "sentences_right": self.right / self.sentences,
+            "n": self.sentences,
+        }
 
 
 def read_bases(dataset: str, split: str, folder: Path) -> dict[int, Base]:
@@ -82,47 +91,75 @@ def read_bases(dataset: str, split: str, folder: Path) -> dict[int, Base]:
     neutral = {row.sentence_idx: row for row in corrected.itertuples() if row.target == 2}
     bases: dict[int, Base] = {}
     for idx, group in rows.groupby("sentence_idx"):
-        forms = [[word.strip() for word in words] for words in group.sort_values("target")["sentence"]]
+        forms = [
+            [word.strip() for word in words] for words in group.sort_values("target")["sentence"]
+        ]
         if len({len(form) for form in forms}) == 1:
             mine = neutral[idx]
             fits = len(mine.sentence) == len(forms[0])
-            bases[idx] = Base(forms, _ones(group["ground_truth"].iloc[0]), mine.sentence, _ones(mine.ground_truth) if fits else None, idx)
+            bases[idx] = Base(
+                forms,
+                _ones(group["ground_truth"].iloc[0]),
+                mine.sentence,
+                _ones(mine.ground_truth) if fits else None,
+                idx,
+            )
     return bases
 
 
-def compare_sentence(doc: Doc, base: Base, side: int, scope: Scope, tally: Mapping[str, Tally]) -> None:
+def compare_sentence(
+    doc: Doc, base: Base, side: int, scope: Scope, tally: Mapping[str, Tally]
+) -> None:
     """Label one parsed form (`side` 0 female, 1 male) and add every comparison with the gold to the tallies."""
     female, male, neutral = base.forms
     full, idx = annotate_sentence(doc, names="keep"), base.idx
     near = annotate_sentence(doc, names="keep", agreement="adjacent").replacements(scope)
     changes, forms = full.replacements(scope), gender_variants(full, scope)
-    tally["mask without verbs"].add([i for i, f in changes.items() if f and f[0] != f[1]], _differing(female, male), idx)
+    tally["mask without verbs"].add(
+        [i for i, f in changes.items() if f and f[0] != f[1]], _differing(female, male), idx
+    )
     tally["mask, adjacent verbs"].add(near, base.mask, idx)
     tally["mask, full agreement"].add(changes, base.mask, idx)
     if base.corrected_mask is not None:
         tally["mask, full agreement, corrected gold"].add(changes, base.corrected_mask, idx)
     tally["to the other gender"].same(forms["F" if side else "M"], base.forms[1 - side], idx)
     verbs = {i for i, f in changes.items() if f and f[0] == f[1]}
-    forgiven = [b if i in verbs or (a.lower(), b.lower()) == ("their", "them") else a
-                for i, (a, b) in enumerate(zip(forms["NB"], neutral, strict=True))]
+    forgiven = [
+        b if i in verbs or (a.lower(), b.lower()) == ("their", "them") else a
+        for i, (a, b) in enumerate(zip(forms["NB"], neutral, strict=True))
+    ]
     tally["to neutral, strict"].same(forms["NB"], neutral, idx)
     tally["to neutral, lenient"].same(forgiven, neutral, idx)
-    tally["to neutral, corrected gold"].same([word for word in forms["NB"] if word != "_"], base.corrected, idx)
+    tally["to neutral, corrected gold"].same(
+        [word for word in forms["NB"] if word != "_"], base.corrected, idx
+    )
 
 
-def score_annotator(split: str, pipeline: Language, folder: Path,
-                    keep: Callable[[int], bool] = lambda idx: True) -> pd.DataFrame:
+def score_annotator(
+    split: str, pipeline: Language, folder: Path, keep: Callable[[int], bool] = lambda idx: True
+) -> pd.DataFrame:
     """A table dataset, input, quantity, precision, recall, F1, sentences_right, n over a split, for one spaCy pipeline."""
-    return pd.DataFrame([{"dataset": dataset, "input": side, "quantity": name} | made.row()
-                         for dataset in ("D_A", "D_S") for side, tally in _tallies(dataset, split, pipeline, folder, keep)
-                         for name, made in tally.items()])
+    return pd.DataFrame(
+        [
+            {"dataset": dataset, "input": side, "quantity": name} | made.row()
+            for dataset in ("D_A", "D_S")
+            for side, tally in _tallies(dataset, split, pipeline, folder, keep)
+            for name, made in tally.items()
+        ]
+    )
 
 
 def sentence_errors(dataset: str, split: str, pipeline: Language, folder: Path) -> pd.DataFrame:
     """The base sentences that are wrong in a comparison: input, quantity, sentence_idx, words (how many of it are wrong)."""
-    return pd.DataFrame([(side, name, idx, words) for side, tally in _tallies(dataset, split, pipeline, folder, lambda idx: True)
-                         for name, made in tally.items() for idx, words in made.wrong.items()],
-                        columns=["input", "quantity", "sentence_idx", "words"])
+    return pd.DataFrame(
+        [
+            (side, name, idx, words)
+            for side, tally in _tallies(dataset, split, pipeline, folder, lambda idx: True)
+            for name, made in tally.items()
+            for idx, words in made.wrong.items()
+        ],
+        columns=["input", "quantity", "sentence_idx", "words"],
+    )
 
 
 def bound_table(scores: pd.DataFrame, errors: pd.DataFrame) -> pd.DataFrame:
@@ -137,24 +174,58 @@ def bound_table(scores: pd.DataFrame, errors: pd.DataFrame) -> pd.DataFrame:
     for (side, quantity), mine in errors.groupby(["input", "quantity"], sort=False):
         score = scores[(scores["input"] == side) & (scores["quantity"] == quantity)].iloc[0]
         by_words = quantity.startswith("mask")
-        counts = mine.assign(n=mine["words"] if by_words else 1, who=mine["verdict"].str.split().str[0]).groupby("who")["n"].sum()
+        counts = (
+            mine.assign(n=mine["words"] if by_words else 1, who=mine["verdict"].str.split().str[0])
+            .groupby("who")["n"]
+            .sum()
+        )
         value = score["F1"] if by_words else score["sentences_right"]
         ours = int(counts.get("annotator", 0))
         highest = 1 - (1 - value) * (counts.sum() - ours) / counts.sum()
         twice = mine["verdict"].str.startswith("gold") & mine["second"].str.startswith("gold")
         agreed = int(mine.loc[twice, "words"].sum() if by_words else twice.sum())
         mended = 1 - (1 - value) * (counts.sum() - agreed) / counts.sum()
-        rows.append((side, quantity, value, int(counts.sum()), int(counts.get("gold", 0)), int(counts.get("text", 0)), ours, highest, agreed, mended))
-    return pd.DataFrame(rows, columns=["input", "quantity", "score", "errors", "gold_at_fault", "text_does_not_tell", "ours", "highest", "agreed", "mended"])
+        rows.append(
+            (
+                side,
+                quantity,
+                value,
+                int(counts.sum()),
+                int(counts.get("gold", 0)),
+                int(counts.get("text", 0)),
+                ours,
+                highest,
+                agreed,
+                mended,
+            )
+        )
+    return pd.DataFrame(
+        rows,
+        columns=[
+            "input",
+            "quantity",
+            "score",
+            "errors",
+            "gold_at_fault",
+            "text_does_not_tell",
+            "ours",
+            "highest",
+            "agreed",
+            "mended",
+        ],
+    )
 
 
-def _tallies(dataset: str, split: str, pipeline: Language, folder: Path,
-             keep: Callable[[int], bool]) -> Iterator[tuple[str, Mapping[str, Tally]]]:
+def _tallies(
+    dataset: str, split: str, pipeline: Language, folder: Path, keep: Callable[[int], bool]
+) -> Iterator[tuple[str, Mapping[str, Tally]]]:
     scope: Scope = "all" if dataset == "D_A" else "subj"
     bases = {idx: base for idx, base in read_bases(dataset, split, folder).items() if keep(idx)}
     for side in (1, 0):
         tally: dict[str, Tally] = defaultdict(Tally)
-        docs = annotate_tokens([[word or "_" for word in base.forms[side]] for base in bases.values()], pipeline)
+        docs = annotate_tokens(
+            [[word or "_" for word in base.forms[side]] for base in bases.values()], pipeline
+        )
         for doc, base in zip(docs, bases.values(), strict=True):
             compare_sentence(doc, base, side, scope, tally)
         yield SIDES[side], tally
@@ -163,7 +234,11 @@ def _tallies(dataset: str, split: str, pipeline: Language, folder: Path,
 def pipeline_label(pipeline: Language) -> str:
     """How a pipeline is named beside a figure: its name and version ("en_core_web_sm 3.6.0"), or its folder's name."""
     meta = pipeline.meta
-    return f"{meta['lang']}_{meta['name']} {meta['version']}" if meta["version"].strip("0.") else pipeline.path.name
+    return (
+        f"{meta['lang']}_{meta['name']} {meta['version']}"
+        if meta["version"].strip("0.")
+        else pipeline.path.name
+    )
 
 
 def fit_reference(pipelines: Sequence[Language], folder: Path) -> dict[str, float]:
@@ -173,9 +248,14 @@ def fit_reference(pipelines: Sequence[Language], folder: Path) -> dict[str, floa
     for nlp in pipelines:
         bases = read_bases("D_S", "train", folder).values()
         for side in (0, 1):
-            docs += annotate_tokens([[word or "_" for word in base.forms[side]] for base in bases], nlp)
+            docs += annotate_tokens(
+                [[word or "_" for word in base.forms[side]] for base in bases], nlp
+            )
             wanted += [_differing(base.forms[0], base.forms[1]) for base in bases]
-    genders = [{i: gender for i, (gender, _) in gendered_words(doc, load_lexicon()).items()} for doc in docs]
+    genders = [
+        {i: gender for i, (gender, _) in gendered_words(doc, load_lexicon()).items()}
+        for doc in docs
+    ]
     return fit_weights(docs, genders, wanted)
 
 

@@ -35,7 +35,9 @@ def read_gum(path: Path | str) -> list[GoldSentence]:
             genre = line.partition("= ")[2]
         elif line and not line.startswith("#"):
             if len(fields := line.split("\t")) != 10:
-                raise TouchstoneError(f"{path}, line {number}: {len(fields)} columns; CoNLL-U has ten, split by tabs")
+                raise TouchstoneError(
+                    f"{path}, line {number}: {len(fields)} columns; CoNLL-U has ten, split by tabs"
+                )
             rows += [fields] if fields[0].isdigit() else []
         elif not line and rows:
             found.append(GoldSentence(genre, _doc(rows, vocab), _mentions(rows, open_at)))
@@ -56,7 +58,11 @@ def gold_links(sentence: GoldSentence) -> tuple[int, set[int]] | None:
     own = {entity for entity, span in sentence.mentions if span == (at, at)}
     same = [span for entity, span in sentence.mentions if entity in own and span != (at, at)]
     heads = {head_of(doc, span).i for span in same}
-    return at, {i for i in heads if doc[i].pos_ in ("NOUN", "PROPN") or doc[i].lower_ in ("someone", "one", "somebody")}
+    return at, {
+        i
+        for i in heads
+        if doc[i].pos_ in ("NOUN", "PROPN") or doc[i].lower_ in ("someone", "one", "somebody")
+    }
 
 
 def _mentions(rows: list[list[str]], open_at: dict[str, list[int]]) -> list[tuple[str, Span]]:
@@ -84,10 +90,17 @@ def _brackets(entry: str) -> Iterator[tuple[str, bool, str]]:
 def _doc(rows: list[list[str]], vocab: Vocab) -> Doc:
     index = {row[0]: i for i, row in enumerate(rows)}
     heads = [index.get(row[6], i) for i, row in enumerate(rows)]
-    return Doc(vocab, words=[row[1] for row in rows], lemmas=[row[2] for row in rows], pos=[row[3] for row in rows],
-               tags=[row[4] for row in rows], morphs=["" if row[5] == "_" else row[5] for row in rows], heads=heads,
-               deps=["ROOT" if row[6] == "0" else row[7] for row in rows],
-               spaces=["SpaceAfter=No" not in row[9] for row in rows])
+    return Doc(
+        vocab,
+        words=[row[1] for row in rows],
+        lemmas=[row[2] for row in rows],
+        pos=[row[3] for row in rows],
+        tags=[row[4] for row in rows],
+        morphs=["" if row[5] == "_" else row[5] for row in rows],
+        heads=heads,
+        deps=["ROOT" if row[6] == "0" else row[7] for row in rows],
+        spaces=["SpaceAfter=No" not in row[9] for row in rows],
+    )
 
 
 class Scores(NamedTuple):

@@ -23,9 +23,23 @@ ACCUSATIVE: Triple = ("her", "him", "them")
 POSSESSIVE: Triple = ("her", "his", "their")
 INDEPENDENT: Triple = ("hers", "his", "theirs")
 REFLEXIVE: Triple = ("herself", "himself", "themself")
-PRONOUNS: Mapping[str, Gender] = {"she": "F", "her": "F", "hers": "F", "herself": "F",
-                                  "he": "M", "him": "M", "his": "M", "himself": "M"}
-PLURALS = {"person": "people", "child": "children", "wife": "wives", "everyman": "everymen", "god": "gods"}
+PRONOUNS: Mapping[str, Gender] = {
+    "she": "F",
+    "her": "F",
+    "hers": "F",
+    "herself": "F",
+    "he": "M",
+    "him": "M",
+    "his": "M",
+    "himself": "M",
+}
+PLURALS = {
+    "person": "people",
+    "child": "children",
+    "wife": "wives",
+    "everyman": "everymen",
+    "god": "gods",
+}
 
 
 @dataclass(frozen=True)
@@ -58,7 +72,11 @@ class Lexicon:
         """A compound with a hyphen that ends in a word of the list: cabin-boy, under-secretary-woman."""
         head, hyphen, tail = word.rpartition("-")
         found = self.folded.get(tail.lower()) if hyphen and len(head) > 1 else None
-        return (found[0], (f"{head}-{found[1][0]}", f"{head}-{found[1][1]}", f"{head}-{found[1][2]}")) if found else None
+        return (
+            (found[0], (f"{head}-{found[1][0]}", f"{head}-{found[1][1]}", f"{head}-{found[1][2]}"))
+            if found
+            else None
+        )
 
 
 def like(model: str, word: str) -> str:
@@ -69,7 +87,11 @@ def like(model: str, word: str) -> str:
     """
     if len(model) > 1 and model.isupper():
         return word.upper()
-    return " ".join(part[:1].upper() + part[1:] for part in word.split(" ")) if model[:1].isupper() else word
+    return (
+        " ".join(part[:1].upper() + part[1:] for part in word.split(" "))
+        if model[:1].isupper()
+        else word
+    )
 
 
 def plural(word: str) -> str:
@@ -83,7 +105,7 @@ def plural(word: str) -> str:
     head, blank, last = word.rpartition(" ")
     for end, many in PLURALS.items():
         if last.endswith(end):
-            return head + blank + last[:-len(end)] + many
+            return head + blank + last[: -len(end)] + many
     if re.search(r"(?<!hu)(?<!Ger)(?<!Ro)man$", last):
         return head + blank + last[:-2] + "en"
     if re.search(r"[^aeiou]y$", last):
@@ -93,15 +115,23 @@ def plural(word: str) -> str:
 
 def read_lexicon(path: Path) -> Lexicon:
     """Read a lexicon (CSV with a head of `#` comments). Raises TouchstoneError naming file and line for a bad row."""
-    lines = [(n, line) for n, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1) if not line.startswith("#")]
+    lines = [
+        (n, line)
+        for n, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if not line.startswith("#")
+    ]
     if not lines or lines[0][1].split(",") != COLUMNS:
-        raise TouchstoneError(f"{path} does not begin with the columns {','.join(COLUMNS)}; write them above the words")
+        raise TouchstoneError(
+            f"{path} does not begin with the columns {','.join(COLUMNS)}; write them above the words"
+        )
     exact: dict[str, tuple[Gender, Triple]] = {}
     folded: dict[str, tuple[Gender, Triple]] = {}
     kinds: dict[Triple, str] = {}
     for (number, _), row in zip(lines[1:], csv.reader(line for _, line in lines[1:]), strict=True):
         if len(row) != len(COLUMNS) or not all(row):
-            raise TouchstoneError(f"{path}, line {number}: not five filled fields ({','.join(COLUMNS)}); complete the row")
+            raise TouchstoneError(
+                f"{path}, line {number}: not five filled fields ({','.join(COLUMNS)}); complete the row"
+            )
         triple: Triple = (row[0], row[1], row[2])
         kinds[triple] = row[3]
         for forms in _forms(triple, row[3]):
@@ -130,8 +160,14 @@ def pronoun_forms(word: str, is_possessive: bool) -> Triple | None:
     if low in ("her", "his") and is_possessive:
         forms = POSSESSIVE
     else:
-        forms = {"her": ACCUSATIVE, "him": ACCUSATIVE, "his": INDEPENDENT, "hers": INDEPENDENT, "herself": REFLEXIVE,
-                 "himself": REFLEXIVE}.get(low, NOMINATIVE)
+        forms = {
+            "her": ACCUSATIVE,
+            "him": ACCUSATIVE,
+            "his": INDEPENDENT,
+            "hers": INDEPENDENT,
+            "herself": REFLEXIVE,
+            "himself": REFLEXIVE,
+        }.get(low, NOMINATIVE)
     return like(word, forms[0]), like(word, forms[1]), like(word, forms[2])
 
 

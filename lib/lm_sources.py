@@ -19,12 +19,15 @@ Tagged = list[tuple[str, str]]
 WIKITEXT_URL = "https://s3.amazonaws.com/research.metamind.io/wikitext"
 WIKITEXT_SHA256 = {  # of <name>-v1.zip; as several public repositories state them. We have never fetched the files.
     "wikitext-2": "92675f1d63015c1c8b51f1656a52d5bdbc33aafa60cc47a218a66e7ee817488c",
-    "wikitext-103": "242ba0f20b329cfdf1ccc61e9e9e5b59becf189db7f7a81cd2a0e2fc31539590"}
+    "wikitext-103": "242ba0f20b329cfdf1ccc61e9e9e5b59becf189db7f7a81cd2a0e2fc31539590",
+}
 
 
 def read_sources(path: Path | None = None) -> dict[str, dict[str, Any]]:
     """What `material/sources.yaml` says of each file or folder: source, commit, licence and SHA-256."""
-    found: dict[str, dict[str, Any]] = yaml.safe_load((path or material("lm_saliency") / "sources.yaml").read_text())
+    found: dict[str, dict[str, Any]] = yaml.safe_load(
+        (path or material("lm_saliency") / "sources.yaml").read_text()
+    )
     return found
 
 
@@ -37,20 +40,28 @@ def source_path(name: str, sources: dict[str, dict[str, Any]]) -> Path:
     about, root = sources[name], data_root()
     origin = f"it comes from {about['source']} (commit {about['commit']}, {about['licence']})"
     if root is None:
-        raise TouchstoneError(f"data_source published reads {name}; set TOUCHSTONE_DATA to the folder of downloads; {origin}")
+        raise TouchstoneError(
+            f"data_source published reads {name}; set TOUCHSTONE_DATA to the folder of downloads; {origin}"
+        )
     path = root / name
     if not path.exists():
         raise TouchstoneError(f"there is no {path}; {origin}; put it there, as {about['made']}")
     found = sha256_of_tree(path) if path.is_dir() else sha256_of(path)
     if found != about["sha256"] and not _has_the_lines(path, about):
-        raise TouchstoneError(f"{path} is not the file that this study was made with (SHA-256 {found[:12]}..., expected "
-                              f"{about['sha256'][:12]}...); {origin}; fetch it again")
+        raise TouchstoneError(
+            f"{path} is not the file that this study was made with (SHA-256 {found[:12]}..., expected "
+            f"{about['sha256'][:12]}...); {origin}; fetch it again"
+        )
     return path
 
 
 def _has_the_lines(path: Path, about: dict[str, Any]) -> bool:
-    return path.is_file() and "lines_sha256" in about and about["lines_sha256"] == lines_sha256(
-        path.read_text(encoding="utf-8").removesuffix("\n").split("\n"))
+    return (
+        path.is_file()
+        and "lines_sha256" in about
+        and about["lines_sha256"]
+        == lines_sha256(path.read_text(encoding="utf-8").removesuffix("\n").split("\n"))
+    )
 
 
 def published_corpus(sources: dict[str, dict[str, Any]]) -> list[Tagged]:
@@ -60,7 +71,9 @@ def published_corpus(sources: dict[str, dict[str, Any]]) -> list[Tagged]:
         if about["use"] == "tagged corpus":
             sentences += read_tagged(source_path(name, sources))
         elif about["use"] == "plain corpus":
-            sentences += [[(word, "") for word in words] for words in read_plain(source_path(name, sources))]
+            sentences += [
+                [(word, "") for word in words] for words in read_plain(source_path(name, sources))
+            ]
     return sentences
 
 
@@ -73,8 +86,10 @@ def fetch_wikitext(name: str, base_url: str = WIKITEXT_URL) -> Path:
     import pooch  # here, so that only a run with this corpus pays for the import
 
     if name not in WIKITEXT_SHA256:
-        raise TouchstoneError(f"wikitext is {name!r}{did_you_mean(name, WIKITEXT_SHA256)}; write one of "
-                              f"{', '.join(WIKITEXT_SHA256)}, or nothing")
+        raise TouchstoneError(
+            f"wikitext is {name!r}{did_you_mean(name, WIKITEXT_SHA256)}; write one of "
+            f"{', '.join(WIKITEXT_SHA256)}, or nothing"
+        )
     folder = (data_root() or Path(pooch.os_cache("touchstone"))) / "wikitext"
     archive, inside = folder / f"{name}-v1.zip", f"{name}/wiki.train.tokens"
     download(f"{base_url}/{archive.name}", WIKITEXT_SHA256[name], archive)

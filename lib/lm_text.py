@@ -33,7 +33,11 @@ def split_tagged(line: str, where: str = "the line") -> list[tuple[str, str]]:
 def read_tagged(path: Path | str) -> list[list[tuple[str, str]]]:
     """The lines of a tagged corpus, empty ones left out."""
     lines = Path(path).read_text(encoding="utf-8").splitlines()
-    return [split_tagged(line, f"{path}, line {i}") for i, line in enumerate(lines, start=1) if line.strip()]
+    return [
+        split_tagged(line, f"{path}, line {i}")
+        for i, line in enumerate(lines, start=1)
+        if line.strip()
+    ]
 
 
 def read_plain(path: Path | str) -> list[list[str]]:
@@ -51,13 +55,23 @@ def number_examples(sentence: Sequence[tuple[str, str]]) -> list[tuple[list[str]
 
 def gender_examples(words: Sequence[str]) -> list[tuple[list[str], int]]:
     """What a gender probe learns from: every gendered pronoun in small letters, as (words before it, 0 or 1)."""
-    return [(list(words[:i]), PRONOUNS[word]) for i, word in enumerate(words) if word in PRONOUNS and i]
+    return [
+        (list(words[:i]), PRONOUNS[word]) for i, word in enumerate(words) if word in PRONOUNS and i
+    ]
 
 
-def probe_table(examples: Mapping[str, Iterable[tuple[Sequence[str], int]]], max_words: int) -> pd.DataFrame:
+def probe_table(
+    examples: Mapping[str, Iterable[tuple[Sequence[str], int]]], max_words: int
+) -> pd.DataFrame:
     """Examples by split as a table (split, prefix, tag); a longer prefix keeps its last `max_words` words."""
-    return pd.DataFrame([(split, " ".join(prefix[-max_words:]), tag) for split, part in examples.items()
-                         for prefix, tag in part], columns=["split", "prefix", "tag"])
+    return pd.DataFrame(
+        [
+            (split, " ".join(prefix[-max_words:]), tag)
+            for split, part in examples.items()
+            for prefix, tag in part
+        ],
+        columns=["split", "prefix", "tag"],
+    )
 
 
 @dataclass(frozen=True)
@@ -89,14 +103,16 @@ class Vocabulary:
         return ids.count(self.ids[UNKNOWN]) / len(ids)
 
 
-def build_vocabulary(sentences: Iterable[Sequence[str]], size: int = 0, forced: Iterable[str] = ()) -> Vocabulary:
+def build_vocabulary(
+    sentences: Iterable[Sequence[str]], size: int = 0, forced: Iterable[str] = ()
+) -> Vocabulary:
     """The `size` most frequent words of a corpus (0: all) in small letters, and the `forced` ones in any case.
 
     Words of the same frequency are ordered by the alphabet. `forced` words are those that a test set cannot do without.
     """
     counts = Counter(word.lower() for words in sentences for word in words)
     ordered = sorted(counts, key=lambda word: (-counts[word], word))
-    chosen = dict.fromkeys([*ordered[:size or None], *(word.lower() for word in forced)])
+    chosen = dict.fromkeys([*ordered[: size or None], *(word.lower() for word in forced)])
     for word in SPECIAL:
         chosen.pop(word, None)
     return Vocabulary((*SPECIAL, *sorted(chosen, key=lambda word: (-counts[word], word))))

@@ -52,37 +52,57 @@ class Distillation:
     every: int = 1
 
 
-def pieces(sentences: Sequence[Sequence[str]], vocabulary: Vocabulary, longest: int) -> list[Encoded]:
+def pieces(
+    sentences: Sequence[Sequence[str]], vocabulary: Vocabulary, longest: int
+) -> list[Encoded]:
     """Sentences as ids, begun and ended by the end-of-sentence word; what is longer is cut into pieces."""
     end = vocabulary.ids[END]
     found = []
     for words in sentences:
         ids = [*vocabulary.encode(words), end]
-        found += [Encoded([end, *ids[i:i + longest]], []) for i in range(0, len(ids), longest)]
+        found += [Encoded([end, *ids[i : i + longest]], []) for i in range(0, len(ids), longest)]
     return found
 
 
-def similar_lengths(lengths: Sequence[int], batch_words: int, generator: torch.Generator | None) -> list[list[int]]:
+def similar_lengths(
+    lengths: Sequence[int], batch_words: int, generator: torch.Generator | None
+) -> list[list[int]]:
     """Indices in batches of similar length, about `batch_words` words each with padding; with a generator in random order."""
-    noise = torch.rand(len(lengths), generator=generator).tolist() if generator else [0.0] * len(lengths)
+    noise = (
+        torch.rand(len(lengths), generator=generator).tolist()
+        if generator
+        else [0.0] * len(lengths)
+    )
     batches: list[list[int]] = []
     for i in sorted(range(len(lengths)), key=lambda i: (lengths[i], noise[i])):
         if not batches or (len(batches[-1]) + 1) * lengths[i] > batch_words:
             batches.append([])
         batches[-1].append(i)
-    turns = torch.randperm(len(batches), generator=generator).tolist() if generator else range(len(batches))
+    turns = (
+        torch.randperm(len(batches), generator=generator).tolist()
+        if generator
+        else range(len(batches))
+    )
     return [batches[turn] for turn in turns]
 
 
-def word_batches(encoded: Sequence[Encoded], batch_words: int, padding: int,
-                 generator: torch.Generator | None) -> Iterator[tuple[Tensor, Tensor]]:
+def word_batches(
+    encoded: Sequence[Encoded], batch_words: int, padding: int, generator: torch.Generator | None
+) -> Iterator[tuple[Tensor, Tensor]]:
     """Batches (ids, mask) of pieces of similar length, about `batch_words` words each, in random order."""
     for batch in similar_lengths([len(one.ids) for one in encoded], batch_words, generator):
         yield pad([encoded[i] for i in batch], padding)
 
 
-def fit_lm(model: LanguageModel, train: Sequence[Encoded], valid: Sequence[Encoded], vocabulary: Vocabulary,
-           settings: LMSettings, seed: int, distil: Distillation | None = None) -> pd.DataFrame:
+def fit_lm(
+    model: LanguageModel,
+    train: Sequence[Encoded],
+    valid: Sequence[Encoded],
+    vocabulary: Vocabulary,
+    settings: LMSettings,
+    seed: int,
+    distil: Distillation | None = None,
+) -> pd.DataFrame:
     """Train a model; returns the curve: epoch, train_loss (nats a word, with a teacher the whole loss), perplexity."""
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
@@ -91,13 +111,19 @@ def fit_lm(model: LanguageModel, train: Sequence[Encoded], valid: Sequence[Encod
     per_epoch = sum(1 for _ in word_batches(train, settings.batch_words, padding, generator))
     n_steps = settings.epochs * per_epoch
     warm_up = max(1, round(settings.warm_up * n_steps))
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: min(
-        (step + 1) / warm_up, 0.5 * (1 + math.cos(math.pi * min(1.0, step / n_steps)))))
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimiser,
+        lambda step: min(
+            (step + 1) / warm_up, 0.5 * (1 + math.cos(math.pi * min(1.0, step / n_steps)))
+        ),
+    )
     curve = []
     for epoch in range(1, settings.epochs + 1):
         model.train()
         losses = []
-        for ids, mask in progress(list(word_batches(train, settings.batch_words, padding, generator)), "batches"):
+        for ids, mask in progress(
+            list(word_batches(train, settings.batch_words, padding, generator)), "batches"
+        ):
             loss = batch_loss(model, ids.to(device), mask.to(device), distil)
             optimiser.zero_grad()
             loss.backward()
@@ -105,12 +131,22 @@ def fit_lm(model: LanguageModel, train: Sequence[Encoded], valid: Sequence[Encod
             optimiser.step()
             schedule.step()
             losses.append(loss.item())
-        curve.append((epoch, sum(losses) / len(losses), perplexity(model, valid, vocabulary, settings.batch_words)))
+        curve.append(
+            (
+                epoch,
+                sum(losses) / len(losses),
+                perplexity(model, valid, vocabulary, settings.batch_words),
+            )
+        )
     return pd.DataFrame(curve, columns=["epoch", "train_loss", "perplexity"])
 
 
-def batch_loss(model: LanguageModel, ids: Int[Tensor, "batch token"], mask: Int[Tensor, "batch token"],
-               distil: Distillation | None = None) -> Float[Tensor, ""]:
+def batch_loss(
+    model: LanguageModel,
+    ids: Int[Tensor, "batch token"],
+    mask: Int[Tensor, "batch token"],
+    distil: Distillation | None = None,
+) -> Float[Tensor, ""]:
     """The loss of a batch: each word but the first is predicted from those before it; padding does not count."""
     real = mask[:, 1:].bool()
     targets = ids[:, 1:][real]
@@ -120,20 +156,34 @@ def batch_loss(model: LanguageModel, ids: Int[Tensor, "batch token"], mask: Int[
     with torch.no_grad():
         teacher = distil.teacher.eval()
         taught = teacher.run(teacher.embed(ids[:, :-1]))[real]
-        wanted = teacher.log_prob(taught[::distil.every])
-    given = model.log_prob(hidden[::distil.every])
+        wanted = teacher.log_prob(taught[:: distil.every])
+    given = model.log_prob(hidden[:: distil.every])
     soft = -(wanted.exp() * given).sum(-1).mean()
-    hard = -given.gather(1, targets[:, None]).mean() if distil.every == 1 else model.loss(hidden, targets)
+    hard = (
+        -given.gather(1, targets[:, None]).mean()
+        if distil.every == 1
+        else model.loss(hidden, targets)
+    )
     cosine = 1 - nn.functional.cosine_similarity(hidden, taught, dim=-1).mean()
     return distil.soft * soft + distil.hard * hard + distil.cosine * cosine
 
 
-def minutes_ahead(model: LanguageModel, train: Sequence[Encoded], vocabulary: Vocabulary, settings: LMSettings,
-                  distil: Distillation | None = None, n_timed: int = 4) -> float:
+def minutes_ahead(
+    model: LanguageModel,
+    train: Sequence[Encoded],
+    vocabulary: Vocabulary,
+    settings: LMSettings,
+    distil: Distillation | None = None,
+    n_timed: int = 4,
+) -> float:
     """How many minutes `fit_lm` will take on this machine, from a few of its batches; the model does not move."""
-    batches = list(word_batches(train, settings.batch_words, vocabulary.ids[PAD], torch.Generator().manual_seed(0)))
+    batches = list(
+        word_batches(
+            train, settings.batch_words, vocabulary.ids[PAD], torch.Generator().manual_seed(0)
+        )
+    )
     device, timed = next(model.parameters()).device, []
-    for ids, mask in batches[:n_timed + 1]:
+    for ids, mask in batches[: n_timed + 1]:
         start = time.perf_counter()
         batch_loss(model, ids.to(device), mask.to(device), distil).backward()
         timed.append((time.perf_counter() - start) / ids.numel())
@@ -143,7 +193,12 @@ def minutes_ahead(model: LanguageModel, train: Sequence[Encoded], vocabulary: Vo
 
 
 @torch.no_grad()
-def perplexity(model: LanguageModel, encoded: Sequence[Encoded], vocabulary: Vocabulary, batch_words: int = 4096) -> float:
+def perplexity(
+    model: LanguageModel,
+    encoded: Sequence[Encoded],
+    vocabulary: Vocabulary,
+    batch_words: int = 4096,
+) -> float:
     """exp of the mean negative log-probability of a word, the end of each sentence counted as a word."""
     model.eval()
     device = next(model.parameters()).device

@@ -14,8 +14,10 @@ from lib.paths import material
 from lib.text import SUBJECTS, read_word_list
 
 SUFFIXES = frozenset({"Jr.", "Sr.", "Jr", "II", "III", "IV"})
-RANKS = frozenset("Dr. Dr Doctor Professor Colonel Captain Major General Lieutenant Sergeant Inspector Judge Reverend Rev. "
-                  "President".split())
+RANKS = frozenset(
+    "Dr. Dr Doctor Professor Colonel Captain Major General Lieutenant Sergeant Inspector Judge Reverend Rev. "
+    "President".split()
+)
 PARTICLES = frozenset({"de", "von", "van", "la", "le", "du", "di"})
 
 
@@ -50,16 +52,30 @@ def names_of_text(docs: Iterable[Doc], lexicon: Lexicon) -> frozenset[str]:
     """
     known, acts, places = set(), Counter[str](), Counter[str]()
     for doc in docs:
-        known |= {doc[i].text for run in find_names(doc, lexicon) for i in run if len(doc[i].text) > 1}
+        known |= {
+            doc[i].text for run in find_names(doc, lexicon) for i in run if len(doc[i].text) > 1
+        }
         for token in doc:
             if _may_be_name(token, lexicon):
                 right = token.nbor() if token.i + 1 < len(doc) else token
-                acts[token.text] += (token.dep_ in SUBJECTS and token.head.pos_ in ("VERB", "ADJ", "NOUN")) or right.tag_ == "POS"
-                places[token.text] += token.i > 0 and token.nbor(-1).lower_ in ("the", "in", "at", "near", "into")
-    return frozenset(known | {word for word, n in acts.items() if n > places[word] and len(word) > 1})
+                acts[token.text] += (
+                    token.dep_ in SUBJECTS and token.head.pos_ in ("VERB", "ADJ", "NOUN")
+                ) or right.tag_ == "POS"
+                places[token.text] += token.i > 0 and token.nbor(-1).lower_ in (
+                    "the",
+                    "in",
+                    "at",
+                    "near",
+                    "into",
+                )
+    return frozenset(
+        known | {word for word, n in acts.items() if n > places[word] and len(word) > 1}
+    )
 
 
-def name_replacements(doc: Doc, lexicon: Lexicon, known: Collection[str], words: Mapping[int, object]) -> dict[int, Replacement]:
+def name_replacements(
+    doc: Doc, lexicon: Lexicon, known: Collection[str], words: Mapping[int, object]
+) -> dict[int, Replacement]:
     """What becomes of every word of a name: the first a pronoun in the right case, the others nothing.
 
     A name after a title keeps its words (Mrs. Hill, Colonel Hill); one after a noun that changes ("her aunt Jane") goes,
@@ -69,33 +85,58 @@ def name_replacements(doc: Doc, lexicon: Lexicon, known: Collection[str], words:
     for run in find_names(doc, lexicon, known):
         first, after = doc[run[0]], doc[run[-1] + 1] if run[-1] + 1 < len(doc) else None
         before = doc[first.i - 1] if first.i else None
-        if first.text in RANKS or (before is not None and (before.text in RANKS or (
-                before.i in words and (lexicon.is_title(before.text) or before.text[:1].isupper())))):
+        if first.text in RANKS or (
+            before is not None
+            and (
+                before.text in RANKS
+                or (
+                    before.i in words
+                    and (lexicon.is_title(before.text) or before.text[:1].isupper())
+                )
+            )
+        ):
             continue
         if before is not None and before.i in words and before.pos_ == "NOUN":
-            found |= {i: None for i in run}
+            found |= dict.fromkeys(run)
             continue
-        is_owner = after is not None and after.text in ("'s", "’s", "'", "’") and after.tag_ == "POS"
+        is_owner = (
+            after is not None and after.text in ("'s", "’s", "'", "’") and after.tag_ == "POS"
+        )
         forms = POSSESSIVE if is_owner else NOMINATIVE if _is_subject(doc, run) else ACCUSATIVE
         found[first.i] = _at_start(first, forms)
-        found |= {i: None for i in run[1:]}
+        found |= dict.fromkeys(run[1:])
         if is_owner and after is not None:
             found[after.i] = None
     return found
 
 
 def _may_be_name(token: Token, lexicon: Lexicon) -> bool:
-    if token.text in SUFFIXES or (token.lower_ in PARTICLES and token.i and token.nbor(-1).pos_ == "PROPN"):
+    if token.text in SUFFIXES or (
+        token.lower_ in PARTICLES and token.i and token.nbor(-1).pos_ == "PROPN"
+    ):
         return token.pos_ == "PROPN"
-    starts = token.text[:1].isupper() and token.text[1:].islower() or "-" in token.text and token.text.istitle()
-    return bool(starts) and (token.pos_ == "PROPN" or token.text in first_names()) and lexicon.find(token.text) is None
+    starts = (
+        token.text[:1].isupper()
+        and token.text[1:].islower()
+        or "-" in token.text
+        and token.text.istitle()
+    )
+    return (
+        bool(starts)
+        and (token.pos_ == "PROPN" or token.text in first_names())
+        and lexicon.find(token.text) is None
+    )
 
 
 def _is_person(doc: Doc, run: list[int], lexicon: Lexicon, people: Collection[str]) -> bool:
     after_title = run[0] > 0 and lexicon.is_title(doc[run[0] - 1].text)
     place = run[0] > 0 and doc[run[0] - 1].lower_ in ("in", "at", "near", "the") and not after_title
     named = any(doc[i].text in people for i in run)
-    return after_title or any(doc[i].ent_type_ == "PERSON" for i in run) or (named and not (place and len(run) > 1))
+    return (
+        after_title
+        or any(doc[i].ent_type_ == "PERSON" for i in run)
+        or (named and not (place and len(run) > 1))
+    )
 
 
 def _is_subject(doc: Doc, run: list[int]) -> bool:
@@ -106,4 +147,6 @@ def _is_subject(doc: Doc, run: list[int]) -> bool:
 
 
 def _at_start(token: Token, forms: Triple) -> Triple:
-    return (like("A", forms[0]), like("A", forms[1]), like("A", forms[2])) if token.i == 0 else forms
+    return (
+        (like("A", forms[0]), like("A", forms[1]), like("A", forms[2])) if token.i == 0 else forms
+    )

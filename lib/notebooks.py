@@ -31,7 +31,9 @@ def parameters_source(py_path: Path | str) -> str:
     """The code of the one cell that is tagged `parameters`."""
     cells = [c for c in read_notebook(py_path).cells if "parameters" in c.metadata.get("tags", [])]
     if len(cells) != 1:
-        raise TouchstoneError(f'{py_path} has {len(cells)} cells tagged "parameters"; it needs exactly one')
+        raise TouchstoneError(
+            f'{py_path} has {len(cells)} cells tagged "parameters"; it needs exactly one'
+        )
     return str(cells[0].source)
 
 
@@ -42,7 +44,10 @@ def set_cell_ids(notebook: NotebookNode) -> None:
         text = f"{cell.cell_type}\n{cell.source}"
         seen[text] += 1
         cell["id"] = hashlib.sha256(f"{seen[text]}\n{text}".encode()).hexdigest()[:8]
-    notebook.nbformat, notebook.nbformat_minor = 4, max(5, notebook.nbformat_minor)  # ids exist since 4.5
+    notebook.nbformat, notebook.nbformat_minor = (
+        4,
+        max(5, notebook.nbformat_minor),
+    )  # ids exist since 4.5
 
 
 def strip_volatile(notebook: NotebookNode) -> None:

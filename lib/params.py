@@ -15,9 +15,14 @@ from lib.errors import TouchstoneError, did_you_mean
 from lib.notebooks import parameters_source
 
 NUMBER_AS_TEXT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")  # what YAML 1.1 reads as text
-REMEDY = {"float": "write a number, such as 0.5", "int": "write a whole number",
-          "bool": "write true or false", "str": "write text, in quotes if it looks like something else",
-          "list": "write a list, [a, b]", "dict": "write a mapping, {a: 1}"}
+REMEDY = {
+    "float": "write a number, such as 0.5",
+    "int": "write a whole number",
+    "bool": "write true or false",
+    "str": "write text, in quotes if it looks like something else",
+    "list": "write a list, [a, b]",
+    "dict": "write a mapping, {a: 1}",
+}
 
 
 @dataclass(frozen=True)
@@ -41,8 +46,10 @@ def notebook_parameters(py_path: Path | str) -> dict[str, Parameter]:
             name, default = node.targets[0].id, ast.literal_eval(node.value)
         except ValueError:
             line = f"`{ast.get_source_segment(source, node)}`"
-            raise TouchstoneError(f"{py_path}: {line} among the parameters is not `name = literal`") from None
-        tail = source.splitlines()[(node.end_lineno or 1) - 1][node.end_col_offset or 0:]
+            raise TouchstoneError(
+                f"{py_path}: {line} among the parameters is not `name = literal`"
+            ) from None
+        tail = source.splitlines()[(node.end_lineno or 1) - 1][node.end_col_offset or 0 :]
         found[name] = Parameter(name, default, _kind(default), tail.partition("#")[2].strip())
     return found
 
@@ -54,8 +61,10 @@ def study_parameters(py_paths: Iterable[Path]) -> dict[str, Parameter]:
         for name, parameter in notebook_parameters(py_path).items():
             known = union.setdefault(name, parameter)
             if (known.default, known.kind) != (parameter.default, parameter.kind):
-                raise TouchstoneError(f"{py_path}: {name} = {parameter.default!r}, but an earlier notebook "
-                                      f"has {known.default!r}; a name means the same everywhere")
+                raise TouchstoneError(
+                    f"{py_path}: {name} = {parameter.default!r}, but an earlier notebook "
+                    f"has {known.default!r}; a name means the same everywhere"
+                )
     return union
 
 
@@ -68,7 +77,9 @@ def read_params(yaml_path: Path | str) -> dict[str, Any]:
     try:
         values = yaml.load(path.read_text(encoding="utf-8"), Loader=_StrictLoader)  # a SafeLoader
     except yaml.YAMLError as error:
-        raise TouchstoneError(f"{path} is not readable as YAML: {' '.join(str(error).split())}") from None
+        raise TouchstoneError(
+            f"{path} is not readable as YAML: {' '.join(str(error).split())}"
+        ) from None
     if not isinstance(values, dict) or not all(isinstance(name, str) for name in values):
         raise TouchstoneError(f"{path} must hold lines of the form `name: value`")
     return values
@@ -82,7 +93,9 @@ def check_params(
     for name, value in values.items():
         if name not in parameters:
             near = did_you_mean(name, parameters)
-            raise TouchstoneError(f"{source}: no notebook has a parameter {name!r}{near or '; remove it'}")
+            raise TouchstoneError(
+                f"{source}: no notebook has a parameter {name!r}{near or '; remove it'}"
+            )
         checked[name] = _fit(value, parameters[name].kind, f"{source}: {name}")
     return checked
 
@@ -105,7 +118,9 @@ def _fit(value: Any, kind: str, where: str) -> Any:
     if outer == "float" and type(value) is int:
         return float(value)
     if outer != "any" and type(value).__name__ != outer:
-        raise TouchstoneError(f"{where} is {value!r} ({type(value).__name__}), not {outer}; {REMEDY[outer]}")
+        raise TouchstoneError(
+            f"{where} is {value!r} ({type(value).__name__}), not {outer}; {REMEDY[outer]}"
+        )
     if isinstance(value, list):
         return [_fit(item, inner, f"{where}[{i}]") for i, item in enumerate(value)]
     if isinstance(value, dict):

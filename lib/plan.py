@@ -43,7 +43,11 @@ from lib.store import save_csv
 from lib.training import Settings
 from lib.transfer import Trainer, settings_by_scheme
 
-N_BASE, N_ROWS, TIMED = 4, 4, 25  # base sentences trained on, rows explained, and the most steps or samples of a sample
+N_BASE, N_ROWS, TIMED = (
+    4,
+    4,
+    25,
+)  # base sentences trained on, rows explained, and the most steps or samples of a sample
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,12 @@ class Estimate:
 def estimate(samples: Sequence[float]) -> Estimate:
     """The mean of samples with Student's interval; one sample alone may be off by as much as it says."""
     mean, n = float(np.mean(samples)), len(samples)
-    return Estimate(mean, float(stats.t.ppf(0.975, n - 1) * np.std(samples, ddof=1) / math.sqrt(n)) if n > 1 else mean)
+    return Estimate(
+        mean,
+        float(stats.t.ppf(0.975, n - 1) * np.std(samples, ddof=1) / math.sqrt(n))
+        if n > 1
+        else mean,
+    )
 
 
 def models_of(values: Mapping[str, Any]) -> pd.DataFrame:
@@ -76,27 +85,54 @@ def models_of(values: Mapping[str, Any]) -> pd.DataFrame:
     sets = [(name, values["schemes"]) for name in values["datasets"]]
     sets += [(f"{name}_binary", values["binary_schemes"]) for name in values["datasets"]]
     seeds = {True: values["n_seeds_ola"], False: values["n_seeds"]}
-    return pd.DataFrame([(name, scheme, k) for name, schemes in sets for scheme in schemes
-                         for k in range(1 if scheme == "ZS" else seeds[scheme.startswith("OLA")])],
-                        columns=["dataset", "scheme", "seed"])
+    return pd.DataFrame(
+        [
+            (name, scheme, k)
+            for name, schemes in sets
+            for scheme in schemes
+            for k in range(1 if scheme == "ZS" else seeds[scheme.startswith("OLA")])
+        ],
+        columns=["dataset", "scheme", "seed"],
+    )
 
 
 def rows_by_method(values: Mapping[str, Any], n_test: int, n_forms: int) -> pd.DataFrame:
     """How many rows each method explains: kind (encoder or OLA), method, rows. Floors cost nothing and are left out."""
-    settings = settings_by_method(values["explained"], values["aggregation"], values["normalise_special"])
+    settings = settings_by_method(
+        values["explained"], values["aggregation"], values["normalise_special"]
+    )
     models = models_of(values).query("dataset in @values['datasets']")
     methods = [name for name in values["methods"] if resolve_method(name).family != "floor"]
-    units = plan_units(models, methods, settings, values["n_base"], values["n_base_ola"], values["one_seed_methods"])
-    found = pd.DataFrame([("OLA" if unit.scheme.startswith("OLA") else "encoder", unit.method,
-                           unit.n_base * n_forms or n_test) for unit in units], columns=["kind", "method", "rows"])
+    units = plan_units(
+        models,
+        methods,
+        settings,
+        values["n_base"],
+        values["n_base_ola"],
+        values["one_seed_methods"],
+    )
+    found = pd.DataFrame(
+        [
+            (
+                "OLA" if unit.scheme.startswith("OLA") else "encoder",
+                unit.method,
+                unit.n_base * n_forms or n_test,
+            )
+            for unit in units
+        ],
+        columns=["kind", "method", "rows"],
+    )
     return found.groupby(["kind", "method"], sort=False, as_index=False).sum()
 
 
 def numbers_of(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Each costly method's number of steps or samples, and the points' rule."""
-    return {"Integrated Gradients": {"n_steps": values["ig_steps"], "rule": values["ig_rule"]},
-            "LIME": {"n_samples": values["lime_samples"]}, "Kernel SHAP": {"n_samples": values["kernel_shap_samples"]},
-            "Gradient SHAP": {"n_samples": values["gradient_shap_samples"]}}
+    return {
+        "Integrated Gradients": {"n_steps": values["ig_steps"], "rule": values["ig_rule"]},
+        "LIME": {"n_samples": values["lime_samples"]},
+        "Kernel SHAP": {"n_samples": values["kernel_shap_samples"]},
+        "Gradient SHAP": {"n_samples": values["gradient_shap_samples"]},
+    }
 
 
 def shortened(settings: Mapping[str, Any]) -> tuple[dict[str, Any], float]:
@@ -105,12 +141,20 @@ def shortened(settings: Mapping[str, Any]) -> tuple[dict[str, Any], float]:
     >>> shortened({"n_steps": 200, "rule": "riemann_middle"})
     ({'n_steps': 25, 'rule': 'riemann_middle'}, 8.0)
     """
-    factor = max((value / TIMED for name, value in settings.items() if name in ("n_steps", "n_samples")), default=1.0)
-    short = {name: min(value, TIMED) if name in ("n_steps", "n_samples") else value for name, value in settings.items()}
+    factor = max(
+        (value / TIMED for name, value in settings.items() if name in ("n_steps", "n_samples")),
+        default=1.0,
+    )
+    short = {
+        name: min(value, TIMED) if name in ("n_steps", "n_samples") else value
+        for name, value in settings.items()
+    }
     return short, max(factor, 1.0)
 
 
-def memory(n_weights: int, n_trained: int, saved_per_token: float, tokens: int, base: float = 0.0) -> float:
+def memory(
+    n_weights: int, n_trained: int, saved_per_token: float, tokens: int, base: float = 0.0
+) -> float:
     """Bytes at the peak: weights, for what is trained gradient and two moments, and what one batch keeps for its way back.
 
     >>> memory(n_weights=10, n_trained=2, saved_per_token=100.0, tokens=3)
@@ -127,7 +171,9 @@ def saved_bytes(model: TextModel, words: Sequence[str]) -> float:
         kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
         return tensor
 
-    ids = torch.tensor([model.encode([words])[0].ids], device=next(model.module.parameters()).device)
+    ids = torch.tensor(
+        [model.encode([words])[0].ids], device=next(model.module.parameters()).device
+    )
     weights = {p.untyped_storage().data_ptr() for p in model.module.parameters()}
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
         model.logits(model.embed(ids).detach().requires_grad_(), torch.ones_like(ids))
@@ -137,12 +183,16 @@ def saved_bytes(model: TextModel, words: Sequence[str]) -> float:
 class Sample:
     """A timed sample on this machine: an encoder of the right shape, some rows, a clock."""
 
-    def __init__(self, values: Mapping[str, Any], encoder: str, data: Mapping[str, pd.DataFrame], rounds: int) -> None:
+    def __init__(
+        self, values: Mapping[str, Any], encoder: str, data: Mapping[str, pd.DataFrame], rounds: int
+    ) -> None:
         self.values, self.data, self.rounds = values, data, rounds
         self.device = pick_device(values["device"])
         self.trainer = Trainer(encoder, "", self.device, values["validation_share"], values["ola"])
         settings = {name: values[name] for name in ("epochs", "lr", "batch_size", "weight_decay")}
-        self.settings = settings_by_scheme([*values["schemes"], *values["binary_schemes"]], values["dropout"], **settings)
+        self.settings = settings_by_scheme(
+            [*values["schemes"], *values["binary_schemes"]], values["dropout"], **settings
+        )
         self._models: dict[str, Any] = {}
 
     def seconds(self, work: Callable[[], Any]) -> float:
@@ -160,7 +210,9 @@ class Sample:
     def training(self, scheme: str) -> Estimate:
         """One model of a scheme: what is done once a row and what each epoch does, from a few base sentences."""
         train, settings = self.data["train"], self.settings[scheme]
-        few = train[train["sentence_idx"].isin(train["sentence_idx"].unique()[:N_BASE])].reset_index(drop=True)
+        few = train[
+            train["sentence_idx"].isin(train["sentence_idx"].unique()[:N_BASE])
+        ].reset_index(drop=True)
         factor = (len(train) + len(self.data["test"])) / (2 * len(few))
 
         def run(epochs: int) -> float:
@@ -180,7 +232,11 @@ class Sample:
     def model(self, kind: str) -> TextModel:
         """An untrained model of a kind: encoder or OLA."""
         if kind not in self._models:
-            scheme, train, test = "OLA-CEA" if kind == "OLA" else "CEfAf", self.data["train"], self.data["test"]
+            scheme, train, test = (
+                "OLA-CEA" if kind == "OLA" else "CEfAf",
+                self.data["train"],
+                self.data["test"],
+            )
             used = self.trainer.vocabulary(train, test) if kind == "OLA" else ()
             self._models[kind], _ = build_model(self.trainer.recipe(scheme, CLASSES, 0), used)
             self._models[kind].module.to(self.device)
@@ -192,9 +248,14 @@ class Sample:
         lengths = np.array([len(one.ids) for one in model.encode(test["sentence"])])
         settings, factor = shortened(numbers_of(self.values).get(method, {}))
         chosen = np.linspace(0, len(test) - 1, N_ROWS + 1).astype(int)
-        explain_many(model, test.iloc[chosen[:1]], [(method, settings)])  # the first call loads what it needs
-        each = [self.seconds(lambda i=i: explain_many(model, test.iloc[[i]], [(method, settings)])) / lengths[i]
-                for i in chosen[1:]]
+        explain_many(
+            model, test.iloc[chosen[:1]], [(method, settings)]
+        )  # the first call loads what it needs
+        each = [
+            self.seconds(lambda i=i: explain_many(model, test.iloc[[i]], [(method, settings)]))
+            / lengths[i]
+            for i in chosen[1:]
+        ]
         return estimate(each).times(lengths.mean() * factor)
 
     def memory(self) -> dict[str, float]:
@@ -206,7 +267,10 @@ class Sample:
         base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0
         batch = max(self.values["batch_size"].values()) * longest
         budget = TOKENS if self.device.type == "cpu" else TOKENS_GPU
-        return {"training": memory(n, n, per_token, batch, base), "explaining": memory(n, 0, per_token, budget, base)}
+        return {
+            "training": memory(n, n, per_token, batch, base),
+            "explaining": memory(n, 0, per_token, budget, base),
+        }
 
 
 def predict(values: Mapping[str, Any], sample: Sample) -> pd.DataFrame:
@@ -216,7 +280,9 @@ def predict(values: Mapping[str, Any], sample: Sample) -> pd.DataFrame:
     """
     lines: list[tuple[str, str, int, Estimate]] = []
     for scheme, count in models_of(values).groupby("scheme", sort=False).size().items():
-        lines.append(("02_training", str(scheme), int(count), sample.training(str(scheme)).times(int(count))))
+        lines.append(
+            ("02_training", str(scheme), int(count), sample.training(str(scheme)).times(int(count)))
+        )
     test = sample.data["test"]
     n_forms = len(test) // test["sentence_idx"].nunique()
     for row in rows_by_method(values, len(test), n_forms).itertuples():
@@ -224,9 +290,19 @@ def predict(values: Mapping[str, Any], sample: Sample) -> pd.DataFrame:
         lines.append(("03_attribution", f"{row.method}, {row.kind}", row.rows, cost))
     total = sum((cost for *_, cost in lines), Estimate(0.0))
     lines.append(("total", "", 0, total))
-    return pd.DataFrame([{"stage": stage, "what": what, "count": count, "seconds": cost.seconds,
-                          "low": max(cost.seconds - cost.half, 0.0), "high": cost.seconds + cost.half}
-                         for stage, what, count, cost in lines])
+    return pd.DataFrame(
+        [
+            {
+                "stage": stage,
+                "what": what,
+                "count": count,
+                "seconds": cost.seconds,
+                "low": max(cost.seconds - cost.half, 0.0),
+                "high": cost.seconds + cost.half,
+            }
+            for stage, what, count, cost in lines
+        ]
+    )
 
 
 def encoder_of_shape(encoder: str, folder: Path) -> str:
@@ -238,7 +314,9 @@ def encoder_of_shape(encoder: str, folder: Path) -> str:
     except OSError:
         config = BertConfig()
     if not isinstance(config, BertConfig):
-        raise TouchstoneError(f"encoder {encoder!r} is not at hand; download it, or give the folder that it lies in")
+        raise TouchstoneError(
+            f"encoder {encoder!r} is not at hand; download it, or give the folder that it lies in"
+        )
     tokenizer = load_tokenizer(next(iter(PACKAGED)))
     with quiet():
         BertForSequenceClassification(config).save_pretrained(folder)
@@ -248,20 +326,30 @@ def encoder_of_shape(encoder: str, folder: Path) -> str:
 
 def last_run(study: str, scale: str) -> pd.DataFrame:
     """What the stages of a study took when they last ran here: stage, seconds."""
-    found = [{"stage": path.parent.name, "seconds": json.loads(path.read_text())["seconds"]}
-             for path in sorted((outputs_root() / study / scale).glob("*/run.json"))]
+    found = [
+        {"stage": path.parent.name, "seconds": json.loads(path.read_text())["seconds"]}
+        for path in sorted((outputs_root() / study / scale).glob("*/run.json"))
+    ]
     if not found:
-        raise TouchstoneError(f"{study} has not run here at scale {scale}, and only geco is predicted from a sample; "
-                              f"run `make {study}` at scale small first")
+        raise TouchstoneError(
+            f"{study} has not run here at scale {scale}, and only geco is predicted from a sample; "
+            f"run `make {study}` at scale small first"
+        )
     return pd.DataFrame(found)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the prediction and keep it in the run's folder; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m lib.plan", description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m lib.plan", description=(__doc__ or "").partition("\n")[0]
+    )
     parser.add_argument("study")
-    parser.add_argument("--scale", default="small", help="a file of params/<study>/ (default: small)")
-    parser.add_argument("--rows-from", default="", help="the scale whose stage 01 has the rows (default: the same)")
+    parser.add_argument(
+        "--scale", default="small", help="a file of params/<study>/ (default: small)"
+    )
+    parser.add_argument(
+        "--rows-from", default="", help="the scale whose stage 01 has the rows (default: the same)"
+    )
     parser.add_argument("--rounds", type=int, default=3, help="how often training is timed")
     chosen = parser.parse_args(arguments)
     try:
@@ -269,7 +357,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if chosen.study != "geco":
             print(last_run(chosen.study, chosen.scale).to_string(index=False))
             return 0
-        _print_prediction({name: value for job in values for name, value in job.all.items()}, chosen)
+        _print_prediction(
+            {name: value for job in values for name, value in job.all.items()}, chosen
+        )
     except TouchstoneError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -278,17 +368,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _print_prediction(values: Mapping[str, Any], chosen: argparse.Namespace) -> None:
     scale = chosen.rows_from or chosen.scale
-    stage = Stage("geco", scale, "03_attribution", outputs_root() / "geco" / scale / "03_attribution")
+    stage = Stage(
+        "geco", scale, "03_attribution", outputs_root() / "geco" / scale / "03_attribution"
+    )
     data = {split: load_dataset(stage, values["datasets"][0], split) for split in ("train", "test")}
     set_up(0, values["n_threads"])
     with tempfile.TemporaryDirectory() as folder:
-        sample = Sample(values, encoder_of_shape(values["encoder"], Path(folder)), data, chosen.rounds)
+        sample = Sample(
+            values, encoder_of_shape(values["encoder"], Path(folder)), data, chosen.rounds
+        )
         table, peaks = predict(values, sample), sample.memory()
     save_csv(table, outputs_root() / "geco" / chosen.scale / "plan.csv")
-    print(table.assign(seconds=table["seconds"].round(), low=table["low"].round(), high=table["high"].round())
-          .to_string(index=False))
+    print(
+        table.assign(
+            seconds=table["seconds"].round(), low=table["low"].round(), high=table["high"].round()
+        ).to_string(index=False)
+    )
     hours = table.iloc[-1][["seconds", "low", "high"]].astype(float) / 3600
-    print(f"in all about {hours['seconds']:.3g} hours of one core (95 % interval {hours['low']:.3g} to {hours['high']:.3g})")
+    print(
+        f"in all about {hours['seconds']:.3g} hours of one core (95 % interval {hours['low']:.3g} to {hours['high']:.3g})"
+    )
     print(", ".join(f"{stage} needs about {size / 2**30:.1f} GiB" for stage, size in peaks.items()))
 
 

@@ -22,8 +22,19 @@ from lib.errors import TouchstoneError
 from lib.paths import material
 
 WEIGHTS = "possessive_weights.json"
-ANSWERS = {"him": False, "them": False, "me": False, "us": False, "his": True, "their": True, "my": True, "our": True}
-ALONE = frozenset("and or but nor to of in on at for with by from as is was were are than that who which when because if so too alone".split())
+ANSWERS = {
+    "him": False,
+    "them": False,
+    "me": False,
+    "us": False,
+    "his": True,
+    "their": True,
+    "my": True,
+    "our": True,
+}
+ALONE = frozenset(
+    "and or but nor to of in on at for with by from as is was were are than that who which when because if so too alone".split()
+)
 LONGEST = 40
 
 
@@ -39,7 +50,9 @@ def asked_of_her(words: Sequence[str]) -> tuple[list[str], dict[int, bool]]:
     for i, word in enumerate(words):
         answer = ANSWERS.get(word.lower())
         right = words[i + 1].lower() if i + 1 < len(words) else "."
-        if answer is None or (word.lower() == "his" and (right in ALONE or not re.match(r"[\w\"'`(]", right))):
+        if answer is None or (
+            word.lower() == "his" and (right in ALONE or not re.match(r"[\w\"'`(]", right))
+        ):
             continue
         found[i], answers[i] = "Her" if word[0].isupper() else "her", answer
     return found, answers
@@ -51,15 +64,48 @@ def describe(token: Token, rule: bool | None = None) -> list[str]:
     word = {k: doc[i + k].lower_ if 0 <= i + k < len(doc) else "" for k in (-1, 1, 2)}
     tag = {k: doc[i + k].tag_ if 0 <= i + k < len(doc) else "" for k in (-2, -1, 1, 2, 3)}
     end, right = word[1][-3:], f"{tag[1]} {tag[2]}"
-    base = [f"own {token.tag_}", f"word {word[1]}", f"end {end}", f"end {word[1][-2:]}", f"then {word[2]}", f"left {word[-1]}",
-            f"tags {tag[1]}", f"then tags {tag[2]}", f"tags {right}", f"tags {right} {tag[3]}", f"left tags {tag[-1]}", f"left tags {tag[-2]} {tag[-1]}"]
-    pairs = [f"{tag[-1]}_{tag[1]}", f"{tag[-1]}_{right}", f"{word[-1]}_{tag[1]}", f"{word[-1]}_{word[1]}", f"{end}_{tag[2]}",
-             f"{word[1]}_{tag[2]}", f"own {token.tag_}_{tag[1]}"]
-    said = [] if rule is None else [f"rule {rule}", f"rule {rule}_{tag[1]}", f"rule {rule}_{right}", f"rule {rule}_{tag[-1]}_{tag[1]}"]
+    base = [
+        f"own {token.tag_}",
+        f"word {word[1]}",
+        f"end {end}",
+        f"end {word[1][-2:]}",
+        f"then {word[2]}",
+        f"left {word[-1]}",
+        f"tags {tag[1]}",
+        f"then tags {tag[2]}",
+        f"tags {right}",
+        f"tags {right} {tag[3]}",
+        f"left tags {tag[-1]}",
+        f"left tags {tag[-2]} {tag[-1]}",
+    ]
+    pairs = [
+        f"{tag[-1]}_{tag[1]}",
+        f"{tag[-1]}_{right}",
+        f"{word[-1]}_{tag[1]}",
+        f"{word[-1]}_{word[1]}",
+        f"{end}_{tag[2]}",
+        f"{word[1]}_{tag[2]}",
+        f"own {token.tag_}_{tag[1]}",
+    ]
+    said = (
+        []
+        if rule is None
+        else [
+            f"rule {rule}",
+            f"rule {rule}_{tag[1]}",
+            f"rule {rule}_{right}",
+            f"rule {rule}_{tag[-1]}_{tag[1]}",
+        ]
+    )
     return ["bias", *base, *pairs, *said]
 
 
-def fit_weights(rows: Sequence[Sequence[str]], answers: Sequence[bool], strength: float = 0.3, least: float = 0.04) -> dict[str, float]:
+def fit_weights(
+    rows: Sequence[Sequence[str]],
+    answers: Sequence[bool],
+    strength: float = 0.3,
+    least: float = 0.04,
+) -> dict[str, float]:
     """Logistic regression of "stands before what is possessed" on descriptions; rounded, weights below `least` left out."""
     vectorizer = DictVectorizer()
     table = vectorizer.fit_transform(dict.fromkeys(row, 1) for row in rows)
@@ -75,7 +121,9 @@ def load_weights(path: Path | None = None) -> Mapping[str, float]:
     try:
         return dict(json.loads(path.read_text(encoding="utf-8"))["weights"])
     except (OSError, KeyError, TypeError, json.JSONDecodeError) as error:
-        raise TouchstoneError(f"{path} holds no weights ({error!r}); restore the file of the repository") from error
+        raise TouchstoneError(
+            f"{path} holds no weights ({error!r}); restore the file of the repository"
+        ) from error
 
 
 def stands_before_possessed(token: Token, rule: bool) -> bool:
@@ -107,18 +155,33 @@ def main(pipeline: str) -> str:
 
     nlp, rows, labels = load_pipeline(pipeline), [], []
     asked = list(corpus_questions())
-    for doc, (_, answers) in zip(annotate_tokens([words for words, _ in asked], nlp), asked, strict=True):
+    for doc, (_, answers) in zip(
+        annotate_tokens([words for words, _ in asked], nlp), asked, strict=True
+    ):
         rows += [describe(doc[i], by_rules(doc[i])) for i in answers]
         labels += answers.values()
     bases = list(read_bases("D_A", "train", fetch_geco()).values())
-    for doc, base in zip(annotate_tokens([[word or "_" for word in base.forms[0]] for base in bases], nlp), bases, strict=True):
-        answers = {i: ANSWERS.get(base.forms[1][i].lower()) for i, token in enumerate(doc) if token.lower_ == "her"}
+    for doc, base in zip(
+        annotate_tokens([[word or "_" for word in base.forms[0]] for base in bases], nlp),
+        bases,
+        strict=True,
+    ):
+        answers = {
+            i: ANSWERS.get(base.forms[1][i].lower())
+            for i, token in enumerate(doc)
+            if token.lower_ == "her"
+        }
         for i in (i for i, answer in answers.items() if answer is not None):
             rows += [describe(doc[i])] * 3  # so few that each counts for three
             labels += [answers[i]] * 3
-    about = ("Fitted by lib.possessives on the open corpora of notebooks/lm_saliency/material/sources.yaml and on the training part of GECO "
-             f"(braindatalab/gecobench, BSD-3-Clause), parsed by {pipeline_label(nlp)}; {len(rows)} questions")
-    lines = ",\n".join(f"{json.dumps(name, ensure_ascii=False)}: {weight}" for name, weight in sorted(fit_weights(rows, labels).items()))
+    about = (
+        "Fitted by lib.possessives on the open corpora of notebooks/lm_saliency/material/sources.yaml and on the training part of GECO "
+        f"(braindatalab/gecobench, BSD-3-Clause), parsed by {pipeline_label(nlp)}; {len(rows)} questions"
+    )
+    lines = ",\n".join(
+        f"{json.dumps(name, ensure_ascii=False)}: {weight}"
+        for name, weight in sorted(fit_weights(rows, labels).items())
+    )
     return f'{{\n"about": "{about}",\n"weights": {{\n{lines}\n}}\n}}\n'
 
 

@@ -20,4 +20,8 @@ def progress(iterable: Iterable[Item], what: str) -> Iterator[Item]:
     [0, 1, 2]
     """
     seconds = float(os.environ.get("TOUCHSTONE_PROGRESS") or 0)
-    yield from tqdm(iterable, what, mininterval=seconds, delay=seconds, leave=False) if seconds else iterable
+    yield from (
+        tqdm(iterable, what, mininterval=seconds, delay=seconds, leave=False)
+        if seconds
+        else iterable
+    )

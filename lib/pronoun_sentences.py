@@ -24,7 +24,9 @@ from lib.store import read_utf8
 MASK = "[MASK]"  # how the masked word is written in tables, whatever a model's own mask token is
 SLOTS = ("subject", "object", "possessive", "independent", "reflexive")
 GENDERS = {"F": "female", "M": "male"}
-NOT_ONLY_NOUNS = frozenset("count counts prior master masters host hosts groom grooms father fathers mother mothers mans".split())
+NOT_ONLY_NOUNS = frozenset(
+    "count counts prior master masters host hosts groom grooms father fathers mother mothers mans".split()
+)
 _ANY = re.compile(rf"\b({'|'.join(PRONOUNS)})\b", re.IGNORECASE)
 
 
@@ -38,13 +40,19 @@ def read_sentences(path: Path | str, column: str = "sent1") -> pd.DataFrame:
     path = Path(path)
     (_, columns), *rows = _rows(path)
     if column not in columns:
-        raise TouchstoneError(f"{path} has no column {column!r}{did_you_mean(column, columns)}; its columns are "
-                              f"{', '.join(columns[:12])}")
+        raise TouchstoneError(
+            f"{path} has no column {column!r}{did_you_mean(column, columns)}; its columns are "
+            f"{', '.join(columns[:12])}"
+        )
     at = columns.index(column)
-    found = pd.DataFrame([(line, " ".join(fields[at].split())) for line, fields in rows], columns=["row", "sentence"]).astype({"sentence": object})
+    found = pd.DataFrame(
+        [(line, " ".join(fields[at].split())) for line, fields in rows], columns=["row", "sentence"]
+    ).astype({"sentence": object})
     found = found[found["sentence"] != ""].drop_duplicates("sentence", ignore_index=True)
     if found.empty:
-        raise TouchstoneError(f"{path} has no sentence in its column {column!r}; choose another column or file")
+        raise TouchstoneError(
+            f"{path} has no sentence in its column {column!r}; choose another column or file"
+        )
     return found
 
 
@@ -61,7 +69,11 @@ def gendered_pronouns(words: Sequence[str]) -> list[int]:
 def gendered_identities(words: Sequence[str]) -> list[int]:
     """The positions of other words that carry gender ("sister", "boy", "actress"), by the lexicon of the repository."""
     lexicon = load_lexicon()
-    return [i for i, word in enumerate(words) if word.lower() not in PRONOUNS and lexicon.find(word) is not None]
+    return [
+        i
+        for i, word in enumerate(words)
+        if word.lower() not in PRONOUNS and lexicon.find(word) is not None
+    ]
 
 
 def sure_identities(words: Sequence[str]) -> list[int]:
@@ -89,13 +101,21 @@ def slot_of_word(word: str, before_noun: bool) -> str:
     low = word.lower()
     if low in ("her", "his") and before_noun:
         return "possessive"
-    return {"he": "subject", "she": "subject", "him": "object", "her": "object", "his": "independent", "hers": "independent",
-            "himself": "reflexive", "herself": "reflexive"}[low]
+    return {
+        "he": "subject",
+        "she": "subject",
+        "him": "object",
+        "her": "object",
+        "his": "independent",
+        "hers": "independent",
+        "himself": "reflexive",
+        "herself": "reflexive",
+    }[low]
 
 
 def masked_words(words: Sequence[str], at: int) -> list[str]:
     """The sentence with the pronoun masked (step 4)."""
-    return [*words[:at], MASK, *words[at + 1:]]
+    return [*words[:at], MASK, *words[at + 1 :]]
 
 
 def with_gender(words: Sequence[str], at: int, slot: str, gender: str) -> list[str]:
@@ -107,22 +127,31 @@ def with_gender(words: Sequence[str], at: int, slot: str, gender: str) -> list[s
     forms = pronoun_forms(words[at], slot == "possessive")
     if forms is None:
         raise TouchstoneError(f"{words[at]!r} is no gendered pronoun; give the position of one")
-    return [*words[:at], forms[0 if gender == "F" else 1], *words[at + 1:]]
+    return [*words[:at], forms[0 if gender == "F" else 1], *words[at + 1 :]]
 
 
 def gender_frames(path: Path, n: int, seed: int) -> list[list[str]]:
     """`n` sentences drawn from nouns and frames (`material/frames.yaml`), as words, both genders alike."""
     about = yaml.safe_load(path.read_text(encoding="utf-8"))
-    forms = {"F": {"they": "she", "them": "her", "their": "her", "themself": "herself"},
-             "M": {"they": "he", "them": "him", "their": "his", "themself": "himself"}}
-    every = {g: [(noun, frame) for noun in about["nouns"][g] for frame in about["frames"]] for g in GENDERS}
+    forms = {
+        "F": {"they": "she", "them": "her", "their": "her", "themself": "herself"},
+        "M": {"they": "he", "them": "him", "their": "his", "themself": "himself"},
+    }
+    every = {
+        g: [(noun, frame) for noun in about["nouns"][g] for frame in about["frames"]]
+        for g in GENDERS
+    }
     if n > 2 * min(map(len, every.values())):
-        raise TouchstoneError(f"{path.name} gives {2 * min(map(len, every.values()))} sentences and {n} were asked for; ask for fewer")
+        raise TouchstoneError(
+            f"{path.name} gives {2 * min(map(len, every.values()))} sentences and {n} were asked for; ask for fewer"
+        )
     chooser, found = random.Random(seed), []
     for gender, pairs in every.items():
         for noun, frame in chooser.sample(pairs, n // 2):
             words = [forms[gender].get(word, word) for word in frame.split()]
-            found.append([part for word in words for part in (noun.split() if word == "N" else [word])])
+            found.append(
+                [part for word in words for part in (noun.split() if word == "N" else [word])]
+            )
     return found
 
 
@@ -135,28 +164,42 @@ def without_nouns(sentences: Iterable[Sequence[str]], nouns: Collection[str]) ->
 def _rows(path: Path) -> list[tuple[int, list[str]]]:
     """The rows of a table that are not empty, head included, each with the line on which it begins."""
     is_tsv = path.suffix.lower() == ".tsv"
-    reader = csv.reader(io.StringIO(_text(path), newline=""), delimiter="\t" if is_tsv else ",", strict=True,
-                        quoting=csv.QUOTE_NONE if is_tsv else csv.QUOTE_MINIMAL)
+    reader = csv.reader(
+        io.StringIO(_text(path), newline=""),
+        delimiter="\t" if is_tsv else ",",
+        strict=True,
+        quoting=csv.QUOTE_NONE if is_tsv else csv.QUOTE_MINIMAL,
+    )
     rows, line = [], 1
     try:
         for fields in reader:
             fields = [_unquoted(field) for field in fields] if is_tsv else fields
             if fields and rows and len(fields) != len(rows[0][1]):
-                raise TouchstoneError(f"{path}, line {line}: {len(fields)} fields, and the head has {len(rows[0][1])}; "
-                                      "complete the row, or put quotation marks around a field with a comma in it")
+                raise TouchstoneError(
+                    f"{path}, line {line}: {len(fields)} fields, and the head has {len(rows[0][1])}; "
+                    "complete the row, or put quotation marks around a field with a comma in it"
+                )
             rows += [(line, fields)] if fields else []
             line = reader.line_num + 1
     except csv.Error as error:
-        raise TouchstoneError(f"{path}, line {line}: the row that begins here cannot be read ({error}); close its quotation "
-                              "marks, and double those inside a field") from None
+        raise TouchstoneError(
+            f"{path}, line {line}: the row that begins here cannot be read ({error}); close its quotation "
+            "marks, and double those inside a field"
+        ) from None
     if not rows:
-        raise TouchstoneError(f"{path} is empty; it needs a line with the names of the columns, and rows below it")
+        raise TouchstoneError(
+            f"{path} is empty; it needs a line with the names of the columns, and rows below it"
+        )
     return rows
 
 
 def _unquoted(field: str) -> str:
     """A field of a TSV file without the marks that pandas puts around one that holds a mark: its own are doubled."""
-    return field[1:-1].replace('""', '"') if re.fullmatch('"(?:[^"]|"")*""(?:[^"]|"")*"', field) else field
+    return (
+        field[1:-1].replace('""', '"')
+        if re.fullmatch('"(?:[^"]|"")*""(?:[^"]|"")*"', field)
+        else field
+    )
 
 
 def _text(path: Path) -> str:

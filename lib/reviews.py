@@ -27,7 +27,11 @@ RATINGS = ("1", "2", "3", "4", "5")
 SPLITS = ("train", "dev", "test")
 TRAIN_SETS = ("inclusive", "exclusive", "observational")
 QUORUM = 3  # votes that make a majority
-RATING_MAPS = {5: {1: 0, 2: 1, 3: 2, 4: 3, 5: 4}, 3: {1: 0, 2: 0, 3: 1, 4: 2, 5: 2}, 2: {1: 0, 2: 0, 4: 1, 5: 1}}
+RATING_MAPS = {
+    5: {1: 0, 2: 1, 3: 2, 4: 3, 5: 4},
+    3: {1: 0, 2: 0, 3: 1, 4: 2, 5: 2},
+    2: {1: 0, 2: 0, 4: 1, 5: 1},
+}
 
 CEBAB_COMMIT = "40e6851"
 CEBAB_URL = f"https://github.com/CEBaBing/CEBaB/raw/{CEBAB_COMMIT}/CEBaB-v1.1.zip"
@@ -41,10 +45,25 @@ CEBAB_SHA256 = {
 CEBAB_ROWS = "f14276cc45a00278e548bc84e113c729385c28746e2502e80117132a1431901f"  # of what `read_cebab` reads of them
 HUB = "CEBaB/CEBaB"
 HUB_REVISION = "refs/convert/parquet"  # the hub's own copy of a data set, as Parquet
-FIELDS = ("id", "original_id", "edit_id", "is_original", "edit_goal", "edit_type", "edit_worker", "description",
-          "review_majority", "review_label_distribution", "review_workers", "opentable_metadata",
-          *(f"{aspect}_aspect_{part}" for aspect in ASPECTS
-            for part in ("majority", "label_distribution", "validation_workers")))
+FIELDS = (
+    "id",
+    "original_id",
+    "edit_id",
+    "is_original",
+    "edit_goal",
+    "edit_type",
+    "edit_worker",
+    "description",
+    "review_majority",
+    "review_label_distribution",
+    "review_workers",
+    "opentable_metadata",
+    *(
+        f"{aspect}_aspect_{part}"
+        for aspect in ASPECTS
+        for part in ("majority", "label_distribution", "validation_workers")
+    ),
+)
 
 
 def majority(votes: Mapping[str, int]) -> str:
@@ -67,13 +86,17 @@ def read_reviews(path: Path | str) -> pd.DataFrame:
     """
     path = Path(path)
     if not path.is_file():
-        raise TouchstoneError(f"{path} does not exist; run the stage that makes it, or `python -m lib.reviews`")
+        raise TouchstoneError(
+            f"{path} does not exist; run the stage that makes it, or `python -m lib.reviews`"
+        )
     try:
         records = json.loads(path.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise TouchstoneError(f"{path} is not valid JSON ({error}); download it again") from None
     if not isinstance(records, list) or not records:
-        raise TouchstoneError(f"{path} is not a JSON array of records; hand in one of the published files")
+        raise TouchstoneError(
+            f"{path} is not a JSON array of records; hand in one of the published files"
+        )
     rows = [_row(record, f"{path}, record {i}") for i, record in enumerate(records)]
     texts = pd.DataFrame(rows)
     _refuse_duplicates(texts, str(path))
@@ -86,7 +109,9 @@ def read_cebab(folder: Path | str) -> pd.DataFrame:
     The two smaller train sets must be subsets of the inclusive one, record for record, and no group may be in two splits.
     """
     folder = Path(folder)
-    return _joined({name.removesuffix(".json"): read_reviews(folder / name) for name in CEBAB_SHA256}, folder)
+    return _joined(
+        {name.removesuffix(".json"): read_reviews(folder / name) for name in CEBAB_SHA256}, folder
+    )
 
 
 def read_hub(folder: Path | str) -> pd.DataFrame:
@@ -98,34 +123,57 @@ def read_hub(folder: Path | str) -> pd.DataFrame:
     folder, parts = Path(folder), {}
     for name in (file.removesuffix(".json") for file in CEBAB_SHA256):
         split = "validation" if name == "dev" else name
-        files = sorted(p for p in folder.rglob("*.parquet") if p.parent.name == split or p.name.startswith(f"{split}-"))
+        files = sorted(
+            p
+            for p in folder.rglob("*.parquet")
+            if p.parent.name == split or p.name.startswith(f"{split}-")
+        )
         if not files:
-            raise TouchstoneError(f"{folder} holds no Parquet file of {split}; delete the folder and fetch the data set again")
+            raise TouchstoneError(
+                f"{folder} holds no Parquet file of {split}; delete the folder and fetch the data set again"
+            )
         rows = [record for file in files for record in pd.read_parquet(file).to_dict("records")]
-        parts[name] = pd.DataFrame([_row(*_as_published(record, f"{folder}, {split}, record {i}")) for i, record in enumerate(rows)])
+        parts[name] = pd.DataFrame(
+            [
+                _row(*_as_published(record, f"{folder}, {split}, record {i}"))
+                for i, record in enumerate(rows)
+            ]
+        )
         _refuse_duplicates(parts[name], f"{folder}, {split}")
     whole = _joined(parts, folder)
     if rows_sha256(whole) != CEBAB_ROWS:
-        raise TouchstoneError(f"{folder} holds other texts or labels than CEBaB v1.1 (commit {CEBAB_COMMIT}); take the published files: "
-                              "data_source = \"cebab\"")
+        raise TouchstoneError(
+            f"{folder} holds other texts or labels than CEBaB v1.1 (commit {CEBAB_COMMIT}); take the published files: "
+            'data_source = "cebab"'
+        )
     return whole
 
 
 def rows_sha256(texts: pd.DataFrame) -> str:
     """The SHA-256 of a table of texts, in whatever order its rows and columns come."""
-    return hashlib.sha256(_by_id(texts)[sorted(texts)].to_csv(index=False, lineterminator="\n").encode()).hexdigest()
+    return hashlib.sha256(
+        _by_id(texts)[sorted(texts)].to_csv(index=False, lineterminator="\n").encode()
+    ).hexdigest()
 
 
 def _joined(parts: Mapping[str, pd.DataFrame], folder: Path) -> pd.DataFrame:
-    whole = pd.concat([parts["train_inclusive"].assign(split="train"), parts["dev"].assign(split="dev"),
-                       parts["test"].assign(split="test")], ignore_index=True)
+    whole = pd.concat(
+        [
+            parts["train_inclusive"].assign(split="train"),
+            parts["dev"].assign(split="dev"),
+            parts["test"].assign(split="test"),
+        ],
+        ignore_index=True,
+    )
     for name in TRAIN_SETS[1:]:
         subset = parts[f"train_{name}"]
         whole[f"in_{name}"] = whole["text_id"].isin(subset["text_id"]) & (whole["split"] == "train")
         same = whole.loc[whole[f"in_{name}"], list(subset.columns)]
         if not _by_id(same).equals(_by_id(subset)):
-            raise TouchstoneError(f"{folder / f'train_{name}.json'} is no subset of train_inclusive.json; "
-                                  "download both again")
+            raise TouchstoneError(
+                f"{folder / f'train_{name}.json'} is no subset of train_inclusive.json; "
+                "download both again"
+            )
     check_texts(whole, str(folder))
     return whole
 
@@ -136,22 +184,30 @@ def check_texts(texts: pd.DataFrame, source: str) -> None:
     for aspect in ASPECTS:
         wrong = texts[~texts[aspect].isin(CELLS)]
         if len(wrong):
-            raise TouchstoneError(f"{source}, text {wrong['text_id'].iloc[0]}: {aspect} is {wrong[aspect].iloc[0]!r}; "
-                                  f"write {', '.join(map(repr, CELLS))}")
+            raise TouchstoneError(
+                f"{source}, text {wrong['text_id'].iloc[0]}: {aspect} is {wrong[aspect].iloc[0]!r}; "
+                f"write {', '.join(map(repr, CELLS))}"
+            )
     wrong = texts[~texts["rating"].isin(range(6))]
     if len(wrong):
-        raise TouchstoneError(f"{source}, text {wrong['text_id'].iloc[0]}: rating is {wrong['rating'].iloc[0]}; "
-                              "write 1 to 5, or 0 for no majority")
+        raise TouchstoneError(
+            f"{source}, text {wrong['text_id'].iloc[0]}: rating is {wrong['rating'].iloc[0]}; "
+            "write 1 to 5, or 0 for no majority"
+        )
     splits = texts.groupby("group")["split"].nunique()
     if (splits > 1).any():
-        raise TouchstoneError(f"{source}: group {splits.idxmax()} is in more than one split, so a model could be tested on "
-                              "edits of what it was trained on; keep all texts of a group together")
+        raise TouchstoneError(
+            f"{source}: group {splits.idxmax()} is in more than one split, so a model could be tested on "
+            "edits of what it was trained on; keep all texts of a group together"
+        )
 
 
 def train_set(texts: pd.DataFrame, which: str) -> pd.DataFrame:
     """The train texts of a set (inclusive, exclusive, observational) whose rating has a majority."""
     if which not in TRAIN_SETS:
-        raise TouchstoneError(f"there is no train set {which!r}; choose one of {', '.join(TRAIN_SETS)}")
+        raise TouchstoneError(
+            f"there is no train set {which!r}; choose one of {', '.join(TRAIN_SETS)}"
+        )
     train = texts[(texts["split"] == "train") & (texts["rating"] > 0)]
     return train if which == "inclusive" else train[train[f"in_{which}"]]
 
@@ -169,7 +225,9 @@ def rating_labels(ratings: Sequence[int], n_classes: int) -> Int[np.ndarray, "ba
     return np.array([RATING_MAPS[n_classes].get(int(rating), -1) for rating in ratings], dtype=int)
 
 
-def in_classes(by_rating: Float[np.ndarray, "batch 5"], n_classes: int) -> Float[np.ndarray, "batch class"]:
+def in_classes(
+    by_rating: Float[np.ndarray, "batch 5"], n_classes: int
+) -> Float[np.ndarray, "batch class"]:
     """Probabilities of the five ratings, or effects on them, added up to the classes of the 5- or 3-way task.
 
     The 2-way task leaves out texts with three stars, so nothing adds up to it.
@@ -178,7 +236,9 @@ def in_classes(by_rating: Float[np.ndarray, "batch 5"], n_classes: int) -> Float
     [[0.3, 0.3, 0.4]]
     """
     if n_classes not in (5, 3):
-        raise TouchstoneError(f"five ratings do not add up to {n_classes} classes; only the 5- and the 3-way task have them all")
+        raise TouchstoneError(
+            f"five ratings do not add up to {n_classes} classes; only the 5- and the 3-way task have them all"
+        )
     return by_rating @ np.eye(n_classes)[[RATING_MAPS[n_classes][k] for k in range(1, 6)]]
 
 
@@ -195,8 +255,10 @@ def fetch_cebab(url: str = CEBAB_URL, folder: Path | None = None) -> Path:
         _download(url, folder, missing)
     for name, sha256 in CEBAB_SHA256.items():
         if sha256_of(folder / name) != sha256:
-            raise TouchstoneError(f"{folder / name} is not the published file (its SHA-256 differs from that of commit "
-                                  f"{CEBAB_COMMIT}); delete it and run `python -m lib.reviews`")
+            raise TouchstoneError(
+                f"{folder / name} is not the published file (its SHA-256 differs from that of commit "
+                f"{CEBAB_COMMIT}); delete it and run `python -m lib.reviews`"
+            )
     return folder
 
 
@@ -205,10 +267,16 @@ def fetch_hub(repository: str = HUB, revision: str = HUB_REVISION) -> Path:
     from huggingface_hub import snapshot_download
 
     try:
-        return Path(snapshot_download(repository, repo_type="dataset", revision=revision, allow_patterns="*.parquet"))
+        return Path(
+            snapshot_download(
+                repository, repo_type="dataset", revision=revision, allow_patterns="*.parquet"
+            )
+        )
     except (OSError, ValueError) as error:
-        raise TouchstoneError(f"could not fetch {repository} from the Hugging Face hub ({type(error).__name__}); try again with a "
-                              "connection, or take the published files: data_source = \"cebab\"") from error
+        raise TouchstoneError(
+            f"could not fetch {repository} from the Hugging Face hub ({type(error).__name__}); try again with a "
+            'connection, or take the published files: data_source = "cebab"'
+        ) from error
 
 
 def _download(url: str, folder: Path, names: Sequence[str]) -> None:
@@ -223,39 +291,78 @@ def _download(url: str, folder: Path, names: Sequence[str]) -> None:
                 for name in names:
                     write_atomic(folder / name, files.read(inside[name]))
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise TouchstoneError(f"could not fetch {', '.join(names)} from {url} ({error}); put the files into {folder} "
-                              "by hand, or try again with a connection") from error
+        raise TouchstoneError(
+            f"could not fetch {', '.join(names)} from {url} ({error}); put the files into {folder} "
+            "by hand, or try again with a connection"
+        ) from error
 
 
 def _row(record: Any, where: str) -> dict[str, Any]:
     if not isinstance(record, dict) or (missing := [name for name in FIELDS if name not in record]):
         lacking = f"lacks {missing[0]!r}" if isinstance(record, dict) else "is no object"
-        raise TouchstoneError(f"{where} {lacking}; every record needs {', '.join(FIELDS[:11])} and so on")
+        raise TouchstoneError(
+            f"{where} {lacking}; every record needs {', '.join(FIELDS[:11])} and so on"
+        )
     if record["id"] != f"{record['original_id']}_{record['edit_id']}":
-        raise TouchstoneError(f"{where}: id {record['id']!r} is not original_id and edit_id joined by _; correct one of them")
+        raise TouchstoneError(
+            f"{where}: id {record['id']!r} is not original_id and edit_id joined by _; correct one of them"
+        )
     if record["edit_type"] not in ((None, *ASPECTS) if record["is_original"] else ASPECTS):
-        raise TouchstoneError(f"{where}: unknown edit_type {record['edit_type']!r}; write one of {', '.join(ASPECTS)}")
-    goal, kind, editor = (None if record["is_original"] else record[f"edit_{part}"] for part in ("goal", "type", "worker"))
+        raise TouchstoneError(
+            f"{where}: unknown edit_type {record['edit_type']!r}; write one of {', '.join(ASPECTS)}"
+        )
+    goal, kind, editor = (
+        None if record["is_original"] else record[f"edit_{part}"]
+        for part in ("goal", "type", "worker")
+    )
     if not isinstance(record["description"], str) or not record["description"].strip():
         raise TouchstoneError(f"{where}: the description is empty; leave the record out")
-    rating = _checked(record["review_majority"], record["review_label_distribution"], RATINGS, f"{where}: review")
-    cells = {aspect: _checked(record[f"{aspect}_aspect_majority"], record[f"{aspect}_aspect_label_distribution"], VALUES,
-                              f"{where}: {aspect}") for aspect in ASPECTS}
-    return {"text_id": record["id"], "group": record["original_id"], "is_original": record["is_original"],
-            "edit_goal": goal, "edit_type": kind, "editor": editor,
-            "text": record["description"], "rating": 0 if rating == NO_MAJORITY else int(rating), **cells}
+    rating = _checked(
+        record["review_majority"], record["review_label_distribution"], RATINGS, f"{where}: review"
+    )
+    cells = {
+        aspect: _checked(
+            record[f"{aspect}_aspect_majority"],
+            record[f"{aspect}_aspect_label_distribution"],
+            VALUES,
+            f"{where}: {aspect}",
+        )
+        for aspect in ASPECTS
+    }
+    return {
+        "text_id": record["id"],
+        "group": record["original_id"],
+        "is_original": record["is_original"],
+        "edit_goal": goal,
+        "edit_type": kind,
+        "editor": editor,
+        "text": record["description"],
+        "rating": 0 if rating == NO_MAJORITY else int(rating),
+        **cells,
+    }
 
 
 def _as_published(record: Mapping[str, Any], where: str) -> tuple[dict[str, Any], str]:
     """A record of the hub as the release has it: votes as a dictionary of what was voted for, missing cells None, or "" for an aspect."""
-    found = {str(name): None if isinstance(cell, float) and np.isnan(cell) else cell for name, cell in record.items()}
+    found = {
+        str(name): None if isinstance(cell, float) and np.isnan(cell) else cell
+        for name, cell in record.items()
+    }
     for name, cell in found.items():
         if name.endswith("_label_distribution"):
             try:
-                votes = json.loads(cell.replace("'", '"').replace("None", "null")) if isinstance(cell, str) and cell else cell or {}
-                found[name] = {label: int(n) for label, n in votes.items() if n is not None and n == n} or NOT_ANNOTATED
+                votes = (
+                    json.loads(cell.replace("'", '"').replace("None", "null"))
+                    if isinstance(cell, str) and cell
+                    else cell or {}
+                )
+                found[name] = {
+                    label: int(n) for label, n in votes.items() if n is not None and n == n
+                } or NOT_ANNOTATED
             except (ValueError, AttributeError):
-                raise TouchstoneError(f"{where}: {name} is {cell!r}; votes are a number for each label") from None
+                raise TouchstoneError(
+                    f"{where}: {name} is {cell!r}; votes are a number for each label"
+                ) from None
         elif "_aspect_" in name and cell is None:
             found[name] = NOT_ANNOTATED
     return found, where
@@ -264,10 +371,14 @@ def _as_published(record: Mapping[str, Any], where: str) -> tuple[dict[str, Any]
 def _checked(label: str, votes: Any, known: Sequence[str], where: str) -> str:
     """The label, if it is a known one and what its votes say; an aspect without votes is "not annotated"."""
     if label not in (*known, NO_MAJORITY) and not (label == NOT_ANNOTATED and known == VALUES):
-        raise TouchstoneError(f"{where} majority is {label!r}; write one of {', '.join(known)}, {NO_MAJORITY}")
+        raise TouchstoneError(
+            f"{where} majority is {label!r}; write one of {', '.join(known)}, {NO_MAJORITY}"
+        )
     said = majority(votes) if isinstance(votes, dict) else NOT_ANNOTATED
     if said != label:
-        raise TouchstoneError(f"{where} majority is {label!r}, but the votes {votes} say {said!r}; make the two agree")
+        raise TouchstoneError(
+            f"{where} majority is {label!r}, but the votes {votes} say {said!r}; make the two agree"
+        )
     return label
 
 
@@ -278,8 +389,12 @@ def _by_id(texts: pd.DataFrame) -> pd.DataFrame:
 def _refuse_duplicates(texts: pd.DataFrame, source: str) -> None:
     twice = texts["text_id"][texts["text_id"].duplicated()]
     if len(twice):
-        raise TouchstoneError(f"{source}: text {twice.iloc[0]!r} stands there twice; remove one of the two")
+        raise TouchstoneError(
+            f"{source}: text {twice.iloc[0]!r} stands there twice; remove one of the two"
+        )
 
 
 if __name__ == "__main__":
-    print(f"CEBaB v1.1 (commit {CEBAB_COMMIT}, {len(CEBAB_SHA256)} files, SHA-256 checked): {fetch_cebab()}")
+    print(
+        f"CEBaB v1.1 (commit {CEBAB_COMMIT}, {len(CEBAB_SHA256)} files, SHA-256 checked): {fetch_cebab()}"
+    )

@@ -59,8 +59,13 @@ class Job:
         return self.folder / f"{self.stage}.ipynb"
 
 
-def plan_jobs(study: str, scale: str, root: Path = ROOT, methods: Sequence[str] = (),
-              parameters: Mapping[str, Any] | None = None) -> list[Job]:
+def plan_jobs(
+    study: str,
+    scale: str,
+    root: Path = ROOT,
+    methods: Sequence[str] = (),
+    parameters: Mapping[str, Any] | None = None,
+) -> list[Job]:
     """The stages of a study in order; all parameters, those given in place of the file's too, are checked first."""
     notebooks = find_notebooks(study, root)
     if not notebooks:
@@ -70,7 +75,9 @@ def plan_jobs(study: str, scale: str, root: Path = ROOT, methods: Sequence[str] 
     declared = study_parameters(notebooks)
     values = check_params(read_params(file), declared, file)
     if "scale" in declared and values.setdefault("scale", scale) != scale:
-        raise TouchstoneError(f"{file}: scale is {values['scale']!r}, not the file's own name; write {scale}")
+        raise TouchstoneError(
+            f"{file}: scale is {values['scale']!r}, not the file's own name; write {scale}"
+        )
     values |= check_params(dict(parameters or {}), declared, "-p")
     if methods:
         values |= check_params({"methods": list(methods)}, declared, "--only-method")
@@ -94,7 +101,9 @@ def why_run(job: Job) -> str:
     if changed := [part for part, sha256 in _code(job).items() if made_by.get(part) != sha256]:
         return f"{', '.join(changed)} changed"
     before = manifest["parameters"]
-    if changed := sorted(name for name in before | job.all if before.get(name) != job.all.get(name)):
+    if changed := sorted(
+        name for name in before | job.all if before.get(name) != job.all.get(name)
+    ):
         return f"parameters changed: {', '.join(changed)}"
     for title, files in _recorded(job, manifest).items():
         for name, (path, sha256) in files.items():
@@ -152,24 +161,47 @@ def run_jobs(jobs: Sequence[Job], stages: Sequence[str] = (), force: bool = Fals
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m lib.run", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("study", nargs="+", help="geco, say; `plan geco` only prints what would run")
-    parser.add_argument("--scale", default="small", help="a file of params/<study>/ (default: small)")
+    parser = argparse.ArgumentParser(
+        prog="python -m lib.run", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument(
+        "study", nargs="+", help="geco, say; `plan geco` only prints what would run"
+    )
+    parser.add_argument(
+        "--scale", default="small", help="a file of params/<study>/ (default: small)"
+    )
     parser.add_argument("--stage", help="one stage, 03_attribution or 03")
-    parser.add_argument("--only-method", action="append", default=[], help="one method (may be repeated)")
-    parser.add_argument("-p", dest="parameters", nargs=2, action="append", default=[], help="NAME VALUE, instead of the file's")
-    parser.add_argument("--force", action="store_true", help="run what is unchanged, too; units are kept")
-    parser.add_argument("--root", type=Path, default=ROOT, help="folder with notebooks/, params/, lib/")
+    parser.add_argument(
+        "--only-method", action="append", default=[], help="one method (may be repeated)"
+    )
+    parser.add_argument(
+        "-p",
+        dest="parameters",
+        nargs=2,
+        action="append",
+        default=[],
+        help="NAME VALUE, instead of the file's",
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="run what is unchanged, too; units are kept"
+    )
+    parser.add_argument(
+        "--root", type=Path, default=ROOT, help="folder with notebooks/, params/, lib/"
+    )
     chosen = parser.parse_args(arguments)
     planning = chosen.study[0] == "plan" and len(chosen.study) == 2
     if len(chosen.study) != 1 and not planning:
         parser.error("name one study")
     try:
         own = {name: yaml.safe_load(value) for name, value in chosen.parameters}
-        jobs = plan_jobs(chosen.study[-1], chosen.scale, chosen.root.resolve(), chosen.only_method, own)
+        jobs = plan_jobs(
+            chosen.study[-1], chosen.scale, chosen.root.resolve(), chosen.only_method, own
+        )
         stages = _stages(jobs, chosen.stage)
         if chosen.only_method and not stages:
-            raise TouchstoneError("--only-method needs --stage 03_attribution: the later stages compare methods")
+            raise TouchstoneError(
+                "--only-method needs --stage 03_attribution: the later stages compare methods"
+            )
         if planning:
             _print_plan([job for job in jobs if not stages or job.stage in stages])
             return 0
@@ -183,18 +215,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _papermill(source: Path, executed: Path, job: Job, label: str) -> None:
     from papermill import execute_notebook  # here, so that a plan and a skip cost nobody the import
+
     bar = {"desc": label, "leave": False} if sys.stderr.isatty() else False
-    execute_notebook(str(source), str(executed), parameters=job.given, kernel_name="python3",
-                     cwd=str(job.root), progress_bar=bar, stderr_file=sys.stderr, coalesce_streams=True,
-                     extra_arguments=["--IPKernelApp.log_level=CRITICAL"])
+    execute_notebook(
+        str(source),
+        str(executed),
+        parameters=job.given,
+        kernel_name="python3",
+        cwd=str(job.root),
+        progress_bar=bar,
+        stderr_file=sys.stderr,
+        coalesce_streams=True,
+        extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
+    )
 
 
 @contextmanager
 def _environment(job: Job) -> Iterator[None]:
     """What the kernel inherits: output root, progress (once a minute in a log), who finishes the manifest."""
     before = dict(os.environ)
-    os.environ |= variables(in_force()) | {"TOUCHSTONE_OUTPUTS": str(outputs_root()), "TOUCHSTONE_RUNNER": "1",
-                   "TOUCHSTONE_PROGRESS": "1" if sys.stderr.isatty() else "60"}
+    os.environ |= variables(in_force()) | {
+        "TOUCHSTONE_OUTPUTS": str(outputs_root()),
+        "TOUCHSTONE_RUNNER": "1",
+        "TOUCHSTONE_PROGRESS": "1" if sys.stderr.isatty() else "60",
+    }
     try:
         yield
     finally:
@@ -209,17 +253,23 @@ def _alone(folder: Path) -> Iterator[None]:
         with FileLock(folder / ".lock", timeout=0):
             yield
     except Timeout:
-        raise TouchstoneError(f"another run is writing into {folder}; wait for it, or stop it") from None
+        raise TouchstoneError(
+            f"another run is writing into {folder}; wait for it, or stop it"
+        ) from None
 
 
 def _pending_manifest(job: Job) -> dict[str, Any]:
     if not (job.folder / PENDING).is_file():
-        raise TouchstoneError(f"{job.notebook.name} ended without stage.close(...); make that its last cell")
+        raise TouchstoneError(
+            f"{job.notebook.name} ended without stage.close(...); make that its last cell"
+        )
     manifest: dict[str, Any] = json.loads((job.folder / PENDING).read_text())
     for name, value in manifest["parameters"].items():
         if job.all.get(name, value) != value:
-            raise TouchstoneError(f"{job.notebook.name} was given {name} = {job.all[name]!r} and closed with "
-                                  f"{value!r}; a notebook must not overwrite its parameters")
+            raise TouchstoneError(
+                f"{job.notebook.name} was given {name} = {job.all[name]!r} and closed with "
+                f"{value!r}; a notebook must not overwrite its parameters"
+            )
     return manifest
 
 
@@ -228,10 +278,16 @@ def _keep_failure(job: Job, executed: Path, error: BaseException) -> TouchstoneE
     cell = f" in cell {error.exec_count}" if hasattr(error, "exec_count") else ""
     name, text = getattr(error, "ename", type(error).__name__), str(getattr(error, "evalue", error))
     trace = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(getattr(error, "traceback", [])))
-    lines = [f"{job.stage} failed{cell}: {name}: {text}", f"parameters: {json.dumps(job.all)}",
-             f"by hand: papermill {_short(job.notebook.with_suffix('.ipynb'))} out.ipynb "
-             f"-f params/{job.notebook.parent.name}/{job.folder.parent.name}.yaml --cwd .",
-             "", str(getattr(error, "source", "")), "", trace]
+    lines = [
+        f"{job.stage} failed{cell}: {name}: {text}",
+        f"parameters: {json.dumps(job.all)}",
+        f"by hand: papermill {_short(job.notebook.with_suffix('.ipynb'))} out.ipynb "
+        f"-f params/{job.notebook.parent.name}/{job.folder.parent.name}.yaml --cwd .",
+        "",
+        str(getattr(error, "source", "")),
+        "",
+        trace,
+    ]
     if executed.is_file():
         lines += ["", *_stderr_of(executed)]
         os.replace(executed, job.folder / FAILED)
@@ -250,14 +306,23 @@ def _stderr_of(executed: Path) -> list[str]:
 
 
 def _code(job: Job) -> dict[str, str]:
-    return {"notebook": sha256_of(job.notebook), "lib": sha256_of_tree(job.root / "lib", "**/*.py"),
-            "material": sha256_of_tree(job.notebook.parent / "material")}
+    return {
+        "notebook": sha256_of(job.notebook),
+        "lib": sha256_of_tree(job.root / "lib", "**/*.py"),
+        "material": sha256_of_tree(job.notebook.parent / "material"),
+    }
 
 
 def _recorded(job: Job, manifest: dict[str, Any]) -> dict[str, dict[str, tuple[Path, str]]]:
-    inputs = {name: (job.folder.parent / name, sha256) for name, sha256 in manifest["inputs"].items()}
-    externals = {name: (locate_external(name), sha256) for name, sha256 in manifest["externals"].items()}
-    files = {name: (job.folder / name, about["sha256"]) for name, about in manifest["files"].items()}
+    inputs = {
+        name: (job.folder.parent / name, sha256) for name, sha256 in manifest["inputs"].items()
+    }
+    externals = {
+        name: (locate_external(name), sha256) for name, sha256 in manifest["externals"].items()
+    }
+    files = {
+        name: (job.folder / name, about["sha256"]) for name, about in manifest["files"].items()
+    }
     return {"input": inputs | externals, "result": files}
 
 
@@ -279,7 +344,12 @@ def _print_plan(jobs: Sequence[Job]) -> None:
 
 def _found(jobs: Sequence[Job], kind: str) -> str:
     """The files of a kind in all stage folders, as one pattern that a shell understands, and their number."""
-    files = [p for job in jobs for p in job.folder.glob(f"*.{kind}") if p.name != FAILED and p.name[0] != "."]
+    files = [
+        p
+        for job in jobs
+        for p in job.folder.glob(f"*.{kind}")
+        if p.name != FAILED and p.name[0] != "."
+    ]
     folders = sorted({p.parent.name for p in files})
     where = folders[0] if len(folders) == 1 else f"{{{','.join(folders)}}}"
     return f"{_short(jobs[0].folder.parent)}/{where}/*.{kind}  ({len(files)})" if files else "none"

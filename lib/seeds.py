@@ -44,5 +44,7 @@ def pick_device(device: str) -> torch.device:
         raise TouchstoneError(f"device is {device!r}; write auto, cpu or cuda")
     found = torch.cuda.is_available()
     if device == "cuda" and not found:
-        raise TouchstoneError("device is cuda, but PyTorch finds no GPU; write device: auto or device: cpu")
+        raise TouchstoneError(
+            "device is cuda, but PyTorch finds no GPU; write device: auto or device: cpu"
+        )
     return torch.device("cuda" if found and device != "cpu" else "cpu")

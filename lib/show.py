@@ -16,5 +16,7 @@ def show_source(fn: Callable[..., Any] | type) -> None:
     """Display a function's source as a Markdown code block; over 40 lines are refused: nobody reads them."""
     source = textwrap.dedent(inspect.getsource(fn)).rstrip()
     if (n := source.count("\n") + 1) > 40:
-        raise TouchstoneError(f"{fn.__qualname__} has {n} lines; show a part of at most 40 that stands alone")
+        raise TouchstoneError(
+            f"{fn.__qualname__} has {n} lines; show a part of at most 40 that stands alone"
+        )
     display(Markdown(f"```python\n# {fn.__module__}\n{source}\n```"))

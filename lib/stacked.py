@@ -19,7 +19,9 @@ from transformers import get_linear_schedule_with_warmup
 from lib.errors import TouchstoneError
 from lib.training import CURVE, Settings, Split, batches
 
-Stack = dict[str, Float[Tensor, "seed ..."]]  # parameters by name, those of each seed along the first axis
+Stack = dict[
+    str, Float[Tensor, "seed ..."]
+]  # parameters by name, those of each seed along the first axis
 StackedForward = Callable[[Stack, Int[Tensor, "seed batch"]], Float[Tensor, "seed batch class"]]
 
 
@@ -29,29 +31,52 @@ def can_stack(splits: Sequence[Split], settings: Settings) -> bool:
     return len(sizes) == 1 and settings.dropout == 0 and settings.gradients == "zeroed"
 
 
-def fit_seeds(forward: StackedForward, trained: Sequence[Mapping[str, nn.Parameter]], targets: Int[Tensor, "batch"],
-              lengths: Int[Tensor, "batch"], splits: Sequence[Split], settings: Settings,
-              seeds: Sequence[int]) -> list[pd.DataFrame]:
+def fit_seeds(
+    forward: StackedForward,
+    trained: Sequence[Mapping[str, nn.Parameter]],
+    targets: Int[Tensor, "batch"],
+    lengths: Int[Tensor, "batch"],
+    splits: Sequence[Split],
+    settings: Settings,
+    seeds: Sequence[int],
+) -> list[pd.DataFrame]:
     """`lib.training.fit` for several seeds at once; each model is left at its own epoch of lowest validation loss.
 
     Returns a learning curve per seed. Raises TouchstoneError where `can_stack` says no.
     """
     if not can_stack(splits, settings):
-        raise TouchstoneError("these seeds cannot be trained side by side: their splits differ in size, or dropout or "
-                              "accumulated gradients are wanted; train them one after the other")
-    stack = {name: torch.stack([one[name].detach() for one in trained]).requires_grad_() for name in trained[0]}
-    optimiser = torch.optim.Adam(stack.values(), lr=settings.lr, weight_decay=settings.weight_decay, eps=settings.eps,
-                                 fused=True)
+        raise TouchstoneError(
+            "these seeds cannot be trained side by side: their splits differ in size, or dropout or "
+            "accumulated gradients are wanted; train them one after the other"
+        )
+    stack = {
+        name: torch.stack([one[name].detach() for one in trained]).requires_grad_()
+        for name in trained[0]
+    }
+    optimiser = torch.optim.Adam(
+        stack.values(),
+        lr=settings.lr,
+        weight_decay=settings.weight_decay,
+        eps=settings.eps,
+        fused=True,
+    )
     n_train = len(splits[0].train)
     n_steps = settings.epochs * math.ceil(n_train / settings.batch_size)
-    schedule = get_linear_schedule_with_warmup(optimiser, round(settings.warm_up * n_steps), n_steps)
+    schedule = get_linear_schedule_with_warmup(
+        optimiser, round(settings.warm_up * n_steps), n_steps
+    )
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
     curves: list[list[tuple[float, ...]]] = [[] for _ in seeds]
     best, kept = [math.inf] * len(seeds), {name: p.detach().clone() for name, p in stack.items()}
     for epoch in range(1, settings.epochs + 1):
         total = torch.zeros(len(seeds), device=targets.device)
-        for index in zip(*(batches(split.train, lengths, settings, generator)
-                           for split, generator in zip(splits, generators, strict=True)), strict=True):
+        for index in zip(
+            *(
+                batches(split.train, lengths, settings, generator)
+                for split, generator in zip(splits, generators, strict=True)
+            ),
+            strict=True,
+        ):
             total += take_steps(forward, stack, index, targets, optimiser, settings)
             schedule.step()
         losses, accuracies = evaluate_seeds(forward, stack, targets, splits)
@@ -68,9 +93,14 @@ def fit_seeds(forward: StackedForward, trained: Sequence[Mapping[str, nn.Paramet
     return [pd.DataFrame(curve, columns=CURVE) for curve in curves]
 
 
-def take_steps(forward: StackedForward, stack: Stack, index: Sequence[Int[Tensor, "batch"]],
-               targets: Int[Tensor, "batch"], optimiser: torch.optim.Optimizer,
-               settings: Settings) -> Float[Tensor, "seed"]:
+def take_steps(
+    forward: StackedForward,
+    stack: Stack,
+    index: Sequence[Int[Tensor, "batch"]],
+    targets: Int[Tensor, "batch"],
+    optimiser: torch.optim.Optimizer,
+    settings: Settings,
+) -> Float[Tensor, "seed"]:
     """One step of every seed on its own batch; returns each one's loss, summed over its rows.
 
     The gradient of the sum of all losses is to each seed the gradient of its own, and it is clipped by its own length.
@@ -90,17 +120,23 @@ def take_steps(forward: StackedForward, stack: Stack, index: Sequence[Int[Tensor
 
 
 @torch.no_grad()
-def evaluate_seeds(forward: StackedForward, stack: Stack, targets: Int[Tensor, "batch"],
-                   splits: Sequence[Split]) -> tuple[list[float], list[float]]:
+def evaluate_seeds(
+    forward: StackedForward, stack: Stack, targets: Int[Tensor, "batch"], splits: Sequence[Split]
+) -> tuple[list[float], list[float]]:
     """Each seed's mean cross-entropy and accuracy on its own validation rows."""
     rows, counts = aligned([split.validation for split in splits])
     scores, wanted = forward(stack, rows), targets[rows]
     n = counts.sum(1)
     right = (scores.argmax(-1) == wanted).double()
-    return (((cross_entropies(scores, wanted) * counts).sum(1) / n).tolist(), ((right * counts).sum(1) / n).tolist())
+    return (
+        ((cross_entropies(scores, wanted) * counts).sum(1) / n).tolist(),
+        ((right * counts).sum(1) / n).tolist(),
+    )
 
 
-def aligned(index: Sequence[Int[Tensor, "batch"]]) -> tuple[Int[Tensor, "seed batch"], Float[Tensor, "seed batch"]]:
+def aligned(
+    index: Sequence[Int[Tensor, "batch"]],
+) -> tuple[Int[Tensor, "seed batch"], Float[Tensor, "seed batch"]]:
     """Rows of every seed side by side, filled up with row 0 to the longest, and which of them count (1, else 0).
 
     >>> rows, counts = aligned([torch.tensor([4, 2]), torch.tensor([3])])
@@ -112,7 +148,10 @@ def aligned(index: Sequence[Int[Tensor, "batch"]]) -> tuple[Int[Tensor, "seed ba
     return rows, (torch.arange(rows.shape[1], device=rows.device) < lengths[:, None]).float()
 
 
-def cross_entropies(scores: Float[Tensor, "seed batch class"],
-                    targets: Int[Tensor, "seed batch"]) -> Float[Tensor, "seed batch"]:
+def cross_entropies(
+    scores: Float[Tensor, "seed batch class"], targets: Int[Tensor, "seed batch"]
+) -> Float[Tensor, "seed batch"]:
     """The cross-entropy of every row of every seed."""
-    return F.cross_entropy(scores.flatten(0, 1), targets.flatten(), reduction="none").view(targets.shape)
+    return F.cross_entropy(scores.flatten(0, 1), targets.flatten(), reduction="none").view(
+        targets.shape
+    )

@@ -27,10 +27,25 @@ from lib.store import atomic_path, save_csv, save_json, sha256_of
 MANIFEST = "manifest.json"
 PREVIOUS = ".manifest.previous"
 PENDING = "manifest.json.part"  # what a notebook leaves for the runner to finish
-PACKAGES = ("torch", "transformers", "captum", "lime", "spacy", "numpy", "pandas", "scipy", "scikit-learn",
-            "statsmodels", "matplotlib", "seaborn")
-NO_DATES: dict[str, dict[str, None]] = {"png": {"Software": None}, "svg": {"Date": None},
-                                       "pdf": {"CreationDate": None, "Creator": None, "Producer": None}}
+PACKAGES = (
+    "torch",
+    "transformers",
+    "captum",
+    "lime",
+    "spacy",
+    "numpy",
+    "pandas",
+    "scipy",
+    "scikit-learn",
+    "statsmodels",
+    "matplotlib",
+    "seaborn",
+)
+NO_DATES: dict[str, dict[str, None]] = {
+    "png": {"Software": None},
+    "svg": {"Date": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+}
 _locks: dict[Path, FileLock] = {}  # a lock that nobody refers to is let go, so they are kept here
 
 
@@ -54,17 +69,25 @@ class Stage:
         not list the file, or the file is no longer what the manifest says.
         """
         if not earlier_stage < self.stage:
-            raise TouchstoneError(f"{self.stage} may read earlier stages only, and {earlier_stage} is none")
+            raise TouchstoneError(
+                f"{self.stage} may read earlier stages only, and {earlier_stage} is none"
+            )
         folder = self.folder.parent / earlier_stage
         remedy = f"run `make {self.study} SCALE={self.scale} STAGE={earlier_stage}` first"
         if not (folder / MANIFEST).is_file():
-            raise TouchstoneError(f"{earlier_stage} has not been completed at scale {self.scale}; {remedy}")
+            raise TouchstoneError(
+                f"{earlier_stage} has not been completed at scale {self.scale}; {remedy}"
+            )
         listed = json.loads((folder / MANIFEST).read_text())["files"]
         if name not in listed or not (folder / name).is_file():
-            raise TouchstoneError(f"{earlier_stage} left no file {name!r} at scale {self.scale}; {remedy}")
+            raise TouchstoneError(
+                f"{earlier_stage} left no file {name!r} at scale {self.scale}; {remedy}"
+            )
         sha256 = sha256_of(folder / name)
         if sha256 != listed[name]["sha256"]:
-            raise TouchstoneError(f"{folder / name} has changed since {earlier_stage} wrote it; {remedy}")
+            raise TouchstoneError(
+                f"{folder / name} has changed since {earlier_stage} wrote it; {remedy}"
+            )
         self.inputs[f"{earlier_stage}/{name}"] = sha256
         return folder / name
 
@@ -72,10 +95,16 @@ class Stage:
         """A file from outside the study's outputs (explanations made elsewhere, say), recorded as well; of one's own, not."""
         located = locate_external(str(path))
         if not located.is_file():
-            raise TouchstoneError(f"there is no file {located}; correct the parameter that names it")
+            raise TouchstoneError(
+                f"there is no file {located}; correct the parameter that names it"
+            )
         data = paths.data_root()
         inside = data is not None and located.is_relative_to(data)
-        name = f"$TOUCHSTONE_DATA/{located.relative_to(data).as_posix()}" if inside and data else str(path)
+        name = (
+            f"$TOUCHSTONE_DATA/{located.relative_to(data).as_posix()}"
+            if inside and data
+            else str(path)
+        )
         if not located.is_relative_to(self.folder):
             self.externals[name] = sha256_of(located)
         return located
@@ -96,7 +125,9 @@ class Stage:
         """Save a figure as `<name>.<format>` at 150 dpi; without dates the same figure is the same file."""
         for kind in formats:
             with atomic_path(self.path(f"{name}.{kind}")) as part:
-                figure.savefig(part, format=kind, dpi=150, bbox_inches="tight", metadata=NO_DATES.get(kind))
+                figure.savefig(
+                    part, format=kind, dpi=150, bbox_inches="tight", metadata=NO_DATES.get(kind)
+                )
 
     def close(self, parameters: Mapping[str, Any]) -> pd.DataFrame:
         """Write `manifest.json`, last and at once; return the files for display (file, rows, columns).
@@ -107,37 +138,66 @@ class Stage:
         files = {name: _describe(self.folder / name) for name in self._files()}
         chosen = self._own(parameters)
         save_json(self._hardware(), self.folder / "run.json")
-        manifest = {"study": self.study, "scale": self.scale, "stage": self.stage, "parameters": chosen,
-                    "seeds": {k: v for k, v in chosen.items() if "seed" in k}, "versions": _versions(),
-                    "inputs": dict(sorted(self.inputs.items())),
-                    "externals": dict(sorted(self.externals.items())), "files": files}
+        manifest = {
+            "study": self.study,
+            "scale": self.scale,
+            "stage": self.stage,
+            "parameters": chosen,
+            "seeds": {k: v for k, v in chosen.items() if "seed" in k},
+            "versions": _versions(),
+            "inputs": dict(sorted(self.inputs.items())),
+            "externals": dict(sorted(self.externals.items())),
+            "files": files,
+        }
         _remove_obsolete(self.folder, set(files))
-        save_json(manifest, self.folder / (PENDING if os.environ.get("TOUCHSTONE_RUNNER") else MANIFEST))
+        save_json(
+            manifest, self.folder / (PENDING if os.environ.get("TOUCHSTONE_RUNNER") else MANIFEST)
+        )
         _lock(self.folder).release(force=True)
-        return pd.DataFrame([{"file": name, **{k: str(about.get(k, "")) for k in ("rows", "columns")}}
-                             for name, about in files.items()], columns=["file", "rows", "columns"])
+        return pd.DataFrame(
+            [
+                {"file": name, **{k: str(about.get(k, "")) for k in ("rows", "columns")}}
+                for name, about in files.items()
+            ],
+            columns=["file", "rows", "columns"],
+        )
 
     def _files(self) -> list[str]:
-        found = {p for name in self.written for p in (self.folder / name, *(self.folder / name).rglob("*"))}
+        found = {
+            p
+            for name in self.written
+            for p in (self.folder / name, *(self.folder / name).rglob("*"))
+        }
         return sorted(p.relative_to(self.folder).as_posix() for p in found if p.is_file())
 
     def _own(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         source = paths.ROOT / "notebooks" / self.study / f"{self.stage}.py"
         names = list(notebook_parameters(source)) if source.is_file() else list(parameters)
         if missing := [name for name in names if name not in parameters]:
-            raise TouchstoneError(f"{self.stage} closes without its parameters {', '.join(missing)}; "
-                                  "hand every parameter to stage.close, or globals()")
+            raise TouchstoneError(
+                f"{self.stage} closes without its parameters {', '.join(missing)}; "
+                "hand every parameter to stage.close, or globals()"
+            )
         return {name: parameters[name] for name in names}
 
     def _hardware(self) -> dict[str, Any]:
         now = datetime.now(UTC)
         torch = sys.modules.get("torch")
-        gpu = torch.cuda.get_device_name() if torch is not None and torch.cuda.is_available() else None
-        return {"started": self.started.isoformat(timespec="seconds"),
-                "ended": now.isoformat(timespec="seconds"),
-                "seconds": round((now - self.started).total_seconds(), 1), "system": platform.platform(),
-                "processor": platform.processor() or platform.machine(), "cores": os.cpu_count(),
-                "arithmetic": in_force(), "gpu": gpu}
+        gpu = (
+            torch.cuda.get_device_name()
+            if torch is not None and torch.cuda.is_available()
+            else None
+        )
+        return {
+            "started": self.started.isoformat(timespec="seconds"),
+            "ended": now.isoformat(timespec="seconds"),
+            "seconds": round((now - self.started).total_seconds(), 1),
+            "system": platform.platform(),
+            "processor": platform.processor() or platform.machine(),
+            "cores": os.cpu_count(),
+            "arithmetic": in_force(),
+            "gpu": gpu,
+        }
 
 
 def open_stage(study: str, scale: str, stage: str) -> Stage:
@@ -151,7 +211,9 @@ def open_stage(study: str, scale: str, stage: str) -> Stage:
     try:
         _lock(folder).acquire(timeout=30)
     except Timeout:
-        raise TouchstoneError(f"another process is writing into {folder}; wait for it, or stop it") from None
+        raise TouchstoneError(
+            f"another process is writing into {folder}; wait for it, or stop it"
+        ) from None
     (folder / PENDING).unlink(missing_ok=True)
     if (folder / MANIFEST).is_file():
         os.replace(folder / MANIFEST, folder / PREVIOUS)

@@ -42,8 +42,14 @@ class SignedRank(NamedTuple):
     n_sentences: int
 
 
-def estimate(values: pd.DataFrame, value: str, statistic: str = "mean", n_bootstrap: int = 1000,
-             alpha: float = 0.05, seed: int = 0) -> Estimate:
+def estimate(
+    values: pd.DataFrame,
+    value: str,
+    statistic: str = "mean",
+    n_bootstrap: int = 1000,
+    alpha: float = 0.05,
+    seed: int = 0,
+) -> Estimate:
     """The mean (or median) over rows, averaged over seeds, with an interval over base sentences and seeds.
 
     Base sentences are resampled (cluster bootstrap, expanded percentile interval of Hesterberg 2015, so that few
@@ -60,25 +66,42 @@ def estimate(values: pd.DataFrame, value: str, statistic: str = "mean", n_bootst
     clusters, cluster = np.unique(known["sentence_idx"], return_inverse=True)
     weights = _resamples(len(clusters), n_bootstrap, seed)
     summary = _weighted_mean if statistic == "mean" else _weighted_median
-    per_seed = [(part := (known["seed"] == s).to_numpy(), known.loc[part, value].to_numpy(float))
-                for s in np.unique(known["seed"])]
+    per_seed = [
+        (part := (known["seed"] == s).to_numpy(), known.loc[part, value].to_numpy(float))
+        for s in np.unique(known["seed"])
+    ]
     ones = np.ones((1, len(clusters)))
     points = np.array([summary(x, cluster[part], ones)[0] for part, x in per_seed])
     draws = np.mean([summary(x, cluster[part], weights) for part, x in per_seed], axis=0)
     return _interval(points, draws, known[value], len(clusters), alpha)
 
 
-def estimates(frame: pd.DataFrame, by: Sequence[str], value: str, statistic: str = "mean", n_bootstrap: int = 1000,
-              alpha: float = 0.05, seed: int = 0) -> pd.DataFrame:
+def estimates(
+    frame: pd.DataFrame,
+    by: Sequence[str],
+    value: str,
+    statistic: str = "mean",
+    n_bootstrap: int = 1000,
+    alpha: float = 0.05,
+    seed: int = 0,
+) -> pd.DataFrame:
     """`estimate` for every group: the columns of `by`, then those of Estimate; groups keep their first order."""
     groups = frame.groupby(list(by), sort=False, observed=True)
-    found = [(*_as_tuple(key), *estimate(part, value, statistic, n_bootstrap, alpha, seed)) for key, part in groups]
+    found = [
+        (*_as_tuple(key), *estimate(part, value, statistic, n_bootstrap, alpha, seed))
+        for key, part in groups
+    ]
     return pd.DataFrame(found, columns=[*by, *Estimate._fields])
 
 
-def estimates_of(frame: pd.DataFrame, by: Sequence[str], values: Sequence[str], **how: Any) -> pd.DataFrame:
+def estimates_of(
+    frame: pd.DataFrame, by: Sequence[str], values: Sequence[str], **how: Any
+) -> pd.DataFrame:
     """`estimates` of several value columns, one below the other; the column `measure` names them."""
-    return pd.concat([estimates(frame, by, name, **how).assign(measure=name) for name in values], ignore_index=True)
+    return pd.concat(
+        [estimates(frame, by, name, **how).assign(measure=name) for name in values],
+        ignore_index=True,
+    )
 
 
 def paired_differences(left: pd.DataFrame, right: pd.DataFrame, value: str) -> pd.DataFrame:
@@ -143,14 +166,16 @@ def holm(p_values: Sequence[float]) -> np.ndarray:
     (The one in statsmodels collects garbage at every call, half a second each; the tests compare the two.)
     """
     p_values = np.asarray(p_values, float)
-    order = np.argsort(p_values)[:np.sum(~np.isnan(p_values))]  # NaN sorts last
+    order = np.argsort(p_values)[: np.sum(~np.isnan(p_values))]  # NaN sorts last
     adjusted = np.full(p_values.shape, np.nan)
     steps = p_values[order] * np.arange(len(order), 0, -1)
     adjusted[order] = np.minimum(1.0, np.maximum.accumulate(steps))
     return adjusted
 
 
-def smallest_detectable_difference(standard_error: float, df: float, alpha: float = 0.05, n_tests: int = 1) -> float:
+def smallest_detectable_difference(
+    standard_error: float, df: float, alpha: float = 0.05, n_tests: int = 1
+) -> float:
     """The true difference that this design would find with a power of 80 %, two-sided, after a correction for n_tests.
 
     Differences below it may be real; this run could not tell.
@@ -158,16 +183,26 @@ def smallest_detectable_difference(standard_error: float, df: float, alpha: floa
     >>> round(smallest_detectable_difference(0.01, df=1e9), 4)  # (1.96 + 0.84) standard errors
     0.028
     """
-    return float((stats.t.ppf(1 - alpha / n_tests / 2, df) + stats.t.ppf(POWER, df)) * standard_error)
+    return float(
+        (stats.t.ppf(1 - alpha / n_tests / 2, df) + stats.t.ppf(POWER, df)) * standard_error
+    )
 
 
 def equivalence_p(means: np.ndarray, margin: float) -> float:
     """Two one-sided t tests on one number per base sentence: a small p says that their mean lies within the margin."""
-    return float(DescrStatsW(means).ttost_mean(-margin, margin)[0]) if len(means) > 1 else float("nan")
+    return (
+        float(DescrStatsW(means).ttost_mean(-margin, margin)[0]) if len(means) > 1 else float("nan")
+    )
 
 
-def compare_all(frame: pd.DataFrame, over: str, value: str, n_bootstrap: int = 1000, alpha: float = 0.05,
-                seed: int = 0) -> pd.DataFrame:
+def compare_all(
+    frame: pd.DataFrame,
+    over: str,
+    value: str,
+    n_bootstrap: int = 1000,
+    alpha: float = 0.05,
+    seed: int = 0,
+) -> pd.DataFrame:
     """Every pair of `over` (methods, say), paired within row and seed: difference, interval, Holm p, power.
 
     `is_ranked` is true only where the corrected test finds the pair, its interval excludes zero, and the difference
@@ -177,23 +212,48 @@ def compare_all(frame: pd.DataFrame, over: str, value: str, n_bootstrap: int = 1
     names = list(parts)
     found = []
     for i, left in enumerate(names):
-        for right in names[i + 1:]:
+        for right in names[i + 1 :]:
             pairs = paired_differences(parts[left], parts[right], value)
-            found.append((left, right, estimate(pairs, "difference", "mean", n_bootstrap, alpha, seed),
-                          clustered_wilcoxon(pairs, "difference")))
-    table = pd.DataFrame([{"left": a, "right": b, "difference": e.estimate, "low": e.low, "high": e.high,
-                           "n_sentences": e.n_sentences, "n_seeds": e.n_seeds, "p": w.p, "dz": w.dz,
-                           "rank_biserial": w.rank_biserial, "smallest_detectable":
-                           smallest_detectable_difference(e.standard_error, e.df, alpha, len(found))}
-                          for a, b, e, w in found])
+            found.append(
+                (
+                    left,
+                    right,
+                    estimate(pairs, "difference", "mean", n_bootstrap, alpha, seed),
+                    clustered_wilcoxon(pairs, "difference"),
+                )
+            )
+    table = pd.DataFrame(
+        [
+            {
+                "left": a,
+                "right": b,
+                "difference": e.estimate,
+                "low": e.low,
+                "high": e.high,
+                "n_sentences": e.n_sentences,
+                "n_seeds": e.n_seeds,
+                "p": w.p,
+                "dz": w.dz,
+                "rank_biserial": w.rank_biserial,
+                "smallest_detectable": smallest_detectable_difference(
+                    e.standard_error, e.df, alpha, len(found)
+                ),
+            }
+            for a, b, e, w in found
+        ]
+    )
     table["p_holm"] = holm(table["p"])
     outside = (table["low"] > 0) | (table["high"] < 0)
     large = table["difference"].abs() >= table["smallest_detectable"]
     return table.assign(is_ranked=(table["p_holm"] < alpha) & outside & large)
 
 
-def variance_split(frame: pd.DataFrame, value: str, factors: Sequence[str],
-                   interactions: Sequence[tuple[str, str]] = ()) -> pd.DataFrame:
+def variance_split(
+    frame: pd.DataFrame,
+    value: str,
+    factors: Sequence[str],
+    interactions: Sequence[tuple[str, str]] = (),
+) -> pd.DataFrame:
     """How the variance of a value splits over crossed factors (seed, base sentence, class, method) and the rest.
 
     Shares of the total sum of squares of a balanced table (one value per combination; combinations that lack one are
@@ -207,15 +267,31 @@ def variance_split(frame: pd.DataFrame, value: str, factors: Sequence[str],
         effect = _effect(cube, [factors.index(f) for f in term])
         rest = rest - effect
         levels = [cube.shape[factors.index(f)] for f in term]
-        found.append((":".join(term), int(np.prod(levels)), np.sum(effect ** 2 * np.ones_like(cube)),
-                      int(np.prod([n - 1 for n in levels]))))
+        found.append(
+            (
+                ":".join(term),
+                int(np.prod(levels)),
+                np.sum(effect**2 * np.ones_like(cube)),
+                int(np.prod([n - 1 for n in levels])),
+            )
+        )
     df_rest = cube.size - 1 - sum(df for *_, df in found)
-    noise = np.sum(rest ** 2) / df_rest if df_rest > 0 else np.nan
-    rows = [{"term": name, "levels": n, "share": ss / total if df and total else np.nan,
-             "sd": np.sqrt(max(0.0, ss / df - noise) / (cube.size / n)) if df else np.nan}
-            for name, n, ss, df in found]
-    left = {"term": "rest", "levels": cube.size, "share": np.sum(rest ** 2) / total if total else np.nan,
-            "sd": np.sqrt(noise)}
+    noise = np.sum(rest**2) / df_rest if df_rest > 0 else np.nan
+    rows = [
+        {
+            "term": name,
+            "levels": n,
+            "share": ss / total if df and total else np.nan,
+            "sd": np.sqrt(max(0.0, ss / df - noise) / (cube.size / n)) if df else np.nan,
+        }
+        for name, n, ss, df in found
+    ]
+    left = {
+        "term": "rest",
+        "levels": cube.size,
+        "share": np.sum(rest**2) / total if total else np.nan,
+        "sd": np.sqrt(noise),
+    }
     return pd.DataFrame([*rows, left])
 
 
@@ -223,10 +299,14 @@ def variance_split(frame: pd.DataFrame, value: str, factors: Sequence[str],
 def _resamples(n_clusters: int, n_bootstrap: int, seed: int) -> np.ndarray:
     """How often each resample draws each cluster; kept, so that all groups of a table see the same resamples."""
     rng = np.random.default_rng([seed, n_clusters])
-    return rng.multinomial(n_clusters, np.full(n_clusters, 1 / n_clusters), size=n_bootstrap).astype(float)
+    return rng.multinomial(
+        n_clusters, np.full(n_clusters, 1 / n_clusters), size=n_bootstrap
+    ).astype(float)
 
 
-def _interval(points: np.ndarray, draws: np.ndarray, known: pd.Series, n_clusters: int, alpha: float) -> Estimate:
+def _interval(
+    points: np.ndarray, draws: np.ndarray, known: pd.Series, n_clusters: int, alpha: float
+) -> Estimate:
     """Join the percentiles over sentences with the t interval over seeds (Zou and Donner 2008: squares of the reaches)."""
     centre, n_seeds, n = float(np.mean(points)), len(points), len(known)
     if n_clusters < 2:  # one sentence says nothing about others
@@ -236,15 +316,25 @@ def _interval(points: np.ndarray, draws: np.ndarray, known: pd.Series, n_cluster
     below, above = np.abs(np.nanquantile(draws, [tail, 1 - tail]) - centre)
     seed_error = np.std(points, ddof=1) / np.sqrt(n_seeds) if n_seeds > 1 else 0.0
     reach = stats.t.ppf(1 - alpha / 2, n_seeds - 1) * seed_error if n_seeds > 1 else 0.0
-    limits = np.clip([centre - np.hypot(below, reach), centre + np.hypot(above, reach)], known.min(), known.max())
+    limits = np.clip(
+        [centre - np.hypot(below, reach), centre + np.hypot(above, reach)], known.min(), known.max()
+    )
     sentence_error = stretch * np.nanstd(draws)
     df = _satterthwaite([sentence_error, seed_error], [n_clusters - 1, max(n_seeds - 1, 1)])
-    return Estimate(centre, *map(float, limits), n, n_clusters, n_seeds, float(np.hypot(sentence_error, seed_error)), df)
+    return Estimate(
+        centre,
+        *map(float, limits),
+        n,
+        n_clusters,
+        n_seeds,
+        float(np.hypot(sentence_error, seed_error)),
+        df,
+    )
 
 
 def _satterthwaite(errors: Sequence[float], dfs: Sequence[float]) -> float:
     squares = np.square(errors)
-    below = np.sum(squares ** 2 / np.asarray(dfs, float))
+    below = np.sum(squares**2 / np.asarray(dfs, float))
     return float(np.sum(squares) ** 2 / below) if below else float(dfs[0])
 
 
@@ -266,14 +356,20 @@ def _weighted_median(x: np.ndarray, cluster: np.ndarray, weights: np.ndarray) ->
 
 def _cube(frame: pd.DataFrame, value: str, factors: list[str]) -> np.ndarray:
     levels = [sorted(frame[f].unique()) for f in factors]
-    full = frame.groupby(factors)[value].mean().reindex(pd.MultiIndex.from_product(levels, names=factors))
+    full = (
+        frame.groupby(factors)[value]
+        .mean()
+        .reindex(pd.MultiIndex.from_product(levels, names=factors))
+    )
     cube = full.to_numpy(float).reshape([len(part) for part in levels])
     axis = factors.index("sentence_idx") if "sentence_idx" in factors else 0
     others = tuple(i for i in range(cube.ndim) if i != axis)
     complete = ~np.isnan(cube).any(axis=others)
     if not complete.any():
-        raise TouchstoneError(f"no sentence has a {value} for every combination of {', '.join(factors)}; "
-                              "split fewer methods, or take the row set 'all'")
+        raise TouchstoneError(
+            f"no sentence has a {value} for every combination of {', '.join(factors)}; "
+            "split fewer methods, or take the row set 'all'"
+        )
     return np.compress(complete, cube, axis=axis)
 
 

@@ -42,8 +42,10 @@ def read_utf8(path: Path) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = content[:error.start].count(b"\n") + 1
-        raise TouchstoneError(f"{path}, line {line}: the bytes are not UTF-8; save the file as UTF-8") from None
+        line = content[: error.start].count(b"\n") + 1
+        raise TouchstoneError(
+            f"{path}, line {line}: the bytes are not UTF-8; save the file as UTF-8"
+        ) from None
 
 
 def sha256_of(path: Path | str) -> str:

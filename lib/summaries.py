@@ -19,7 +19,9 @@ from lib.stats import clustered_wilcoxon, compare_all, estimates, holm, variance
 GROUP = ["dataset", "scheme", "method"]
 UNTRAINED = ("-", "ZS")
 RULE, BAG = "First pronoun rule", "Bag of words"  # what needs no encoder, and no order of words
-FALSE_ALARMS = np.linspace(0, 1, 21)  # where ROC curves are read off, so that those of several seeds can be averaged
+FALSE_ALARMS = np.linspace(
+    0, 1, 21
+)  # where ROC curves are read off, so that those of several seeds can be averaged
 
 
 def trained_only(table: pd.DataFrame) -> pd.DataFrame:
@@ -29,7 +31,9 @@ def trained_only(table: pd.DataFrame) -> pd.DataFrame:
 
 def mark_below(table: pd.DataFrame, below: Collection[tuple[str, str]]) -> pd.DataFrame:
     """Add below_first_pronoun: whether (dataset, scheme) is among the models below the first-pronoun rule."""
-    return table.assign(below_first_pronoun=[key in below for key in zip(table["dataset"], table["scheme"])])
+    return table.assign(
+        below_first_pronoun=[key in below for key in zip(table["dataset"], table["scheme"])]
+    )
 
 
 def summarise_accuracy(judged: pd.DataFrame, **how: Any) -> pd.DataFrame:
@@ -38,13 +42,26 @@ def summarise_accuracy(judged: pd.DataFrame, **how: Any) -> pd.DataFrame:
     `judged`: predictions of models and of the floors (RULE and BAG among them), with is_correct (0 or 1) and is_hard.
     """
     names = ["accuracy", "low", "high", "n", "n_sentences", "n_seeds"]
-    table, hard = (estimates(part, GROUP[:2], "is_correct", **how).rename(columns={"estimate": "accuracy"})[GROUP[:2] + names]
-                   for part in (judged, judged[judged["is_hard"]]))
+    table, hard = (
+        estimates(part, GROUP[:2], "is_correct", **how).rename(columns={"estimate": "accuracy"})[
+            GROUP[:2] + names
+        ]
+        for part in (judged, judged[judged["is_hard"]])
+    )
     hard = hard.drop(columns=["n_sentences", "n_seeds"])
-    table = table.merge(hard, on=GROUP[:2], how="left", suffixes=("", "_hard")).fillna({"n_hard": 0}).astype({"n_hard": int})
+    table = (
+        table.merge(hard, on=GROUP[:2], how="left", suffixes=("", "_hard"))
+        .fillna({"n_hard": 0})
+        .astype({"n_hard": int})
+    )
     bars = {"below_first_pronoun": RULE, "below_bag_of_words": BAG}
-    reached = {name: table[table["scheme"] == bar].set_index("dataset")["accuracy"] for name, bar in bars.items()}
-    return table.assign(**{name: table["accuracy"] < table["dataset"].map(bar) for name, bar in reached.items()})
+    reached = {
+        name: table[table["scheme"] == bar].set_index("dataset")["accuracy"]
+        for name, bar in bars.items()
+    }
+    return table.assign(
+        **{name: table["accuracy"] < table["dataset"].map(bar) for name, bar in reached.items()}
+    )
 
 
 def summarise_mass(scored: pd.DataFrame, groups: pd.DataFrame, **how: Any) -> pd.DataFrame:
@@ -52,25 +69,40 @@ def summarise_mass(scored: pd.DataFrame, groups: pd.DataFrame, **how: Any) -> pd
 
     `groups`: the dataset, scheme and method of every line; one without rows has n = 0 and no values.
     """
-    mass = estimates(scored, GROUP, "MA", **how).rename(columns={"estimate": "MA"}).drop(columns=["standard_error", "df"])
-    above = estimates(scored, GROUP, "MA_chance_normalised", **how)[[*GROUP, "estimate", "low", "high"]]
+    mass = (
+        estimates(scored, GROUP, "MA", **how)
+        .rename(columns={"estimate": "MA"})
+        .drop(columns=["standard_error", "df"])
+    )
+    above = estimates(scored, GROUP, "MA_chance_normalised", **how)[
+        [*GROUP, "estimate", "low", "high"]
+    ]
     above.columns = [*GROUP, "MA_chance_normalised", "low_normalised", "high_normalised"]
     means = scored.groupby(GROUP)[["share", *list(METRICS)[1:]]].mean().reset_index()
     table = groups[GROUP].merge(mass, on=GROUP, how="left").merge(above, on=GROUP, how="left")
     return _whole_counts(table.merge(means, on=GROUP, how="left"))
 
 
-def summarise_relative(chosen: pd.DataFrame, scored: pd.DataFrame, groups: pd.DataFrame, **how: Any) -> pd.DataFrame:
+def summarise_relative(
+    chosen: pd.DataFrame, scored: pd.DataFrame, groups: pd.DataFrame, **how: Any
+) -> pd.DataFrame:
     """Median RMA of the chosen rows with intervals, how often MA_ZS is 0 and leaves none, and what two floors reach.
 
     `scored`: all rows, with those of the zero-shot model, for the floors.
     """
     table = estimates(chosen, GROUP, "RMA", "median", **how).rename(columns={"estimate": "RMA"})
     compared = chosen[chosen["MA_ZS"].notna()]
-    undefined = compared.assign(undefined=compared["RMA"].isna()).groupby(GROUP, as_index=False)["undefined"].mean()
+    undefined = (
+        compared.assign(undefined=compared["RMA"].isna())
+        .groupby(GROUP, as_index=False)["undefined"]
+        .mean()
+    )
     table = groups[GROUP].merge(table.drop(columns=["standard_error", "df"]), on=GROUP, how="left")
     table = _whole_counts(table.merge(undefined, on=GROUP, how="left"))
-    for floor, name in (("First pronoun", "RMA_first_pronoun"), ("Uniform random", "RMA_uniform_random")):
+    for floor, name in (
+        ("First pronoun", "RMA_first_pronoun"),
+        ("Uniform random", "RMA_uniform_random"),
+    ):
         reached = relative_floors(scored, floor).rename(columns={"RMA": name})
         table = table.merge(reached, on=["dataset", "method"], how="left")
     return table
@@ -79,9 +111,17 @@ def summarise_relative(chosen: pd.DataFrame, scored: pd.DataFrame, groups: pd.Da
 def gain_tests(chosen: pd.DataFrame, groups: pd.DataFrame) -> pd.DataFrame:
     """Wilcoxon tests of MA - MA_ZS over base sentences, one per group, corrected by Holm over the table."""
     gains = chosen.assign(gain=chosen["MA"] - chosen["MA_ZS"])
-    found = [(*key, part["gain"].mean(), *clustered_wilcoxon(part, "gain")) for key, part in gains.groupby(GROUP)]
+    found = [
+        (*key, part["gain"].mean(), *clustered_wilcoxon(part, "gain"))
+        for key, part in gains.groupby(GROUP)
+    ]
     table = pd.DataFrame(found, columns=[*GROUP, "gain", "p", "rank_biserial", "dz", "n_sentences"])
-    table = groups[GROUP].merge(table, on=GROUP, how="left").fillna({"n_sentences": 0}).astype({"n_sentences": int})
+    table = (
+        groups[GROUP]
+        .merge(table, on=GROUP, how="left")
+        .fillna({"n_sentences": 0})
+        .astype({"n_sentences": int})
+    )
     return table.assign(p_holm=holm(table["p"]))
 
 
@@ -90,16 +130,24 @@ def compare_methods(chosen: pd.DataFrame, **how: Any) -> pd.DataFrame:
 
     A pair that has one training of a trained model is never ranked: how far trainings differ is not known.
     """
-    models = [(key, part) for key, part in chosen.groupby(GROUP[:2], sort=False) if part["method"].nunique() > 1]
+    models = [
+        (key, part)
+        for key, part in chosen.groupby(GROUP[:2], sort=False)
+        if part["method"].nunique() > 1
+    ]
     if not models:
-        raise TouchstoneError("no model was explained by two methods, so none can be compared; "
-                              "name at least two in `methods`")
+        raise TouchstoneError(
+            "no model was explained by two methods, so none can be compared; "
+            "name at least two in `methods`"
+        )
     found = [compare_all(part, "method", "MA", **how) for _, part in models]
     for table, (key, _) in zip(found, models):
         table.insert(0, "dataset", key[0])
         table.insert(1, "scheme", key[1])
     pairs = pd.concat(found, ignore_index=True)
-    return pairs.assign(is_ranked=pairs["is_ranked"] & ((pairs["n_seeds"] > 1) | pairs["scheme"].isin(UNTRAINED)))
+    return pairs.assign(
+        is_ranked=pairs["is_ranked"] & ((pairs["n_seeds"] > 1) | pairs["scheme"].isin(UNTRAINED))
+    )
 
 
 def possible_places(pairs: pd.DataFrame, mass: pd.DataFrame) -> pd.DataFrame:
@@ -109,24 +157,48 @@ def possible_places(pairs: pd.DataFrame, mass: pd.DataFrame) -> pd.DataFrame:
     """
     ranked = pairs[pairs["is_ranked"].astype(bool)]
     is_left = ranked["difference"] > 0
-    winner, loser = ranked["left"].where(is_left, ranked["right"]), ranked["right"].where(is_left, ranked["left"])
+    winner, loser = (
+        ranked["left"].where(is_left, ranked["right"]),
+        ranked["right"].where(is_left, ranked["left"]),
+    )
     beaten_by = ranked.assign(method=loser).groupby(GROUP).size().rename("beaten_by")
     beats = ranked.assign(method=winner).groupby(GROUP).size().rename("beats")
-    table = mass[[*GROUP, "MA"]].join(beaten_by, on=GROUP).join(beats, on=GROUP).fillna({"beaten_by": 0, "beats": 0})
+    table = (
+        mass[[*GROUP, "MA"]]
+        .join(beaten_by, on=GROUP)
+        .join(beats, on=GROUP)
+        .fillna({"beaten_by": 0, "beats": 0})
+    )
     n_methods = table.groupby(GROUP[:2])["method"].transform("size")
     limit = pairs.groupby(GROUP[:2])["smallest_detectable"].median()
-    return table.assign(best_place=1 + table["beaten_by"].astype(int), worst_place=n_methods - table["beats"].astype(int)).drop(
-        columns=["beaten_by", "beats"]).join(limit, on=GROUP[:2]).reset_index(drop=True)
+    return (
+        table.assign(
+            best_place=1 + table["beaten_by"].astype(int),
+            worst_place=n_methods - table["beats"].astype(int),
+        )
+        .drop(columns=["beaten_by", "beats"])
+        .join(limit, on=GROUP[:2])
+        .reset_index(drop=True)
+    )
 
 
 def split_variance(scored: pd.DataFrame, value: str = "MA") -> pd.DataFrame:
     """Variance split per model over seed, base sentence, class and method, with the methods that every seed has."""
     n_seeds = scored.groupby(GROUP)["seed"].transform("nunique")
-    full = scored[n_seeds == n_seeds.groupby([scored["dataset"], scored["scheme"]]).transform("max")]
-    factors, pairs = ["seed", "sentence_idx", "target", "method"], [("seed", "method"), ("sentence_idx", "method")]
-    found = [variance_split(part, value, factors, pairs).assign(dataset=key[0], scheme=key[1])
-             for key, part in full.groupby(GROUP[:2], sort=False)]
-    return pd.concat(found, ignore_index=True)[["dataset", "scheme", "term", "levels", "share", "sd"]]
+    full = scored[
+        n_seeds == n_seeds.groupby([scored["dataset"], scored["scheme"]]).transform("max")
+    ]
+    factors, pairs = (
+        ["seed", "sentence_idx", "target", "method"],
+        [("seed", "method"), ("sentence_idx", "method")],
+    )
+    found = [
+        variance_split(part, value, factors, pairs).assign(dataset=key[0], scheme=key[1])
+        for key, part in full.groupby(GROUP[:2], sort=False)
+    ]
+    return pd.concat(found, ignore_index=True)[
+        ["dataset", "scheme", "term", "levels", "share", "sd"]
+    ]
 
 
 def pair_forms(predictions: pd.DataFrame) -> pd.DataFrame:
@@ -142,8 +214,12 @@ def pair_forms(predictions: pd.DataFrame) -> pd.DataFrame:
     female, male = (two.loc[two["target"] == target, [*keys, "own", "right"]] for target in (0, 1))
     pairs = female.merge(male, on=keys, suffixes=("_F", "_M"))
     percent = 100 * (pairs["own_F"] - pairs["own_M"])
-    return pairs[keys].assign(row_id=pairs["sentence_idx"].astype(str), percent=percent,
-                              absolute_difference=percent.abs() / 100, male_minus_female=pairs["right_M"] - pairs["right_F"])
+    return pairs[keys].assign(
+        row_id=pairs["sentence_idx"].astype(str),
+        percent=percent,
+        absolute_difference=percent.abs() / 100,
+        male_minus_female=pairs["right_M"] - pairs["right_F"],
+    )
 
 
 def confusion_shares(predictions: pd.DataFrame, classes: Sequence[str]) -> pd.DataFrame:
@@ -151,8 +227,14 @@ def confusion_shares(predictions: pd.DataFrame, classes: Sequence[str]) -> pd.Da
     keys, tables = ["dataset", "scheme", "target"], []
     for _, part in predictions.groupby("dataset", sort=False):
         present = sorted(part["target"].unique())
-        shares = part.groupby(keys, sort=False)["predicted"].value_counts(normalize=True).unstack(fill_value=0.0)
-        tables.append(shares.reindex(columns=present, fill_value=0.0).stack().rename("share").reset_index())
+        shares = (
+            part.groupby(keys, sort=False)["predicted"]
+            .value_counts(normalize=True)
+            .unstack(fill_value=0.0)
+        )
+        tables.append(
+            shares.reindex(columns=present, fill_value=0.0).stack().rename("share").reset_index()
+        )
     names = dict(enumerate(classes))
     table = pd.concat(tables, ignore_index=True)
     return table.assign(target=table["target"].map(names), predicted=table["predicted"].map(names))
@@ -165,8 +247,17 @@ def roc_points(predictions: pd.DataFrame) -> pd.DataFrame:
         runs = [(run["target"], run["p_M"]) for _, run in part.groupby("seed")]
         passed = np.mean([np.interp(FALSE_ALARMS, *roc_curve(*run)[:2]) for run in runs], axis=0)
         area = np.mean([roc_auc_score(*run) for run in runs])
-        tables.append(pd.DataFrame({"dataset": dataset, "scheme": scheme, "auc": area,
-                                    "false_positive_rate": FALSE_ALARMS, "true_positive_rate": passed}))
+        tables.append(
+            pd.DataFrame(
+                {
+                    "dataset": dataset,
+                    "scheme": scheme,
+                    "auc": area,
+                    "false_positive_rate": FALSE_ALARMS,
+                    "true_positive_rate": passed,
+                }
+            )
+        )
     columns = ["dataset", "scheme", "auc", "false_positive_rate", "true_positive_rate"]
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=columns)
 
@@ -176,13 +267,29 @@ def summarise_forms(aligned: pd.DataFrame, groups: pd.DataFrame, **how: Any) -> 
 
     `aligned`: from `lib.metrics.form_differences`. p and p_holm test the ground-truth words over base sentences.
     """
-    columns = {"all": "all_words", "truth": "truth_words", "other": "other_words", "absolute": "absolute"}
-    found = [estimates(aligned, GROUP, column, **how).assign(words=words) for words, column in columns.items()]
-    found = pd.concat(found).rename(columns={"estimate": "difference"}).drop(columns=["standard_error", "df"])
-    tests = [(*key, clustered_wilcoxon(part, "truth_words").p) for key, part in aligned.groupby(GROUP)]
+    columns = {
+        "all": "all_words",
+        "truth": "truth_words",
+        "other": "other_words",
+        "absolute": "absolute",
+    }
+    found = [
+        estimates(aligned, GROUP, column, **how).assign(words=words)
+        for words, column in columns.items()
+    ]
+    found = (
+        pd.concat(found)
+        .rename(columns={"estimate": "difference"})
+        .drop(columns=["standard_error", "df"])
+    )
+    tests = [
+        (*key, clustered_wilcoxon(part, "truth_words").p) for key, part in aligned.groupby(GROUP)
+    ]
     tests = pd.DataFrame(tests, columns=[*GROUP, "p"]).assign(p_holm=lambda t: holm(t["p"]))
     cells = groups[GROUP].merge(pd.Series(list(columns), name="words"), how="cross")
-    return _whole_counts(cells.merge(found, on=[*GROUP, "words"], how="left").merge(tests, on=GROUP, how="left"))
+    return _whole_counts(
+        cells.merge(found, on=[*GROUP, "words"], how="left").merge(tests, on=GROUP, how="left")
+    )
 
 
 def word_shares(explanations: pd.DataFrame, mask: Sequence[int]) -> pd.DataFrame:
@@ -194,11 +301,16 @@ def word_shares(explanations: pd.DataFrame, mask: Sequence[int]) -> pd.DataFrame
     for row in explanations.drop_duplicates(["scheme", "method"]).itertuples():
         sizes = np.abs(row.scores)
         shares = sizes / sizes.sum() if sizes.sum() > 0 else sizes
-        lines += [(row.dataset, row.row_id, row.scheme, row.method, i, word, share, is_truth)
-                  for i, (word, share, is_truth) in enumerate(zip(row.words, shares, mask, strict=True))]
-    return pd.DataFrame(lines, columns=["dataset", "row_id", "scheme", "method", "position", "word", "share", "is_truth"])
+        lines += [
+            (row.dataset, row.row_id, row.scheme, row.method, i, word, share, is_truth)
+            for i, (word, share, is_truth) in enumerate(zip(row.words, shares, mask, strict=True))
+        ]
+    return pd.DataFrame(
+        lines,
+        columns=["dataset", "row_id", "scheme", "method", "position", "word", "share", "is_truth"],
+    )
 
 
 def _whole_counts(table: pd.DataFrame) -> pd.DataFrame:
-    counts = {name: 0 for name in ("n", "n_sentences", "n_seeds")}
-    return table.fillna(counts).astype({name: int for name in counts})
+    counts = dict.fromkeys(("n", "n_sentences", "n_seeds"), 0)
+    return table.fillna(counts).astype(dict.fromkeys(counts, int))

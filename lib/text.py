@@ -26,7 +26,9 @@ ENVIRONMENT = "environment"
 SUBJECTS = frozenset({"nsubj", "nsubj:pass", "nsubjpass"})
 FINITE_HELPERS = frozenset({"cop", "aux", "aux:pass", "auxpass"})
 EXPLETIVE = "expl"
-OPENING = re.compile(r"(?:^|(?<=\s))[\"'“‘«(\[]+(\s*)$")  # at the end of what comes before a sentence
+OPENING = re.compile(
+    r"(?:^|(?<=\s))[\"'“‘«(\[]+(\s*)$"
+)  # at the end of what comes before a sentence
 CLOSED = re.compile(r"[.!?…]\s*[\"'”’»]\s*$")
 SENTENCES_A_FILE = 280  # keeps a file of stored annotation below 500 kB
 
@@ -43,7 +45,9 @@ def split_sentences(text: str) -> list[str]:
     ['He sits.', '"Are you ill?" she asks.']
     """
     text = text.strip()
-    starts = sorted({_before_marks(text, sentence.start_char) for sentence in _splitter()(text).sents})
+    starts = sorted(
+        {_before_marks(text, sentence.start_char) for sentence in _splitter()(text).sents}
+    )
     starts = [i for i in starts if i == 0 or not (text[i].islower() and CLOSED.search(text[:i]))]
     return [text[i:j].strip() for i, j in zip(starts, [*starts[1:], len(text)], strict=False)]
 
@@ -58,14 +62,23 @@ def read_summaries(path: Path) -> pd.DataFrame:
     texts = re.split(r"^## ", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
     titles = [text.split("\n", 1)[0].strip() for text in texts]
     if not titles or len(set(map(text_id, titles))) < len(titles):
-        raise TouchstoneError(f"{path} has no headings `## Title`, or two that give the same id; "
-                              "give every text one of its own")
+        raise TouchstoneError(
+            f"{path} has no headings `## Title`, or two that give the same id; "
+            "give every text one of its own"
+        )
     for title, text in zip(titles, texts, strict=True):
-        paragraphs = [" ".join(part.split()) for part in text.partition("\n")[2].split("\n\n") if part.strip()]
-        sentences = [(number, sentence) for number, part in enumerate(paragraphs, start=1)
-                     for sentence in split_sentences(part)]
-        rows += [(f"{text_id(title)}-{k:02d}", title, number, sentence)
-                 for k, (number, sentence) in enumerate(sentences, start=1)]
+        paragraphs = [
+            " ".join(part.split()) for part in text.partition("\n")[2].split("\n\n") if part.strip()
+        ]
+        sentences = [
+            (number, sentence)
+            for number, part in enumerate(paragraphs, start=1)
+            for sentence in split_sentences(part)
+        ]
+        rows += [
+            (f"{text_id(title)}-{k:02d}", title, number, sentence)
+            for k, (number, sentence) in enumerate(sentences, start=1)
+        ]
     return pd.DataFrame(rows, columns=["sentence_id", "title", "paragraph", "sentence"])
 
 
@@ -85,16 +98,22 @@ def load_pipeline(name: str) -> Language:
     """
     given = spacy_pipeline() if name == ENVIRONMENT else name
     if given is None:
-        raise TouchstoneError("spacy_pipeline is \"environment\", but TOUCHSTONE_SPACY is not set; set it to the name "
-                              "or path of a spaCy pipeline, or use spacy_pipeline: stored")
+        raise TouchstoneError(
+            'spacy_pipeline is "environment", but TOUCHSTONE_SPACY is not set; set it to the name '
+            "or path of a spaCy pipeline, or use spacy_pipeline: stored"
+        )
     try:
         pipeline = spacy.load(given)
     except (OSError, ImportError) as error:
-        raise TouchstoneError(f"the spaCy pipeline {given!r} cannot be loaded ({_first_line(error)}); install it "
-                              "(`python -m spacy download en_core_web_sm`), or use spacy_pipeline: stored") from error
+        raise TouchstoneError(
+            f"the spaCy pipeline {given!r} cannot be loaded ({_first_line(error)}); install it "
+            "(`python -m spacy download en_core_web_sm`), or use spacy_pipeline: stored"
+        ) from error
     if "parser" not in pipeline.pipe_names:
-        raise TouchstoneError(f"the spaCy pipeline {given!r} has no parser, and the sentence filters need one; "
-                              "choose a pipeline with a tagger, a morphologizer or rules, and a parser")
+        raise TouchstoneError(
+            f"the spaCy pipeline {given!r} has no parser, and the sentence filters need one; "
+            "choose a pipeline with a tagger, a morphologizer or rules, and a parser"
+        )
     return pipeline
 
 
@@ -109,8 +128,10 @@ def annotate(sentences: Sequence[str], pipeline: Language) -> list[Doc]:
 
 def annotate_tokens(sentences: Sequence[Sequence[str]], pipeline: Language) -> list[Doc]:
     """Parse sentences that are split into words already (GECO's are), keeping their words as they are."""
-    docs = [Doc(pipeline.vocab, words=list(words), sent_starts=[i == 0 for i in range(len(words))])
-            for words in sentences]
+    docs = [
+        Doc(pipeline.vocab, words=list(words), sent_starts=[i == 0 for i in range(len(words))])
+        for words in sentences
+    ]
     return list(pipeline.pipe(docs))
 
 
@@ -124,22 +145,29 @@ def stored_annotation(sentences: Sequence[str], files: Iterable[Path]) -> list[D
         stored |= {doc.text: doc for doc in read_conllu(file).values()}
     for sentence in sentences:
         if sentence not in stored:
-            raise TouchstoneError(f"the stored annotation does not hold the sentence {sentence[:60]!r}; the text has "
-                                  "changed, so set spacy_pipeline to a pipeline (\"environment\", or its name)")
+            raise TouchstoneError(
+                f"the stored annotation does not hold the sentence {sentence[:60]!r}; the text has "
+                'changed, so set spacy_pipeline to a pipeline ("environment", or its name)'
+            )
     return [stored[sentence] for sentence in sentences]
 
 
 def store_annotation(text: Path, pipeline: Language, date: str) -> list[Path]:
     """Annotate a file of texts and keep the result beside it as `annotation_1.conllu` ...; returns the files."""
     sentences = read_summaries(text)
-    docs = dict(zip(sentences["sentence_id"], annotate(list(sentences["sentence"]), pipeline), strict=True))
+    docs = dict(
+        zip(sentences["sentence_id"], annotate(list(sentences["sentence"]), pipeline), strict=True)
+    )
     files: list[Path] = []
-    header = [f"annotation of {text.name} by the spaCy pipeline {pipeline.path.name} with spaCy {spacy.__version__}, "
-              f"{date}", "one sentence at a time, split by punctuation rules",
-              "made by a program and not corrected; licence of the text: CC BY 4.0"]
+    header = [
+        f"annotation of {text.name} by the spaCy pipeline {pipeline.path.name} with spaCy {spacy.__version__}, "
+        f"{date}",
+        "one sentence at a time, split by punctuation rules",
+        "made by a program and not corrected; licence of the text: CC BY 4.0",
+    ]
     for start in range(0, len(docs), SENTENCES_A_FILE):
         files.append(text.with_name(f"annotation_{len(files) + 1}.conllu"))
-        write_conllu(dict(list(docs.items())[start:start + SENTENCES_A_FILE]), files[-1], header)
+        write_conllu(dict(list(docs.items())[start : start + SENTENCES_A_FILE]), files[-1], header)
     return files
 
 
@@ -148,7 +176,9 @@ def stored_pipeline(file: Path) -> str:
     with file.open(encoding="utf-8") as lines:
         found = re.search(r"by the spaCy pipeline (.+?),", next(lines))
     if found is None:
-        raise TouchstoneError(f"{file} does not name its pipeline in the first line; store the annotation again")
+        raise TouchstoneError(
+            f"{file} does not name its pipeline in the first line; store the annotation again"
+        )
     return found[1]
 
 
@@ -169,8 +199,10 @@ def read_conllu(path: Path) -> dict[str, Doc]:
         elif line and not line.startswith("#"):
             fields = line.split("\t")
             if len(fields) != 10 or not fields[0].isdigit() or not fields[6].isdigit():
-                raise TouchstoneError(f"{path}, line {number}: not a CoNLL-U word (ten fields, number and head whole "
-                                      "numbers); correct the line or store the annotation again")
+                raise TouchstoneError(
+                    f"{path}, line {number}: not a CoNLL-U word (ten fields, number and head whole "
+                    "numbers); correct the line or store the annotation again"
+                )
             rows.append(fields)
         elif not line and rows:
             docs[name], rows = _doc(rows), []
@@ -195,7 +227,10 @@ def is_third_singular(doc: Doc) -> bool:
     The paper (appendix A.1.2) asks the root alone; in UD the root of "she is a nun" is the nun, and in both schemes
     that of "she has gone" is a participle, so the verb group is asked here.
     """
-    return any("3" in verb.morph.get("Person") and "Sing" in verb.morph.get("Number") for verb in finite_verbs(doc))
+    return any(
+        "3" in verb.morph.get("Person") and "Sing" in verb.morph.get("Number")
+        for verb in finite_verbs(doc)
+    )
 
 
 def subject_of(doc: Doc) -> Token | None:
@@ -223,8 +258,10 @@ def is_human(token: Token, human_nouns: Collection[str]) -> bool:
     return token.pos_ == "PROPN" or token.lower_ in ("he", "she")
 
 
-def apply_filters(docs: Mapping[str, Doc], filters: Mapping[str, Callable[[Doc], bool]],
-                  ) -> tuple[dict[str, Doc], dict[str, str], pd.DataFrame]:
+def apply_filters(
+    docs: Mapping[str, Doc],
+    filters: Mapping[str, Callable[[Doc], bool]],
+) -> tuple[dict[str, Doc], dict[str, str], pd.DataFrame]:
     """Apply named filters one after the other, then leave out repeated sentences.
 
     Returns the documents that are left by id, the filter that took each of the others, and a table (step, sentences) of
@@ -238,7 +275,11 @@ def apply_filters(docs: Mapping[str, Doc], filters: Mapping[str, Callable[[Doc],
     first = {doc.text: key for key, doc in reversed(left.items())}
     lost |= {key: "no duplicate" for key, doc in left.items() if first[doc.text] != key}
     left = {key: doc for key, doc in left.items() if key not in lost}
-    return left, lost, pd.DataFrame([*steps, ("no duplicate", len(left))], columns=["step", "sentences"])
+    return (
+        left,
+        lost,
+        pd.DataFrame([*steps, ("no duplicate", len(left))], columns=["step", "sentences"]),
+    )
 
 
 def read_word_list(path: Path) -> frozenset[str]:
@@ -257,7 +298,7 @@ def _splitter() -> Language:
 def _before_marks(text: str, start: int) -> int:
     """The start of a sentence, moved before the marks that open it; `"` between two spaces opens if an even number came before."""
     found = OPENING.search(text[:start])
-    if found is None or (found[1] and '"' in found[0] and text[:found.start()].count('"') % 2):
+    if found is None or (found[1] and '"' in found[0] and text[: found.start()].count('"') % 2):
         return start
     return found.start()
 
@@ -268,8 +309,18 @@ def _block(name: str, doc: Doc) -> str:
         head = 0 if token.head.i == token.i else token.head.i + 1
         relation = "root" if head == 0 else token.dep_
         misc = "_" if token.whitespace_ or token.i == len(doc) - 1 else "SpaceAfter=No"
-        fields = [str(token.i + 1), token.text, token.lemma_, token.pos_, token.tag_, str(token.morph) or "_",
-                  str(head), relation, "_", misc]
+        fields = [
+            str(token.i + 1),
+            token.text,
+            token.lemma_,
+            token.pos_,
+            token.tag_,
+            str(token.morph) or "_",
+            str(head),
+            relation,
+            "_",
+            misc,
+        ]
         lines.append("\t".join(fields))
     return "\n".join(lines) + "\n"
 
@@ -277,17 +328,25 @@ def _block(name: str, doc: Doc) -> str:
 def _doc(rows: list[list[str]]) -> Doc:
     heads = [int(row[6]) - 1 if row[6] != "0" else i for i, row in enumerate(rows)]
     last = len(rows) - 1
-    return Doc(_splitter().vocab, words=[row[1] for row in rows], lemmas=[row[2] for row in rows],
-               pos=[row[3] for row in rows], tags=[row[4] for row in rows],
-               morphs=["" if row[5] == "_" else row[5] for row in rows], heads=heads,
-               deps=["ROOT" if row[6] == "0" else row[7] for row in rows],
-               spaces=[row[9] != "SpaceAfter=No" and i < last for i, row in enumerate(rows)])
+    return Doc(
+        _splitter().vocab,
+        words=[row[1] for row in rows],
+        lemmas=[row[2] for row in rows],
+        pos=[row[3] for row in rows],
+        tags=[row[4] for row in rows],
+        morphs=["" if row[5] == "_" else row[5] for row in rows],
+        heads=heads,
+        deps=["ROOT" if row[6] == "0" else row[7] for row in rows],
+        spaces=[row[9] != "SpaceAfter=No" and i < last for i, row in enumerate(rows)],
+    )
 
 
 def _first_line(error: Exception) -> str:
     return str(error).strip().splitlines()[0]
 
 
-if __name__ == "__main__":  # python -m lib.text notebooks/geco/material/plots.md en_core_web_sm 2026-11-21
+if (
+    __name__ == "__main__"
+):  # python -m lib.text notebooks/geco/material/plots.md en_core_web_sm 2026-11-21
     for made in store_annotation(Path(sys.argv[1]), load_pipeline(sys.argv[2]), sys.argv[3]):
         print(made)

@@ -70,8 +70,12 @@ def validation_split(sentence_idx: Sequence[int], share: float, seed: int) -> Sp
     return Split(torch.from_numpy(train), torch.from_numpy(validation))
 
 
-def batches(rows: Int[Tensor, "batch"], lengths: Int[Tensor, "batch"], settings: Settings,
-            generator: torch.Generator) -> Iterator[Int[Tensor, "batch"]]:
+def batches(
+    rows: Int[Tensor, "batch"],
+    lengths: Int[Tensor, "batch"],
+    settings: Settings,
+    generator: torch.Generator,
+) -> Iterator[Int[Tensor, "batch"]]:
     """One epoch's batches in random order; grouped ones hold rows of similar length."""
     rows = rows[torch.randperm(len(rows), generator=generator)]
     if not settings.grouped:
@@ -83,8 +87,12 @@ def batches(rows: Int[Tensor, "batch"], lengths: Int[Tensor, "batch"], settings:
     yield from (found[i] for i in torch.randperm(len(found), generator=generator).tolist())
 
 
-def token_forward(model: TextModel, encoded: Sequence[Encoded], row_of: Int[Tensor, "vocab"] | None = None,
-                  whole_width: bool = False) -> Forward:
+def token_forward(
+    model: TextModel,
+    encoded: Sequence[Encoded],
+    row_of: Int[Tensor, "vocab"] | None = None,
+    whole_width: bool = False,
+) -> Forward:
     """The class scores of rows by their index, each batch padded to its own longest row (or to the longest of all).
 
     `row_of` maps token ids to the rows of a reduced word table.
@@ -92,7 +100,9 @@ def token_forward(model: TextModel, encoded: Sequence[Encoded], row_of: Int[Tens
     device = device_of(model.module)
     ids, mask = (t.to(device) for t in pad(encoded, model.tokenizer.pad_token_id))
     lengths = mask.sum(1).cpu()
-    ids = ids if row_of is None else row_of[ids].clamp(min=0)  # padding may have no row: any will do
+    ids = (
+        ids if row_of is None else row_of[ids].clamp(min=0)
+    )  # padding may have no row: any will do
 
     def forward(index: Int[Tensor, "batch"]) -> Float[Tensor, "batch class"]:
         width = ids.shape[1] if whole_width else int(lengths[index].max())
@@ -101,8 +111,16 @@ def token_forward(model: TextModel, encoded: Sequence[Encoded], row_of: Int[Tens
     return forward
 
 
-def fit(forward: Forward, trained: Mapping[str, nn.Parameter], targets: Int[Tensor, "batch"],
-        lengths: Int[Tensor, "batch"], split: Split, settings: Settings, seed: int, keep: str = "best") -> pd.DataFrame:
+def fit(
+    forward: Forward,
+    trained: Mapping[str, nn.Parameter],
+    targets: Int[Tensor, "batch"],
+    lengths: Int[Tensor, "batch"],
+    split: Split,
+    settings: Settings,
+    seed: int,
+    keep: str = "best",
+) -> pd.DataFrame:
     """Train the given parameters and leave them at the epoch with the lowest validation loss (`keep="best"`) or at the last.
 
     Returns the learning curve: epoch, train_loss (while learning), validation_loss, validation_accuracy.
@@ -112,10 +130,13 @@ def fit(forward: Forward, trained: Mapping[str, nn.Parameter], targets: Int[Tens
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     parameters = list(trained.values())
-    optimiser = torch.optim.Adam(parameters, lr=settings.lr, weight_decay=settings.weight_decay, eps=settings.eps,
-                                 fused=True)
+    optimiser = torch.optim.Adam(
+        parameters, lr=settings.lr, weight_decay=settings.weight_decay, eps=settings.eps, fused=True
+    )
     n_steps = settings.epochs * math.ceil(len(split.train) / settings.batch_size)
-    schedule = get_linear_schedule_with_warmup(optimiser, round(settings.warm_up * n_steps), n_steps)
+    schedule = get_linear_schedule_with_warmup(
+        optimiser, round(settings.warm_up * n_steps), n_steps
+    )
     curve, best, kept = [], math.inf, [p.detach().clone() for p in parameters]
     for epoch in range(1, settings.epochs + 1):
         losses = []
@@ -124,7 +145,9 @@ def fit(forward: Forward, trained: Mapping[str, nn.Parameter], targets: Int[Tens
             take_step(loss, parameters, optimiser, settings)
             schedule.step()
             losses.append(loss.item() * len(batch))
-        validation_loss, accuracy = evaluate(forward, targets, lengths, split.validation, settings.batch_size)
+        validation_loss, accuracy = evaluate(
+            forward, targets, lengths, split.validation, settings.batch_size
+        )
         curve.append((epoch, sum(losses) / len(split.train), validation_loss, accuracy))
         if keep == "last" or validation_loss < best:
             best, kept = validation_loss, [p.detach().clone() for p in parameters]
@@ -134,8 +157,12 @@ def fit(forward: Forward, trained: Mapping[str, nn.Parameter], targets: Int[Tens
     return pd.DataFrame(curve, columns=CURVE)
 
 
-def take_step(loss: Tensor, parameters: Sequence[nn.Parameter], optimiser: torch.optim.Optimizer,
-              settings: Settings) -> None:
+def take_step(
+    loss: Tensor,
+    parameters: Sequence[nn.Parameter],
+    optimiser: torch.optim.Optimizer,
+    settings: Settings,
+) -> None:
     """One optimiser step. Gradients are zeroed, computed, clipped, then used; the released OLA never zeroes them."""
     if settings.gradients == "zeroed":
         optimiser.zero_grad()
@@ -149,11 +176,18 @@ def take_step(loss: Tensor, parameters: Sequence[nn.Parameter], optimiser: torch
 
 
 @torch.no_grad()
-def evaluate(forward: Forward, targets: Int[Tensor, "batch"], lengths: Int[Tensor, "batch"],
-             rows: Int[Tensor, "batch"], batch_size: int) -> tuple[float, float]:
+def evaluate(
+    forward: Forward,
+    targets: Int[Tensor, "batch"],
+    lengths: Int[Tensor, "batch"],
+    rows: Int[Tensor, "batch"],
+    batch_size: int,
+) -> tuple[float, float]:
     """Mean cross-entropy and accuracy over rows; targets may be classes or probabilities."""
     in_order = rows[lengths[rows].argsort(stable=True)]
     scores = torch.cat([forward(batch) for batch in in_order.split(batch_size)])
     wanted = targets[in_order]
     classes = wanted if wanted.ndim == 1 else wanted.argmax(1)
-    return F.cross_entropy(scores, wanted).item(), (scores.argmax(1) == classes).double().mean().item()
+    return F.cross_entropy(scores, wanted).item(), (
+        scores.argmax(1) == classes
+    ).double().mean().item()

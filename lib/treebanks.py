@@ -21,7 +21,10 @@ NOUNS = ({"NN", "NNP"}, {"NNS", "NNPS"})  # Penn tags of singular and of plural 
 SUBJECTS = {"nsubj", "nsubj:pass", "nsubj:outer"}
 CARRIED = {"aux", "aux:pass", "cop"}  # verbs whose subject hangs from their head
 WINDOW = 10  # words before the subject in which an attractor must stand
-PRONOUNS = {**dict.fromkeys(("he", "him", "himself", "his"), 0), **dict.fromkeys(("she", "her", "herself", "hers"), 1)}
+PRONOUNS = {
+    **dict.fromkeys(("he", "him", "himself", "his"), 0),
+    **dict.fromkeys(("she", "her", "herself", "hers"), 1),
+}
 TITLES = {"Mr.": 0, "Ms.": 1, "Mrs.": 1}
 BLANK = "_"  # what an empty word is read as: a prefix must keep its length when it is written with spaces
 LONGEST = 512  # words of a document's prefix
@@ -57,7 +60,9 @@ def read_conllu(path: Path | str) -> list[list[Word]]:
         if line and not line.startswith("#"):
             columns = line.split("\t")
             if len(columns) != 10:
-                raise TouchstoneError(f"{path}, line {number}: {len(columns)} columns; CoNLL-U has ten, split by tabs")
+                raise TouchstoneError(
+                    f"{path}, line {number}: {len(columns)} columns; CoNLL-U has ten, split by tabs"
+                )
             if columns[0].isdigit():
                 block.append((number, columns))
         elif not line and block:
@@ -70,8 +75,10 @@ def _sentence(block: list[tuple[int, list[str]]], path: Path | str) -> list[Word
     index = {columns[0]: i for i, (_, columns) in enumerate(block)} | {"0": -1}
     for number, columns in block:
         if columns[6] not in index:
-            raise TouchstoneError(f"{path}, line {number}: the head {columns[6]!r} is no word of the sentence; "
-                                  "correct the tree")
+            raise TouchstoneError(
+                f"{path}, line {number}: the head {columns[6]!r} is no word of the sentence; "
+                "correct the tree"
+            )
     return [Word(columns[1], columns[4], index[columns[6]], columns[7]) for _, columns in block]
 
 
@@ -85,7 +92,9 @@ def number_of_verb(form: str, tag: str) -> int | None:
 def subject_of_verb(sentence: Sequence[Word], verb: int) -> int | None:
     """The nearest subject before a verb; an auxiliary or copula takes the subject of the word that it belongs to."""
     owner = sentence[verb].head if sentence[verb].relation in CARRIED else verb
-    found = [i for i in range(verb) if sentence[i].head == owner and sentence[i].relation in SUBJECTS]
+    found = [
+        i for i in range(verb) if sentence[i].head == owner and sentence[i].relation in SUBJECTS
+    ]
     return found[-1] if found else None
 
 
@@ -96,7 +105,9 @@ def number_lines(sentences: Iterable[Sequence[Word]]) -> tuple[pd.DataFrame, dic
     does not directly follow its subject; not all attractors stand more than ten words before the subject. Cues are all
     nouns of the verb's number in the prefix, attractors all others.
     """
-    counts = dict.fromkeys(("candidates", "subject and attractor", "not adjacent", "attractor within ten words"), 0)
+    counts = dict.fromkeys(
+        ("candidates", "subject and attractor", "not adjacent", "attractor within ten words"), 0
+    )
     rows = []
     for place, sentence in enumerate(sentences):
         for verb, word in enumerate(sentence):
@@ -106,22 +117,30 @@ def number_lines(sentences: Iterable[Sequence[Word]]) -> tuple[pd.DataFrame, dic
                 for name in list(counts)[:passed]:
                     counts[name] += 1
                 rows += [{**row, "cluster": f"sentence {place}"}] if passed == len(counts) else []
-    return pd.DataFrame(rows, columns=["prefix", "tag", "cues", "attractors", "pattern", "cluster"]), counts
+    return pd.DataFrame(
+        rows, columns=["prefix", "tag", "cues", "attractors", "pattern", "cluster"]
+    ), counts
 
 
 def _number_line(sentence: Sequence[Word], verb: int, tag: int) -> tuple[int, dict[str, Any]]:
     """How many filters a candidate passes, and its line."""
     subject = subject_of_verb(sentence, verb)
-    places: dict[int, list[int]] = {number: [i for i in range(verb) if sentence[i].tag in NOUNS[number]]
-                                    for number in (0, 1)}
+    places: dict[int, list[int]] = {
+        number: [i for i in range(verb) if sentence[i].tag in NOUNS[number]] for number in (0, 1)
+    }
     if subject is None or sentence[subject].tag not in NOUNS[tag] or not places[1 - tag]:
         return 1, {}
     if subject == verb - 1:
         return 2, {}
     if all(subject - i > WINDOW for i in places[1 - tag]):
         return 3, {}
-    return 4, {"prefix": [word.form for word in sentence[:verb]], "tag": tag, "cues": [(i, i) for i in places[tag]],
-               "attractors": [(i, i) for i in places[1 - tag]], "pattern": "treebank"}
+    return 4, {
+        "prefix": [word.form for word in sentence[:verb]],
+        "tag": tag,
+        "cues": [(i, i) for i in places[tag]],
+        "attractors": [(i, i) for i in places[1 - tag]],
+        "pattern": "treebank",
+    }
 
 
 def tagged_line(sentence: Iterable[Word]) -> str:
@@ -141,15 +160,19 @@ def read_conll2012(path: Path | str) -> list[tuple[list[str], list[Mention]]]:
     mentions: list[Mention] = []
     for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), start=1):
         where = f"{path}, line {number}"
-        if line.startswith("# end document") or line.startswith("#end document"):
+        if line.startswith(("# end document", "#end document")):
             if left := [name for name, starts in open_at.items() if starts]:
-                raise TouchstoneError(f"{where}: cluster {left[0]} has a mention that is never closed; add the bracket")
+                raise TouchstoneError(
+                    f"{where}: cluster {left[0]} has a mention that is never closed; add the bracket"
+                )
             documents.append((words, mentions))
             words, mentions = [], []
         elif line.strip() and not line.startswith("#"):
             columns = line.split("\t")
             if len(columns) < 3:
-                raise TouchstoneError(f"{where}: {len(columns)} columns; write position, word and clusters, split by tabs")
+                raise TouchstoneError(
+                    f"{where}: {len(columns)} columns; write position, word and clusters, split by tabs"
+                )
             words.append("".join(columns[1].split()) or BLANK)
             mentions += _mentions(columns[-1], len(words) - 1, open_at, where)
     return documents
@@ -164,25 +187,34 @@ def _mentions(text: str, at: int, open_at: dict[str, list[int]], where: str) -> 
             open_at[opened].append(at)
             latest = opened
         elif not open_at[closed or latest]:
-            raise TouchstoneError(f"{where}: {text!r} closes cluster {closed or latest}, which is not open; "
-                                  "correct the brackets")
+            raise TouchstoneError(
+                f"{where}: {text!r} closes cluster {closed or latest}, which is not open; "
+                "correct the brackets"
+            )
         else:
             yield Mention(open_at[closed or latest].pop(), at, closed or latest)
 
 
-def cluster_genders(words: Sequence[str], mentions: Sequence[Mention], names: Mapping[str, int]) -> dict[str, int]:
+def cluster_genders(
+    words: Sequence[str], mentions: Sequence[Mention], names: Mapping[str, int]
+) -> dict[str, int]:
     """The gender of each cluster (0 male, 1 female), where it is known: from pronouns, else titles, else first names.
 
     `names`: first names and their gender. A cluster whose mentions disagree gets none (appendix A.3).
     """
     votes: dict[str, list[set[int]]] = defaultdict(lambda: [set(), set(), set()])
     for mention in mentions:
-        text = words[mention.start:mention.end + 1]
-        evidence = (PRONOUNS.get(text[0].lower()) if len(text) == 1 else None, TITLES.get(text[0]),
-                    names.get(text[0].lower()) if len(text) <= 2 and text[0][:1].isupper() else None)
+        text = words[mention.start : mention.end + 1]
+        evidence = (
+            PRONOUNS.get(text[0].lower()) if len(text) == 1 else None,
+            TITLES.get(text[0]),
+            names.get(text[0].lower()) if len(text) <= 2 and text[0][:1].isupper() else None,
+        )
         for votes_of_kind, gender in zip(votes[mention.cluster], evidence, strict=True):
             votes_of_kind |= set() if gender is None else {gender}
-    decided = {cluster: next((kind for kind in kinds if kind), set()) for cluster, kinds in votes.items()}
+    decided = {
+        cluster: next((kind for kind in kinds if kind), set()) for cluster, kinds in votes.items()
+    }
     return {cluster: next(iter(found)) for cluster, found in decided.items() if len(found) == 1}
 
 
@@ -195,13 +227,20 @@ def token_owners(mentions: Sequence[Mention], n_words: int) -> list[Mention | No
     owners: list[Mention | None] = []
     for over in covering:
         inner = min(over, key=lambda m: m.end - m.start, default=None)
-        nested = inner is not None and all(m.start <= inner.start and inner.end <= m.end for m in over)
+        nested = inner is not None and all(
+            m.start <= inner.start and inner.end <= m.end for m in over
+        )
         owners.append(inner if nested else None)
     return owners
 
 
-def gender_lines(words: Sequence[str], mentions: Sequence[Mention], names: Mapping[str, int], document: str,
-                 cue_rule: str = "gender") -> list[dict[str, Any]]:
+def gender_lines(
+    words: Sequence[str],
+    mentions: Sequence[Mention],
+    names: Mapping[str, int],
+    document: str,
+    cue_rule: str = "gender",
+) -> list[dict[str, Any]]:
     """Gender-agreement lines of one document: one for each pronoun that passes the filters of appendix A.3.
 
     A candidate is a pronoun that is a mention by itself. Cues are the mentions of its gender (`cue_rule` "gender", as in
@@ -220,10 +259,25 @@ def gender_lines(words: Sequence[str], mentions: Sequence[Mention], names: Mappi
         nearest = max(before, key=lambda m: (m.end, m.start), default=None)
         if nearest is None or genders.get(nearest.cluster) == tag:
             continue
-        sides = _sides(before, genders, tag, pronoun.cluster if cue_rule == "cluster" else None, start, pronoun.start)
+        sides = _sides(
+            before,
+            genders,
+            tag,
+            pronoun.cluster if cue_rule == "cluster" else None,
+            start,
+            pronoun.start,
+        )
         if sides[0] and sides[1]:
-            lines.append({"prefix": list(words[start:pronoun.start]), "tag": tag, "cues": sides[0],
-                          "attractors": sides[1], "pattern": "coreference", "cluster": document})
+            lines.append(
+                {
+                    "prefix": list(words[start : pronoun.start]),
+                    "tag": tag,
+                    "cues": sides[0],
+                    "attractors": sides[1],
+                    "pattern": "coreference",
+                    "cluster": document,
+                }
+            )
     return lines
 
 
@@ -235,13 +289,23 @@ def _prefix_start(words: Sequence[str], end: int) -> int:
     return starts[0] if starts else end - LONGEST
 
 
-def _sides(before: Sequence[Mention], genders: Mapping[str, int], tag: int, own: str | None, start: int,
-           end: int) -> tuple[list[Span], list[Span]]:
+def _sides(
+    before: Sequence[Mention],
+    genders: Mapping[str, int],
+    tag: int,
+    own: str | None,
+    start: int,
+    end: int,
+) -> tuple[list[Span], list[Span]]:
     owners = token_owners(before, end)[start:]
     spans: tuple[list[Span], list[Span]] = ([], [])
     for i, owner in enumerate(owners):
         gender = None if owner is None else genders.get(owner.cluster)
-        if owner is None or gender is None or (own is not None and gender == tag and owner.cluster != own):
+        if (
+            owner is None
+            or gender is None
+            or (own is not None and gender == tag and owner.cluster != own)
+        ):
             continue
         side = spans[0] if gender == tag else spans[1]
         if side and side[-1][1] == i - 1 and owners[i - 1] == owner:

@@ -67,8 +67,9 @@ class Units:
 
     def save(self, name: str, key: str, frame: pd.DataFrame) -> None:
         """Keep a unit: ids and numbers with `digits` digits; cells may be lists."""
-        body = frame.map(lambda cell: _as_text(cell, self.digits)).to_csv(index=False, float_format=f"%.{self.digits}g",
-                                                                          lineterminator="\n")
+        body = frame.map(lambda cell: _as_text(cell, self.digits)).to_csv(
+            index=False, float_format=f"%.{self.digits}g", lineterminator="\n"
+        )
         content = f"# key={key}\n{body}"
         own, *published = self._folders()
         write_atomic(own / f"{name}.csv", content)
@@ -83,16 +84,22 @@ class Units:
 
     def _refuse_unfit(self, name: str, frame: pd.DataFrame, content: str) -> None:
         if text := NO_TEXT & set(frame.columns):
-            raise TouchstoneError(f"unit {name} holds the column {min(text)!r}; "
-                                  "published units hold ids and numbers only")
+            raise TouchstoneError(
+                f"unit {name} holds the column {min(text)!r}; "
+                "published units hold ids and numbers only"
+            )
         if (size := len(content.encode())) > LIMIT:
-            raise TouchstoneError(f"unit {name} has {size} bytes, {LIMIT} may be published; make it smaller")
+            raise TouchstoneError(
+                f"unit {name} has {size} bytes, {LIMIT} may be published; make it smaller"
+            )
 
 
 def _as_text(cell: Any, digits: int) -> Any:
     if not isinstance(cell, list | tuple | np.ndarray):
         return cell
-    short = [float(f"{x:.{digits}g}") if isinstance(x, float | np.floating) else x for x in list(cell)]
+    short = [
+        float(f"{x:.{digits}g}") if isinstance(x, float | np.floating) else x for x in list(cell)
+    ]
     return json.dumps(short, default=int, separators=(",", ":"))
 
 

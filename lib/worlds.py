@@ -24,7 +24,11 @@ from lib.seeds import seed_for
 
 CUTS = np.array([1.5, 2.5, 3.5, 4.5])  # between two ratings
 FORMS = 30  # the fewest wordings of an aspect and value
-PARTS = {"train": slice(0, 20), "dev": slice(20, 24), "test": slice(24, None)}  # of the wordings of an aspect and value
+PARTS = {
+    "train": slice(0, 20),
+    "dev": slice(20, 24),
+    "test": slice(24, None),
+}  # of the wordings of an aspect and value
 Wordings = dict[str, Any]
 
 
@@ -40,16 +44,26 @@ class World:
     confounding: float
     base: float = 3.1
     noise: float = 0.4
-    effect: Mapping[str, tuple[float, float]] = field(default_factory=lambda: {
-        "food": (-1.1, 0.9), "service": (-0.9, 0.6), "ambiance": (-0.6, 0.5), "noise": (-0.5, 0.3)})
-    mention: Mapping[str, float] = field(default_factory=lambda: {
-        "food": 0.85, "service": 0.65, "ambiance": 0.5, "noise": 0.4})
-    lean: Mapping[str, float] = field(default_factory=lambda: {
-        "food": 0.1, "service": 0.0, "ambiance": 0.1, "noise": -0.2})
+    effect: Mapping[str, tuple[float, float]] = field(
+        default_factory=lambda: {
+            "food": (-1.1, 0.9),
+            "service": (-0.9, 0.6),
+            "ambiance": (-0.6, 0.5),
+            "noise": (-0.5, 0.3),
+        }
+    )
+    mention: Mapping[str, float] = field(
+        default_factory=lambda: {"food": 0.85, "service": 0.65, "ambiance": 0.5, "noise": 0.4}
+    )
+    lean: Mapping[str, float] = field(
+        default_factory=lambda: {"food": 0.1, "service": 0.0, "ambiance": 0.1, "noise": -0.2}
+    )
 
     def __post_init__(self) -> None:
         if not 0 <= self.confounding < 1:
-            raise TouchstoneError(f"confounding is {self.confounding}; write a number from 0 to below 1")
+            raise TouchstoneError(
+                f"confounding is {self.confounding}; write a number from 0 to below 1"
+            )
 
     def effects_of(self, aspect: str) -> dict[str, float]:
         """What each value of an aspect adds to the latent rating, in stars."""
@@ -57,7 +71,9 @@ class World:
 
     def rating_probabilities(self, values: pd.DataFrame) -> Float[np.ndarray, "batch class"]:
         """P(rating | do(aspects)): what a reader who knows the world predicts from a text. `values`: the aspects' columns."""
-        latent = self.base + np.sum([values[a].map(self.effects_of(a)).to_numpy(float) for a in ASPECTS], axis=0)
+        latent = self.base + np.sum(
+            [values[a].map(self.effects_of(a)).to_numpy(float) for a in ASPECTS], axis=0
+        )
         below = norm.cdf((CUTS - latent[:, None]) / self.noise)
         return np.diff(below, axis=1, prepend=0.0, append=1.0)
 
@@ -67,15 +83,27 @@ class World:
         values = pd.DataFrame(list(product(VALUES, repeat=len(ASPECTS))), columns=list(ASPECTS))
         given = np.ones((len(values), n_points))
         for aspect in ASPECTS:
-            positive = norm.cdf((self.lean[aspect] + self.confounding * points) / np.sqrt(1 - self.confounding**2))
+            positive = norm.cdf(
+                (self.lean[aspect] + self.confounding * points) / np.sqrt(1 - self.confounding**2)
+            )
             said = self.mention[aspect]
-            by_value = dict(zip(VALUES, (said * (1 - positive), np.full(n_points, 1 - said), said * positive), strict=True))
+            by_value = dict(
+                zip(
+                    VALUES,
+                    (said * (1 - positive), np.full(n_points, 1 - said), said * positive),
+                    strict=True,
+                )
+            )
             given *= np.stack([by_value[value] for value in values[aspect]])
         return values.assign(probability=given @ weights / weights.sum())
 
-    def true_effect(self, values: pd.DataFrame, aspect: str, new: str) -> Float[np.ndarray, "batch class"]:
+    def true_effect(
+        self, values: pd.DataFrame, aspect: str, new: str
+    ) -> Float[np.ndarray, "batch class"]:
         """The world's effect on P(rating) of setting an aspect to `new`, all else equal, for each row of aspect values."""
-        return self.rating_probabilities(values.assign(**{aspect: new})) - self.rating_probabilities(values)
+        return self.rating_probabilities(
+            values.assign(**{aspect: new})
+        ) - self.rating_probabilities(values)
 
 
 def average_effects(world: World) -> pd.DataFrame:
@@ -88,10 +116,17 @@ def average_effects(world: World) -> pd.DataFrame:
     rows = []
     for aspect, old, new in product(ASPECTS, VALUES, VALUES):
         if old != new:
-            do = {v: joint["probability"] @ (world.rating_probabilities(joint.assign(**{aspect: v})) @ np.arange(1, 6))
-                  for v in (old, new)}
-            see = {v: np.average(stars[joint[aspect] == v], weights=joint.loc[joint[aspect] == v, "probability"])
-                   for v in (old, new)}
+            do = {
+                v: joint["probability"]
+                @ (world.rating_probabilities(joint.assign(**{aspect: v})) @ np.arange(1, 6))
+                for v in (old, new)
+            }
+            see = {
+                v: np.average(
+                    stars[joint[aspect] == v], weights=joint.loc[joint[aspect] == v, "probability"]
+                )
+                for v in (old, new)
+            }
             rows.append((aspect, old, new, do[new] - do[old], see[new] - see[old]))
     return pd.DataFrame(rows, columns=["aspect", "old", "new", "true", "conexp"])
 
@@ -103,16 +138,22 @@ def read_wordings(path: Path | str) -> Wordings:
         for value in VALUES:
             forms = wordings.get(aspect, {}).get(value, [])
             if len(set(forms)) < FORMS or len(set(forms)) < len(forms):
-                raise TouchstoneError(f"{path}: {aspect}, {value} has {len(set(forms))} different wordings of {len(forms)}; "
-                                      f"write at least {FORMS}, none of them twice")
+                raise TouchstoneError(
+                    f"{path}: {aspect}, {value} has {len(set(forms))} different wordings of {len(forms)}; "
+                    f"write at least {FORMS}, none of them twice"
+                )
     parts = wordings_by_split(wordings)
     for split in SPLITS[1:]:
         if shared := set(parts["train"]) & set(parts[split]):
-            raise TouchstoneError(f"{path}: {min(shared)!r} is a wording of train and of {split}; put another one in its place")
+            raise TouchstoneError(
+                f"{path}: {min(shared)!r} is a wording of train and of {split}; put another one in its place"
+            )
     return wordings
 
 
-def generate_reviews(world: World, wordings: Wordings, n_originals: Mapping[str, int], n_edits: int, seed: int) -> pd.DataFrame:
+def generate_reviews(
+    world: World, wordings: Wordings, n_originals: Mapping[str, int], n_edits: int, seed: int
+) -> pd.DataFrame:
     """Originals and edits in the columns of `lib.reviews.read_cebab`; the same seed gives the same people in every world.
 
     Each original gets `n_edits` edits with different (aspect, goal), the last one written twice by different editors.
@@ -123,35 +164,70 @@ def generate_reviews(world: World, wordings: Wordings, n_originals: Mapping[str,
             rows += _group(world, wordings, split, f"{split}{number:04d}", n_edits, seed)
     texts = pd.DataFrame(rows)
     pick = np.random.default_rng(seed_for("exclusive", seed))
-    chosen = texts[texts["split"] == "train"].groupby("group", sort=False)["text_id"].agg(lambda ids: ids.iloc[pick.integers(len(ids))])
+    chosen = (
+        texts[texts["split"] == "train"]
+        .groupby("group", sort=False)["text_id"]
+        .agg(lambda ids: ids.iloc[pick.integers(len(ids))])
+    )
     in_train = texts["split"] == "train"
-    return texts.assign(in_exclusive=texts["text_id"].isin(chosen) & in_train, in_observational=texts["is_original"] & in_train)
+    return texts.assign(
+        in_exclusive=texts["text_id"].isin(chosen) & in_train,
+        in_observational=texts["is_original"] & in_train,
+    )
 
 
-def _group(world: World, wordings: Wordings, split: str, group: str, n_edits: int, seed: int) -> list[dict[str, Any]]:
+def _group(
+    world: World, wordings: Wordings, split: str, group: str, n_edits: int, seed: int
+) -> list[dict[str, Any]]:
     rng = np.random.default_rng(seed_for("group", group, seed))
     quality, mood = rng.normal(), rng.normal()
     values = {}
     for aspect in ASPECTS:
         own, said = rng.normal(), rng.random() < world.mention[aspect]
-        positive = world.confounding * quality + np.sqrt(1 - world.confounding**2) * own > -world.lean[aspect]
+        positive = (
+            world.confounding * quality + np.sqrt(1 - world.confounding**2) * own
+            > -world.lean[aspect]
+        )
         values[aspect] = ("Positive" if positive else "Negative") if said else "unknown"
     clauses = {aspect: _clause(wordings, aspect, values[aspect], split, rng) for aspect in ASPECTS}
     frame = _frame(wordings, rng)
     row = {"group": group, "split": split}
-    rows = [row | _text(world, frame, clauses, values, mood) | {"text_id": f"{group}_000000", "is_original": True,
-                                                               "edit_goal": None, "edit_type": None, "editor": None}]
+    rows = [
+        row
+        | _text(world, frame, clauses, values, mood)
+        | {
+            "text_id": f"{group}_000000",
+            "is_original": True,
+            "edit_goal": None,
+            "edit_type": None,
+            "editor": None,
+        }
+    ]
     goals = [(aspect, value) for aspect in ASPECTS for value in VALUES if value != values[aspect]]
     order = [goals[i] for i in rng.permutation(len(goals))[:n_edits]]
     for k, (aspect, goal) in enumerate([*order, order[-1]], start=1):
         writer = np.random.default_rng(seed_for("editor", group, k, seed))
-        edited, changed = values | {aspect: goal}, clauses | {aspect: _clause(wordings, aspect, goal, split, writer)}
-        rows.append(row | _text(world, frame, changed, edited, mood) | {
-            "text_id": f"{group}_{k:06d}", "is_original": False, "edit_goal": goal, "edit_type": aspect, "editor": f"e{k}"})
+        edited, changed = (
+            values | {aspect: goal},
+            clauses | {aspect: _clause(wordings, aspect, goal, split, writer)},
+        )
+        rows.append(
+            row
+            | _text(world, frame, changed, edited, mood)
+            | {
+                "text_id": f"{group}_{k:06d}",
+                "is_original": False,
+                "edit_goal": goal,
+                "edit_type": aspect,
+                "editor": f"e{k}",
+            }
+        )
     return rows
 
 
-def _clause(wordings: Wordings, aspect: str, value: str, split: str, rng: np.random.Generator) -> str:
+def _clause(
+    wordings: Wordings, aspect: str, value: str, split: str, rng: np.random.Generator
+) -> str:
     """A subject with a predicate of this split; nothing, in three of four cases, where the value is unknown."""
     if value == "unknown" and rng.random() < 0.75:
         return ""
@@ -163,12 +239,22 @@ def _clause(wordings: Wordings, aspect: str, value: str, split: str, rng: np.ran
 def _frame(wordings: Wordings, rng: np.random.Generator) -> dict[str, Any]:
     """What the edits of a review share: the order of its clauses, its fillers, how clauses are joined, how it ends."""
     fillers = list(rng.permutation(wordings["fillers"]))
-    return {"order": list(rng.permutation(list(ASPECTS))), "fillers": fillers[1: 1 + rng.integers(0, 3)], "rest": fillers[0],
-            "joined": rng.random(3) < 0.4, "end": rng.choice([".", ".", "!", ""])}
+    return {
+        "order": list(rng.permutation(list(ASPECTS))),
+        "fillers": fillers[1 : 1 + rng.integers(0, 3)],
+        "rest": fillers[0],
+        "joined": rng.random(3) < 0.4,
+        "end": rng.choice([".", ".", "!", ""]),
+    }
 
 
-def _text(world: World, frame: Mapping[str, Any], clauses: Mapping[str, str], values: Mapping[str, str],
-          mood: float) -> dict[str, Any]:
+def _text(
+    world: World,
+    frame: Mapping[str, Any],
+    clauses: Mapping[str, str],
+    values: Mapping[str, str],
+    mood: float,
+) -> dict[str, Any]:
     """One text with its labels; the reviewer's mood is the same in all texts of a group."""
     said = [clauses[aspect] for aspect in frame["order"] if clauses[aspect]]
     sentences: list[str] = list(frame["fillers"][:1])
@@ -185,4 +271,7 @@ def _text(world: World, frame: Mapping[str, Any], clauses: Mapping[str, str], va
 
 def wordings_by_split(wordings: Wordings) -> dict[str, list[str]]:
     """All predicates that a split may use."""
-    return {split: [form for a in ASPECTS for v in VALUES for form in wordings[a][v][part]] for split, part in PARTS.items()}
+    return {
+        split: [form for a in ASPECTS for v in VALUES for form in wordings[a][v][part]]
+        for split, part in PARTS.items()
+    }

@@ -76,7 +76,9 @@ set_up(seed, n_threads)
 stage = open_stage("start_here", "", "")
 labels = read_labels(material("geco") / "labels.yaml")
 rows = labelled_rows(list(labels.values()), "all")
-ours = rows[rows["sentence_idx"] == list(labels).index("north_and_south-02")].reset_index(drop=True)
+ours = rows[
+    rows["sentence_idx"] == list(labels).index("north_and_south-02")
+].reset_index(drop=True)
 print(f"{len(labels)} labelled sentences, {len(rows)} rows")
 pd.DataFrame([*ours["sentence"], ours["ground_truth"][0]], index=[*CLASSES, "changes"])
 
@@ -97,10 +99,16 @@ pd.DataFrame([*ours["sentence"], ours["ground_truth"][0]], index=[*CLASSES, "cha
 # We give it a few dozen sentences to learn from, and test it on others.
 
 # %%
-names = np.random.default_rng(seed).permutation([i for i in rows["sentence_idx"].unique() if i != ours["sentence_idx"][0]])
+names = np.random.default_rng(seed).permutation(
+    [i for i in rows["sentence_idx"].unique() if i != ours["sentence_idx"][0]]
+)
 train = rows[rows["sentence_idx"].isin(names[:n_train])].reset_index(drop=True)
-test = rows[rows["sentence_idx"].isin(names[n_train:n_train + n_test])].reset_index(drop=True)
-print(f"{len(train)} rows to learn from, {len(test)} to test on, classes {', '.join(CLASSES)}")
+test = rows[rows["sentence_idx"].isin(names[n_train : n_train + n_test])].reset_index(
+    drop=True
+)
+print(
+    f"{len(train)} rows to learn from, {len(test)} to test on, classes {', '.join(CLASSES)}"
+)
 
 # %% [markdown]
 # Three classes of equal size: somebody who guesses is right one time in three. What share of the test rows does our
@@ -108,18 +116,29 @@ print(f"{len(train)} rows to learn from, {len(test)} to test on, classes {', '.j
 
 # %% tags=["nbval-ignore-output"]
 trainer = Trainer("all-MiniLM-L6-v2", "", pick_device("cpu"))
-found = trainer.train("C", seed, train, pd.concat([test, ours], ignore_index=True), CLASSES,
-                      Settings(epochs=40, lr=0.01, batch_size=32))
+found = trainer.train(
+    "C",
+    seed,
+    train,
+    pd.concat([test, ours], ignore_index=True),
+    CLASSES,
+    Settings(epochs=40, lr=0.01, batch_size=32),
+)
 model, tested = found.model, found.predictions
 is_ours = tested["sentence_idx"] == ours["sentence_idx"][0]
 accuracy = (tested["predicted"] == tested["target"])[~is_ours].mean()
-stage.table("accuracy", pd.DataFrame({"who": ["guessing", "the model"], "accuracy": [1 / 3, accuracy]}))
+stage.table(
+    "accuracy",
+    pd.DataFrame({"who": ["guessing", "the model"], "accuracy": [1 / 3, accuracy]}),
+)
 
 # %% [markdown]
 # It has learnt something. And our own sentence? Here is what the model says of its three forms.
 
 # %% tags=["nbval-ignore-output"]
-probabilities = tested[is_ours][[f"p_{name}" for name in CLASSES]].reset_index(drop=True)
+probabilities = tested[is_ours][[f"p_{name}" for name in CLASSES]].reset_index(
+    drop=True
+)
 stage.table("probabilities", probabilities.assign(form=list(CLASSES)), digits=2)
 
 # %% [markdown]
@@ -142,7 +161,11 @@ stage.table("probabilities", probabilities.assign(form=list(CLASSES)), digits=2)
 
 # %% tags=["nbval-ignore-output"]
 explained = explain(model, ours, "Integrated Gradients", {"n_steps": n_steps}).iloc[0]
-words, scores, truth = explained["words"], np.array(explained["scores"]), np.array(ours["ground_truth"][0])
+words, scores, truth = (
+    explained["words"],
+    np.array(explained["scores"]),
+    np.array(ours["ground_truth"][0]),
+)
 table = pd.DataFrame({"word": words, "ground_truth": truth, "score": scores})
 stage.table("attribution", table)
 
@@ -157,8 +180,12 @@ stage.table("attribution", table)
 
 # %% tags=["nbval-ignore-output"]
 rise = scores.sum() - explained["delta"]
-check = pd.DataFrame({"what": ["sum of the scores", "rise of the probability", "delta"],
-                      "value": [scores.sum(), rise, explained["delta"]]})
+check = pd.DataFrame(
+    {
+        "what": ["sum of the scores", "rise of the probability", "delta"],
+        "value": [scores.sum(), rise, explained["delta"]],
+    }
+)
 assert abs(explained["delta"]) < 0.01
 stage.table("completeness", check)
 
@@ -168,7 +195,10 @@ stage.table("completeness", check)
 # %%
 with plt.rc_context(STYLE | {"axes.grid.axis": "y"}):
     figure, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
-    for is_truth, colour, hatch, label in ((1, COLOURS[2], "//", "changes with the form"), (0, "0.65", "", "the same in all forms")):
+    for is_truth, colour, hatch, label in (
+        (1, COLOURS[2], "//", "changes with the form"),
+        (0, "0.65", "", "the same in all forms"),
+    ):
         chosen = np.flatnonzero(truth == is_truth)
         _ = ax.bar(chosen, scores[chosen], color=colour, hatch=hatch, label=label)
     _ = ax.set_xticks(range(len(words)), words)
@@ -193,9 +223,15 @@ plt.show()
 # %% tags=["nbval-ignore-output"]
 mass = np.abs(scores) / np.abs(scores).sum()
 by_hand = mass[truth == 1].sum()
-assert np.isclose(by_hand, mass_accuracy(scores, truth))  # the library's function agrees
-result = pd.DataFrame({"explanation": ["Integrated Gradients", "noise, on average"],
-                       "mass_accuracy": [by_hand, truth_share(truth)]})
+assert np.isclose(
+    by_hand, mass_accuracy(scores, truth)
+)  # the library's function agrees
+result = pd.DataFrame(
+    {
+        "explanation": ["Integrated Gradients", "noise, on average"],
+        "mass_accuracy": [by_hand, truth_share(truth)],
+    }
+)
 stage.table("mass_accuracy", result)
 
 # %% [markdown]
@@ -229,12 +265,25 @@ assert accuracy > 1 / 3
 
 # %% tags=["nbval-ignore-output"]
 mine = wrap(model.module, model.tokenizer, CLASSES)
-own = explain_texts(mine, ["She leaves it to her brother .", "He leaves it to his sister ."], "Integrated Gradients")
+own = explain_texts(
+    mine,
+    ["She leaves it to her brother .", "He leaves it to his sister ."],
+    "Integrated Gradients",
+)
 display(HTML(explanations_to_html(own, CLASSES)))
 plain = word_list(own, CLASSES)
-assert all(abs(one["delta"]) < 0.02 * abs(sum(score for _, score in one["words"])) + 1e-5 for one in plain)
-lines = [(one["class"], one["method"], word, score) for one in plain for word, score in one["words"]]
-stage.table("your_own", pd.DataFrame(lines, columns=["class", "method", "word", "score"]))
+assert all(
+    abs(one["delta"]) < 0.02 * abs(sum(score for _, score in one["words"])) + 1e-5
+    for one in plain
+)
+lines = [
+    (one["class"], one["method"], word, score)
+    for one in plain
+    for word, score in one["words"]
+]
+stage.table(
+    "your_own", pd.DataFrame(lines, columns=["class", "method", "word", "score"])
+)
 
 # %% [markdown]
 # It explains the class that the model predicts; name another one with `classes="F"`. Mind the floors all the same: on your
@@ -274,7 +323,15 @@ stage.table("your_own", pd.DataFrame(lines, columns=["class", "method", "word", 
 # What this notebook made lies in `outputs/start_here/`:
 
 # %%
-stage.close({"seed": seed, "n_threads": n_threads, "n_train": n_train, "n_test": n_test, "n_steps": n_steps})
+stage.close(
+    {
+        "seed": seed,
+        "n_threads": n_threads,
+        "n_train": n_train,
+        "n_test": n_test,
+        "n_steps": n_steps,
+    }
+)
 
 # %% [markdown]
 # ## Hand-over

@@ -22,7 +22,9 @@ def geco_data() -> Path:
     """The published GECO files."""
     root = paths.data_root()
     if root is None or not (root / "geco").is_dir():
-        pytest.skip("needs the published GECO: set TOUCHSTONE_DATA to a folder that holds geco/ (`make data` fills it)")
+        pytest.skip(
+            "needs the published GECO: set TOUCHSTONE_DATA to a folder that holds geco/ (`make data` fills it)"
+        )
     return root / "geco"
 
 
@@ -33,7 +35,9 @@ def cebab() -> pd.DataFrame:
 
     root = paths.data_root()
     if root is None or not (root / "cebab").is_dir():
-        pytest.skip("needs the published CEBaB: set TOUCHSTONE_DATA to a folder that holds cebab/ (python -m lib.reviews fills it)")
+        pytest.skip(
+            "needs the published CEBaB: set TOUCHSTONE_DATA to a folder that holds cebab/ (python -m lib.reviews fills it)"
+        )
     return read_cebab(root / "cebab")
 
 
@@ -58,6 +62,7 @@ def small_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def paper_repository(tmp_path: Path) -> Callable[..., Path]:
     """Makes a repository of ours whose `paper.yaml` of one study has some values changed: `paper_repository(study, values)`."""
+
     def build(study: str, values: dict[str, Any]) -> Path:
         root = tmp_path / "repository"
         (root / "params" / study).mkdir(parents=True)
@@ -66,4 +71,5 @@ def paper_repository(tmp_path: Path) -> Callable[..., Path]:
         changed = read_params(paths.ROOT / "params" / study / "paper.yaml") | values
         (root / "params" / study / "paper.yaml").write_text(yaml.safe_dump(changed))
         return root
+
     return build

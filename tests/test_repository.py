@@ -11,7 +11,11 @@ import yaml
 
 from lib.paths import ROOT, STAGES, STUDIES
 
-TEXTS = [p for p in [*ROOT.glob("*.md"), *(ROOT / "notebooks").rglob("*.md")] if "material" not in p.parts]
+TEXTS = [
+    p
+    for p in [*ROOT.glob("*.md"), *(ROOT / "notebooks").rglob("*.md")]
+    if "material" not in p.parts
+]
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
@@ -38,19 +42,31 @@ def test_the_citation_file_is_complete() -> None:
 def test_make_help_lists_every_target() -> None:
     makefile = (ROOT / "Makefile").read_text()
     phony = re.findall(r"^\.PHONY: (\w+)", makefile, flags=re.M)
-    shown = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    shown = subprocess.run(
+        ["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
     assert phony and all(f"make {target}" in shown for target in phony)
 
 
 def test_no_pickle_and_no_file_of_odds_and_ends() -> None:
     sources = [p for folder in ("lib", "notebooks", "tools") for p in (ROOT / folder).rglob("*.py")]
-    assert not [p for p in sources if re.search(r"^\s*(import|from) pickle|torch\.load\(|read_pickle", p.read_text(), flags=re.M)]
+    assert not [
+        p
+        for p in sources
+        if re.search(
+            r"^\s*(import|from) pickle|torch\.load\(|read_pickle", p.read_text(), flags=re.M
+        )
+    ]
     assert not list(ROOT.glob("lib/**/utils.py"))
 
 
 def test_the_result_table_of_the_readme_is_the_reference() -> None:
-    spec = importlib.util.spec_from_file_location("readme_table", ROOT / "tools" / "readme_table.py")
+    spec = importlib.util.spec_from_file_location(
+        "readme_table", ROOT / "tools" / "readme_table.py"
+    )
     tool = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(tool)
-    _, scale, table = re.search(r"readme_table.py (\w+) (\w+) -->\n(.*?)\n<!-- end", (ROOT / "README.md").read_text(), re.S).groups()
+    _, scale, table = re.search(
+        r"readme_table.py (\w+) (\w+) -->\n(.*?)\n<!-- end", (ROOT / "README.md").read_text(), re.S
+    ).groups()
     assert table == tool.readme_table("geco", scale)

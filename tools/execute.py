@@ -32,13 +32,22 @@ LONGEST_CELL = 900  # seconds
 def execute(source: Path) -> None:
     """Run one notebook in a fresh kernel; nothing is written if a cell fails."""
     notebook = read_notebook(source)
-    quiet = ["--IPKernelApp.log_level=CRITICAL"]  # it warns at every start that it talks over local TCP
-    client = NotebookClient(notebook, timeout=LONGEST_CELL, kernel_name="python3", extra_arguments=quiet,
-                            resources={"metadata": {"path": str(ROOT)}})
+    quiet = [
+        "--IPKernelApp.log_level=CRITICAL"
+    ]  # it warns at every start that it talks over local TCP
+    client = NotebookClient(
+        notebook,
+        timeout=LONGEST_CELL,
+        kernel_name="python3",
+        extra_arguments=quiet,
+        resources={"metadata": {"path": str(ROOT)}},
+    )
     try:
         client.execute()
     except CellExecutionError as error:
-        raise SystemExit(f"{source.relative_to(ROOT)} failed; its committed copy is as it was.\n{error}") from None
+        raise SystemExit(
+            f"{source.relative_to(ROOT)} failed; its committed copy is as it was.\n{error}"
+        ) from None
     strip_volatile(notebook)
     shrink_pictures(notebook)
     write_atomic(source.with_suffix(".ipynb"), nbformat.writes(notebook) + "\n")
@@ -48,14 +57,18 @@ def shrink_pictures(notebook: nbformat.NotebookNode) -> None:
     """Store pictures with a palette of 128 colours: a third of the size, and plots have fewer (those of stages keep all)."""
     for output in (output for cell in notebook.cells for output in cell.get("outputs", [])):
         if "image/png" in output.get("data", {}):
-            picture = Image.open(io.BytesIO(base64.b64decode(output.data["image/png"]))).convert("RGB")
+            picture = Image.open(io.BytesIO(base64.b64decode(output.data["image/png"]))).convert(
+                "RGB"
+            )
             small = io.BytesIO()
             picture.quantize(128).save(small, "png", optimize=True)
             output.data["image/png"] = base64.b64encode(small.getvalue()).decode()
 
 
 def main(names: list[str]) -> None:
-    sources = [NOTEBOOKS / f"{name}.py" for name in names] or sorted(NOTEBOOKS.rglob("[0-9][0-9]_*.py"))
+    sources = [NOTEBOOKS / f"{name}.py" for name in names] or sorted(
+        NOTEBOOKS.rglob("[0-9][0-9]_*.py")
+    )
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     os.environ.pop("TOUCHSTONE_PROGRESS", None)
     for source in sources:

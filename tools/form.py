@@ -18,7 +18,9 @@ FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def triple(values: list[float]) -> str:
-    return f"{median(values):g} / {np.percentile(values, 90):g} / {max(values):g}" if values else "-"
+    return (
+        f"{median(values):g} / {np.percentile(values, 90):g} / {max(values):g}" if values else "-"
+    )
 
 
 def share(flags: list[bool]) -> str:
@@ -33,7 +35,9 @@ def functions(path: Path) -> list[FUNCTION]:
 def is_typed(function: FUNCTION) -> bool:
     arguments = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
     named = [argument for argument in arguments if argument.arg not in ("self", "cls")]
-    return function.returns is not None and all(argument.annotation is not None for argument in named)
+    return function.returns is not None and all(
+        argument.annotation is not None for argument in named
+    )
 
 
 def notebook_rows() -> list[tuple[str, str, str, str]]:
@@ -46,16 +50,32 @@ def notebook_rows() -> list[tuple[str, str, str, str]]:
                 lengths.append(len([line for line in cell.source.splitlines() if line.strip()]))
                 introduced.append(i > 0 and cells[i - 1].cell_type == "markdown")
                 followed.append(i + 1 < len(cells) and cells[i + 1].cell_type == "markdown")
-    copies = [path for path in (source.with_suffix(".ipynb") for source in sources) if path.is_file()]
+    copies = [
+        path for path in (source.with_suffix(".ipynb") for source in sources) if path.is_file()
+    ]
     for path in copies:
-        executed += [cell.execution_count is not None for cell in nbformat.read(path, 4).cells if cell.cell_type == "code"]
+        executed += [
+            cell.execution_count is not None
+            for cell in nbformat.read(path, 4).cells
+            if cell.cell_type == "code"
+        ]
     sizes = [path.stat().st_size / 1000 for path in copies]
     between = f"{share(introduced)} / {share(followed)}"
     return [
-        ("code cell lines: median / p90 / max", "<= 7 / 18 / 30", "3-9 / 10-28 / 68+", triple(lengths)),
+        (
+            "code cell lines: median / p90 / max",
+            "<= 7 / 18 / 30",
+            "3-9 / 10-28 / 68+",
+            triple(lengths),
+        ),
         ("code cells introduced / followed by prose", ">= 85 % / 80 %", "88 % / 88 %", between),
         ("cells executed (values compared by tests)", "100 %", "59 %", share(executed)),
-        ("notebook file size, kB: median / p90 / max", "<= 250 / - / 500", "110 / - / 144", triple([round(s) for s in sizes])),
+        (
+            "notebook file size, kB: median / p90 / max",
+            "<= 250 / - / 500",
+            "110 / - / 144",
+            triple([round(s) for s in sizes]),
+        ),
     ]
 
 
@@ -67,9 +87,18 @@ def lib_rows() -> list[tuple[str, str, str, str]]:
     lines = [path.read_text().count("\n") for path in files]
     documented = f"{share([bool(ast.get_docstring(f)) for f in public])} / {share([is_typed(f) for f in public])}"
     return [
-        ("lib file lines: median / p90 / max", "<= 120 / - / 300", "77-110 / - / 700+", triple(lines)),
-        ("function lines: median / p90 / max", "<= 12 / - / 40", "6-15 / - / 94+",
-         triple([f.end_lineno - f.lineno + 1 for f in found])),
+        (
+            "lib file lines: median / p90 / max",
+            "<= 120 / - / 300",
+            "77-110 / - / 700+",
+            triple(lines),
+        ),
+        (
+            "function lines: median / p90 / max",
+            "<= 12 / - / 40",
+            "6-15 / - / 94+",
+            triple([f.end_lineno - f.lineno + 1 for f in found]),
+        ),
         ("public functions documented / fully typed", "100 % / 100 %", "90 % / 76 %", documented),
     ]
 

@@ -19,11 +19,26 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def resolve(requirements: list[str]) -> dict[str, str]:
     """The versions that pip would install for these requirements in an empty environment."""
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed", "--report", "-"]
-    report = json.loads(subprocess.run([*command, *requirements], check=True, capture_output=True, text=True).stdout)
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--dry-run",
+        "--ignore-installed",
+        "--report",
+        "-",
+    ]
+    report = json.loads(
+        subprocess.run([*command, *requirements], check=True, capture_output=True, text=True).stdout
+    )
     metadata = [package["metadata"] for package in report["install"]]
     # "2.13.0+cpu" is a build of 2.13.0: the pin names the release, so that any build of it fits.
-    return {entry["name"].lower().replace("_", "-"): entry["version"].split("+")[0] for entry in metadata}
+    return {
+        entry["name"].lower().replace("_", "-"): entry["version"].split("+")[0]
+        for entry in metadata
+    }
 
 
 def write_lock(name: str, versions: dict[str, str], note: str) -> None:
@@ -38,7 +53,11 @@ def main() -> None:
     write_lock("run", run, "What a study needs to run")
     for extra, added in project["optional-dependencies"].items():
         together = resolve([*(f"{package}=={version}" for package, version in run.items()), *added])
-        write_lock(extra, {p: v for p, v in together.items() if p not in run}, f"What the extra '{extra}' adds to run.txt")
+        write_lock(
+            extra,
+            {p: v for p, v in together.items() if p not in run},
+            f"What the extra '{extra}' adds to run.txt",
+        )
 
 
 if __name__ == "__main__":

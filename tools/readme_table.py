@@ -1,6 +1,6 @@
 """Print the README's table of mass accuracies from outputs/reference (a test compares the two).
 
-    python tools/readme_table.py geco small
+python tools/readme_table.py geco small
 """
 
 from __future__ import annotations
@@ -22,9 +22,13 @@ def readme_table(study: str, scale: str) -> str:
     lines = [["method", "no model", *schemes], ["---"] * (len(schemes) + 2)]
     for method in figure["method"].unique():
         is_floor = method in FLOORS
-        values = [" / ".join(f"{mass[method, scheme, data]:.2f}".lstrip("0") for data in ("D_A", "D_S"))
-                  for scheme in (["-"] if is_floor else schemes)]
-        lines.append([f"*{method}*", *values, *[""] * len(schemes)] if is_floor else [method, "", *values])
+        values = [
+            " / ".join(f"{mass[method, scheme, data]:.2f}".lstrip("0") for data in ("D_A", "D_S"))
+            for scheme in (["-"] if is_floor else schemes)
+        ]
+        lines.append(
+            [f"*{method}*", *values, *[""] * len(schemes)] if is_floor else [method, "", *values]
+        )
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 

@@ -23,9 +23,15 @@ MOST_BYTES = 500_000
 
 def wanted(folder: Path) -> dict[str, Path]:
     """Files to vouch for, by their path below the folder."""
-    files = [path for path in folder.rglob("*") if path.suffix in KINDS and path.name not in VOLATILE]
+    files = [
+        path for path in folder.rglob("*") if path.suffix in KINDS and path.name not in VOLATILE
+    ]
     names = {str(path.relative_to(folder)): path for path in sorted(files)}
-    return {name: path for name, path in names.items() if not {"units", "models"} & set(Path(name).parts)}
+    return {
+        name: path
+        for name, path in names.items()
+        if not {"units", "models"} & set(Path(name).parts)
+    }
 
 
 def change(old: Path, new: Path) -> str:
@@ -40,7 +46,9 @@ def change(old: Path, new: Path) -> str:
     if before.shape != after.shape or list(before) != list(after):
         return f"changed from {before.shape} to {after.shape}"
     numbers = (after.select_dtypes("number") - before.select_dtypes("number")).abs().max()
-    moved = ", ".join(f"{column} by up to {size:.2g}" for column, size in numbers.items() if size > 0)
+    moved = ", ".join(
+        f"{column} by up to {size:.2g}" for column, size in numbers.items() if size > 0
+    )
     return f"changed: {moved or 'text'}"
 
 
@@ -72,7 +80,9 @@ def main(study: str, scale: str) -> None:
     stages = [notebook.stem for notebook in find_notebooks(study)]
     missing = [stage for stage in stages if not (run / stage / "manifest.json").is_file()]
     if missing:
-        raise SystemExit(f"{study} at scale {scale} is not complete ({', '.join(missing)}): make {study} SCALE={scale}")
+        raise SystemExit(
+            f"{study} at scale {scale} is not complete ({', '.join(missing)}): make {study} SCALE={scale}"
+        )
     renew(run, reference / study / scale)
 
 

@@ -13,6 +13,23 @@ from lib.attribution.registry import METHODS, Method, resolve_method
 from lib.attribution.seam import Row, TokenBatch, TokenScores, WordScores, class_score
 from lib.attribution.table import ABOUT, SCHEMA, load_explanations, save_explanations
 
-__all__ = ["ABOUT", "METHODS", "SCHEMA", "Method", "Row", "TokenBatch", "TokenScores", "WordScores", "class_score",
-           "explain", "explain_many", "explain_texts", "fit_pattern", "load_explanations", "resolve_method",
-           "save_explanations", "word_list", "wrap"]
+__all__ = [
+    "ABOUT",
+    "METHODS",
+    "SCHEMA",
+    "Method",
+    "Row",
+    "TokenBatch",
+    "TokenScores",
+    "WordScores",
+    "class_score",
+    "explain",
+    "explain_many",
+    "explain_texts",
+    "fit_pattern",
+    "load_explanations",
+    "resolve_method",
+    "save_explanations",
+    "word_list",
+    "wrap",
+]

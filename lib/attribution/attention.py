@@ -19,17 +19,24 @@ def attention_rollout(batch: TokenBatch) -> TokenScores:
     rollout is the attention of its first token.
     """
     if not isinstance(batch.score, ClassScore):
-        raise TouchstoneError("attention rollout needs a classifier's score (`class_score`), for it looks at the "
-                              "model's attention; choose another method for a plain function")
+        raise TouchstoneError(
+            "attention rollout needs a classifier's score (`class_score`), for it looks at the "
+            "model's attention; choose another method for a plain function"
+        )
     model = batch.score.model
     if isinstance(model.module, OneLayerNet):
         with torch.no_grad():
             return TokenScores(model.module.attention(batch.embeddings, batch.mask))
-    return TokenScores(rollout(attention_maps(model, batch.embeddings, batch.mask), read_weights(model, batch.mask)))
+    return TokenScores(
+        rollout(
+            attention_maps(model, batch.embeddings, batch.mask), read_weights(model, batch.mask)
+        )
+    )
 
 
-def rollout(maps: Float[Tensor, "layer batch head token token"],
-            read: Float[Tensor, "batch token"]) -> Float[Tensor, "batch token"]:
+def rollout(
+    maps: Float[Tensor, "layer batch head token token"], read: Float[Tensor, "batch token"]
+) -> Float[Tensor, "batch token"]:
     """The product over the layers of (mean over heads + identity) / 2, in the token that is `read` (weight 1).
 
     Half of the weight is the residual connection's. From the last layer down, only one row is carried along.

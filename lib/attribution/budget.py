@@ -40,8 +40,9 @@ class TokenBudget:
         """
         return max(1, self.tokens // max(length, 1))
 
-    def run(self, lengths: Sequence[int],
-            work: Callable[[list[int]], Made]) -> Iterator[tuple[list[int], Made]]:
+    def run(
+        self, lengths: Sequence[int], work: Callable[[list[int]], Made]
+    ) -> Iterator[tuple[list[int], Made]]:
         """Call `work` with indices of sequences of one length, as many as fit, until all were worked on.
 
         When memory runs out the budget is halved and the same indices are tried again. Raises TouchstoneError where
@@ -57,9 +58,11 @@ class TokenBudget:
                 made = self._try(work, part, length)
                 if made:
                     yield part, made[0]
-                    left = left[len(part):]
+                    left = left[len(part) :]
 
-    def _try(self, work: Callable[[list[int]], Made], part: list[int], length: int) -> tuple[Made] | None:
+    def _try(
+        self, work: Callable[[list[int]], Made], part: list[int], length: int
+    ) -> tuple[Made] | None:
         try:
             return (work(part),)
         except (RuntimeError, MemoryError) as error:
@@ -68,8 +71,10 @@ class TokenBudget:
             reason = str(error).splitlines()[0][:90] if str(error) else type(error).__name__
         # Outside of the except block, whose traceback would keep the failed batch alive.
         if len(part) == 1:
-            raise NotEnoughMemory(f"one sequence of {length} tokens needs more memory than there is ({reason}); leave "
-                                  "it out, or take a smaller model")
+            raise NotEnoughMemory(
+                f"one sequence of {length} tokens needs more memory than there is ({reason}); leave "
+                "it out, or take a smaller model"
+            )
         self.tokens = max(length, len(part) * length // 2)
         gc.collect()
         if torch.cuda.is_available():
@@ -81,4 +86,6 @@ def is_out_of_memory(error: BaseException) -> bool:
     """Whether an error says that memory ran out, on a GPU or on the CPU."""
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
-    return isinstance(error, RuntimeError) and any(words in str(error).lower() for words in NO_MEMORY)
+    return isinstance(error, RuntimeError) and any(
+        words in str(error).lower() for words in NO_MEMORY
+    )

@@ -15,13 +15,16 @@ from lib.attribution.seam import TokenBatch, TokenScores, score_of_rows
 from lib.attribution.shared import change_of
 from lib.errors import TouchstoneError
 
-ANCHOR = 1e6  # the weight of the full and the empty sentence in Kernel SHAP's regression, as in captum
+ANCHOR = (
+    1e6  # the weight of the full and the empty sentence in Kernel SHAP's regression, as in captum
+)
 LARGEST_EXACT = 16  # players of whom every coalition is tried
 
 
 @torch.inference_mode()
-def worth_of(batch: TokenBatch, rows: Int[Tensor, "step"],
-             present: Bool[Tensor, "step token"]) -> Float[Tensor, "step"]:
+def worth_of(
+    batch: TokenBatch, rows: Int[Tensor, "step"], present: Bool[Tensor, "step token"]
+) -> Float[Tensor, "step"]:
     """The score of coalitions: row numbers of the batch, and which of the row's tokens are present."""
     asked = torch.cat([rows[:, None], (present | ~batch.is_word[rows]).long()], 1)
     different, which = asked.unique(dim=0, return_inverse=True)
@@ -37,8 +40,9 @@ def worth_of(batch: TokenBatch, rows: Int[Tensor, "step"],
     return values[which].clone()
 
 
-def kernel_shap(batch: TokenBatch, n_samples: int = 25, *, tolerance: float | None = None,
-                exact: bool = False) -> TokenScores:
+def kernel_shap(
+    batch: TokenBatch, n_samples: int = 25, *, tolerance: float | None = None, exact: bool = False
+) -> TokenScores:
     """Kernel SHAP (Lundberg & Lee 2017, theorem 2): Shapley values, by regression on random coalitions.
 
     The draws are captum's, each row's from its own seed; two are the full and the empty sentence. With `exact` a row
@@ -46,20 +50,27 @@ def kernel_shap(batch: TokenBatch, n_samples: int = 25, *, tolerance: float | No
     when the error of its shares is below it (`regression.fit_all`).
     """
     if n_samples < 3:
-        raise TouchstoneError(f"Kernel SHAP has n_samples = {n_samples}, and two of them are the full and the "
-                              "empty sentence; give 3 or more")
+        raise TouchstoneError(
+            f"Kernel SHAP has n_samples = {n_samples}, and two of them are the full and the "
+            "empty sentence; give 3 or more"
+        )
     n_players = batch.is_word.sum(1)
-    masks = torch.stack([_drawn(is_word, n_samples, seed)
-                         for is_word, seed in zip(batch.is_word, batch.seeds, strict=True)])
+    masks = torch.stack(
+        [
+            _drawn(is_word, n_samples, seed)
+            for is_word, seed in zip(batch.is_word, batch.seeds, strict=True)
+        ]
+    )
     weights = torch.ones(masks.shape[:2], dtype=torch.float64, device=masks.device)
     weights[:, :2] = ANCHOR
-    few = (2.0 ** n_players <= n_samples) & torch.tensor(exact, device=masks.device)
+    few = (2.0**n_players <= n_samples) & torch.tensor(exact, device=masks.device)
     drawn = (~few & (n_players > 1)).nonzero()[:, 0]
 
     def worth(rows: Tensor, start: int, stop: int) -> Tensor:
         here = drawn[rows]
-        return worth_of(batch, here.repeat_interleave(stop - start),
-                        masks[here, start:stop].flatten(0, 1)).view(len(rows), -1)
+        return worth_of(
+            batch, here.repeat_interleave(stop - start), masks[here, start:stop].flatten(0, 1)
+        ).view(len(rows), -1)
 
     scores = torch.zeros_like(batch.embeddings[..., 0])
     samples, error = torch.zeros_like(scores[:, 0]), torch.zeros_like(scores[:, 0])
@@ -70,8 +81,14 @@ def kernel_shap(batch: TokenBatch, n_samples: int = 25, *, tolerance: float | No
     for i in (few | (n_players <= 1)).nonzero()[:, 0].tolist():
         scores[i], samples[i] = _exact(batch, i), 2.0 ** float(n_players[i])
     wanted = tolerance is not None or exact
-    return TokenScores(scores, about=({"samples": samples, "error": error} if tolerance is not None else
-                                      {"samples": samples}) if wanted else {})
+    return TokenScores(
+        scores,
+        about=(
+            {"samples": samples, "error": error} if tolerance is not None else {"samples": samples}
+        )
+        if wanted
+        else {},
+    )
 
 
 def _drawn(is_word: Bool[Tensor, "token"], n_samples: int, seed: int) -> Bool[Tensor, "step token"]:
@@ -97,11 +114,15 @@ def exact_shapley(batch: TokenBatch) -> TokenScores:
     Raises TouchstoneError for a row with more than 16 tokens: 65 536 sentences are enough.
     """
     if (most := int(batch.is_word.sum(1).max())) > LARGEST_EXACT:
-        raise TouchstoneError(f"a row has {most} tokens, and exact Shapley values need all 2^{most} coalitions; at "
-                              f"most {LARGEST_EXACT} tokens are taken: leave the row out, or use Kernel SHAP or "
-                              "Shapley sampling")
+        raise TouchstoneError(
+            f"a row has {most} tokens, and exact Shapley values need all 2^{most} coalitions; at "
+            f"most {LARGEST_EXACT} tokens are taken: leave the row out, or use Kernel SHAP or "
+            "Shapley sampling"
+        )
     scores = torch.stack([_exact(batch, i) for i in range(len(batch.mask))])
-    return TokenScores(scores, scores.sum(1) - change_of(batch), {"samples": 2.0 ** batch.is_word.sum(1)})
+    return TokenScores(
+        scores, scores.sum(1) - change_of(batch), {"samples": 2.0 ** batch.is_word.sum(1)}
+    )
 
 
 def _exact(batch: TokenBatch, row: int) -> Float[Tensor, "token"]:
@@ -122,7 +143,9 @@ def shapley_sampling(batch: TokenBatch, n_samples: int = 25) -> TokenScores:
     """
     length, players = batch.mask.shape[1], [row.nonzero()[:, 0] for row in batch.is_word.cpu()]
     rows, present = [], []
-    orders = [_orders(len(p), n_samples, seed) for p, seed in zip(players, batch.seeds, strict=True)]
+    orders = [
+        _orders(len(p), n_samples, seed) for p, seed in zip(players, batch.seeds, strict=True)
+    ]
     for i, (who, order) in enumerate(zip(players, orders, strict=True)):
         place = order.argsort(1)  # when each player arrives
         steps = place[:, None, :] < torch.arange(len(who) + 1)[None, :, None]
@@ -130,8 +153,13 @@ def shapley_sampling(batch: TokenBatch, n_samples: int = 25) -> TokenScores:
         masks[..., who] = steps
         present.append(masks.flatten(0, 1))
         rows.append(torch.full((len(present[-1]),), i))
-    worths = worth_of(batch, torch.cat(rows).to(batch.mask.device), torch.cat(present).to(batch.mask.device))
-    scores, errors = torch.zeros_like(batch.embeddings[..., 0]), torch.zeros_like(batch.embeddings[:, 0, 0])
+    worths = worth_of(
+        batch, torch.cat(rows).to(batch.mask.device), torch.cat(present).to(batch.mask.device)
+    )
+    scores, errors = (
+        torch.zeros_like(batch.embeddings[..., 0]),
+        torch.zeros_like(batch.embeddings[:, 0, 0]),
+    )
     for i, part in enumerate(worths.split([len(p) for p in present])):
         gains = part.view(n_samples, -1).diff(dim=1).double()  # in the order of arrival
         each = torch.zeros_like(gains).scatter_(1, orders[i].to(gains.device), gains)
@@ -186,18 +214,29 @@ def partition_shap(batch: TokenBatch) -> TokenScores:
             for (row, _, span, weight), gain in zip(leaves, gains.tolist(), strict=True):
                 scores[row, span[0]] += weight * gain
         inner = [node for node in level if len(node[2]) > 1]
-        level = [child for row, context, span, weight in inner for first, other in (halves(span), halves(span)[::-1])
-                 for child in ((row, context, first, weight / 2), (row, context + other, first, weight / 2))]
+        level = [
+            child
+            for row, context, span, weight in inner
+            for first, other in (halves(span), halves(span)[::-1])
+            for child in (
+                (row, context, first, weight / 2),
+                (row, context + other, first, weight / 2),
+            )
+        ]
     found = scores.to(batch.embeddings)
     return TokenScores(found, found.sum(1) - change_of(batch))
 
 
-Node = tuple[int, list[int], list[int], float]  # row, tokens that are present, tokens that arrive, weight
+Node = tuple[
+    int, list[int], list[int], float
+]  # row, tokens that are present, tokens that arrive, weight
 
 
 def _gains(batch: TokenBatch, nodes: list[Node]) -> Float[Tensor, "step"]:
     """What the arrival of each node's span adds to the score of its context."""
-    before = torch.zeros(len(nodes), batch.mask.shape[1], dtype=torch.bool, device=batch.mask.device)
+    before = torch.zeros(
+        len(nodes), batch.mask.shape[1], dtype=torch.bool, device=batch.mask.device
+    )
     for i, (_, context, _, _) in enumerate(nodes):
         before[i, context] = True
     after = before.clone()

@@ -24,7 +24,11 @@ from lib.models.shortcut import first_token_only, parameters_fixed
 from lib.progress import progress
 from lib.seeds import seed_for
 
-COMMON = ("explained", "normalise_special", "precision")  # dealt with here, not by the token methods
+COMMON = (
+    "explained",
+    "normalise_special",
+    "precision",
+)  # dealt with here, not by the token methods
 
 
 @dataclass
@@ -39,8 +43,17 @@ class Task:
     about: dict[str, list[float]] = field(default_factory=dict)
 
 
-def explain(model: Any, rows: pd.DataFrame, method: str | Method, settings: Mapping[str, Any] | None = None, *,
-            study: str = "geco", dataset: str = "-", scheme: str = "-", seed: int = -1) -> pd.DataFrame:
+def explain(
+    model: Any,
+    rows: pd.DataFrame,
+    method: str | Method,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    study: str = "geco",
+    dataset: str = "-",
+    scheme: str = "-",
+    seed: int = -1,
+) -> pd.DataFrame:
     """Explain every row's own class and return one line per row in the explanation format (`table.SCHEMA`).
 
     `rows` has row_id, sentence_idx, target and sentence (a list of words). `model` is a TextModel; floors
@@ -53,8 +66,16 @@ def explain(model: Any, rows: pd.DataFrame, method: str | Method, settings: Mapp
     return explain_many(model, rows, [(method, settings or {})], seed=seed, **labels)
 
 
-def explain_many(model: Any, rows: pd.DataFrame, methods: Sequence[str | tuple[str | Method, Mapping[str, Any]]], *,
-                 study: str = "geco", dataset: str = "-", scheme: str = "-", seed: int = -1) -> pd.DataFrame:
+def explain_many(
+    model: Any,
+    rows: pd.DataFrame,
+    methods: Sequence[str | tuple[str | Method, Mapping[str, Any]]],
+    *,
+    study: str = "geco",
+    dataset: str = "-",
+    scheme: str = "-",
+    seed: int = -1,
+) -> pd.DataFrame:
     """Explain the rows with several methods at once; the lines of the first method come first.
 
     A method is a name, or (name, settings). The numbers are those of `explain`, method by method; what the methods
@@ -70,27 +91,50 @@ def explain_many(model: Any, rows: pd.DataFrame, methods: Sequence[str | tuple[s
         task.scores = task.method.function(model, task.rows, **task.settings)
     others = [task for task in tasks if task.method.family != "floor"]
     for precision in dict.fromkeys(task.settings.get("precision", "float32") for task in others):
-        _explain_model(model, precision, [t for t in others if t.settings.get("precision", "float32") == precision])
+        _explain_model(
+            model,
+            precision,
+            [t for t in others if t.settings.get("precision", "float32") == precision],
+        )
     labels = {"study": study, "dataset": dataset, "scheme": scheme, "seed": seed}
     found = []
     for task in tasks:
         _check_scores(task.scores, task.rows, task.method.name)
         deltas = task.deltas or [None] * len(task.rows)
-        found.append(in_format(rows, task.scores, deltas, task.method.name, task.settings, task.about, **labels))
+        found.append(
+            in_format(
+                rows, task.scores, deltas, task.method.name, task.settings, task.about, **labels
+            )
+        )
     return found[0] if len(found) == 1 else pd.concat(found, ignore_index=True)
 
 
 def _task(rows: pd.DataFrame, method: str | Method, settings: Mapping[str, Any], seed: int) -> Task:
     chosen = resolve_method(method) if isinstance(method, str) else method
-    return Task(chosen, chosen.settings(settings), [
-        Row(str(row.row_id), int(row.sentence_idx), int(row.target), list(row.sentence),
-            seed_for(chosen.name, str(getattr(row, "drawn_by", row.row_id)), seed)) for row in rows.itertuples()])
+    return Task(
+        chosen,
+        chosen.settings(settings),
+        [
+            Row(
+                str(row.row_id),
+                int(row.sentence_idx),
+                int(row.target),
+                list(row.sentence),
+                seed_for(chosen.name, str(getattr(row, "drawn_by", row.row_id)), seed),
+            )
+            for row in rows.itertuples()
+        ],
+    )
 
 
 def _explain_model(model: TextModel, precision: str, tasks: Sequence[Task]) -> None:
     model.module.eval()  # dropout would make every explanation a draw of its own
     encoded = _encode(model, tasks[0].rows, tasks[0].method.name)
-    with in_precision(model, precision) as model, parameters_fixed(model.module), first_token_only(model):
+    with (
+        in_precision(model, precision) as model,
+        parameters_fixed(model.module),
+        first_token_only(model),
+    ):
         for task in tasks:
             if task.method.level == "word":
                 own = {name: value for name, value in task.settings.items() if name != "precision"}
@@ -106,22 +150,35 @@ def _explain_tokens(model: TextModel, tasks: Sequence[Task], encoded: Sequence[E
     budget, n_rows = TokenBudget.for_device(device_of(model.module)), len(encoded)
     for task in tasks:
         task.scores, task.deltas = [np.empty(0)] * n_rows, [None] * n_rows
-    parts = budget.run([len(one.ids) for one in encoded],
-                       lambda part: _explain_part(model, tasks, encoded, part, budget))
+    parts = budget.run(
+        [len(one.ids) for one in encoded],
+        lambda part: _explain_part(model, tasks, encoded, part, budget),
+    )
     for part, answers in progress(parts, ", ".join(task.method.name for task in tasks)):
         for task, answer in zip(tasks, answers, strict=True):
             _put(task, part, answer, encoded)
 
 
-def _explain_part(model: TextModel, tasks: Sequence[Task], encoded: Sequence[Encoded], part: Sequence[int],
-                  budget: TokenBudget) -> list[TokenScores]:
+def _explain_part(
+    model: TextModel,
+    tasks: Sequence[Task],
+    encoded: Sequence[Encoded],
+    part: Sequence[int],
+    budget: TokenBudget,
+) -> list[TokenScores]:
     rows = [tasks[0].rows[i] for i in part]
     first = token_batch(model, rows, [encoded[i] for i in part], tasks[0].settings["explained"])
     shared = shared_pass(first.score, first.embeddings, first.mask, first.reference)
     answers = []
     for task in tasks:
         score = class_score(model, [row.target for row in rows], task.settings["explained"])
-        batch = replace(first, score=score, seeds=tuple(task.rows[i].seed for i in part), budget=budget, shared=shared)
+        batch = replace(
+            first,
+            score=score,
+            seeds=tuple(task.rows[i].seed for i in part),
+            budget=budget,
+            shared=shared,
+        )
         own = {name: value for name, value in task.settings.items() if name not in COMMON}
         answers.append(task.method.function(batch, **own))
     return answers
@@ -137,7 +194,9 @@ def _put(task: Task, part: Sequence[int], answer: TokenScores, encoded: Sequence
             task.about.setdefault(name, [float("nan")] * len(encoded))[i] = float(numbers[at])
 
 
-def token_batch(model: TextModel, rows: Sequence[Row], encoded: Sequence[Encoded], explained: str) -> TokenBatch:
+def token_batch(
+    model: TextModel, rows: Sequence[Row], encoded: Sequence[Encoded], explained: str
+) -> TokenBatch:
     """Rows of equal length at the seam: their embeddings, their score, their reference (words made padding)."""
     ids, mask = (t.to(device_of(model.module)) for t in pad(encoded, model.tokenizer.pad_token_id))
     is_word = _is_word(encoded).to(ids.device)
@@ -149,14 +208,21 @@ def token_batch(model: TextModel, rows: Sequence[Row], encoded: Sequence[Encoded
     return TokenBatch(score, embeddings, mask, reference, is_word, tuple(row.seed for row in rows))
 
 
-def _untyped(model: TextModel, ids: Int[torch.Tensor, "batch token"],
-             is_word: Bool[torch.Tensor, "batch token"]) -> Int[torch.Tensor, "batch token"]:
+def _untyped(
+    model: TextModel,
+    ids: Int[torch.Tensor, "batch token"],
+    is_word: Bool[torch.Tensor, "batch token"],
+) -> Int[torch.Tensor, "batch token"]:
     """The ids with an ordinary token for each special one that was typed as a word, and which a reference would keep."""
     if getattr(model, "keeps_typed", False):
         return ids
     special, unknown = special_ids(model.tokenizer), getattr(model.tokenizer, "unk_token_id", None)
-    other = unknown if unknown is not None and unknown not in special else model.tokenizer.pad_token_id
-    return torch.where(is_word & torch.isin(ids, torch.tensor(special, device=ids.device)), other, ids)
+    other = (
+        unknown if unknown is not None and unknown not in special else model.tokenizer.pad_token_id
+    )
+    return torch.where(
+        is_word & torch.isin(ids, torch.tensor(special, device=ids.device)), other, ids
+    )
 
 
 def _is_word(encoded: Sequence[Encoded]) -> Bool[torch.Tensor, "batch token"]:
@@ -168,7 +234,9 @@ def _encode(model: TextModel, rows: Sequence[Row], method: str) -> list[Encoded]
     for row in rows:
         if not 0 <= row.target < len(model.classes):
             names = ", ".join(f"{i} {name}" for i, name in enumerate(model.classes))
-            raise TouchstoneError(f"row {row.row_id} asks {method} about class {row.target}; the model knows {names}")
+            raise TouchstoneError(
+                f"row {row.row_id} asks {method} about class {row.target}; the model knows {names}"
+            )
     try:
         return model.encode([row.words for row in rows])
     except TouchstoneError:
@@ -176,17 +244,25 @@ def _encode(model: TextModel, rows: Sequence[Row], method: str) -> list[Encoded]
             try:
                 model.encode([row.words])
             except TouchstoneError as error:
-                raise TouchstoneError(f"row {row.row_id} cannot be explained by {method}: {error}") from None
+                raise TouchstoneError(
+                    f"row {row.row_id} cannot be explained by {method}: {error}"
+                ) from None
         raise
 
 
 def _check_scores(scores: Sequence[Sequence[float]], rows: Sequence[Row], method: str) -> None:
     if len(scores) != len(rows):
-        raise TouchstoneError(f"{method} explained {len(scores)} of {len(rows)} rows; return a list of scores a row")
+        raise TouchstoneError(
+            f"{method} explained {len(scores)} of {len(rows)} rows; return a list of scores a row"
+        )
     for row, found in zip(rows, scores, strict=True):
         if len(found) != len(row.words):
-            raise TouchstoneError(f"{method} gave {len(found)} scores for the {len(row.words)} words of row "
-                                  f"{row.row_id}; return one score per word")
+            raise TouchstoneError(
+                f"{method} gave {len(found)} scores for the {len(row.words)} words of row "
+                f"{row.row_id}; return one score per word"
+            )
         if not np.isfinite(np.asarray(found, dtype=float)).all():
-            raise TouchstoneError(f"{method} gave a score that is not finite for row {row.row_id}; "
-                                  "look at the model's output for that row, or leave it out")
+            raise TouchstoneError(
+                f"{method} gave a score that is not finite for row {row.row_id}; "
+                "look at the model's output for that row, or leave it out"
+            )

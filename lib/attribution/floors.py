@@ -30,14 +30,18 @@ def uniform_random(model: TextModel | None, rows: Sequence[Row]) -> Scores:
     for row in rows:
         n_words = len(row.words)
         word_ids = list(range(n_words)) if model is None else model.encode([row.words])[0].word_ids
-        scores.append(word_scores(np.random.default_rng(row.seed).random(len(word_ids)), word_ids, n_words))
+        scores.append(
+            word_scores(np.random.default_rng(row.seed).random(len(word_ids)), word_ids, n_words)
+        )
     return scores
 
 
 def first_pronoun(model: None, rows: Sequence[Row]) -> Scores:
     """All mass on the first third-person pronoun; equal mass on all words where a sentence has none."""
     found = [_pronouns(row) for row in rows]
-    return [_or_equal(np.where(np.cumsum(is_pronoun) == 1, is_pronoun, 0.0)) for is_pronoun in found]
+    return [
+        _or_equal(np.where(np.cumsum(is_pronoun) == 1, is_pronoun, 0.0)) for is_pronoun in found
+    ]
 
 
 def pronoun_list(model: None, rows: Sequence[Row]) -> Scores:
@@ -63,18 +67,27 @@ def fit_pattern(train: pd.DataFrame) -> Pattern:
     features = vectoriser.fit_transform(train["sentence"])
     target = train["target"].to_numpy()
     is_class = (target[:, None] == np.arange(target.max() + 1)).astype(float)
-    centred = is_class - is_class.mean(0)  # the features' own means then cancel: sum((x - mean) c) = sum(x c)
+    centred = is_class - is_class.mean(
+        0
+    )  # the features' own means then cancel: sum((x - mean) c) = sum(x c)
     covariance = np.asarray(features.T @ centred) / (len(train) - 1)
-    return Pattern({word: covariance[column] for word, column in vectoriser.vocabulary_.items()}, is_class.shape[1])
+    return Pattern(
+        {word: covariance[column] for word, column in vectoriser.vocabulary_.items()},
+        is_class.shape[1],
+    )
 
 
 def pattern_variant(model: Pattern, rows: Sequence[Row]) -> Scores:
     """Pattern Variant: each word's covariance with the row's class, whatever the sentence; 0 for unseen words."""
     if not isinstance(model, Pattern):
-        raise TouchstoneError("Pattern Variant explains data, not a model; hand it fit_pattern(train) instead")
+        raise TouchstoneError(
+            "Pattern Variant explains data, not a model; hand it fit_pattern(train) instead"
+        )
     unseen = np.zeros(model.n_classes)
-    return [np.array([model.covariance.get(word, unseen)[row.target] for word in as_counted(row.words)])
-            for row in rows]
+    return [
+        np.array([model.covariance.get(word, unseen)[row.target] for word in as_counted(row.words)])
+        for row in rows
+    ]
 
 
 def _pronouns(row: Row) -> Float[np.ndarray, "token"]:

@@ -30,13 +30,17 @@ AGGREGATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "l1": lambda vectors: vectors.abs().sum(-1),
     "l2": lambda vectors: vectors.norm(dim=-1),
 }
-ROWS_AT_ONCE = 96  # sequences in one pass; more are not faster (a CPU is at 90 % of its peak from 16 on)
+ROWS_AT_ONCE = (
+    96  # sequences in one pass; more are not faster (a CPU is at 90 % of its peak from 16 on)
+)
 
 
 def saliency(batch: TokenBatch, aggregation: str = "l1") -> TokenScores:
     """Saliency (Simonyan et al. 2013): the size of the gradient of the score in each word embedding."""
     explainer = CaptumSaliency(ScoreNetwork(batch.score))
-    found = explainer.attribute(_inputs(batch), abs=True, additional_forward_args=mask_and_rows(batch))
+    found = explainer.attribute(
+        _inputs(batch), abs=True, additional_forward_args=mask_and_rows(batch)
+    )
     return TokenScores(aggregate(found, aggregation))
 
 
@@ -55,7 +59,9 @@ def guided_backprop(batch: TokenBatch, aggregation: str = "l2") -> TokenScores:
     """
     network = ScoreNetwork(batch.score, network_of(batch.score))
     with _expected("Setting backward hooks on ReLU activations"):
-        found = GuidedBackprop(network).attribute(_inputs(batch), additional_forward_args=mask_and_rows(batch))
+        found = GuidedBackprop(network).attribute(
+            _inputs(batch), additional_forward_args=mask_and_rows(batch)
+        )
     return TokenScores(aggregate(found, aggregation))
 
 
@@ -69,18 +75,24 @@ def deep_lift(batch: TokenBatch, aggregation: str = "sum") -> TokenScores:
     network = ScoreNetwork(batch.score, network_of(batch.score))
     with _expected("Setting forward, backward hooks and attributes on non-linear"):
         found, delta = DeepLift(network, multiply_by_inputs=True).attribute(
-            _inputs(batch), batch.reference, additional_forward_args=mask_and_rows(batch),
-            return_convergence_delta=True)
+            _inputs(batch),
+            batch.reference,
+            additional_forward_args=mask_and_rows(batch),
+            return_convergence_delta=True,
+        )
     return TokenScores(aggregate(found, aggregation), delta)
 
 
 def seen_by_deep_lift(network: nn.Module) -> list[str]:
     """The names of the modules to which captum's DeepLift applies its rule; all others get the ordinary gradient."""
-    return [name for name, module in network.named_modules() if type(module) in SUPPORTED_NON_LINEAR]
+    return [
+        name for name, module in network.named_modules() if type(module) in SUPPORTED_NON_LINEAR
+    ]
 
 
-def integrated_gradients(batch: TokenBatch, aggregation: str = "sum", n_steps: int = 50,
-                         rule: str = "riemann_middle") -> TokenScores:
+def integrated_gradients(
+    batch: TokenBatch, aggregation: str = "sum", n_steps: int = 50, rule: str = "riemann_middle"
+) -> TokenScores:
     """Integrated Gradients (Sundararajan et al. 2017, eq. 1): gradients on the path from the reference to x.
 
     (x - reference) times the mean of dS/dx over `n_steps` points of the path, placed by captum's `rule`, and
@@ -88,11 +100,19 @@ def integrated_gradients(batch: TokenBatch, aggregation: str = "sum", n_steps: i
     many.
     """
     if rule not in SUPPORTED_METHODS:
-        raise TouchstoneError(f"the rule of Integrated Gradients is {rule!r}{did_you_mean(rule, SUPPORTED_METHODS)}")
+        raise TouchstoneError(
+            f"the rule of Integrated Gradients is {rule!r}{did_you_mean(rule, SUPPORTED_METHODS)}"
+        )
     explainer = IntegratedGradients(ScoreNetwork(batch.score), multiply_by_inputs=True)
     found, delta = explainer.attribute(
-        _inputs(batch), batch.reference, additional_forward_args=mask_and_rows(batch), n_steps=n_steps, method=rule,
-        internal_batch_size=max(ROWS_AT_ONCE, len(batch.embeddings)), return_convergence_delta=True)
+        _inputs(batch),
+        batch.reference,
+        additional_forward_args=mask_and_rows(batch),
+        n_steps=n_steps,
+        method=rule,
+        internal_batch_size=max(ROWS_AT_ONCE, len(batch.embeddings)),
+        return_convergence_delta=True,
+    )
     return TokenScores(aggregate(found, aggregation), delta)
 
 
@@ -106,12 +126,20 @@ def gradient_shap(batch: TokenBatch, aggregation: str = "sum", n_samples: int = 
         row = batch.row(i)
         explainer = GradientShap(ScoreNetwork(row.score), multiply_by_inputs=True)
         with drawing_from(seed):
-            rows.append(explainer.attribute(_inputs(row), row.reference, n_samples=n_samples,
-                                            additional_forward_args=mask_and_rows(row)))
+            rows.append(
+                explainer.attribute(
+                    _inputs(row),
+                    row.reference,
+                    n_samples=n_samples,
+                    additional_forward_args=mask_and_rows(row),
+                )
+            )
     return TokenScores(aggregate(torch.cat(rows), aggregation))
 
 
-def aggregate(vectors: Float[Tensor, "batch token hidden"], how: str) -> Float[Tensor, "batch token"]:
+def aggregate(
+    vectors: Float[Tensor, "batch token hidden"], how: str
+) -> Float[Tensor, "batch token"]:
     """One score per token from its vector: "sum", "l1" or "l2"."""
     if how not in AGGREGATIONS:
         raise TouchstoneError(f"aggregation is {how!r}{did_you_mean(how, AGGREGATIONS)}")
@@ -136,10 +164,17 @@ class ScoreNetwork(nn.Module):
 
     def __init__(self, score: Score, network: nn.Module | None = None) -> None:
         super().__init__()
-        self.score, self.network = score, network  # the network is registered so that captum finds its activations
+        self.score, self.network = (
+            score,
+            network,
+        )  # the network is registered so that captum finds its activations
 
-    def forward(self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"],
-                rows: Int[Tensor, "batch"]) -> Float[Tensor, "batch"]:
+    def forward(
+        self,
+        embeddings: Float[Tensor, "batch token hidden"],
+        mask: Int[Tensor, "batch token"],
+        rows: Int[Tensor, "batch"],
+    ) -> Float[Tensor, "batch"]:
         """The score of each sequence; `rows` tells which row's class (or word) it is about."""
         return score_of_rows(self.score, rows)(embeddings, mask)
 

@@ -45,7 +45,11 @@ class Unit:
         >>> Unit("D_A", "OLA-CEA", 0, "Kernel SHAP", {}, n_base=8).name
         'D_A_OLA-CEA_seed0_Kernel-SHAP'
         """
-        return re.sub(r"[^\w.-]", "-", f"{self.dataset}_{self.scheme}_seed{self.seed}_{self.method}{self.note}")
+        return re.sub(
+            r"[^\w.-]",
+            "-",
+            f"{self.dataset}_{self.scheme}_seed{self.seed}_{self.method}{self.note}",
+        )
 
 
 class Sources(Protocol):
@@ -61,16 +65,24 @@ class Sources(Protocol):
         """A mark that changes when the model does, found without loading it."""
 
 
-def settings_by_method(explained: Mapping[str, str], aggregation: Mapping[str, str], normalise_special: bool,
-                       *more: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+def settings_by_method(
+    explained: Mapping[str, str],
+    aggregation: Mapping[str, str],
+    normalise_special: bool,
+    *more: Mapping[str, Mapping[str, Any]],
+) -> dict[str, dict[str, Any]]:
     """Every method's settings, from parameters that speak of many methods; `more` holds settings by method.
 
     A misspelt method name is refused: its setting would otherwise be ignored without a word.
     """
-    parts: list[Mapping[str, Mapping[str, Any]]] = [{name: {"explained": what} for name, what in explained.items()},
-                                                    {name: {"aggregation": how} for name, how in aggregation.items()}]
+    parts: list[Mapping[str, Mapping[str, Any]]] = [
+        {name: {"explained": what} for name, what in explained.items()},
+        {name: {"aggregation": how} for name, how in aggregation.items()},
+    ]
     special = {name for name, method in METHODS.items() if "normalise_special" in method.defaults}
-    settings: dict[str, dict[str, Any]] = {name: {"normalise_special": normalise_special} for name in special}
+    settings: dict[str, dict[str, Any]] = {
+        name: {"normalise_special": normalise_special} for name in special
+    }
     for part in (*parts, *more):
         for name, values in part.items():
             resolve_method(name)
@@ -78,8 +90,15 @@ def settings_by_method(explained: Mapping[str, str], aggregation: Mapping[str, s
     return settings
 
 
-def plan_units(models: pd.DataFrame, methods: Sequence[str], settings: Mapping[str, Mapping[str, Any]], n_base: int,
-               n_base_ola: int, one_seed: Sequence[str] = (), every_seed_ola: Sequence[str] = ()) -> list[Unit]:
+def plan_units(
+    models: pd.DataFrame,
+    methods: Sequence[str],
+    settings: Mapping[str, Mapping[str, Any]],
+    n_base: int,
+    n_base_ola: int,
+    one_seed: Sequence[str] = (),
+    every_seed_ola: Sequence[str] = (),
+) -> list[Unit]:
     """The units of a run; `models` has dataset, scheme and seed of what was trained, `settings` go by method.
 
     Floors are explained once per data set, on every row that any model explains. The methods in `one_seed` (costly
@@ -92,8 +111,11 @@ def plan_units(models: pd.DataFrame, methods: Sequence[str], settings: Mapping[s
     chosen = {name: resolve_method(name).settings(settings.get(name)) for name in methods}
     floors = [name for name in methods if resolve_method(name).family == "floor"]
     n_floor = 0 if 0 in (n_base, n_base_ola) else max(n_base, n_base_ola)
-    units = [Unit(dataset, "-", -1, name, chosen[name], n_floor)
-             for dataset in models["dataset"].unique() for name in floors]
+    units = [
+        Unit(dataset, "-", -1, name, chosen[name], n_floor)
+        for dataset in models["dataset"].unique()
+        for name in floors
+    ]
     first = models.groupby(["dataset", "scheme"])["seed"].transform("min")
     for model, first_seed in zip(models.itertuples(), first, strict=True):
         is_ola = model.scheme.startswith("OLA")
@@ -103,8 +125,11 @@ def plan_units(models: pd.DataFrame, methods: Sequence[str], settings: Mapping[s
             left_out |= set(methods) - set(every_seed_ola)
         if not is_ola and number > 0:
             left_out |= set(one_seed)
-        units += [Unit(model.dataset, model.scheme, int(model.seed), name, chosen[name], n)
-                  for name in methods if name not in left_out]
+        units += [
+            Unit(model.dataset, model.scheme, int(model.seed), name, chosen[name], n)
+            for name in methods
+            if name not in left_out
+        ]
     return units
 
 
@@ -116,10 +141,15 @@ def run_units(plan: Sequence[Unit], sources: Sources, store: Units) -> pd.DataFr
     groups: dict[tuple[Any, ...], list[Unit]] = {}
     for unit in plan:
         alone = unit.name if not resolve_method(unit.method).shares else ""
-        groups.setdefault((unit.dataset, unit.scheme, unit.seed, unit.n_base, unit.note, alone), []).append(unit)
+        groups.setdefault(
+            (unit.dataset, unit.scheme, unit.seed, unit.n_base, unit.note, alone), []
+        ).append(unit)
     found: dict[str, pd.DataFrame] = {}
     for group in progress(list(groups.values()), "explanations"):
-        found |= {unit.name: one for unit, one in zip(group, explain_units(group, sources, store), strict=True)}
+        found |= {
+            unit.name: one
+            for unit, one in zip(group, explain_units(group, sources, store), strict=True)
+        }
     return pd.concat([found[unit.name] for unit in plan], ignore_index=True)
 
 
@@ -139,25 +169,46 @@ def explain_units(units: Sequence[Unit], sources: Sources, store: Units) -> list
         asked = [(units[i].method, units[i].settings) for i in missing]
         made = explain_many(sources.model_of(units[missing[0]]), rows, asked, seed=units[0].seed)
         for at, i in enumerate(missing):
-            own = made.iloc[at * len(rows): (at + 1) * len(rows)]
-            kept[i] = packed(own.drop(columns=[name for name in ABOUT if name in own and own[name].isna().all()]))
+            own = made.iloc[at * len(rows) : (at + 1) * len(rows)]
+            kept[i] = packed(
+                own.drop(columns=[name for name in ABOUT if name in own and own[name].isna().all()])
+            )
             store.save(units[i].name, keys[i], kept[i])
-    return [_unpacked(unit, one, rows, store.study) for unit, one in zip(units, kept, strict=True) if one is not None]
+    return [
+        _unpacked(unit, one, rows, store.study)
+        for unit, one in zip(units, kept, strict=True)
+        if one is not None
+    ]
 
 
 def _unpacked(unit: Unit, kept: pd.DataFrame, rows: pd.DataFrame, study: str) -> pd.DataFrame:
     by_row = kept.set_index("row_id").loc[rows["row_id"]]
-    scores = [np.multiply(whole, scale) for whole, scale in zip(by_row["scores"], by_row["scale"], strict=True)]
+    scores = [
+        np.multiply(whole, scale)
+        for whole, scale in zip(by_row["scores"], by_row["scale"], strict=True)
+    ]
     labels = {"study": study, "dataset": unit.dataset, "scheme": unit.scheme, "seed": unit.seed}
     about = {name: by_row[name].tolist() for name in ABOUT if name in by_row}
-    return in_format(rows, scores, by_row["delta"].tolist(), resolve_method(unit.method).name, unit.settings, about,
-                     **labels)
+    return in_format(
+        rows,
+        scores,
+        by_row["delta"].tolist(),
+        resolve_method(unit.method).name,
+        unit.settings,
+        about,
+        **labels,
+    )
 
 
 def unit_key(unit: Unit, sources: Sources, store: Units) -> str:
     """The key of all that a unit's numbers depend on: method and settings, rows, model."""
-    return store.key(method=unit.method, settings=dict(unit.settings), seed=unit.seed, model=sources.mark_of(unit),
-                     rows=mark(sources.rows_of(unit)[["row_id", "sentence", "target"]]))
+    return store.key(
+        method=unit.method,
+        settings=dict(unit.settings),
+        seed=unit.seed,
+        model=sources.mark_of(unit),
+        rows=mark(sources.rows_of(unit)[["row_id", "sentence", "target"]]),
+    )
 
 
 def mark(frame: pd.DataFrame) -> str:
@@ -172,8 +223,10 @@ def packed(explanations: pd.DataFrame) -> pd.DataFrame:
     """
     largest = [np.abs(scores).max(initial=0.0) for scores in explanations["scores"]]
     scales = [_short(size / LARGEST) if size > 0 else 1.0 for size in largest]
-    whole = [np.round(np.divide(scores, scale)).astype(int).tolist()
-             for scores, scale in zip(explanations["scores"], scales, strict=True)]
+    whole = [
+        np.round(np.divide(scores, scale)).astype(int).tolist()
+        for scores, scale in zip(explanations["scores"], scales, strict=True)
+    ]
     about = {name: explanations[name].map(_short) for name in ABOUT if name in explanations}
     delta = explanations["delta"].astype(float).map(_short)
     return explanations[["row_id"]].assign(delta=delta, scale=scales, scores=whole, **about)
@@ -183,7 +236,9 @@ def _short(number: float) -> float:
     return float(f"{number:.{DIGITS}g}")
 
 
-def predicted_seconds(plan: Sequence[Unit], sources: Sources, store: Units, n_rows: int = 3) -> pd.DataFrame:
+def predicted_seconds(
+    plan: Sequence[Unit], sources: Sources, store: Units, n_rows: int = 3
+) -> pd.DataFrame:
     """How long the unfinished units will take here, from a timed sample: one line per kind of model and method.
 
     Columns: scheme, method, units, rows, seconds. A sample is a few rows of the first unit of its line.
@@ -196,14 +251,24 @@ def predicted_seconds(plan: Sequence[Unit], sources: Sources, store: Units, n_ro
     for (scheme, method, note), units in unfinished.items():
         n = sum(len(sources.rows_of(unit)) for unit in units)
         seconds = n * _seconds_per_row(units[0], sources, n_rows)
-        lines.append({"scheme": scheme, "method": method + note, "units": len(units), "rows": n, "seconds": seconds})
+        lines.append(
+            {
+                "scheme": scheme,
+                "method": method + note,
+                "units": len(units),
+                "rows": n,
+                "seconds": seconds,
+            }
+        )
     return pd.DataFrame(lines, columns=["scheme", "method", "units", "rows", "seconds"])
 
 
 def _seconds_per_row(unit: Unit, sources: Sources, n_rows: int) -> float:
     rows, model = sources.rows_of(unit), sources.model_of(unit)
     few = rows.iloc[np.linspace(0, len(rows) - 1, min(n_rows, len(rows))).astype(int)]
-    explain(model, few.iloc[:1], unit.method, unit.settings)  # the first call of a method loads what it needs
+    explain(
+        model, few.iloc[:1], unit.method, unit.settings
+    )  # the first call of a method loads what it needs
     start = time.perf_counter()
     explain(model, few, unit.method, unit.settings)
     return (time.perf_counter() - start) / len(few)

@@ -24,7 +24,10 @@ from lib.models.shortcut import check_reading
 
 BATCH = 64
 STUDY = "own"
-TO_ONE_PERCENT = {"tolerance": 0.01, "placing": "panels"}  # of Integrated Gradients; see lib.attribution.paths
+TO_ONE_PERCENT = {
+    "tolerance": 0.01,
+    "placing": "panels",
+}  # of Integrated Gradients; see lib.attribution.paths
 
 
 def wrap(module: Any, tokenizer: Any, classes: Sequence[str] = ()) -> HFClassifier:
@@ -37,22 +40,36 @@ def wrap(module: Any, tokenizer: Any, classes: Sequence[str] = ()) -> HFClassifi
     that has no token for padding, and for a number of names that is not the number of outputs.
     """
     kind = type(module).__name__
-    if not isinstance(module, nn.Module) or not hasattr(module, "config") or not hasattr(module, "get_input_embeddings"):
-        raise TouchstoneError(f"{kind} is no model of transformers with word embeddings; hand in what "
-                              "AutoModelForSequenceClassification.from_pretrained returns")
+    if (
+        not isinstance(module, nn.Module)
+        or not hasattr(module, "config")
+        or not hasattr(module, "get_input_embeddings")
+    ):
+        raise TouchstoneError(
+            f"{kind} is no model of transformers with word embeddings; hand in what "
+            "AutoModelForSequenceClassification.from_pretrained returns"
+        )
     if not getattr(tokenizer, "is_fast", False):
-        raise TouchstoneError(f"{type(tokenizer).__name__} does not tell which word a token comes from; load the fast "
-                              "tokenizer (AutoTokenizer.from_pretrained(name, use_fast=True))")
-    names = tuple(classes) or tuple(module.config.id2label[i] for i in sorted(module.config.id2label))
+        raise TouchstoneError(
+            f"{type(tokenizer).__name__} does not tell which word a token comes from; load the fast "
+            "tokenizer (AutoTokenizer.from_pretrained(name, use_fast=True))"
+        )
+    names = tuple(classes) or tuple(
+        module.config.id2label[i] for i in sorted(module.config.id2label)
+    )
     model = HFClassifier(module, tokenizer, names)
     encoded = model.encode([["a"]])[0]
     with torch.no_grad():
         output = module(input_ids=torch.tensor([encoded.ids], device=device_of(module)))
     scores = getattr(output, "logits", None)
     if scores is None or scores.ndim != 2:
-        raise TouchstoneError(f"{kind} gives no row of class scores; hand in a model for sequence classification")
+        raise TouchstoneError(
+            f"{kind} gives no row of class scores; hand in a model for sequence classification"
+        )
     if scores.shape[1] != len(names):
-        raise TouchstoneError(f"{kind} has {scores.shape[1]} outputs and {len(names)} classes are named; name each output once")
+        raise TouchstoneError(
+            f"{kind} has {scores.shape[1]} outputs and {len(names)} classes are named; name each output once"
+        )
     check_reading(model)
     return model
 
@@ -67,9 +84,14 @@ def has_gradient(model: TextModel) -> bool:
         return model.logits(embeddings.requires_grad_(), torch.ones_like(ids)).requires_grad
 
 
-def explain_texts(model: TextModel, texts: Sequence[str | Sequence[str]], method: str = "Integrated Gradients",
-                  classes: str | int | Sequence[str | int] | None = None, settings: Mapping[str, Any] | None = None,
-                  seed: int = 0) -> pd.DataFrame:
+def explain_texts(
+    model: TextModel,
+    texts: Sequence[str | Sequence[str]],
+    method: str = "Integrated Gradients",
+    classes: str | int | Sequence[str | int] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    seed: int = 0,
+) -> pd.DataFrame:
     """Explain texts with one method: a line per text in the explanation format (`lib.attribution.table.SCHEMA`).
 
     A text is a string, split at white space, or a list of words; the model reads the words with single spaces between them,
@@ -81,17 +103,35 @@ def explain_texts(model: TextModel, texts: Sequence[str | Sequence[str]], method
     gradients, and for a text that is empty or longer than the model reads.
     """
     if isinstance(texts, str) or len(texts) == 0:
-        raise TouchstoneError(f"texts is {texts!r}; hand in a list of texts, with at least one in it")
-    words = [text.split() if isinstance(text, str) else [str(word) for word in text] for text in texts]
+        raise TouchstoneError(
+            f"texts is {texts!r}; hand in a list of texts, with at least one in it"
+        )
+    words = [
+        text.split() if isinstance(text, str) else [str(word) for word in text] for text in texts
+    ]
     if empty := [i for i, found in enumerate(words) if not any(word.strip() for word in found)]:
         raise TouchstoneError(f"text {empty[0]} has no words; leave it out")
     if resolve_method(method).family == "gradient" and not has_gradient(model):
-        raise TouchstoneError(f"{type(model.module).__name__} has no gradient in its word embeddings (integer weights, or a "
-                              f"forward pass without gradients), which {method} needs; take Occlusion, LIME or Kernel SHAP")
+        raise TouchstoneError(
+            f"{type(model.module).__name__} has no gradient in its word embeddings (integer weights, or a "
+            f"forward pass without gradients), which {method} needs; take Occlusion, LIME or Kernel SHAP"
+        )
     targets = _targets(model, words, classes)
-    rows = pd.DataFrame({"row_id": [f"text {i}" for i in range(len(words))], "sentence_idx": range(len(words)),
-                         "target": targets, "sentence": words, "drawn_by": [" ".join(found) for found in words]})
-    own = TO_ONE_PERCENT if method == "Integrated Gradients" and not {"n_steps", "rule", "tolerance"} & set(settings or {}) else {}
+    rows = pd.DataFrame(
+        {
+            "row_id": [f"text {i}" for i in range(len(words))],
+            "sentence_idx": range(len(words)),
+            "target": targets,
+            "sentence": words,
+            "drawn_by": [" ".join(found) for found in words],
+        }
+    )
+    own = (
+        TO_ONE_PERCENT
+        if method == "Integrated Gradients"
+        and not {"n_steps", "rule", "tolerance"} & set(settings or {})
+        else {}
+    )
     return explain(model, rows, method, {**own, **(settings or {})}, study=STUDY, seed=seed)
 
 
@@ -99,9 +139,15 @@ def _targets(model: TextModel, words: Sequence[Sequence[str]], classes: Any) -> 
     """The class that each text is asked about."""
     if classes is None:
         return list(model.predict(words, BATCH).argmax(1).tolist())
-    each = [classes] * len(words) if isinstance(classes, str) or not isinstance(classes, Iterable) else list(classes)
+    each = (
+        [classes] * len(words)
+        if isinstance(classes, str) or not isinstance(classes, Iterable)
+        else list(classes)
+    )
     if len(each) != len(words):
-        raise TouchstoneError(f"{len(each)} classes are given for {len(words)} texts; give one, or one for each text")
+        raise TouchstoneError(
+            f"{len(each)} classes are given for {len(words)} texts; give one, or one for each text"
+        )
     return [class_number(model, one) for one in each]
 
 
@@ -109,7 +155,11 @@ def class_number(model: TextModel, wanted: str | int) -> int:
     """The number of a class that is given by name or number."""
     if isinstance(wanted, str) and wanted in model.classes:
         return model.classes.index(wanted)
-    if isinstance(wanted, Integral) and not isinstance(wanted, bool) and 0 <= wanted < len(model.classes):
+    if (
+        isinstance(wanted, Integral)
+        and not isinstance(wanted, bool)
+        and 0 <= wanted < len(model.classes)
+    ):
         return int(wanted)
     names = ", ".join(f"{i} {name}" for i, name in enumerate(model.classes))
     hint = did_you_mean(wanted, model.classes) if isinstance(wanted, str) else ""
@@ -121,7 +171,16 @@ def word_list(explanations: pd.DataFrame, classes: Sequence[str] = ()) -> list[d
 
     `delta` is the completeness gap (None for a method that has none): by how much the scores miss the change they explain.
     """
-    return [{"text": " ".join(row.words), "class": classes[row.target] if classes else int(row.target), "method": row.method,
-             "explained": row.explained, "delta": None if pd.isna(row.delta) else float(row.delta),
-             "words": [[word, float(score)] for word, score in zip(row.words, row.scores, strict=True)]}
-            for row in explanations.itertuples()]
+    return [
+        {
+            "text": " ".join(row.words),
+            "class": classes[row.target] if classes else int(row.target),
+            "method": row.method,
+            "explained": row.explained,
+            "delta": None if pd.isna(row.delta) else float(row.delta),
+            "words": [
+                [word, float(score)] for word, score in zip(row.words, row.scores, strict=True)
+            ],
+        }
+        for row in explanations.itertuples()
+    ]

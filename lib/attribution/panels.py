@@ -13,8 +13,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-Evaluate = Callable[[list[int], list[float]], tuple[Tensor, Tensor, Tensor]]  # rows, places -> scores, their rates, gradients
-Panel = tuple[int, int, int]  # the numbers of the points at its left end, in its middle, at its right end
+Evaluate = Callable[
+    [list[int], list[float]], tuple[Tensor, Tensor, Tensor]
+]  # rows, places -> scores, their rates, gradients
+Panel = tuple[
+    int, int, int
+]  # the numbers of the points at its left end, in its middle, at its right end
 
 
 @dataclass
@@ -50,7 +54,9 @@ class Path:
         """Simpson's integral of the rate over a panel, minus the rise of the score between its ends."""
         left, middle, right = panel
         rate = (self.rates[left] + 4 * self.rates[middle] + self.rates[right]) / 6
-        return rate * (self.places[right] - self.places[left]) - (self.values[right] - self.values[left])
+        return rate * (self.places[right] - self.places[left]) - (
+            self.values[right] - self.values[left]
+        )
 
     def wanting(self, allowed: float) -> list[Panel]:
         """The panels with the largest gaps, as many as must go for the sizes of the others to sum to half of `allowed`.
@@ -58,7 +64,9 @@ class Path:
         Empty where the sizes of all gaps sum to no more than `allowed`.
         """
         noise = self.rounding * max(map(abs, self.values))
-        gaps = sorted(((max(abs(self.gap(panel)) - noise, 0.0), panel) for panel in self.panels), reverse=True)
+        gaps = sorted(
+            ((max(abs(self.gap(panel)) - noise, 0.0), panel) for panel in self.panels), reverse=True
+        )
         left = sum(gap for gap, _ in gaps)
         if left <= allowed:
             return []
@@ -75,7 +83,10 @@ class Path:
         left, middle, right = panel
         self.panels.remove(panel)
         self.panels += [(left, new, middle), (middle, new + 1, right)]
-        return [(self.places[left] + self.places[middle]) / 2, (self.places[middle] + self.places[right]) / 2]
+        return [
+            (self.places[left] + self.places[middle]) / 2,
+            (self.places[middle] + self.places[right]) / 2,
+        ]
 
     def mean_gradient(self, simpson: bool = True) -> Float[Tensor, "token hidden"]:
         """The integral of the gradient over the path, by Simpson's rule on each panel or by the trapezoid rule."""
@@ -89,7 +100,9 @@ class Path:
         return torch.einsum("s,sth->th", torch.tensor(weights).to(stacked), stacked)
 
 
-def integrate_in_panels(allowed: list[float], evaluate: Evaluate, max_steps: int, rounding: float = 0.0) -> list[Path]:
+def integrate_in_panels(
+    allowed: list[float], evaluate: Evaluate, max_steps: int, rounding: float = 0.0
+) -> list[Path]:
     """Each row's path with as many points as it takes for the gaps of its panels to sum to no more than `allowed`.
 
     Begins with two panels (five points) and stops short of `max_steps` points, whatever the gaps. Gaps count as far as
@@ -103,7 +116,9 @@ def integrate_in_panels(allowed: list[float], evaluate: Evaluate, max_steps: int
         values, rates, gradients = evaluate(rows, at)
         numbers = torch.stack([values.double(), rates.double()]).tolist()
         for row, place, value, rate, gradient in zip(rows, at, *numbers, gradients, strict=True):
-            paths[row].add(place, value, rate, gradient.clone())  # a view would keep the whole round
+            paths[row].add(
+                place, value, rate, gradient.clone()
+            )  # a view would keep the whole round
         still, asked = list(asked), {}
         for row in still:
             path, more = paths[row], []

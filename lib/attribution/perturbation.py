@@ -29,10 +29,14 @@ def kernel_shap(batch: TokenBatch, n_samples: int = 25) -> TokenScores:
     One row at a time with its own seed; the samples of a row go through the model together.
     """
     if n_samples < 3:
-        raise TouchstoneError(f"Kernel SHAP has n_samples = {n_samples}, and two of them are the full and the "
-                              "empty sentence; give 3 or more")
+        raise TouchstoneError(
+            f"Kernel SHAP has n_samples = {n_samples}, and two of them are the full and the "
+            "empty sentence; give 3 or more"
+        )
     with torch.no_grad():
-        rows = [_shapley_values(batch.row(i), seed, n_samples) for i, seed in enumerate(batch.seeds)]
+        rows = [
+            _shapley_values(batch.row(i), seed, n_samples) for i, seed in enumerate(batch.seeds)
+        ]
     return TokenScores(torch.stack(rows))
 
 
@@ -41,21 +45,30 @@ def _shapley_values(row: TokenBatch, seed: int, n_samples: int) -> Float[Tensor,
     scores = torch.zeros_like(row.embeddings[0, :, 0])
     if not (n_players := int(is_word.sum())):
         return scores
-    if n_players == 1:  # captum's sampling needs two players; one player alone makes the whole difference
+    if (
+        n_players == 1
+    ):  # captum's sampling needs two players; one player alone makes the whole difference
         scores[is_word] = row.score(row.embeddings, row.mask) - row.score(row.reference, row.mask)
         return scores
     # Tokens that are no players are the same with and without, so it does not matter whose number they carry.
     players = torch.where(is_word, is_word.cumsum(0) - 1, 0)[None, :, None]
     with drawing_from(seed):
         found = KernelShap(ScoreNetwork(row.score)).attribute(
-            row.embeddings, row.reference, additional_forward_args=mask_and_rows(row), feature_mask=players,
-            n_samples=n_samples, perturbations_per_eval=min(n_samples, ROWS_AT_ONCE), return_input_shape=False)
+            row.embeddings,
+            row.reference,
+            additional_forward_args=mask_and_rows(row),
+            feature_mask=players,
+            n_samples=n_samples,
+            perturbations_per_eval=min(n_samples, ROWS_AT_ONCE),
+            return_input_shape=False,
+        )
     scores[is_word] = found.flatten().to(scores)
     return scores
 
 
-def lime(model: TextModel, rows: Sequence[Row], explained: str = "probability",
-         n_samples: int = 100) -> list[Float[np.ndarray, "token"]]:
+def lime(
+    model: TextModel, rows: Sequence[Row], explained: str = "probability", n_samples: int = 100
+) -> list[Float[np.ndarray, "token"]]:
     """LIME (Ribeiro et al. 2016, eq. 1): a weighted ridge regression of the score on which words are left.
 
     The authors' package, given each sentence as the list of its positions ("0 1 2 ..."): two occurrences of a
@@ -65,14 +78,19 @@ def lime(model: TextModel, rows: Sequence[Row], explained: str = "probability",
     package's own (cosine distance, kernel width 25, ridge penalty 1).
     """
     if n_samples < 2:
-        raise TouchstoneError(f"LIME has n_samples = {n_samples}; one is the sentence itself, give 2 or more")
+        raise TouchstoneError(
+            f"LIME has n_samples = {n_samples}; one is the sentence itself, give 2 or more"
+        )
     scores: list[Float[np.ndarray, "token"]] = []
     for start in range(0, len(rows), POOL):
-        pool = rows[start: start + POOL]
+        pool = rows[start : start + POOL]
         wanted = [_draw(row, n_samples) for row in pool]
         asked = [(i, left) for i, texts in enumerate(wanted) for left in sorted(set(texts))]
         answers = _score_texts(model, pool, explained, asked)
-        scores += [_fit(row, n_samples, [answers[i, left] for left in wanted[i]]) for i, row in enumerate(pool)]
+        scores += [
+            _fit(row, n_samples, [answers[i, left] for left in wanted[i]])
+            for i, row in enumerate(pool)
+        ]
     return scores
 
 
@@ -95,7 +113,9 @@ def _fit(row: Row, n_samples: int, answers: Sequence[float]) -> Float[np.ndarray
 
 
 def _run_lime(row: Row, n_samples: int, score_texts: ScoreTexts) -> Float[np.ndarray, "token"]:
-    explainer = LimeTextExplainer(split_expression=str.split, feature_selection="none", random_state=row.seed)
+    explainer = LimeTextExplainer(
+        split_expression=str.split, feature_selection="none", random_state=row.seed
+    )
     positions = " ".join(str(position) for position in range(len(row.words)))
     found = explainer.explain_instance(positions, score_texts, labels=(0,), num_samples=n_samples)
     weights = np.zeros(len(row.words))
@@ -105,16 +125,25 @@ def _run_lime(row: Row, n_samples: int, score_texts: ScoreTexts) -> Float[np.nda
 
 
 @torch.no_grad()
-def _score_texts(model: TextModel, rows: Sequence[Row], explained: str,
-                 asked: Sequence[tuple[int, Positions]]) -> dict[tuple[int, Positions], float]:
+def _score_texts(
+    model: TextModel, rows: Sequence[Row], explained: str, asked: Sequence[tuple[int, Positions]]
+) -> dict[tuple[int, Positions], float]:
     """The score of altered texts (row number, positions that are left), batched by length over all rows."""
     device, pad_id = device_of(model.module), model.tokenizer.pad_token_id
-    empty = Encoded([pad_id], [None])  # a model without special tokens (GPT-2) reads nothing as one end-of-text
-    encoded = [one if one.ids else empty
-               for one in model.encode([[rows[i].words[position] for position in left] for i, left in asked])]
+    empty = Encoded(
+        [pad_id], [None]
+    )  # a model without special tokens (GPT-2) reads nothing as one end-of-text
+    encoded = [
+        one if one.ids else empty
+        for one in model.encode(
+            [[rows[i].words[position] for position in left] for i, left in asked]
+        )
+    ]
     answers: dict[tuple[int, Positions], float] = {}
     for bucket in length_buckets([len(one.ids) for one in encoded], ROWS_AT_ONCE):
         ids, mask = (t.to(device) for t in pad([encoded[i] for i in bucket], pad_id))
         score = class_score(model, [rows[asked[i][0]].target for i in bucket], explained)
-        answers |= zip([asked[i] for i in bucket], score(model.embed(ids), mask).tolist(), strict=True)
+        answers |= zip(
+            [asked[i] for i in bucket], score(model.embed(ids), mask).tolist(), strict=True
+        )
     return answers

@@ -49,8 +49,13 @@ def attn_lrp(batch: TokenBatch, aggregation: str = "sum") -> TokenScores:
     to do with the score stays with them, so the scores do not sum to it: `unassigned` is what no word has.
     """
     rows = torch.arange(len(batch.mask), device=batch.mask.device)
-    found = _over_rows(batch, lambda part: _propagate(batch, Relevance(), batch.embeddings[rows[part]], rows[part],
-                                                      len(part)), 1)
+    found = _over_rows(
+        batch,
+        lambda part: _propagate(
+            batch, Relevance(), batch.embeddings[rows[part]], rows[part], len(part)
+        ),
+        1,
+    )
     relevance = (batch.embeddings * found).detach()
     with torch.no_grad():
         value = value_of(batch.score, pass_of(batch).outputs.detach())
@@ -65,11 +70,21 @@ def _over_rows(batch: TokenBatch, work: object, copies: int) -> Float[Tensor, "b
     return found
 
 
-def _propagate(batch: TokenBatch, rules: Rules, inputs: Float[Tensor, "batch token hidden"], rows: Int[Tensor, "batch"],
-               n: int) -> Float[Tensor, "batch token hidden"]:
+def _propagate(
+    batch: TokenBatch,
+    rules: Rules,
+    inputs: Float[Tensor, "batch token hidden"],
+    rows: Int[Tensor, "batch"],
+    n: int,
+) -> Float[Tensor, "batch token hidden"]:
     """The backward pass by rules from the scores of the first n sequences."""
     network, inputs = network_of(batch.score), inputs.detach().requires_grad_()
-    with parameters_fixed(network), torch.enable_grad(), _step_by_step(network), ruled(rules, network):
+    with (
+        parameters_fixed(network),
+        torch.enable_grad(),
+        _step_by_step(network),
+        ruled(rules, network),
+    ):
         values = score_of_rows(batch.score, rows)(inputs, batch.mask[rows])
     return torch.autograd.grad(values[:n].sum(), inputs)[0]
 

@@ -11,8 +11,9 @@ from typing import Any
 from lib.attribution import attention, coalitions, floors, paths, propagation, single_pass, texts
 from lib.errors import TouchstoneError, did_you_mean
 
-
-PRECISION = {"precision": "float32"}  # an option of every method that runs a model: see lib.models.precision
+PRECISION = {
+    "precision": "float32"
+}  # an option of every method that runs a model: see lib.models.precision
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,17 @@ class Method:
         known = {**self.defaults, **self.options}
         for name in chosen or {}:
             if name not in known and not self.takes_any:
-                raise TouchstoneError(f"{self.name} has no setting {name!r}{did_you_mean(name, known)}")
-        return {**self.defaults, **{name: value for name, value in (chosen or {}).items()
-                                    if name not in self.options or value != self.options[name]}}
+                raise TouchstoneError(
+                    f"{self.name} has no setting {name!r}{did_you_mean(name, known)}"
+                )
+        return {
+            **self.defaults,
+            **{
+                name: value
+                for name, value in (chosen or {}).items()
+                if name not in self.options or value != self.options[name]
+            },
+        }
 
     def has_sign(self, settings: Mapping[str, Any]) -> bool:
         """Whether the scores, found with these settings, tell for from against, and not only how much."""
@@ -56,7 +65,15 @@ def _token(name: str, function: Callable[..., Any], family: str, explained: str)
     common = {"explained": explained, "normalise_special": False}
     options = {**PRECISION, **_options_of(function)}
     shares = function.__module__ == single_pass.__name__
-    return Method(name, function, family, "token", {**common, **_settings_of(function)}, options=options, shares=shares)
+    return Method(
+        name,
+        function,
+        family,
+        "token",
+        {**common, **_settings_of(function)},
+        options=options,
+        shares=shares,
+    )
 
 
 def _word(name: str, function: Callable[..., Any], family: str) -> Method:
@@ -66,7 +83,11 @@ def _word(name: str, function: Callable[..., Any], family: str) -> Method:
 
 def _defaults_of(function: Callable[..., Any], *kinds: inspect._ParameterKind) -> dict[str, Any]:
     parameters = inspect.signature(function).parameters.values()
-    return {p.name: p.default for p in parameters if p.default is not p.empty and (not kinds or p.kind in kinds)}
+    return {
+        p.name: p.default
+        for p in parameters
+        if p.default is not p.empty and (not kinds or p.kind in kinds)
+    }
 
 
 def _settings_of(function: Callable[..., Any]) -> dict[str, Any]:
@@ -78,29 +99,32 @@ def _options_of(function: Callable[..., Any]) -> dict[str, Any]:
     return _defaults_of(function, inspect.Parameter.KEYWORD_ONLY)
 
 
-METHODS: dict[str, Method] = {method.name: method for method in (
-    _token("Saliency", single_pass.saliency, "gradient", "logit"),
-    _token("InputXGradient", single_pass.input_x_gradient, "gradient", "logit"),
-    _token("Guided Backprop", single_pass.guided_backprop, "gradient", "logit"),
-    _token("DeepLift", single_pass.deep_lift, "gradient", "logit"),
-    _token("Gradient SHAP", paths.gradient_shap, "gradient", "logit"),
-    _token("Integrated Gradients", paths.integrated_gradients, "gradient", "probability"),
-    _token("Kernel SHAP", coalitions.kernel_shap, "perturbation", "probability"),
-    _word("LIME", texts.lime, "perturbation"),
-    _token("Gradient norm", single_pass.gradient_norm, "gradient", "logit"),
-    _token("SmoothGrad", paths.smooth_grad, "gradient", "logit"),
-    _token("DeepLift rescale", propagation.deep_lift_rescale, "gradient", "logit"),
-    _token("AttnLRP", propagation.attn_lrp, "gradient", "logit"),
-    _token("Occlusion", coalitions.occlusion, "perturbation", "probability"),
-    _token("Shapley sampling", coalitions.shapley_sampling, "perturbation", "probability"),
-    _token("Exact Shapley", coalitions.exact_shapley, "perturbation", "probability"),
-    _token("Partition SHAP", coalitions.partition_shap, "perturbation", "probability"),
-    _token("Attention rollout", attention.attention_rollout, "attention", "logit"),
-    _word("Uniform random", floors.uniform_random, "floor"),
-    _word("Pattern Variant", floors.pattern_variant, "floor"),
-    _word("First pronoun", floors.first_pronoun, "floor"),
-    _word("Pronoun list", floors.pronoun_list, "floor"),
-)}
+METHODS: dict[str, Method] = {
+    method.name: method
+    for method in (
+        _token("Saliency", single_pass.saliency, "gradient", "logit"),
+        _token("InputXGradient", single_pass.input_x_gradient, "gradient", "logit"),
+        _token("Guided Backprop", single_pass.guided_backprop, "gradient", "logit"),
+        _token("DeepLift", single_pass.deep_lift, "gradient", "logit"),
+        _token("Gradient SHAP", paths.gradient_shap, "gradient", "logit"),
+        _token("Integrated Gradients", paths.integrated_gradients, "gradient", "probability"),
+        _token("Kernel SHAP", coalitions.kernel_shap, "perturbation", "probability"),
+        _word("LIME", texts.lime, "perturbation"),
+        _token("Gradient norm", single_pass.gradient_norm, "gradient", "logit"),
+        _token("SmoothGrad", paths.smooth_grad, "gradient", "logit"),
+        _token("DeepLift rescale", propagation.deep_lift_rescale, "gradient", "logit"),
+        _token("AttnLRP", propagation.attn_lrp, "gradient", "logit"),
+        _token("Occlusion", coalitions.occlusion, "perturbation", "probability"),
+        _token("Shapley sampling", coalitions.shapley_sampling, "perturbation", "probability"),
+        _token("Exact Shapley", coalitions.exact_shapley, "perturbation", "probability"),
+        _token("Partition SHAP", coalitions.partition_shap, "perturbation", "probability"),
+        _token("Attention rollout", attention.attention_rollout, "attention", "logit"),
+        _word("Uniform random", floors.uniform_random, "floor"),
+        _word("Pattern Variant", floors.pattern_variant, "floor"),
+        _word("First pronoun", floors.first_pronoun, "floor"),
+        _word("Pronoun list", floors.pronoun_list, "floor"),
+    )
+}
 
 
 def resolve_method(name: str) -> Method:
@@ -118,17 +142,25 @@ def resolve_method(name: str) -> Method:
     module_name, colon, attribute = name.partition(":")
     if not colon:
         spelt = [known for known in METHODS if known.lower() == name.lower()]
-        raise TouchstoneError(f"there is no method {name!r}{did_you_mean(name, spelt or METHODS)} "
-                              "(your own is named as module:function)")
+        raise TouchstoneError(
+            f"there is no method {name!r}{did_you_mean(name, spelt or METHODS)} "
+            "(your own is named as module:function)"
+        )
     try:
         found = getattr(importlib.import_module(module_name), attribute)
     except ModuleNotFoundError as error:
-        raise TouchstoneError(f"method {name!r}: {error}; put the module's folder on PYTHONPATH") from None
+        raise TouchstoneError(
+            f"method {name!r}: {error}; put the module's folder on PYTHONPATH"
+        ) from None
     except AttributeError:
-        raise TouchstoneError(f"method {name!r}: {module_name} has no {attribute!r}; correct the name") from None
+        raise TouchstoneError(
+            f"method {name!r}: {module_name} has no {attribute!r}; correct the name"
+        ) from None
     if isinstance(found, Method):
         return found
     if not callable(found):
-        raise TouchstoneError(f"method {name!r} is {type(found).__name__}, not a function; name a function")
+        raise TouchstoneError(
+            f"method {name!r} is {type(found).__name__}, not a function; name a function"
+        )
     takes_any = any(p.kind is p.VAR_KEYWORD for p in inspect.signature(found).parameters.values())
     return Method(name, found, "own", "word", _defaults_of(found), takes_any)

@@ -29,8 +29,12 @@ class Fitted:
     error: Float[Tensor, "batch"]
 
 
-def weighted_ridge(masks: Masks, values: Float[Tensor, "batch step"], weights: Float[Tensor, "batch step"],
-                   penalty: float) -> Float[Tensor, "batch token"]:
+def weighted_ridge(
+    masks: Masks,
+    values: Float[Tensor, "batch step"],
+    weights: Float[Tensor, "batch step"],
+    penalty: float,
+) -> Float[Tensor, "batch token"]:
     """Coefficients of a weighted ridge regression with a free intercept; with penalty 0 those of least norm.
 
     In float64, by the normal equations of the centred problem. A player who is present in every mask gets 0.
@@ -58,8 +62,14 @@ def _solve(total: Tensor, first: Tensor, second: Tensor, penalty: float) -> Tens
     return (vectors @ (inverse[..., None] * (vectors.transpose(-1, -2) @ right)))[..., 0]
 
 
-def fit_all(masks: Masks, weights: Float[Tensor, "batch step"], worth: Callable[[Tensor, int, int], Tensor],
-            penalty: float, tolerance: float | None, anchors: int = 0) -> Fitted:
+def fit_all(
+    masks: Masks,
+    weights: Float[Tensor, "batch step"],
+    worth: Callable[[Tensor, int, int], Tensor],
+    penalty: float,
+    tolerance: float | None,
+    anchors: int = 0,
+) -> Fitted:
     """Score the drawn coalitions and fit, with all draws or, with a `tolerance`, row by row with as many as needed.
 
     `worth(rows, start, stop)` returns the scores of draws start to stop of chosen rows. A row is done when the
@@ -67,11 +77,16 @@ def fit_all(masks: Masks, weights: Float[Tensor, "batch step"], worth: Callable[
     first `anchors` draws belong to every group of the jackknife.
     """
     if tolerance is not None and not 0 < tolerance < 1:
-        raise TouchstoneError(f"the tolerance is {tolerance}; give the largest error of a share, between 0 and 1")
+        raise TouchstoneError(
+            f"the tolerance is {tolerance}; give the largest error of a share, between 0 and 1"
+        )
     n_rows, n, _ = masks.shape
     values = torch.zeros(n_rows, n, dtype=torch.float64, device=masks.device)
     scores = torch.zeros(n_rows, masks.shape[2], dtype=torch.float64, device=masks.device)
-    samples, error = torch.zeros(n_rows, device=masks.device), torch.ones(n_rows, device=masks.device)
+    samples, error = (
+        torch.zeros(n_rows, device=masks.device),
+        torch.ones(n_rows, device=masks.device),
+    )
     active, start = torch.arange(n_rows, device=masks.device), 0
     while len(active):
         stop = n if tolerance is None else min(n, max(FIRST, 2 * start))
@@ -80,13 +95,20 @@ def fit_all(masks: Masks, weights: Float[Tensor, "batch step"], worth: Callable[
         scores[active], samples[active] = weighted_ridge(*fit, penalty), float(stop)
         if tolerance is not None:
             error[active] = jackknife_error(*fit, penalty, anchors).to(error)
-        active = active[error[active] > tolerance] if tolerance is not None and stop < n else active[:0]
+        active = (
+            active[error[active] > tolerance] if tolerance is not None and stop < n else active[:0]
+        )
         start = stop
     return Fitted(scores, samples, error)
 
 
-def jackknife_error(masks: Masks, values: Float[Tensor, "batch step"], weights: Float[Tensor, "batch step"],
-                    penalty: float, anchors: int = 0) -> Float[Tensor, "batch"]:
+def jackknife_error(
+    masks: Masks,
+    values: Float[Tensor, "batch step"],
+    weights: Float[Tensor, "batch step"],
+    penalty: float,
+    anchors: int = 0,
+) -> Float[Tensor, "batch"]:
     """The standard error of the shares, largest over the players, by leaving out an eighth of the draws at a time.
 
     Delete-a-group jackknife: sqrt((G - 1) / G * sum over groups (share without the group - their mean)^2). The
@@ -115,7 +137,9 @@ def all_masks(n_players: int) -> Bool[Tensor, "step token"]:
     return (numbers[:, None] >> torch.arange(n_players)) & 1 == 1
 
 
-def shapley_values(worths: Float[Tensor, "step"], masks: Bool[Tensor, "step token"]) -> Float[Tensor, "token"]:
+def shapley_values(
+    worths: Float[Tensor, "step"], masks: Bool[Tensor, "step token"]
+) -> Float[Tensor, "token"]:
     """Exact Shapley values from the worth of every coalition, in the order of `all_masks` (Shapley 1953, eq. 12)."""
     d = masks.shape[1]
     if d == 0:

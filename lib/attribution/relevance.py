@@ -21,27 +21,41 @@ class Relevance(Rules):
 
     title = "AttnLRP"
 
-    def elementwise(self, call: Callable[[Tensor], Tensor], x: Tensor, y: Tensor, name: str) -> Backward:
+    def elementwise(
+        self, call: Callable[[Tensor], Tensor], x: Tensor, y: Tensor, name: str
+    ) -> Backward:
         """(y - f(0)) / x of the gradient; nothing where f has no value at 0: a power below 0 is the size in a norm."""
         at_zero = call(torch.zeros_like(x))
         if not torch.isfinite(at_zero).all():
             return lambda grad: (torch.zeros_like(grad),)
-        near = torch.finfo(x.dtype).eps ** (0.5 if at_zero.any() else 1)  # below it the difference has lost its digits
+        near = torch.finfo(x.dtype).eps ** (
+            0.5 if at_zero.any() else 1
+        )  # below it the difference has lost its digits
         with torch.enable_grad():
             at = (x / 2).requires_grad_()
             slope = torch.autograd.grad(call(at).sum(), at)[0]
-        share = torch.where(x.abs() <= near, slope, (y - at_zero) / torch.where(x.abs() <= near, 1, x))
+        share = torch.where(
+            x.abs() <= near, slope, (y - at_zero) / torch.where(x.abs() <= near, 1, x)
+        )
         return lambda grad: (grad * share,)
 
-    def bilinear(self, call: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor, name: str) -> Backward:
+    def bilinear(
+        self, call: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor, name: str
+    ) -> Backward:
         """Half of the gradient to each factor; all of it to the other one where a factor is a norm's size."""
+
         def back(grad: Tensor) -> tuple[Tensor, ...]:
             with torch.enable_grad():
                 at = [x.clone().requires_grad_() for x in (a, b)]
                 found = torch.autograd.grad(call(*at), at, grad)
-            is_size = [x.shape[-1:] == (1,) and other.shape[-1:] != (1,) for x, other in ((a, b), (b, a))]
+            is_size = [
+                x.shape[-1:] == (1,) and other.shape[-1:] != (1,) for x, other in ((a, b), (b, a))
+            ]
             if name in ELEMENTWISE_PRODUCT and any(is_size):
-                return tuple(torch.zeros_like(g) if size else g for g, size in zip(found, is_size, strict=True))
+                return tuple(
+                    torch.zeros_like(g) if size else g
+                    for g, size in zip(found, is_size, strict=True)
+                )
             return tuple(g / 2 for g in found)
 
         return back
@@ -64,7 +78,9 @@ class Relevance(Rules):
         share = first / first.sum(dim, keepdim=True)
         return lambda grad: ((grad if keepdim else grad.unsqueeze(dim)) * share,)
 
-    def layer_norm(self, x: Tensor, weight: Tensor | None, eps: float, dims: tuple[int, ...]) -> Backward:
+    def layer_norm(
+        self, x: Tensor, weight: Tensor | None, eps: float, dims: tuple[int, ...]
+    ) -> Backward:
         """The derivative of (x - mean) * weight / size with the size held fixed."""
         size = (x.var(dims, correction=0, keepdim=True) + eps).sqrt()
 

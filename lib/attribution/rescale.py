@@ -10,8 +10,16 @@ from torch import Tensor
 
 from lib.attribution.rules import Backward, Rules, both, near_enough
 
-
-SCALE_FREE = ("rsqrt", "pow", "__pow__", "reciprocal", "__rdiv__", "__rtruediv__", "sqrt", "log")  # near 0 they bend at any scale
+SCALE_FREE = (
+    "rsqrt",
+    "pow",
+    "__pow__",
+    "reciprocal",
+    "__rdiv__",
+    "__rtruediv__",
+    "sqrt",
+    "log",
+)  # near 0 they bend at any scale
 
 
 class Rescale(Rules):
@@ -26,7 +34,9 @@ class Rescale(Rules):
 
     title = "DeepLift rescale"
 
-    def elementwise(self, call: Callable[[Tensor], Tensor], x: Tensor, y: Tensor, name: str) -> Backward:
+    def elementwise(
+        self, call: Callable[[Tensor], Tensor], x: Tensor, y: Tensor, name: str
+    ) -> Backward:
         """The secant between reference and input; the slope in the middle where the two nearly meet."""
         x1, x0 = x.chunk(2)
         y1, y0 = y.chunk(2)
@@ -39,7 +49,9 @@ class Rescale(Rules):
         secant = torch.where(near, slope, (y1 - y0) / torch.where(near, 1, step))
         return lambda grad: (both(grad.chunk(2)[0] * secant),)
 
-    def bilinear(self, call: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor, name: str) -> Backward:
+    def bilinear(
+        self, call: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor, name: str
+    ) -> Backward:
         """a b - a' b' = mean(a) (b - b') + mean(b) (a - a'): the derivative at the means of both factors."""
         means = [sum(x.chunk(2)) / 2 for x in (a, b)]
 
@@ -56,8 +68,10 @@ class Rescale(Rules):
 
         def back(grad: Tensor) -> tuple[Tensor, ...]:
             first = grad.chunk(2)[0]
-            return (both((first * (1 / b1 + 1 / b0) / 2).sum_to_size(a1.shape)),
-                    both((-first * (a1 + a0) / 2 / (b1 * b0)).sum_to_size(b1.shape)))
+            return (
+                both((first * (1 / b1 + 1 / b0) / 2).sum_to_size(a1.shape)),
+                both((-first * (a1 + a0) / 2 / (b1 * b0)).sum_to_size(b1.shape)),
+            )
 
         return back
 
@@ -100,7 +114,9 @@ class Rescale(Rules):
         ahead, faster = z0[..., :, None] - z0[..., None, :], rise[..., :, None] - rise[..., None, :]
         meet = -ahead / torch.where(faster == 0, 1, faster)
         index = torch.arange(z1.shape[-1], device=z.device)
-        never = (faster == 0) & ((ahead < 0) | (ahead == 0) & (index[:, None] > index))  # of equal lines the first one counts
+        never = (faster == 0) & (
+            (ahead < 0) | (ahead == 0) & (index[:, None] > index)
+        )  # of equal lines the first one counts
         begin = torch.where(faster > 0, meet, 0.0).amax(-1).clamp(min=0)
         end = torch.where(faster < 0, meet, 1.0).amin(-1).clamp(max=1)
         share = torch.where(never.any(-1), 0.0, (end - begin).clamp(min=0)).movedim(-1, dim)
@@ -111,7 +127,9 @@ class Rescale(Rules):
 
         return back
 
-    def layer_norm(self, x: Tensor, weight: Tensor | None, eps: float, dims: tuple[int, ...]) -> Backward:
+    def layer_norm(
+        self, x: Tensor, weight: Tensor | None, eps: float, dims: tuple[int, ...]
+    ) -> Backward:
         """LayerNorm = c r with c = x - mean, r = 1 / sqrt(mean(c^2) + eps): product, square and root by their rules."""
         c1, c0 = (x - x.mean(dims, keepdim=True)).chunk(2)
         u1, u0 = ((c * c).mean(dims, keepdim=True) + eps for c in (c1, c0))
@@ -126,8 +144,12 @@ class Rescale(Rules):
         return back
 
 
-def _secant(function: Callable[[Tensor], Tensor], x1: Tensor, x0: Tensor, near: Tensor | float) -> Tensor:
+def _secant(
+    function: Callable[[Tensor], Tensor], x1: Tensor, x0: Tensor, near: Tensor | float
+) -> Tensor:
     """The secant of log or exp between two places, or the slope in their middle where they are `near`."""
     step, middle = x1 - x0, (x1 + x0) / 2
     slope = 1 / middle if function is torch.log else function(middle)
-    return torch.where(step.abs() <= near, slope, (function(x1) - function(x0)) / torch.where(step == 0, 1, step))
+    return torch.where(
+        step.abs() <= near, slope, (function(x1) - function(x0)) / torch.where(step == 0, 1, step)
+    )

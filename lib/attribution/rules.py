@@ -18,37 +18,186 @@ from torch.overrides import TorchFunctionMode
 
 from lib.errors import TouchstoneError
 
-ELEMENTWISE = {"gelu", "silu", "relu", "tanh", "sigmoid", "exp", "rsqrt", "pow", "__pow__", "square", "softplus", "elu",
-               "leaky_relu", "reciprocal", "selu", "celu", "mish", "relu6", "hardtanh", "hardsigmoid", "hardswish", "logsigmoid",
-               "softsign", "__rdiv__", "__rtruediv__", "__rpow__", "sqrt", "log", "log1p", "expm1", "erf", "abs", "clamp", "clip", "sin", "cos", "arctan", "atan"}
+ELEMENTWISE = {
+    "gelu",
+    "silu",
+    "relu",
+    "tanh",
+    "sigmoid",
+    "exp",
+    "rsqrt",
+    "pow",
+    "__pow__",
+    "square",
+    "softplus",
+    "elu",
+    "leaky_relu",
+    "reciprocal",
+    "selu",
+    "celu",
+    "mish",
+    "relu6",
+    "hardtanh",
+    "hardsigmoid",
+    "hardswish",
+    "logsigmoid",
+    "softsign",
+    "__rdiv__",
+    "__rtruediv__",
+    "__rpow__",
+    "sqrt",
+    "log",
+    "log1p",
+    "expm1",
+    "erf",
+    "abs",
+    "clamp",
+    "clip",
+    "sin",
+    "cos",
+    "arctan",
+    "atan",
+}
 ELEMENTWISE_PRODUCT = {"mul", "__mul__", "__rmul__", "multiply"}
 BILINEAR = ELEMENTWISE_PRODUCT | {"matmul", "__matmul__", "bmm", "einsum"}
 QUOTIENT = {"div", "__truediv__", "true_divide"}
-PRODUCTS = BILINEAR | QUOTIENT | {"linear", "addmm", "baddbmm", "conv1d", "mul_", "__imul__", "div_", "__itruediv__", "__rmatmul__",
-                                  "lerp", "embedding"}
+PRODUCTS = (
+    BILINEAR
+    | QUOTIENT
+    | {
+        "linear",
+        "addmm",
+        "baddbmm",
+        "conv1d",
+        "mul_",
+        "__imul__",
+        "div_",
+        "__itruediv__",
+        "__rmatmul__",
+        "lerp",
+        "embedding",
+    }
+)
 LINEAR = {  # in all operands together, or in the only one that depends on the input
-    "linear", "conv1d", "addmm", "baddbmm", "add", "__add__", "__radd__", "__iadd__", "add_", "sub", "subtract", "__sub__", "__rsub__", "rsub",
-    "__isub__", "sub_", "neg", "__neg__", "sum", "mean", "cumsum", "diff", "view", "view_as", "reshape", "flatten", "unflatten",
-    "transpose", "permute", "movedim", "swapaxes", "t", "squeeze", "unsqueeze", "expand", "expand_as", "repeat",
-    "repeat_interleave", "broadcast_to", "cat", "concat", "stack", "hstack", "vstack", "split", "chunk", "unbind", "tensor_split",
-    "narrow", "select", "index_select", "gather", "take_along_dim", "__getitem__", "scatter", "masked_fill", "masked_fill_",
-    "masked_select", "where", "roll", "flip", "tril", "triu", "diagonal", "pad", "contiguous", "clone", "to", "type", "type_as", "float",
-    "double", "half", "bfloat16", "cpu", "cuda", "dropout", "identity", "detach", "requires_grad_", "retain_grad", "register_hook",
-    "embedding", "avg_pool1d", "lerp", "__get__", *ELEMENTWISE_PRODUCT, "mul_", "__imul__", "matmul", "__matmul__", "__rmatmul__", "bmm",
-    "einsum", "div", "__truediv__", "true_divide", "div_", "__itruediv__"}
+    "linear",
+    "conv1d",
+    "addmm",
+    "baddbmm",
+    "add",
+    "__add__",
+    "__radd__",
+    "__iadd__",
+    "add_",
+    "sub",
+    "subtract",
+    "__sub__",
+    "__rsub__",
+    "rsub",
+    "__isub__",
+    "sub_",
+    "neg",
+    "__neg__",
+    "sum",
+    "mean",
+    "cumsum",
+    "diff",
+    "view",
+    "view_as",
+    "reshape",
+    "flatten",
+    "unflatten",
+    "transpose",
+    "permute",
+    "movedim",
+    "swapaxes",
+    "t",
+    "squeeze",
+    "unsqueeze",
+    "expand",
+    "expand_as",
+    "repeat",
+    "repeat_interleave",
+    "broadcast_to",
+    "cat",
+    "concat",
+    "stack",
+    "hstack",
+    "vstack",
+    "split",
+    "chunk",
+    "unbind",
+    "tensor_split",
+    "narrow",
+    "select",
+    "index_select",
+    "gather",
+    "take_along_dim",
+    "__getitem__",
+    "scatter",
+    "masked_fill",
+    "masked_fill_",
+    "masked_select",
+    "where",
+    "roll",
+    "flip",
+    "tril",
+    "triu",
+    "diagonal",
+    "pad",
+    "contiguous",
+    "clone",
+    "to",
+    "type",
+    "type_as",
+    "float",
+    "double",
+    "half",
+    "bfloat16",
+    "cpu",
+    "cuda",
+    "dropout",
+    "identity",
+    "detach",
+    "requires_grad_",
+    "retain_grad",
+    "register_hook",
+    "embedding",
+    "avg_pool1d",
+    "lerp",
+    "__get__",
+    *ELEMENTWISE_PRODUCT,
+    "mul_",
+    "__imul__",
+    "matmul",
+    "__matmul__",
+    "__rmatmul__",
+    "bmm",
+    "einsum",
+    "div",
+    "__truediv__",
+    "true_divide",
+    "div_",
+    "__itruediv__",
+}
 ALONG_A_DIMENSION = {"softmax", "log_softmax", "amax"}
 Backward = Callable[[Tensor], tuple[Tensor, ...]]
 
 
-def _normalize(x: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: None = None) -> Tensor:
+def _normalize(
+    x: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: None = None
+) -> Tensor:
     """To length 1, as sentence encoders end."""
     return x * (x * x).sum(dim, keepdim=True).rsqrt()
 
 
-def _rms_norm(x: Tensor, shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
+def _rms_norm(
+    x: Tensor, shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
+) -> Tensor:
     """To a mean square of 1, over the last dimensions."""
     dims = tuple(range(-len(shape), 0))
-    size = ((x * x).mean(dims, keepdim=True) + (torch.finfo(x.dtype).eps if eps is None else eps)).rsqrt()
+    size = (
+        (x * x).mean(dims, keepdim=True) + (torch.finfo(x.dtype).eps if eps is None else eps)
+    ).rsqrt()
     return x * size if weight is None else x * size * weight
 
 
@@ -64,11 +213,15 @@ class Rules(TorchFunctionMode):
         super().__init__()
         self.inside = False  # a call with a rule: what it calls in its turn is its own affair
 
-    def elementwise(self, call: Callable[[Tensor], Tensor], x: Tensor, y: Tensor, name: str) -> Backward:
+    def elementwise(
+        self, call: Callable[[Tensor], Tensor], x: Tensor, y: Tensor, name: str
+    ) -> Backward:
         """From the gradient at y = call(x) to the one at x, for a function of each number by itself."""
         raise NotImplementedError
 
-    def bilinear(self, call: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor, name: str) -> Backward:
+    def bilinear(
+        self, call: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor, name: str
+    ) -> Backward:
         """The same for a product of two tensors that both depend on the input: elementwise, or of matrices."""
         raise NotImplementedError
 
@@ -88,18 +241,24 @@ class Rules(TorchFunctionMode):
         """The same for the largest number along a dimension."""
         raise NotImplementedError
 
-    def layer_norm(self, x: Tensor, weight: Tensor | None, eps: float, dims: tuple[int, ...]) -> Backward:
+    def layer_norm(
+        self, x: Tensor, weight: Tensor | None, eps: float, dims: tuple[int, ...]
+    ) -> Backward:
         """The same for LayerNorm over the last dimensions."""
         raise NotImplementedError
 
-    def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
         """Run a call; with a rule, where it is not linear in what depends on the input."""
         kwargs, name = kwargs or {}, getattr(func, "__name__", "")
         operands = [a for a in args if isinstance(a, Tensor) and a.requires_grad]
         if not operands or self.inside or not torch.is_grad_enabled():
             return func(*args, **kwargs)
         if name in ELEMENTWISE and isinstance(args[0], Tensor):
-            kept = {key: value for key, value in kwargs.items() if key != "inplace"}  # in place, there would be nothing to compare
+            kept = {
+                key: value for key, value in kwargs.items() if key != "inplace"
+            }  # in place, there would be nothing to compare
             return self.unary(lambda x: func(x, *args[1:], **kept), args[0], name)
         if name in ALONG_A_DIMENSION:
             return self._along(func, name, args, kwargs)
@@ -120,9 +279,14 @@ class Rules(TorchFunctionMode):
 
     def _refuse(self, name: str, found: Any) -> None:
         """Refuse a call without a rule whose result depends on the input: its ordinary gradient would be wrong silently."""
-        if any(isinstance(one, Tensor) and one.requires_grad for one in (found if isinstance(found, tuple | list) else [found])):
-            raise TouchstoneError(f"{self.title} has no rule for the function {name!r} of the model; take another method, or, if it "
-                                  "is linear in its inputs, add its name to lib.attribution.rules.LINEAR")
+        if any(
+            isinstance(one, Tensor) and one.requires_grad
+            for one in (found if isinstance(found, tuple | list) else [found])
+        ):
+            raise TouchstoneError(
+                f"{self.title} has no rule for the function {name!r} of the model; take another method, or, if it "
+                "is linear in its inputs, add its name to lib.attribution.rules.LINEAR"
+            )
 
     def unary(self, call: Callable[[Tensor], Tensor], x: Tensor, name: str) -> Tensor:
         """An elementwise function with its rule."""
@@ -139,7 +303,9 @@ class Rules(TorchFunctionMode):
         rule = self.softmax if name == "softmax" else self.log_softmax
         return self._with(call, lambda y: rule(x.detach(), y, dim), x)
 
-    def _binary(self, func: Any, name: str, args: tuple[Any, ...], operands: list[Tensor]) -> Tensor:
+    def _binary(
+        self, func: Any, name: str, args: tuple[Any, ...], operands: list[Tensor]
+    ) -> Tensor:
         a, b = operands
         before = args[:1] if name == "einsum" else ()
         if name in QUOTIENT:
@@ -148,13 +314,20 @@ class Rules(TorchFunctionMode):
         return self._with(call, lambda y: self.bilinear(call, a.detach(), b.detach(), name), a, b)
 
     def _layer_norm(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
-        named = dict(zip(("input", "normalized_shape", "weight", "bias", "eps"), args, strict=False)) | kwargs
+        named = (
+            dict(zip(("input", "normalized_shape", "weight", "bias", "eps"), args, strict=False))
+            | kwargs
+        )
         dims = tuple(range(-len(named["normalized_shape"]), 0))
         call = lambda x: func(x, *args[1:], **kwargs)  # noqa: E731
         weight, eps = named.get("weight"), named.get("eps", 1e-5)
-        return self._with(call, lambda y: self.layer_norm(args[0].detach(), weight, eps, dims), args[0])
+        return self._with(
+            call, lambda y: self.layer_norm(args[0].detach(), weight, eps, dims), args[0]
+        )
 
-    def _with(self, call: Callable[..., Tensor], rule: Callable[[Tensor], Backward], *inputs: Tensor) -> Tensor:
+    def _with(
+        self, call: Callable[..., Tensor], rule: Callable[[Tensor], Backward], *inputs: Tensor
+    ) -> Tensor:
         self.inside = True
         try:
             return _Ruled.apply(call, rule, *inputs)
@@ -166,7 +339,9 @@ class _Ruled(torch.autograd.Function):
     """A call whose backward pass is a rule's."""
 
     @staticmethod
-    def forward(ctx: Any, call: Callable[..., Tensor], rule: Callable[[Tensor], Backward], *inputs: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, call: Callable[..., Tensor], rule: Callable[[Tensor], Backward], *inputs: Tensor
+    ) -> Tensor:
         """Call, and ask the rule how to go back."""
         y = call(*(x.detach() for x in inputs))
         ctx.back = rule(y)
@@ -191,8 +366,11 @@ def near_enough(dtype: torch.dtype) -> float:
 @contextmanager
 def ruled(rules: Rules, network: nn.Module) -> Iterator[None]:
     """Within, calls go by the rules; an activation module of transformers (GELU, by whatever formula) is one call."""
-    modules = [m for m in network.modules() if type(m).__module__ == "transformers.activations"
-               and not any(True for _ in m.children())]
+    modules = [
+        m
+        for m in network.modules()
+        if type(m).__module__ == "transformers.activations" and not any(True for _ in m.children())
+    ]
     for module in modules:
         inner = type(module).forward.__get__(module)
         module.forward = lambda x, inner=inner: rules.unary(inner, x, "activation")

@@ -30,8 +30,9 @@ class Score(Protocol):
     the score: Guided Backprop and DeepLift change how its activations are differentiated.
     """
 
-    def __call__(self, embeddings: Float[Tensor, "batch token hidden"],
-                 mask: Int[Tensor, "batch token"]) -> Float[Tensor, "batch"]:
+    def __call__(
+        self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
+    ) -> Float[Tensor, "batch"]:
         """The scores of a batch; mask is 1 for tokens and 0 for padding."""
 
 
@@ -69,8 +70,15 @@ class TokenBatch:
         """One row as a batch of its own."""
         only = slice(i, i + 1)
         score = score_of_rows(self.score, torch.tensor([i], device=self.mask.device))
-        return TokenBatch(score, self.embeddings[only], self.mask[only], self.reference[only], self.is_word[only],
-                          self.seeds[only], self.budget)
+        return TokenBatch(
+            score,
+            self.embeddings[only],
+            self.mask[only],
+            self.reference[only],
+            self.is_word[only],
+            self.seeds[only],
+            self.budget,
+        )
 
 
 @dataclass(frozen=True)
@@ -102,41 +110,62 @@ def network_of(score: Score) -> nn.Module:
     """The network behind a score, for the methods that reach into it."""
     module = getattr(score, "module", None)
     if not isinstance(module, nn.Module):
-        raise TouchstoneError("this method changes how a network is differentiated, and the score does not tell its "
-                              "network; set the function's attribute `module` to the torch module behind it")
+        raise TouchstoneError(
+            "this method changes how a network is differentiated, and the score does not tell its "
+            "network; set the function's attribute `module` to the torch module behind it"
+        )
     return module
 
 
-def _class_logit(logits: Float[Tensor, "batch class"], targets: Int[Tensor, "batch"]) -> Float[Tensor, "batch"]:
+def _class_logit(
+    logits: Float[Tensor, "batch class"], targets: Int[Tensor, "batch"]
+) -> Float[Tensor, "batch"]:
     return logits.gather(1, targets[:, None])[:, 0]
 
 
-def _class_probability(logits: Float[Tensor, "batch class"], targets: Int[Tensor, "batch"]) -> Float[Tensor, "batch"]:
+def _class_probability(
+    logits: Float[Tensor, "batch class"], targets: Int[Tensor, "batch"]
+) -> Float[Tensor, "batch"]:
     return _class_logit(logits.softmax(-1), targets)
 
 
-def _class_log_probability(logits: Float[Tensor, "batch class"],
-                           targets: Int[Tensor, "batch"]) -> Float[Tensor, "batch"]:
+def _class_log_probability(
+    logits: Float[Tensor, "batch class"], targets: Int[Tensor, "batch"]
+) -> Float[Tensor, "batch"]:
     return _class_logit(logits.log_softmax(-1), targets)
 
 
-def _class_margin(logits: Float[Tensor, "batch class"], targets: Int[Tensor, "batch"]) -> Float[Tensor, "batch"]:
+def _class_margin(
+    logits: Float[Tensor, "batch class"], targets: Int[Tensor, "batch"]
+) -> Float[Tensor, "batch"]:
     """Why this class rather than the next best one: the difference of their logits."""
     others = logits.scatter(1, targets[:, None], -torch.inf)
     return _class_logit(logits, targets) - others.amax(1)
 
 
-def _own_probability(logits: Float[Tensor, "batch class"], targets: Int[Tensor, "batch"]) -> Float[Tensor, "batch"]:
+def _own_probability(
+    logits: Float[Tensor, "batch class"], targets: Int[Tensor, "batch"]
+) -> Float[Tensor, "batch"]:
     return _class_logit(logits, targets).sigmoid()
 
 
-def _own_log_probability(logits: Float[Tensor, "batch class"], targets: Int[Tensor, "batch"]) -> Float[Tensor, "batch"]:
+def _own_log_probability(
+    logits: Float[Tensor, "batch class"], targets: Int[Tensor, "batch"]
+) -> Float[Tensor, "batch"]:
     return torch.nn.functional.logsigmoid(_class_logit(logits, targets))
 
 
-EXPLAINED: dict[str, Pick] = {"logit": _class_logit, "probability": _class_probability,
-                              "log_probability": _class_log_probability, "margin": _class_margin}
-INDEPENDENT: dict[str, Pick] = {"logit": _class_logit, "probability": _own_probability, "log_probability": _own_log_probability}
+EXPLAINED: dict[str, Pick] = {
+    "logit": _class_logit,
+    "probability": _class_probability,
+    "log_probability": _class_log_probability,
+    "margin": _class_margin,
+}
+INDEPENDENT: dict[str, Pick] = {
+    "logit": _class_logit,
+    "probability": _own_probability,
+    "log_probability": _own_log_probability,
+}
 
 
 @dataclass(frozen=True)
@@ -147,8 +176,9 @@ class ClassScore:
     targets: Int[Tensor, "batch"]
     pick: Pick
 
-    def __call__(self, embeddings: Float[Tensor, "batch token hidden"],
-                 mask: Int[Tensor, "batch token"]) -> Float[Tensor, "batch"]:
+    def __call__(
+        self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
+    ) -> Float[Tensor, "batch"]:
         """The score of each row's class."""
         return self.pick(self.model.logits(embeddings, mask), self.targets)
 
@@ -166,7 +196,9 @@ class ClassScore:
         return self.model.module
 
 
-def class_score(model: TextModel, targets: Int[Tensor, "batch"] | list[int], explained: str = "logit") -> Score:
+def class_score(
+    model: TextModel, targets: Int[Tensor, "batch"] | list[int], explained: str = "logit"
+) -> Score:
     """The score that a classifier gives to each row's target class.
 
     "logit", "probability" (softmax), "log_probability", or "margin": the logit minus the largest of the other classes. Where
@@ -179,12 +211,16 @@ def class_score(model: TextModel, targets: Int[Tensor, "batch"] | list[int], exp
     if explained not in EXPLAINED:
         raise TouchstoneError(f"explained is {explained!r}{did_you_mean(explained, EXPLAINED)}")
     if explained not in known:
-        raise TouchstoneError(f"the classes of this model are independent of each other, so there is no {explained} between them; "
-                              f"choose explained from {', '.join(known)}")
+        raise TouchstoneError(
+            f"the classes of this model are independent of each other, so there is no {explained} between them; "
+            f"choose explained from {', '.join(known)}"
+        )
     if len(model.classes) == 1 and known is EXPLAINED and explained != "logit":
-        raise TouchstoneError(f"the model has one output, a number and not a class among others, so it has no {explained}; give the "
-                              "setting explained='logit', or, if its sigmoid is a probability, set module.config.problem_type = "
-                              "'multi_label_classification'")
+        raise TouchstoneError(
+            f"the model has one output, a number and not a class among others, so it has no {explained}; give the "
+            "setting explained='logit', or, if its sigmoid is a probability, set module.config.problem_type = "
+            "'multi_label_classification'"
+        )
     device = next((p.device for p in model.module.parameters()), torch.device("cpu"))
     classes = torch.as_tensor(targets, dtype=torch.long, device=device)
     if wrong := [c for c in classes.tolist() if not 0 <= c < len(model.classes)]:

@@ -40,6 +40,8 @@ def sequence_logits(model: TextModel, sequences: Sequence[Ids]) -> Float[Tensor,
         return model.logits(model.embed(ids), torch.ones_like(ids))
 
     with parameters_fixed(model.module), first_token_only(model):
-        for part, found in TokenBudget.for_device(device).run([len(ids) for ids in distinct], forward):
+        for part, found in TokenBudget.for_device(device).run(
+            [len(ids) for ids in distinct], forward
+        ):
             logits[part] = found.float().cpu()
     return logits[[number[ids or (pad_id,)] for ids in sequences]]

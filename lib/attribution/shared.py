@@ -21,7 +21,14 @@ from torch import Tensor, nn
 from lib.attribution.seam import Score, TokenBatch
 
 Run = Callable[[Tensor, Tensor], Tensor]
-ELEMENTWISE = (nn.ReLU, nn.ELU, nn.LeakyReLU, nn.Sigmoid, nn.Tanh, nn.Softplus)  # as in captum's DeepLift
+ELEMENTWISE = (
+    nn.ReLU,
+    nn.ELU,
+    nn.LeakyReLU,
+    nn.Sigmoid,
+    nn.Tanh,
+    nn.Softplus,
+)  # as in captum's DeepLift
 SMALLEST = 1e-10  # a difference in an activation's input below which its slope counts, not its secant; as in captum
 
 
@@ -66,19 +73,29 @@ class SharedPass:
     def at_reference(self) -> Tensor:
         """What `run` says of the reference; equal references are run once."""
         flat = self.reference.flatten(1)
-        same = self.rows_alike and bool((flat == flat[:1]).all()) and bool((self.mask == self.mask[:1]).all())
+        same = (
+            self.rows_alike
+            and bool((flat == flat[:1]).all())
+            and bool((self.mask == self.mask[:1]).all())
+        )
         rows = slice(0, 1) if same else slice(None)
         with torch.no_grad(), _watched(self.switches, "at_reference"):
             found = self.run(self.reference[rows], self.mask[rows])
         return found.expand(len(flat), *found.shape[1:])
 
-    def gradient(self, value: Float[Tensor, "batch"], key: Any) -> Float[Tensor, "batch token hidden"]:
+    def gradient(
+        self, value: Float[Tensor, "batch"], key: Any
+    ) -> Float[Tensor, "batch token hidden"]:
         """The gradient of each row's value, read from `outputs`, in its own embeddings; kept under `key`."""
         if key not in self._gradients:
-            self._gradients[key] = torch.autograd.grad(value.sum(), self.inputs, retain_graph=True)[0]
+            self._gradients[key] = torch.autograd.grad(value.sum(), self.inputs, retain_graph=True)[
+                0
+            ]
         return self._gradients[key]
 
-    def multipliers(self, value: Float[Tensor, "batch"], key: Any) -> Float[Tensor, "batch token hidden"]:
+    def multipliers(
+        self, value: Float[Tensor, "batch"], key: Any
+    ) -> Float[Tensor, "batch token hidden"]:
         """DeepLift's multipliers by the rescale rule: the gradient, with secants for the slopes of `switches`."""
         if not self.switches:
             return self.gradient(value, key)
@@ -92,12 +109,22 @@ class SharedPass:
                 switch.use_secants = False
 
 
-def shared_pass(score: Score, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"],
-                reference: Float[Tensor, "batch token hidden"]) -> SharedPass:
+def shared_pass(
+    score: Score,
+    embeddings: Float[Tensor, "batch token hidden"],
+    mask: Int[Tensor, "batch token"],
+    reference: Float[Tensor, "batch token hidden"],
+) -> SharedPass:
     """The pass of a score: over its logits where it has some (see `ClassScore`), else over the score itself."""
     has_logits, network = hasattr(score, "of_logits"), getattr(score, "module", None)
-    return SharedPass(score.model.logits if has_logits else score, embeddings, mask, reference,
-                      network if isinstance(network, nn.Module) else None, has_logits or not hasattr(score, "for_rows"))
+    return SharedPass(
+        score.model.logits if has_logits else score,
+        embeddings,
+        mask,
+        reference,
+        network if isinstance(network, nn.Module) else None,
+        has_logits or not hasattr(score, "for_rows"),
+    )
 
 
 def pass_of(batch: TokenBatch) -> SharedPass:
@@ -126,7 +153,9 @@ def change_of(batch: TokenBatch) -> Float[Tensor, "batch"]:
     """By how much each row's score exceeds that of its reference: what complete explanations sum to."""
     shared = pass_of(batch)
     with torch.no_grad():
-        return value_of(batch.score, shared.outputs.detach()) - value_of(batch.score, shared.at_reference)
+        return value_of(batch.score, shared.outputs.detach()) - value_of(
+            batch.score, shared.at_reference
+        )
 
 
 def _name(score: Score) -> Any:
@@ -182,8 +211,12 @@ def _watched(switches: list[_Switch], where: str) -> Iterator[None]:
     """Within, the switches note what their modules do."""
     for switch in switches:
         getattr(switch, where).clear()
-    hooks = [switch.module.register_forward_hook(
-        lambda module, args, output, switch=switch: switch.note(where, args[0], output)) for switch in switches]
+    hooks = [
+        switch.module.register_forward_hook(
+            lambda module, args, output, switch=switch: switch.note(where, args[0], output)
+        )
+        for switch in switches
+    ]
     try:
         yield
     finally:

@@ -13,7 +13,12 @@ from lib.attribution.gradients import aggregate
 from lib.attribution.seam import TokenBatch, TokenScores, network_of
 from lib.attribution.shared import change_of, gradient_of, multipliers_of, pass_of
 
-NOT_SHARED = (nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d, nn.Softmax)  # captum's DeepLift has rules of their own for them
+NOT_SHARED = (
+    nn.MaxPool1d,
+    nn.MaxPool2d,
+    nn.MaxPool3d,
+    nn.Softmax,
+)  # captum's DeepLift has rules of their own for them
 
 
 def saliency(batch: TokenBatch, aggregation: str = "l1") -> TokenScores:

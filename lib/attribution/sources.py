@@ -31,9 +31,13 @@ def choose_rows(rows: pd.DataFrame, n_base: int, seed: int) -> pd.DataFrame:
     """
     known = np.sort(rows["sentence_idx"].unique())
     if n_base > len(known):
-        raise TouchstoneError(f"n_base asks for {n_base} base sentences and the test split has {len(known)}; "
-                              "ask for fewer, or write 0 for all")
-    drawn = np.random.default_rng(seed_for("explained rows", seed)).permutation(known)[: n_base or None]
+        raise TouchstoneError(
+            f"n_base asks for {n_base} base sentences and the test split has {len(known)}; "
+            "ask for fewer, or write 0 for all"
+        )
+    drawn = np.random.default_rng(seed_for("explained rows", seed)).permutation(known)[
+        : n_base or None
+    ]
     return rows[rows["sentence_idx"].isin(drawn)].reset_index(drop=True)
 
 
@@ -65,7 +69,11 @@ class StageSources:
             return fit_pattern(load_dataset(self.stage, unit.dataset, "train"))
         if unit.scheme == "-" and unit.method != "Uniform random":
             return None
-        place = self._first_model(unit.dataset) if unit.scheme == "-" else (unit.dataset, unit.scheme, unit.seed)
+        place = (
+            self._first_model(unit.dataset)
+            if unit.scheme == "-"
+            else (unit.dataset, unit.scheme, unit.seed)
+        )
         if self._model is None or self._model[0] != place:  # one model at a time: they are large
             model = load_trained(self.stage, *place)
             model.module.to(self.device)
@@ -79,7 +87,11 @@ class StageSources:
         if unit.scheme == "-":
             return mark(pd.DataFrame([self._first_model(unit.dataset)]))
         found = self.predictions
-        same = (found["dataset"] == unit.dataset) & (found["scheme"] == unit.scheme) & (found["seed"] == unit.seed)
+        same = (
+            (found["dataset"] == unit.dataset)
+            & (found["scheme"] == unit.scheme)
+            & (found["seed"] == unit.seed)
+        )
         return mark(found[same].drop(columns=MODEL).sort_values("row_id"))
 
     def model_to_show(self, unit: Unit, encoder: str, revision: str) -> tuple[Any, Any, str]:
@@ -94,22 +106,34 @@ class StageSources:
             recipe = json.loads(self.stage.input("02_training", recipe_file).read_text())
             what = f"{unit.scheme} on {unit.dataset}, training seed {unit.seed}"
         else:
-            train, test = (choose_rows(load_dataset(self.stage, unit.dataset, split), n, self.seed)
-                           for split, n in (("train", N_SHOWN), ("test", 1)))
+            train, test = (
+                choose_rows(load_dataset(self.stage, unit.dataset, split), n, self.seed)
+                for split, n in (("train", N_SHOWN), ("test", 1))
+            )
             trainer = Trainer(encoder, revision, self.device)
-            found = trainer.train("C", unit.seed, train, test, CLASSES, Settings(epochs=40, lr=0.01, batch_size=32))
+            found = trainer.train(
+                "C", unit.seed, train, test, CLASSES, Settings(epochs=40, lr=0.01, batch_size=32)
+            )
             model, recipe = found.model, found.recipe
-            what = (f"C on {N_SHOWN} base sentences of {unit.dataset}, trained here, since the weights of stage 02 are "
-                    "not at hand")
+            what = (
+                f"C on {N_SHOWN} base sentences of {unit.dataset}, trained here, since the weights of stage 02 are "
+                "not at hand"
+            )
         before = build_model(recipe, getattr(model, "used_ids", ()))[0]
         before.module.to(self.device)
         return model, before, what
 
     def _first_model(self, dataset: str) -> tuple[str, str, int]:
-        models = self.predictions.loc[self.predictions["dataset"] == dataset, MODEL].drop_duplicates()
+        models = self.predictions.loc[
+            self.predictions["dataset"] == dataset, MODEL
+        ].drop_duplicates()
         first = models.sort_values(["scheme", "seed"], key=_encoders_first).iloc[0]
         return str(first["dataset"]), str(first["scheme"]), int(first["seed"])
 
 
 def _encoders_first(column: pd.Series) -> pd.Series:
-    return column.map(lambda scheme: (scheme.startswith("OLA"), scheme)) if column.name == "scheme" else column
+    return (
+        column.map(lambda scheme: (scheme.startswith("OLA"), scheme))
+        if column.name == "scheme"
+        else column
+    )

@@ -53,8 +53,12 @@ class Swap:
 
     def mixture(self, kept: Sequence[bool]) -> tuple[str, ...]:
         """The sentence with the words of some players kept, and those of the others taken from the other form."""
-        taken = {i for player, stays in zip(self.players, kept, strict=True) if not stays for i in player}
-        return tuple(self.other_words[i] if i in taken else word for i, word in enumerate(self.words))
+        taken = {
+            i for player, stays in zip(self.players, kept, strict=True) if not stays for i in player
+        }
+        return tuple(
+            self.other_words[i] if i in taken else word for i, word in enumerate(self.words)
+        )
 
 
 class SwapShapley(NamedTuple):
@@ -71,7 +75,9 @@ class SwapShapley(NamedTuple):
     left_out: pd.DataFrame
 
 
-def players_between(forms: Mapping[int, Sequence[str]], own: int, other: int) -> tuple[tuple[int, ...], ...]:
+def players_between(
+    forms: Mapping[int, Sequence[str]], own: int, other: int
+) -> tuple[tuple[int, ...], ...]:
     """Who is swapped together when one form of a sentence turns into another: a tuple of positions for each player.
 
     Every position whose word differs is altered. One that reads the same in F and M is a verb: only "they" changes it.
@@ -88,7 +94,9 @@ def players_between(forms: Mapping[int, Sequence[str]], own: int, other: int) ->
     verbs = [i for i in altered if read[FEMALE][i] == read[MALE][i]]
     heads = [i for i in altered if i not in verbs]
     they = [i for i in heads if read[NEUTRAL][i] == "they"] if verbs else []
-    subjects = they or [i for i in heads if verbs and not {words[i] for words in read.values()} & OTHER_CASES]
+    subjects = they or [
+        i for i in heads if verbs and not {words[i] for words in read.values()} & OTHER_CASES
+    ]
     groups = {i: [i] for i in heads}
     for verb in verbs:
         before = [i for i in subjects if i < verb]
@@ -98,7 +106,9 @@ def players_between(forms: Mapping[int, Sequence[str]], own: int, other: int) ->
     return tuple(tuple(sorted(set(group))) for _, group in sorted(groups.items()))
 
 
-def find_swaps(rows: pd.DataFrame, only: Collection[str] | None = None) -> tuple[list[Swap], pd.DataFrame]:
+def find_swaps(
+    rows: pd.DataFrame, only: Collection[str] | None = None
+) -> tuple[list[Swap], pd.DataFrame]:
     """Every row with every other form of its base sentence, and a table (row_id, other, why) of what has no such form.
 
     `rows`: row_id, sentence_idx, target, sentence, one data set with all its forms. `only`: the rows to value.
@@ -106,7 +116,10 @@ def find_swaps(rows: pd.DataFrame, only: Collection[str] | None = None) -> tuple
     """
     swaps, left_out = [], []
     classes = sorted(rows["target"].unique())
-    forms = {idx: dict(zip(part["target"], part["sentence"])) for idx, part in rows.groupby("sentence_idx")}
+    forms = {
+        idx: dict(zip(part["target"], part["sentence"]))
+        for idx, part in rows.groupby("sentence_idx")
+    }
     for row in rows.itertuples():
         if only is not None and row.row_id not in only:
             continue
@@ -117,11 +130,22 @@ def find_swaps(rows: pd.DataFrame, only: Collection[str] | None = None) -> tuple
                 continue
             players = players_between(mine, row.target, other)
             if len(players) > MOST_PLAYERS:
-                raise TouchstoneError(f"row {row.row_id} has {len(players)} words to swap with its {CLASSES[other]} form, "
-                                      f"which takes 2^{len(players)} sentences; at most {MOST_PLAYERS} players are taken: "
-                                      "leave the row out, or shorten it")
-            swaps.append(Swap(row.row_id, int(row.sentence_idx), int(row.target), int(other), tuple(row.sentence),
-                              tuple(mine[other]), players))
+                raise TouchstoneError(
+                    f"row {row.row_id} has {len(players)} words to swap with its {CLASSES[other]} form, "
+                    f"which takes 2^{len(players)} sentences; at most {MOST_PLAYERS} players are taken: "
+                    "leave the row out, or shorten it"
+                )
+            swaps.append(
+                Swap(
+                    row.row_id,
+                    int(row.sentence_idx),
+                    int(row.target),
+                    int(other),
+                    tuple(row.sentence),
+                    tuple(mine[other]),
+                    players,
+                )
+            )
     return swaps, pd.DataFrame(left_out, columns=["row_id", "other", "why"])
 
 
@@ -130,12 +154,22 @@ def _misfit(forms: Mapping[int, Sequence[str]], own: int, other: int) -> str:
     needed = {FEMALE, MALE} | {own, other}
     if missing := [CLASSES[target] for target in sorted(needed) if target not in forms]:
         return f"there is no {' and no '.join(missing)} form"
-    return "" if len({len(forms[target]) for target in needed}) == 1 else "the forms differ in length"
+    return (
+        "" if len({len(forms[target]) for target in needed}) == 1 else "the forms differ in length"
+    )
 
 
-def swap_shapley(model: TextModel, rows: pd.DataFrame, explained: str = "probability", *,
-                 only: Collection[str] | None = None, study: str = "geco", dataset: str = "-", scheme: str = "-",
-                 seed: int = -1) -> SwapShapley:
+def swap_shapley(
+    model: TextModel,
+    rows: pd.DataFrame,
+    explained: str = "probability",
+    *,
+    only: Collection[str] | None = None,
+    study: str = "geco",
+    dataset: str = "-",
+    scheme: str = "-",
+    seed: int = -1,
+) -> SwapShapley:
     """Exact Shapley values of a row's altered words in the model's score of the row's class (Shapley 1953, eq. 12).
 
     The worth of a set of players is the score of the sentence in which their words stay and the others' come from the
@@ -146,35 +180,82 @@ def swap_shapley(model: TextModel, rows: pd.DataFrame, explained: str = "probabi
     """
     swaps, left_out = find_swaps(rows, only)
     if not swaps:
-        raise TouchstoneError("no row has another form of its sentence to swap words with; hand in all forms of each "
-                              "base sentence, of equal length")
+        raise TouchstoneError(
+            "no row has another form of its sentence to swap words with; hand in all forms of each "
+            "base sentence, of equal length"
+        )
     masks = [all_masks(len(swap.players)) for swap in swaps]
-    texts = [swap.mixture(kept) for swap, mask in zip(swaps, masks, strict=True) for kept in mask.tolist()]
-    targets = [swap.target for swap, mask in zip(swaps, masks, strict=True) for _ in range(len(mask))]
+    texts = [
+        swap.mixture(kept)
+        for swap, mask in zip(swaps, masks, strict=True)
+        for kept in mask.tolist()
+    ]
+    targets = [
+        swap.target for swap, mask in zip(swaps, masks, strict=True) for _ in range(len(mask))
+    ]
     logits = text_logits(model, texts).to(device_of(model.module))
     worths = class_score(model, targets, explained).of_logits(logits).double().cpu()
     worth = worths.split([len(mask) for mask in masks])
     values = [shapley_values(w, mask).numpy() for w, mask in zip(worth, masks, strict=True)]
     labels = {"study": study, "dataset": dataset, "scheme": scheme, "seed": seed}
     frames = _in_format(swaps, values, worth, explained, labels)
-    return SwapShapley(frames, _mixtures(swaps, masks, texts, worth), _table(swaps, values, dataset), left_out)
+    return SwapShapley(
+        frames, _mixtures(swaps, masks, texts, worth), _table(swaps, values, dataset), left_out
+    )
 
 
-def _in_format(swaps: Sequence[Swap], values: Sequence[np.ndarray], worth: Sequence[Float[Tensor, "step"]],
-               explained: str, labels: Mapping[str, Any]) -> pd.DataFrame:
+def _in_format(
+    swaps: Sequence[Swap],
+    values: Sequence[np.ndarray],
+    worth: Sequence[Float[Tensor, "step"]],
+    explained: str,
+    labels: Mapping[str, Any],
+) -> pd.DataFrame:
     """A line per row and direction, and a line per row for their mean."""
     scores = [spread(swap, found) for swap, found in zip(swaps, values, strict=True)]
     changes = [float(w[-1] - w[0]) for w in worth]
-    found = pd.DataFrame({"row_id": [s.row_id for s in swaps], "sentence_idx": [s.sentence_idx for s in swaps],
-                          "target": [s.target for s in swaps], "sentence": [list(s.words) for s in swaps],
-                          "method": [s.method for s in swaps], "scores": scores, "samples": [len(w) for w in worth],
-                          "delta": [float(x.sum()) - change for x, change in zip(scores, changes, strict=True)]})
-    mean = found.groupby("row_id", sort=False).agg({
-        "sentence_idx": "first", "target": "first", "sentence": "first", "samples": "sum", "delta": "mean",
-        "scores": lambda parts: np.mean(parts.tolist(), axis=0)}).reset_index().assign(method="Swap Shapley")
-    return pd.concat([in_format(part, part["scores"], part["delta"], str(name), {"explained": explained},
-                                {"samples": part["samples"]}, **labels)
-                      for name, part in pd.concat([found, mean]).groupby("method", sort=False)], ignore_index=True)
+    found = pd.DataFrame(
+        {
+            "row_id": [s.row_id for s in swaps],
+            "sentence_idx": [s.sentence_idx for s in swaps],
+            "target": [s.target for s in swaps],
+            "sentence": [list(s.words) for s in swaps],
+            "method": [s.method for s in swaps],
+            "scores": scores,
+            "samples": [len(w) for w in worth],
+            "delta": [float(x.sum()) - change for x, change in zip(scores, changes, strict=True)],
+        }
+    )
+    mean = (
+        found.groupby("row_id", sort=False)
+        .agg(
+            {
+                "sentence_idx": "first",
+                "target": "first",
+                "sentence": "first",
+                "samples": "sum",
+                "delta": "mean",
+                "scores": lambda parts: np.mean(parts.tolist(), axis=0),
+            }
+        )
+        .reset_index()
+        .assign(method="Swap Shapley")
+    )
+    return pd.concat(
+        [
+            in_format(
+                part,
+                part["scores"],
+                part["delta"],
+                str(name),
+                {"explained": explained},
+                {"samples": part["samples"]},
+                **labels,
+            )
+            for name, part in pd.concat([found, mean]).groupby("method", sort=False)
+        ],
+        ignore_index=True,
+    )
 
 
 def spread(swap: Swap, values: Float[np.ndarray, "token"]) -> Float[np.ndarray, "token"]:
@@ -185,13 +266,25 @@ def spread(swap: Swap, values: Float[np.ndarray, "token"]) -> Float[np.ndarray, 
     return scores
 
 
-def _mixtures(swaps: Sequence[Swap], masks: Sequence[Bool[Tensor, "step token"]], texts: Sequence[tuple[str, ...]],
-              worth: Sequence[Float[Tensor, "step"]]) -> pd.DataFrame:
+def _mixtures(
+    swaps: Sequence[Swap],
+    masks: Sequence[Bool[Tensor, "step token"]],
+    texts: Sequence[tuple[str, ...]],
+    worth: Sequence[Float[Tensor, "step"]],
+) -> pd.DataFrame:
     lines: Iterator[tuple[Any, ...]] = (
-        (swap.row_id, swap.sentence_idx, swap.target, swap.other, "".join(str(int(x)) for x in kept),
-         any(kept) and not all(kept), score)
+        (
+            swap.row_id,
+            swap.sentence_idx,
+            swap.target,
+            swap.other,
+            "".join(str(int(x)) for x in kept),
+            any(kept) and not all(kept),
+            score,
+        )
         for swap, mask, scores in zip(swaps, masks, worth, strict=True)
-        for kept, score in zip(mask.tolist(), scores.tolist(), strict=True))
+        for kept, score in zip(mask.tolist(), scores.tolist(), strict=True)
+    )
     columns = ["row_id", "sentence_idx", "target", "other", "kept", "is_mixed", "score"]
     return pd.DataFrame(lines, columns=columns).assign(words=[list(text) for text in texts])
 
@@ -208,14 +301,22 @@ def mixture_shares(mixtures: pd.DataFrame, margin: float = 0.01) -> pd.DataFrame
     outside = (mixed["score"] < mixed["min"] - margin) | (mixed["score"] > mixed["max"] + margin)
     forms = np.where(mixed[["target", "other"]].max(axis=1) < NEUTRAL, "F and M", "with NB")
     mixed = mixed.assign(forms=forms, outside=outside, undecided=mixed["score"].between(0.1, 0.9))
-    return mixed.groupby("forms", as_index=False).agg(mixtures=("score", "size"), outside=("outside", "mean"),
-                                                      undecided=("undecided", "mean"))
+    return mixed.groupby("forms", as_index=False).agg(
+        mixtures=("score", "size"), outside=("outside", "mean"), undecided=("undecided", "mean")
+    )
 
 
 def _table(swaps: Sequence[Swap], values: Sequence[np.ndarray], dataset: str) -> pd.DataFrame:
-    return pd.DataFrame({"dataset": dataset, "row_id": [s.row_id for s in swaps],
-                         "sentence_idx": [s.sentence_idx for s in swaps], "target": [s.target for s in swaps],
-                         "other": [s.other for s in swaps], "n_words": [len(s.words) for s in swaps],
-                         "n_players": [len(s.players) for s in swaps],
-                         "players": [[list(player) for player in s.players] for s in swaps],
-                         "values": [found.tolist() for found in values]})
+    return pd.DataFrame(
+        {
+            "dataset": dataset,
+            "row_id": [s.row_id for s in swaps],
+            "sentence_idx": [s.sentence_idx for s in swaps],
+            "target": [s.target for s in swaps],
+            "other": [s.other for s in swaps],
+            "n_words": [len(s.words) for s in swaps],
+            "n_players": [len(s.players) for s in swaps],
+            "players": [[list(player) for player in s.players] for s in swaps],
+            "values": [found.tolist() for found in values],
+        }
+    )

@@ -28,9 +28,15 @@ SCHEMA: dict[str, tuple[type, str]] = {
     "target": (int, "the class whose score is explained"),
     "words": (list, "the words of the sentence, as the model was given them"),
     "scores": (list, "one signed number per word, neither made absolute nor normalised"),
-    "explained": (str, "the function that is explained: logit, probability, or - where no model is seen"),
+    "explained": (
+        str,
+        "the function that is explained: logit, probability, or - where no model is seen",
+    ),
     "settings": (str, "the method's settings as JSON"),
-    "delta": (float, "sum of all token scores minus the change of the score (completeness gap), or null"),
+    "delta": (
+        float,
+        "sum of all token scores minus the change of the score (completeness gap), or null",
+    ),
 }
 ABOUT: dict[str, str] = {  # columns that a table may have beside those of SCHEMA: numbers or null
     "steps": "points of the path that were used",
@@ -38,24 +44,43 @@ ABOUT: dict[str, str] = {  # columns that a table may have beside those of SCHEM
     "unassigned": "what of the score no word has: AttnLRP leaves it with biases, positions and special tokens",
     "error": "how far a word piece's share of the attribution may be off: an estimate, see the method",
 }
-ALLOWED: dict[type, tuple[type, ...]] = {str: (str,), int: (int, np.integer), list: (list, np.ndarray),
-                                         float: (float, np.floating, type(None))}
+ALLOWED: dict[type, tuple[type, ...]] = {
+    str: (str,),
+    int: (int, np.integer),
+    list: (list, np.ndarray),
+    float: (float, np.floating, type(None)),
+}
 KEY = ["dataset", "scheme", "seed", "method", "row_id"]
 
 
-def in_format(rows: pd.DataFrame, scores: Sequence[Sequence[float]], deltas: Sequence[float | None], method: str,
-              settings: Mapping[str, Any], about: Mapping[str, Sequence[float]] | None = None,
-              **labels: Any) -> pd.DataFrame:
+def in_format(
+    rows: pd.DataFrame,
+    scores: Sequence[Sequence[float]],
+    deltas: Sequence[float | None],
+    method: str,
+    settings: Mapping[str, Any],
+    about: Mapping[str, Sequence[float]] | None = None,
+    **labels: Any,
+) -> pd.DataFrame:
     """A method's scores in the explanation format; `labels` are study, dataset, scheme and seed, `about` is `ABOUT`."""
-    frame = pd.DataFrame({
-        **{name: [labels[name]] * len(rows) for name in ("study", "dataset", "scheme", "seed")},
-        "method": method, "row_id": rows["row_id"].astype(str).tolist(),
-        "sentence_idx": rows["sentence_idx"].tolist(), "target": rows["target"].tolist(),
-        "words": [list(words) for words in rows["sentence"]],
-        "scores": [[float(x) for x in found] for found in scores],
-        "explained": settings.get("explained", "-"), "settings": json.dumps(dict(settings), sort_keys=True),
-        "delta": pd.Series(list(deltas), dtype=float)}, columns=list(SCHEMA))
-    return frame.assign(**{name: np.asarray(numbers, dtype=float) for name, numbers in (about or {}).items()})
+    frame = pd.DataFrame(
+        {
+            **{name: [labels[name]] * len(rows) for name in ("study", "dataset", "scheme", "seed")},
+            "method": method,
+            "row_id": rows["row_id"].astype(str).tolist(),
+            "sentence_idx": rows["sentence_idx"].tolist(),
+            "target": rows["target"].tolist(),
+            "words": [list(words) for words in rows["sentence"]],
+            "scores": [[float(x) for x in found] for found in scores],
+            "explained": settings.get("explained", "-"),
+            "settings": json.dumps(dict(settings), sort_keys=True),
+            "delta": pd.Series(list(deltas), dtype=float),
+        },
+        columns=list(SCHEMA),
+    )
+    return frame.assign(
+        **{name: np.asarray(numbers, dtype=float) for name, numbers in (about or {}).items()}
+    )
 
 
 def save_explanations(path: Path | str, frame: pd.DataFrame) -> None:
@@ -69,32 +94,47 @@ def load_explanations(path: Path | str) -> pd.DataFrame:
     Raises TouchstoneError naming file, row and remedy where the file does not keep to `SCHEMA`.
     """
     if not Path(path).is_file():
-        raise TouchstoneError(f"there is no file of explanations {path}; correct the path in explanation_files")
+        raise TouchstoneError(
+            f"there is no file of explanations {path}; correct the path in explanation_files"
+        )
     try:
         frame = load_parquet(path)
     except (ValueError, OSError) as error:  # pyarrow's errors are both
-        raise TouchstoneError(f"{Path(path).name} is not a Parquet file; write the table with pandas' to_parquet "
-                              f"({str(error).splitlines()[0][:80]})") from None
+        raise TouchstoneError(
+            f"{Path(path).name} is not a Parquet file; write the table with pandas' to_parquet "
+            f"({str(error).splitlines()[0][:80]})"
+        ) from None
     return validated(frame, Path(path).name)
 
 
 def validated(frame: pd.DataFrame, source: str) -> pd.DataFrame:
     """The same explanations with the columns in order; an error names the first line that breaks `SCHEMA`."""
     if missing := [name for name in SCHEMA if name not in frame]:
-        raise TouchstoneError(f"{source} has no column {missing[0]!r}; it holds {SCHEMA[missing[0]][1]}")
+        raise TouchstoneError(
+            f"{source} has no column {missing[0]!r}; it holds {SCHEMA[missing[0]][1]}"
+        )
     if unknown := [name for name in frame if name not in SCHEMA and name not in ABOUT]:
         known = [*SCHEMA, *ABOUT]
-        raise TouchstoneError(f"{source} has an unknown column {unknown[0]!r}{did_you_mean(str(unknown[0]), known)}")
+        raise TouchstoneError(
+            f"{source} has an unknown column {unknown[0]!r}{did_you_mean(str(unknown[0]), known)}"
+        )
     about = [name for name in ABOUT if name in frame]
     frame = frame[[*SCHEMA, *about]].reset_index(drop=True)
     for line, row in enumerate(frame.to_dict("records")):
         if fault := _fault(row):
-            raise TouchstoneError(f"{source}, line {line} (row {row['row_id']}, method {row['method']}): {fault}")
+            raise TouchstoneError(
+                f"{source}, line {line} (row {row['row_id']}, method {row['method']}): {fault}"
+            )
     if (twice := frame.duplicated(KEY)).any():
         row = frame[twice].iloc[0]
-        raise TouchstoneError(f"{source} explains row {row.row_id} twice with {row.method} ({row.dataset}, "
-                              f"{row.scheme}, seed {row.seed}); keep one of the two")
-    return frame.astype({"delta": float, "seed": int, "sentence_idx": int, "target": int} | dict.fromkeys(about, float))
+        raise TouchstoneError(
+            f"{source} explains row {row.row_id} twice with {row.method} ({row.dataset}, "
+            f"{row.scheme}, seed {row.seed}); keep one of the two"
+        )
+    return frame.astype(
+        {"delta": float, "seed": int, "sentence_idx": int, "target": int}
+        | dict.fromkeys(about, float)
+    )
 
 
 def _fault(row: dict[str, Any]) -> str:
@@ -109,7 +149,9 @@ def _fault(row: dict[str, Any]) -> str:
         return "words must be text"
     if len(row["scores"]) != len(row["words"]):
         return f"there are {len(row['scores'])} scores for {len(row['words'])} words; give one score per word"
-    numbers = [isinstance(x, int | float | np.number) and not isinstance(x, bool) for x in row["scores"]]
+    numbers = [
+        isinstance(x, int | float | np.number) and not isinstance(x, bool) for x in row["scores"]
+    ]
     if not all(numbers) or not np.isfinite(np.asarray(row["scores"], float)).all():
         return "a score is not a finite number; leave the row out or repair the method"
     return _settings_fault(row["settings"])
@@ -117,6 +159,10 @@ def _fault(row: dict[str, Any]) -> str:
 
 def _settings_fault(text: str) -> str:
     try:
-        return "" if isinstance(json.loads(text), dict) else "settings must be a JSON object, {} if there are none"
+        return (
+            ""
+            if isinstance(json.loads(text), dict)
+            else "settings must be a JSON object, {} if there are none"
+        )
     except json.JSONDecodeError:
         return f"settings is not JSON: {text[:40]!r}; write {{}} if there are none"

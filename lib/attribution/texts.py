@@ -24,8 +24,15 @@ POOL = 64  # sentences whose altered texts are scored together
 KERNEL_WIDTH, PENALTY = 25.0, 1.0  # of the authors' package
 
 
-def lime(model: TextModel, rows: Sequence[Row], explained: str = "probability", n_samples: int = 100, *,
-         tolerance: float | None = None, exact: bool = False) -> list[Float[np.ndarray, "token"]] | WordScores:
+def lime(
+    model: TextModel,
+    rows: Sequence[Row],
+    explained: str = "probability",
+    n_samples: int = 100,
+    *,
+    tolerance: float | None = None,
+    exact: bool = False,
+) -> list[Float[np.ndarray, "token"]] | WordScores:
     """LIME (Ribeiro et al. 2016, eq. 1): a weighted ridge regression of the score on which words are left.
 
     With `exact` a row with at most n_samples subsets of words is fitted to all of them, each weighing what it weighs
@@ -33,23 +40,36 @@ def lime(model: TextModel, rows: Sequence[Row], explained: str = "probability", 
     (`regression.fit_all`), at n_samples at the latest.
     """
     if n_samples < 2:
-        raise TouchstoneError(f"LIME has n_samples = {n_samples}; one is the sentence itself, give 2 or more")
-    parts = [_pooled(TextPool(model, rows[start: start + POOL], explained), n_samples, tolerance, exact)
-             for start in range(0, len(rows), POOL)]
+        raise TouchstoneError(
+            f"LIME has n_samples = {n_samples}; one is the sentence itself, give 2 or more"
+        )
+    parts = [
+        _pooled(TextPool(model, rows[start : start + POOL], explained), n_samples, tolerance, exact)
+        for start in range(0, len(rows), POOL)
+    ]
     scores = [one for part in parts for one in part.scores]
     if tolerance is None and not exact:
         return scores
-    return WordScores(scores, {name: [x for part in parts for x in part.about[name]] for name in ("samples", "error")})
+    return WordScores(
+        scores,
+        {name: [x for part in parts for x in part.about[name]] for name in ("samples", "error")},
+    )
 
 
 def _pooled(pool: TextPool, n_samples: int, tolerance: float | None, exact: bool) -> WordScores:
     lengths = [len(row.words) for row in pool.rows]
     few = [i for i, d in enumerate(lengths) if d == 0 or exact and 2**d <= n_samples]
     drawn = [i for i in range(len(lengths)) if i not in set(few)]
-    scores, samples, error = [np.zeros(d) for d in lengths], [0.0] * len(lengths), [0.0] * len(lengths)
+    scores, samples, error = (
+        [np.zeros(d) for d in lengths],
+        [0.0] * len(lengths),
+        [0.0] * len(lengths),
+    )
     if drawn:
         widest = max(lengths[i] for i in drawn)
-        masks = torch.stack([lime_masks(lengths[i], n_samples, pool.rows[i].seed, widest) for i in drawn])
+        masks = torch.stack(
+            [lime_masks(lengths[i], n_samples, pool.rows[i].seed, widest) for i in drawn]
+        )
         n_words = torch.tensor([lengths[i] for i in drawn])
         weights = kernel((masks.sum(2) - (widest - n_words)[:, None]) / n_words[:, None])
 
@@ -74,10 +94,14 @@ def _expected(pool: TextPool, row: int, n_samples: int) -> Float[np.ndarray, "to
     ways = torch.tensor([comb(d, int(k)) for k in left], dtype=torch.float64)
     counts = torch.where(left == d, 1.0, (n_samples - 1) / (d * ways))
     weights = counts * kernel(left / d)
-    return weighted_ridge(masks[None], pool.scores([row], masks[None]), weights[None], PENALTY)[0].numpy()
+    return weighted_ridge(masks[None], pool.scores([row], masks[None]), weights[None], PENALTY)[
+        0
+    ].numpy()
 
 
-def lime_masks(n_words: int, n_samples: int, seed: int, width: int | None = None) -> Bool[Tensor, "step token"]:
+def lime_masks(
+    n_words: int, n_samples: int, seed: int, width: int | None = None
+) -> Bool[Tensor, "step token"]:
     """Who is left in each of LIME's draws: all words first, then a random number of words is taken out at random.
 
     The draws of the authors' package with random_state `seed`. Columns beyond the words, up to `width`, are True.
@@ -108,34 +132,55 @@ class TextPool:
         self._ids: dict[tuple[int, ...], int] = {}
         self._logits: list[Tensor] = []
 
-    def scores(self, rows: Sequence[int], masks: Bool[Tensor, "batch step token"]) -> Float[Tensor, "batch step"]:
+    def scores(
+        self, rows: Sequence[int], masks: Bool[Tensor, "batch step token"]
+    ) -> Float[Tensor, "batch step"]:
         """For each of the rows (by number) the score of its class when only the masked-in words are left."""
         asked = masks.numpy()
-        keys = [[(row, asked[at, step].tobytes()) for step in range(masks.shape[1])] for at, row in enumerate(rows)]
-        new = {key: asked[at, step] for at, line in enumerate(keys) for step, key in enumerate(line)
-               if key not in self._words}
+        keys = [
+            [(row, asked[at, step].tobytes()) for step in range(masks.shape[1])]
+            for at, row in enumerate(rows)
+        ]
+        new = {
+            key: asked[at, step]
+            for at, line in enumerate(keys)
+            for step, key in enumerate(line)
+            if key not in self._words
+        }
         if new:
             self._run(new)
         texts = torch.tensor([[self._words[key] for key in line] for line in keys])
         different, which = texts.unique(return_inverse=True)
-        logits = torch.stack([self._logits[i] for i in different.tolist()]).to(device_of(self.model.module))
+        logits = torch.stack([self._logits[i] for i in different.tolist()]).to(
+            device_of(self.model.module)
+        )
         pick = class_score(self.model, [self.rows[row].target for row in rows], self.explained)
-        return torch.stack([pick.for_rows(torch.tensor([at] * len(line))).of_logits(logits[line])
-                            for at, line in enumerate(which)]).cpu()
+        return torch.stack(
+            [
+                pick.for_rows(torch.tensor([at] * len(line))).of_logits(logits[line])
+                for at, line in enumerate(which)
+            ]
+        ).cpu()
 
     @torch.inference_mode()
     def _run(self, new: dict[tuple[int, bytes], np.ndarray]) -> None:
         """Encode the texts and run those whose ids were not seen before, in exact-length batches."""
-        texts = [[word for word, left in zip(self.rows[row].words, mask) if left] for (row, _), mask in new.items()]
+        texts = [
+            [word for word, left in zip(self.rows[row].words, mask) if left]
+            for (row, _), mask in new.items()
+        ]
         pad_id, start = self.model.tokenizer.pad_token_id, len(self._ids)
         for key, one in zip(new, self.model.encode(texts), strict=True):
-            ids = tuple(one.ids) or (pad_id,)  # a model without special tokens (GPT-2) reads nothing as one end-of-text
+            ids = tuple(one.ids) or (
+                pad_id,
+            )  # a model without special tokens (GPT-2) reads nothing as one end-of-text
             self._words[key] = self._ids.setdefault(ids, len(self._ids))
         todo = list(self._ids)[start:]
         self._logits += [torch.empty(0)] * len(todo)
         self.n_texts += len(todo)
-        for part, found in self.budget.run([len(ids) for ids in todo],
-                                           lambda part: self._forward([todo[i] for i in part])):
+        for part, found in self.budget.run(
+            [len(ids) for ids in todo], lambda part: self._forward([todo[i] for i in part])
+        ):
             for i, logits in zip(part, found.cpu(), strict=True):
                 self._logits[start + i] = logits
 

@@ -35,7 +35,11 @@ def gradient_x_difference(batch: TokenBatch) -> Float[Tensor, "batch token"]:
 
 def minus_position_and_type(batch: TokenBatch) -> Float[Tensor, "batch token"]:
     """Minus the gradient along the position and type embeddings, which models add to words; NaN where they have none."""
-    tables = {name.split(".")[-2]: p for name, p in network_of(batch.score).named_parameters() if name.endswith("weight")}
+    tables = {
+        name.split(".")[-2]: p
+        for name, p in network_of(batch.score).named_parameters()
+        if name.endswith("weight")
+    }
     positions = tables.get("position_embeddings", tables.get("wpe"))
     if positions is None:
         return torch.full(batch.embeddings.shape[:2], torch.nan)
@@ -44,24 +48,66 @@ def minus_position_and_type(batch: TokenBatch) -> Float[Tensor, "batch token"]:
 
 
 PAIRS: tuple[tuple[str, str, Scores, Scores], ...] = (
-    ("Guided Backprop", "length of the gradient", lambda b: gradients.guided_backprop(b).scores,
-     lambda b: gradient_of(b).norm(dim=-1)),
-    ("Saliency", "length of the gradient", lambda b: gradients.saliency(b).scores, lambda b: gradient_of(b).norm(dim=-1)),
-    ("DeepLift (captum)", "gradient x (input - reference)", lambda b: gradients.deep_lift(b).scores, gradient_x_difference),
-    ("InputXGradient", "gradient x (input - reference)", lambda b: gradients.input_x_gradient(b).scores,
-     gradient_x_difference),
-    ("InputXGradient", "minus gradient along position and type", lambda b: gradients.input_x_gradient(b).scores,
-     minus_position_and_type),
-    ("InputXGradient", "AttnLRP", lambda b: gradients.input_x_gradient(b).scores, lambda b: propagation.attn_lrp(b).scores),
-    ("DeepLift (captum)", "DeepLift rescale", lambda b: gradients.deep_lift(b).scores,
-     lambda b: propagation.deep_lift_rescale(b).scores),
-    ("DeepLift rescale", "Integrated Gradients, 300 points", lambda b: propagation.deep_lift_rescale(b).scores,
-     lambda b: paths.integrated_gradients(b, n_steps=300).scores),
-    ("Occlusion", "Exact Shapley", lambda b: coalitions.occlusion(b).scores, lambda b: coalitions.exact_shapley(b).scores),
+    (
+        "Guided Backprop",
+        "length of the gradient",
+        lambda b: gradients.guided_backprop(b).scores,
+        lambda b: gradient_of(b).norm(dim=-1),
+    ),
+    (
+        "Saliency",
+        "length of the gradient",
+        lambda b: gradients.saliency(b).scores,
+        lambda b: gradient_of(b).norm(dim=-1),
+    ),
+    (
+        "DeepLift (captum)",
+        "gradient x (input - reference)",
+        lambda b: gradients.deep_lift(b).scores,
+        gradient_x_difference,
+    ),
+    (
+        "InputXGradient",
+        "gradient x (input - reference)",
+        lambda b: gradients.input_x_gradient(b).scores,
+        gradient_x_difference,
+    ),
+    (
+        "InputXGradient",
+        "minus gradient along position and type",
+        lambda b: gradients.input_x_gradient(b).scores,
+        minus_position_and_type,
+    ),
+    (
+        "InputXGradient",
+        "AttnLRP",
+        lambda b: gradients.input_x_gradient(b).scores,
+        lambda b: propagation.attn_lrp(b).scores,
+    ),
+    (
+        "DeepLift (captum)",
+        "DeepLift rescale",
+        lambda b: gradients.deep_lift(b).scores,
+        lambda b: propagation.deep_lift_rescale(b).scores,
+    ),
+    (
+        "DeepLift rescale",
+        "Integrated Gradients, 300 points",
+        lambda b: propagation.deep_lift_rescale(b).scores,
+        lambda b: paths.integrated_gradients(b, n_steps=300).scores,
+    ),
+    (
+        "Occlusion",
+        "Exact Shapley",
+        lambda b: coalitions.occlusion(b).scores,
+        lambda b: coalitions.exact_shapley(b).scores,
+    ),
 )
 
 
-def identities(model: TextModel, sentence: Sequence[str], target: int = 0, architecture: str = "") -> pd.DataFrame:
+def identities(
+    model: TextModel, sentence: Sequence[str], target: int = 0, architecture: str = ""
+) -> pd.DataFrame:
     """Pairs of methods on one sentence: are they one function on this architecture?
 
     Columns: left, right, architecture, difference (the largest over the tokens of words, as a share of the largest score
@@ -77,7 +123,9 @@ def identities(model: TextModel, sentence: Sequence[str], target: int = 0, archi
         for left, right, ours, theirs in PAIRS:
             a, b = (f(batch).detach()[0][batch.is_word[0]].numpy() for f in (ours, theirs))
             gap = float(np.abs(a - b).max() / np.abs(b).max())
-            found.append((left, right, architecture, gap, float(np.corrcoef(a, b)[0, 1]), gap < SAME))
+            found.append(
+                (left, right, architecture, gap, float(np.corrcoef(a, b)[0, 1]), gap < SAME)
+            )
     return pd.DataFrame(found, columns=["left", "right", "architecture", "difference", "r", "same"])
 
 
@@ -87,13 +135,19 @@ def with_reference(model: Any, baseline: str) -> Any:
     The weights are shared. Raises TouchstoneError for an unknown baseline, and for "mask" where the tokenizer has none.
     """
     if baseline not in BASELINES:
-        raise TouchstoneError(f"there is no baseline {baseline!r}{did_you_mean(baseline, BASELINES)}")
+        raise TouchstoneError(
+            f"there is no baseline {baseline!r}{did_you_mean(baseline, BASELINES)}"
+        )
     changed, pad_id = copy.copy(model), model.tokenizer.pad_token_id
     if baseline == "mask":
         mask_id = getattr(model.tokenizer, "mask_token_id", None)
         if mask_id is None:
-            raise TouchstoneError("the tokenizer of this model has no mask token; take the baseline pad or zero")
-        changed.reference_ids = lambda ids: _replaced(model.reference_ids(ids), ids, pad_id, mask_id)
+            raise TouchstoneError(
+                "the tokenizer of this model has no mask token; take the baseline pad or zero"
+            )
+        changed.reference_ids = lambda ids: _replaced(
+            model.reference_ids(ids), ids, pad_id, mask_id
+        )
     if baseline == "zero":  # rows of one length hold no padding, so only references meet it
         changed.embed = lambda ids: model.embed(ids) * (ids != pad_id)[..., None]
     return changed

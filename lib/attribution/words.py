@@ -8,8 +8,12 @@ import numpy as np
 from jaxtyping import Float
 
 
-def word_scores(token_scores: Float[np.ndarray, "token"], word_ids: Sequence[int | None], n_words: int,
-                normalise_special: bool = False) -> Float[np.ndarray, "token"]:
+def word_scores(
+    token_scores: Float[np.ndarray, "token"],
+    word_ids: Sequence[int | None],
+    n_words: int,
+    normalise_special: bool = False,
+) -> Float[np.ndarray, "token"]:
     """One score per word: the signed sum over its sub-words (GECOBench, section 3.3.3).
 
     Special tokens are left out. A word without a token (a lone space, say) scores 0. With `normalise_special`

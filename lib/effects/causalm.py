@@ -68,7 +68,9 @@ def concept_labels(values: Sequence[str]) -> Int[Tensor, "batch"]:
     return torch.tensor([VALUES.index(v) if v in VALUES else IGNORED for v in values])
 
 
-def concept_losses(labels: Sequence[Int[Tensor, "batch"]], starts: Sequence[Head], strength: float) -> SecondLoss:
+def concept_losses(
+    labels: Sequence[Int[Tensor, "batch"]], starts: Sequence[Head], strength: float
+) -> SecondLoss:
     """Two linear heads on the mean of a text's states (of length one): the treated concept behind a reversal, the control without.
 
     `starts`: where the heads begin. A head that has yet to learn a concept pushes the states about without taking anything away;
@@ -76,38 +78,78 @@ def concept_losses(labels: Sequence[Int[Tensor, "batch"]], starts: Sequence[Head
     """
     heads = nn.ModuleList([nn.Linear(*reversed(start.weight.shape)) for start in starts])
     for head, start in zip(heads, starts, strict=True):
-        head.load_state_dict({name: torch.tensor(part) / PACE for name, part in (("weight", start.weight), ("bias", start.bias))})
+        head.load_state_dict(
+            {
+                name: torch.tensor(part) / PACE
+                for name, part in (("weight", start.weight), ("bias", start.bias))
+            }
+        )
 
     def loss(batch: Batch) -> Tensor:
         weight = batch.mask.unsqueeze(-1).to(batch.hidden.dtype)
         mean = F.normalize((batch.hidden * weight).sum(1), dim=-1)
         heads.to(mean.device)
         sides = (reverse_gradient(mean, strength), mean)
-        return sum((_cross_entropy(PACE * head(side), known[batch.rows].to(mean.device))
-                    for head, side, known in zip(heads, sides, labels, strict=True)), torch.zeros((), device=mean.device))
+        return sum(
+            (
+                _cross_entropy(PACE * head(side), known[batch.rows].to(mean.device))
+                for head, side, known in zip(heads, sides, labels, strict=True)
+            ),
+            torch.zeros((), device=mean.device),
+        )
 
     return SecondLoss(loss, list(heads.parameters()))
 
 
-def unlearn(model: MaskedLM, texts: Sequence[str], values: np.ndarray, aspect: str, settings: MaskedSettings,
-            strength: float, seed: int) -> pd.DataFrame:
+def unlearn(
+    model: MaskedLM,
+    texts: Sequence[str],
+    values: np.ndarray,
+    aspect: str,
+    settings: MaskedSettings,
+    strength: float,
+    seed: int,
+) -> pd.DataFrame:
     """Train a masked LM further, in place, until the aspect is hard to read from it; returns the curve of `fit_masked_lm`.
 
     `values`: the gold labels of the texts, a column for each of ASPECTS.
     """
     if aspect not in ASPECTS:
-        raise TouchstoneError(f"there is no aspect {aspect!r} to unlearn; choose from {', '.join(ASPECTS)}")
-    labels = [concept_labels(values[:, ASPECTS.index(name)]) for name in (aspect, control_of(aspect))]
+        raise TouchstoneError(
+            f"there is no aspect {aspect!r} to unlearn; choose from {', '.join(ASPECTS)}"
+        )
+    labels = [
+        concept_labels(values[:, ASPECTS.index(name)]) for name in (aspect, control_of(aspect))
+    ]
     if any(len(known[known != IGNORED].unique()) < 2 for known in labels):
-        raise TouchstoneError(f"the train texts have fewer than two values of {aspect} or of {control_of(aspect)}, so nothing can be "
-                              "unlearnt; use more train texts")
+        raise TouchstoneError(
+            f"the train texts have fewer than two values of {aspect} or of {control_of(aspect)}, so nothing can be "
+            "unlearnt; use more train texts"
+        )
     vectors = sentence_vectors(model, texts)
-    starts = [fit_head(vectors[known != IGNORED], known[known != IGNORED].numpy(), len(VALUES)) for known in labels]
-    return fit_masked_lm(model, model.encode(words_of(texts)), [], settings, seed, concept_losses(labels, starts, strength))
+    starts = [
+        fit_head(vectors[known != IGNORED], known[known != IGNORED].numpy(), len(VALUES))
+        for known in labels
+    ]
+    return fit_masked_lm(
+        model,
+        model.encode(words_of(texts)),
+        [],
+        settings,
+        seed,
+        concept_losses(labels, starts, strength),
+    )
 
 
-def vectors_without(base: MaskedLM, train: Sequence[str], values: np.ndarray, texts: Sequence[str], settings: MaskedSettings,
-                    strength: float, seed: int) -> Float[np.ndarray, "concept batch hidden"]:
+def vectors_without(
+    base: MaskedLM,
+    train: Sequence[str],
+    values: np.ndarray,
+    texts: Sequence[str],
+    settings: MaskedSettings,
+    strength: float,
+    seed: int,
+) -> Float[np.ndarray, "concept batch hidden"]:
     """The vectors of texts by an encoder without each of ASPECTS, and last by `base`, which has unlearnt nothing.
 
     Each encoder is a copy of `base` that goes on learning the words of the train texts, with the adversary (`unlearn`).
@@ -147,8 +189,14 @@ class CausaLM:
         """One last layer for each encoder."""
         without = need_vectors(train)
         n_classes = train.probabilities.shape[1]
-        start = Head(np.zeros((n_classes, without.shape[2])), np.log(np.maximum(train.probabilities.mean(0), 1e-6)))
-        self.heads = [refit_head(start, vectors.astype(float), train.probabilities, PENALTY) for vectors in without]
+        start = Head(
+            np.zeros((n_classes, without.shape[2])),
+            np.log(np.maximum(train.probabilities.mean(0), 1e-6)),
+        )
+        self.heads = [
+            refit_head(start, vectors.astype(float), train.probabilities, PENALTY)
+            for vectors in without
+        ]
         return self
 
     def effects(self, questions: Questions) -> Effects:
@@ -158,14 +206,20 @@ class CausaLM:
         for aspect in range(len(ASPECTS)):
             rows, encoder = questions.aspect == aspect, -1 if self.nothing else aspect
             found[rows] = self.heads[encoder].probabilities(without[encoder][rows])
-        return found - (self.heads[-1].probabilities(without[-1]) if self.as_released else questions.texts.probabilities)
+        return found - (
+            self.heads[-1].probabilities(without[-1])
+            if self.as_released
+            else questions.texts.probabilities
+        )
 
 
 def need_vectors(texts: Texts) -> Float[np.ndarray, "concept batch hidden"]:
     """The vectors without each concept, or an error that says what is missing."""
     if texts.without is None or len(texts.without) != len(ASPECTS) + 1:
-        raise TouchstoneError(f"CausaLM needs the vectors of {len(ASPECTS) + 1} encoders, one without each of {', '.join(ASPECTS)} "
-                              "and one without none; hand in `without`")
+        raise TouchstoneError(
+            f"CausaLM needs the vectors of {len(ASPECTS) + 1} encoders, one without each of {', '.join(ASPECTS)} "
+            "and one without none; hand in `without`"
+        )
     return texts.without
 
 

@@ -21,8 +21,12 @@ from lib.reviews import ASPECTS
 def concept_vector(vectors: Vectors, present: np.ndarray, seed: int) -> Float[np.ndarray, "hidden"]:
     """The unit normal of a linear separator (hinge loss), pointing to where the concept is present (CAV, Kim et al. 2018)."""
     if present.all() or not present.any():
-        raise TouchstoneError("a concept vector needs texts with and texts without the concept; use more train texts")
-    classifier = SGDClassifier(alpha=0.01, max_iter=1000, tol=1e-3, random_state=seed).fit(vectors, present)
+        raise TouchstoneError(
+            "a concept vector needs texts with and texts without the concept; use more train texts"
+        )
+    classifier = SGDClassifier(alpha=0.01, max_iter=1000, tol=1e-3, random_state=seed).fit(
+        vectors, present
+    )
     normal = classifier.coef_[0]
     return normal / max(np.linalg.norm(normal), 1e-12)
 
@@ -56,8 +60,12 @@ class TCAV:
     def effects(self, questions: Questions) -> Effects:
         """Slopes at each text's embedding."""
         vectors, head = need_embeddings(questions.texts, self.head, "TCAV")
-        directions = np.array([self._direction(a, old, new) for a, old, new in
-                               zip(questions.aspect, questions.old, questions.new, strict=True)])
+        directions = np.array(
+            [
+                self._direction(a, old, new)
+                for a, old, new in zip(questions.aspect, questions.old, questions.new, strict=True)
+            ]
+        )
         slopes = directions @ head.weight.T
         if self.as_released:
             return np.tanh(np.repeat(slopes.sum(1, keepdims=True), slopes.shape[1], axis=1))
@@ -74,14 +82,21 @@ class TCAV:
     def _fitted(self, aspect: int, old: str, new: str) -> np.ndarray:
         assert self.train is not None and self.train.embeddings is not None
         gold = self.train.gold[:, aspect].astype(str)
-        before, after = (self.train.embeddings[np.isin(gold, value.split(" or "))].astype(float) for value in (old, new))
+        before, after = (
+            self.train.embeddings[np.isin(gold, value.split(" or "))].astype(float)
+            for value in (old, new)
+        )
         if not len(before) or not len(after):
-            raise TouchstoneError(f"no train text has {ASPECTS[aspect]} {old if not len(before) else new!r}; use more train texts")
+            raise TouchstoneError(
+                f"no train text has {ASPECTS[aspect]} {old if not len(before) else new!r}; use more train texts"
+            )
         both = np.concatenate([before, after])
         direction = concept_vector(both, np.arange(len(both)) >= len(before), self.seed)
         if self.as_released:
             return -direction
-        return direction * ((after.mean(0) - before.mean(0)) @ direction) if self.scaled else direction
+        return (
+            direction * ((after.mean(0) - before.mean(0)) @ direction) if self.scaled else direction
+        )
 
 
 @dataclass
@@ -102,7 +117,9 @@ class ConceptSHAP:
     weight: np.ndarray = field(default_factory=lambda: np.zeros(0), init=False)
     bias: np.ndarray = field(default_factory=lambda: np.zeros(0), init=False)
     means: list[dict[str, np.ndarray]] = field(default_factory=list, init=False)
-    centre: tuple[np.ndarray, np.ndarray] = field(default_factory=lambda: (np.zeros(0), np.ones(0)), init=False)
+    centre: tuple[np.ndarray, np.ndarray] = field(
+        default_factory=lambda: (np.zeros(0), np.ones(0)), init=False
+    )
 
     def fit(self, train: Texts, head: Head | None, seed: int) -> ConceptSHAP:
         """Concept vectors, then the 16 layers."""
@@ -110,14 +127,18 @@ class ConceptSHAP:
         found = []
         for aspect in range(len(ASPECTS)):
             judged = np.isin(train.gold[:, aspect].astype(str), ("Positive", "Negative"))
-            found.append(concept_vector(vectors[judged], train.gold[judged, aspect] == "Positive", seed))
+            found.append(
+                concept_vector(vectors[judged], train.gold[judged, aspect] == "Positive", seed)
+            )
         self.directions = np.array(found)
         places = vectors @ self.directions.T
         self.centre = places.mean(0), np.maximum(places.std(0), 1e-12)
         self.weight, self.bias = fit_subsets(self._places(vectors), train.probabilities)
         values = self._values(vectors)
-        self.means = [{value: values[train.gold[:, a] == value, a].mean(0) for value in set(train.gold[:, a])}
-                      for a in range(len(ASPECTS))]
+        self.means = [
+            {value: values[train.gold[:, a] == value, a].mean(0) for value in set(train.gold[:, a])}
+            for a in range(len(ASPECTS))
+        ]
         return self
 
     def effects(self, questions: Questions) -> Effects:
@@ -129,7 +150,12 @@ class ConceptSHAP:
             return softmax(own, axis=1) - 0.5
         if not self.towards:
             return -own
-        return np.array([self.means[a][new] for a, new in zip(questions.aspect, questions.new, strict=True)]) - own
+        return (
+            np.array(
+                [self.means[a][new] for a, new in zip(questions.aspect, questions.new, strict=True)]
+            )
+            - own
+        )
 
     def _places(self, vectors: Vectors) -> Float[np.ndarray, "batch concept"]:
         return (vectors @ self.directions.T - self.centre[0]) / self.centre[1]
@@ -148,7 +174,9 @@ def subsets(n: int = len(ASPECTS)) -> list[tuple[int, ...]]:
     return [chosen for size in range(n + 1) for chosen in combinations(range(n), size)]
 
 
-def shapley_values(worth: Float[np.ndarray, "step batch class"], n: int = len(ASPECTS)) -> Float[np.ndarray, "batch concept class"]:
+def shapley_values(
+    worth: Float[np.ndarray, "step batch class"], n: int = len(ASPECTS)
+) -> Float[np.ndarray, "batch concept class"]:
     """Each concept's Shapley value from the worth of all sets, in the order of `subsets`; they add up to whole minus empty.
 
     >>> shapley_values(np.array([0.0, 1.0, 2.0, 5.0]).reshape(4, 1, 1), n=2)[0, :, 0].tolist()
@@ -159,12 +187,15 @@ def shapley_values(worth: Float[np.ndarray, "step batch class"], n: int = len(AS
     for concept in range(n):
         for without in (s for s in place if concept not in s):
             share = factorial(len(without)) * factorial(n - len(without) - 1) / factorial(n)
-            found[:, concept] += share * (worth[place[tuple(sorted((*without, concept)))]] - worth[place[without]])
+            found[:, concept] += share * (
+                worth[place[tuple(sorted((*without, concept)))]] - worth[place[without]]
+            )
     return found
 
 
-def fit_subsets(places: Float[np.ndarray, "batch concept"], answers: Effects,
-                decay: float = 1e-4) -> tuple[Float[np.ndarray, "step concept class"], Float[np.ndarray, "step class"]]:
+def fit_subsets(
+    places: Float[np.ndarray, "batch concept"], answers: Effects, decay: float = 1e-4
+) -> tuple[Float[np.ndarray, "step concept class"], Float[np.ndarray, "step class"]]:
     """For every set of concepts a linear layer and softmax that give the answers from the places on it: 16 fits at once.
 
     The problems are convex and share no parameter, so one L-BFGS on the sum of their losses solves all of them.
@@ -173,9 +204,13 @@ def fit_subsets(places: Float[np.ndarray, "batch concept"], answers: Effects,
     for i, chosen in enumerate(subsets()):
         masks[i, list(chosen)] = 1
     x, y = torch.tensor(places, dtype=torch.float64), torch.tensor(answers, dtype=torch.float64)
-    weight = torch.zeros(len(masks), places.shape[1], answers.shape[1], dtype=torch.float64, requires_grad=True)
+    weight = torch.zeros(
+        len(masks), places.shape[1], answers.shape[1], dtype=torch.float64, requires_grad=True
+    )
     bias = y.mean(0).clamp(min=1e-6).log().repeat(len(masks), 1).requires_grad_()
-    optimiser = torch.optim.LBFGS([weight, bias], max_iter=200, tolerance_grad=1e-7, line_search_fn="strong_wolfe")
+    optimiser = torch.optim.LBFGS(
+        [weight, bias], max_iter=200, tolerance_grad=1e-7, line_search_fn="strong_wolfe"
+    )
 
     def closure() -> torch.Tensor:
         optimiser.zero_grad()

@@ -55,12 +55,16 @@ def fit_leace(vectors: Vectors, labels: Float[np.ndarray, "batch concept"]) -> E
     root = np.sqrt(np.where(keep, values, 0.0))
     whiten = (axes * np.where(keep, 1 / np.where(keep, root, 1.0), 0.0)) @ axes.T
     colour = (axes * root) @ axes.T
-    left, strength, _ = np.linalg.svd(whiten @ (centred.T @ centred_labels / len(vectors)), full_matrices=False)
+    left, strength, _ = np.linalg.svd(
+        whiten @ (centred.T @ centred_labels / len(vectors)), full_matrices=False
+    )
     left = left[:, strength > strength.max() * 1e-9]
     return Eraser(colour @ left @ left.T @ whiten, mean)
 
 
-def fit_inlp(vectors: Vectors, labels: np.ndarray, n_rounds: int = 10, seed: int = 0, alpha: float = 0.01) -> Eraser:
+def fit_inlp(
+    vectors: Vectors, labels: np.ndarray, n_rounds: int = 10, seed: int = 0, alpha: float = 0.01
+) -> Eraser:
     """INLP (Ravfogel et al. 2020): train a linear classifier, project its directions out, and again.
 
     Each round removes the span of the classifier's weight rows (hinge loss, as released). Stops where nothing is left.
@@ -68,7 +72,9 @@ def fit_inlp(vectors: Vectors, labels: np.ndarray, n_rounds: int = 10, seed: int
     basis = np.zeros((vectors.shape[1], 0))
     for number in range(n_rounds):
         left = vectors - vectors @ basis @ basis.T
-        classifier = SGDClassifier(alpha=alpha, max_iter=1000, tol=1e-3, random_state=seed + number).fit(left, labels)
+        classifier = SGDClassifier(
+            alpha=alpha, max_iter=1000, tol=1e-3, random_state=seed + number
+        ).fit(left, labels)
         rows = classifier.coef_ - classifier.coef_ @ basis @ basis.T
         _, strength, directions = np.linalg.svd(rows, full_matrices=False)
         found = directions[strength > 1e-6 * max(strength.max(initial=0.0), 1e-6)]
@@ -81,13 +87,18 @@ def refit_head(head: Head, vectors: Vectors, answers: Effects, strength: float =
 
     Cross-entropy with the soft answers, which is convex, by L-BFGS.
     """
-    weight, bias = (torch.tensor(part, dtype=torch.float64, requires_grad=True) for part in (head.weight, head.bias))
+    weight, bias = (
+        torch.tensor(part, dtype=torch.float64, requires_grad=True)
+        for part in (head.weight, head.bias)
+    )
     x, y = torch.tensor(vectors, dtype=torch.float64), torch.tensor(answers, dtype=torch.float64)
     optimiser = torch.optim.LBFGS([weight, bias], max_iter=100, line_search_fn="strong_wolfe")
 
     def closure() -> torch.Tensor:
         optimiser.zero_grad()
-        loss = -(y * (x @ weight.T + bias).log_softmax(1)).sum(1).mean() + strength * (weight**2).sum()
+        loss = (
+            -(y * (x @ weight.T + bias).log_softmax(1)).sum(1).mean() + strength * (weight**2).sum()
+        )
         loss.backward()
         return loss
 
@@ -126,9 +137,17 @@ class Erasure:
             eraser = self._eraser(vectors[known], labels[known].astype(str), seed)
             self.erasers.append(eraser)
             parts = eraser.part(vectors)
-            self.parts.append({value: parts[labels == value].mean(0) for value in VALUES if (labels == value).any()})
+            self.parts.append(
+                {
+                    value: parts[labels == value].mean(0)
+                    for value in VALUES
+                    if (labels == value).any()
+                }
+            )
             erased = eraser.erase(vectors)
-            self.heads.append(refit_head(self.head, erased, train.probabilities) if self.retuned else self.head)
+            self.heads.append(
+                refit_head(self.head, erased, train.probabilities) if self.retuned else self.head
+            )
         return self
 
     def effects(self, questions: Questions) -> Effects:
@@ -139,13 +158,19 @@ class Erasure:
             rows = np.flatnonzero(questions.aspect == aspect)
             changed = eraser.erase(vectors[rows])
             if self.towards:
-                changed = changed + np.array([self._part(aspect, new) for new in questions.new[rows]]).reshape(changed.shape)
-            found[rows] = self.heads[aspect].probabilities(changed) - head.probabilities(vectors[rows])
+                changed = changed + np.array(
+                    [self._part(aspect, new) for new in questions.new[rows]]
+                ).reshape(changed.shape)
+            found[rows] = self.heads[aspect].probabilities(changed) - head.probabilities(
+                vectors[rows]
+            )
         return found
 
     def _part(self, aspect: int, value: str) -> np.ndarray:
         if value not in self.parts[aspect]:
-            raise TouchstoneError(f"no train text has {ASPECTS[aspect]} {value!r}; use more train texts")
+            raise TouchstoneError(
+                f"no train text has {ASPECTS[aspect]} {value!r}; use more train texts"
+            )
         return self.parts[aspect][value]
 
     def _eraser(self, vectors: Vectors, labels: np.ndarray, seed: int) -> Eraser:
@@ -158,5 +183,7 @@ def need_embeddings(texts: Texts, head: Head | None, name: str) -> tuple[Vectors
     """The embeddings and the head, or an error that says which one is missing."""
     if texts.embeddings is None or head is None:
         missing = "embeddings" if texts.embeddings is None else "a linear head"
-        raise TouchstoneError(f"{name} needs {missing}; hand in the vectors that the model's last layer reads, and that layer")
+        raise TouchstoneError(
+            f"{name} needs {missing}; hand in the vectors that the model's last layer reads, and that layer"
+        )
     return texts.embeddings.astype(float), head

@@ -24,18 +24,28 @@ class CONEXP:
 
     def fit(self, train: Texts, head: Head | None, seed: int) -> CONEXP:
         """The mean answer for each aspect and value of the gold labels."""
-        self.means = {(a, value): train.probabilities[rows].mean(0) for a in range(len(ASPECTS)) for value in CELLS
-                      if (rows := train.gold[:, a] == value).any()}
+        self.means = {
+            (a, value): train.probabilities[rows].mean(0)
+            for a in range(len(ASPECTS))
+            for value in CELLS
+            if (rows := train.gold[:, a] == value).any()
+        }
         return self
 
     def effects(self, questions: Questions) -> Effects:
         """The difference of two means, whatever the text."""
-        return np.array([self._mean(a, new) - self._mean(a, old)
-                         for a, old, new in zip(questions.aspect, questions.old, questions.new, strict=True)])
+        return np.array(
+            [
+                self._mean(a, new) - self._mean(a, old)
+                for a, old, new in zip(questions.aspect, questions.old, questions.new, strict=True)
+            ]
+        )
 
     def _mean(self, aspect: int, value: str) -> np.ndarray:
         if (aspect, value) not in self.means:
-            raise TouchstoneError(f"no train text has {ASPECTS[aspect]} {value!r}, so CONEXP has no mean; use more train texts")
+            raise TouchstoneError(
+                f"no train text has {ASPECTS[aspect]} {value!r}, so CONEXP has no mean; use more train texts"
+            )
         return self.means[aspect, value]
 
 
@@ -57,13 +67,17 @@ class Approx:
 
     def __post_init__(self) -> None:
         if self.form not in ("sample", "mean", "top_k") or self.match not in ("all", "asked"):
-            raise TouchstoneError(f"Approx has no form {self.form!r} with match {self.match!r}; choose sample, mean or top_k, "
-                                  "and all or asked")
+            raise TouchstoneError(
+                f"Approx has no form {self.form!r} with match {self.match!r}; choose sample, mean or top_k, "
+                "and all or asked"
+            )
 
     def fit(self, train: Texts, head: Head | None, seed: int) -> Approx:
         """Keep the train texts."""
         if self.form == "top_k" and train.embeddings is None:
-            raise TouchstoneError("Approx with form top_k compares embeddings; hand in embeddings, or choose mean")
+            raise TouchstoneError(
+                "Approx with form top_k compares embeddings; hand in embeddings, or choose mean"
+            )
         self.train, self.seed = train, seed
         return self
 
@@ -74,7 +88,11 @@ class Approx:
         rng = np.random.default_rng(self.seed)
         values = questions.values()
         values[np.arange(len(questions)), questions.aspect] = questions.new
-        keys, of = np.unique(np.column_stack([questions.aspect.astype(str), values.astype(str)]), axis=0, return_inverse=True)
+        keys, of = np.unique(
+            np.column_stack([questions.aspect.astype(str), values.astype(str)]),
+            axis=0,
+            return_inverse=True,
+        )
         answers, self.n_exact = np.empty((len(questions), self.train.probabilities.shape[1])), 0
         for number, key in enumerate(keys):
             rows = np.flatnonzero(of == number)
@@ -88,14 +106,18 @@ class Approx:
         assert train is not None
         pool = np.flatnonzero(train.gold[:, aspect] == wanted[aspect])
         if not len(pool):
-            raise TouchstoneError(f"no train text has {ASPECTS[aspect]} {wanted[aspect]!r}; use more train texts")
+            raise TouchstoneError(
+                f"no train text has {ASPECTS[aspect]} {wanted[aspect]!r}; use more train texts"
+            )
         if self.match == "asked":
             return pool, True
         others = [a for a in range(len(ASPECTS)) if a != aspect]
         alike = (train.predicted[np.ix_(pool, others)] == wanted[others]).sum(1)
         return pool[alike == alike.max()], bool(alike.max() == len(others))
 
-    def _answer(self, found: np.ndarray, texts: Texts, rows: np.ndarray, rng: np.random.Generator) -> Effects:
+    def _answer(
+        self, found: np.ndarray, texts: Texts, rows: np.ndarray, rng: np.random.Generator
+    ) -> Effects:
         train = self.train
         assert train is not None
         if self.form == "sample":
@@ -174,13 +196,21 @@ class ConceptLIME:
         for number, place in enumerate(places):
             rows = of == number
             distance = np.abs(features - place).sum(1)
-            local = fit_answers(features, answers, self.target, np.exp(-(distance / self.width) ** 2))
-            found[rows] = answers_of(local, after[rows], answers.shape[1]) - answers_of(local, before[rows], answers.shape[1])
+            local = fit_answers(
+                features, answers, self.target, np.exp(-((distance / self.width) ** 2))
+            )
+            found[rows] = answers_of(local, after[rows], answers.shape[1]) - answers_of(
+                local, before[rows], answers.shape[1]
+            )
         return found
 
 
-def fit_answers(features: Float[np.ndarray, "batch concept"], answers: Effects, target: str,
-                weights: Float[np.ndarray, "batch"] | None = None) -> LogisticRegression:
+def fit_answers(
+    features: Float[np.ndarray, "batch concept"],
+    answers: Effects,
+    target: str,
+    weights: Float[np.ndarray, "batch"] | None = None,
+) -> LogisticRegression:
     """A logistic regression (scikit-learn's defaults, as released) of a model's answers, hard or soft, on features.
 
     Soft: each text counts once for every class, weighted by its probability. Texts with equal features are joined first,
@@ -196,11 +226,17 @@ def fit_answers(features: Float[np.ndarray, "batch concept"], answers: Effects, 
     np.add.at(joined, of, mass)
     at, classes = np.nonzero(joined)
     if len(set(classes.tolist())) < 2:
-        raise TouchstoneError("the model answers every train text with one class; there is nothing to explain")
-    return LogisticRegression(max_iter=1000).fit(places[at], classes, sample_weight=joined[at, classes])
+        raise TouchstoneError(
+            "the model answers every train text with one class; there is nothing to explain"
+        )
+    return LogisticRegression(max_iter=1000).fit(
+        places[at], classes, sample_weight=joined[at, classes]
+    )
 
 
-def answers_of(model: LogisticRegression, features: Float[np.ndarray, "batch concept"], n_classes: int) -> Effects:
+def answers_of(
+    model: LogisticRegression, features: Float[np.ndarray, "batch concept"], n_classes: int
+) -> Effects:
     """The regression's probabilities for all classes: a class that train never had gets 0 (the released code fails there)."""
     found = np.zeros((len(features), n_classes))
     found[:, model.classes_] = model.predict_proba(features)

@@ -21,7 +21,10 @@ def icace(pairs: pd.DataFrame, predictions: pd.DataFrame) -> Effects:
     """
     columns = [name for name in predictions if str(name).startswith("p_")]
     answers = predictions.set_index("text_id")[columns]
-    return answers.loc[pairs["counterfactual_id"]].to_numpy() - answers.loc[pairs["base_id"]].to_numpy()
+    return (
+        answers.loc[pairs["counterfactual_id"]].to_numpy()
+        - answers.loc[pairs["base_id"]].to_numpy()
+    )
 
 
 def l2(effect: Effects, estimate: Effects) -> Float[np.ndarray, "batch"]:
@@ -55,7 +58,13 @@ def normdiff(effect: Effects, estimate: Effects) -> Float[np.ndarray, "batch"]:
 
 def distances(effect: Effects, estimate: Effects) -> pd.DataFrame:
     """The three distances of each estimate from its effect; the mean of a column is the ICaCE-Error (eq. 3)."""
-    return pd.DataFrame({"L2": l2(effect, estimate), "cosine": cosine(effect, estimate), "normdiff": normdiff(effect, estimate)})
+    return pd.DataFrame(
+        {
+            "L2": l2(effect, estimate),
+            "cosine": cosine(effect, estimate),
+            "normdiff": normdiff(effect, estimate),
+        }
+    )
 
 
 def score_estimates(estimates: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataFrame:
@@ -72,25 +81,44 @@ def score_estimates(estimates: pd.DataFrame, predictions: pd.DataFrame) -> pd.Da
         found = part.drop(columns=columns).reset_index(drop=True).join(distances(effect, estimate))
         parts.append(found.assign(effect=in_stars(effect), estimate=in_stars(estimate)))
     table = pd.concat(parts, ignore_index=True)
-    return table.assign(row_id=table["base_id"] + ">" + table["counterfactual_id"], sentence_idx=table["group"])
+    return table.assign(
+        row_id=table["base_id"] + ">" + table["counterfactual_id"], sentence_idx=table["group"]
+    )
 
 
-def three_distances(estimates: pd.DataFrame, predictions: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
+def three_distances(
+    estimates: pd.DataFrame, predictions: pd.DataFrame, pairs: pd.DataFrame
+) -> pd.DataFrame:
     """The world's effect, the model's effect and the estimate, pair by pair: their L2 distances and their values in stars.
 
     Where the truth is known (`pairs` with world_1 ... world_K, as many as e_1 ... e_K). Adds to the estimates' labels
     model_to_world (of the classifier), zero_to_world (of one to whom nothing ever changes), estimate_to_model (the ICaCE-Error),
     estimate_to_world, and world, model_effect, estimate in stars.
     """
-    ours, theirs = ([name for name in table if str(name).startswith(start)] for table, start in ((estimates, "e_"), (pairs, "world_")))
+    ours, theirs = (
+        [name for name in table if str(name).startswith(start)]
+        for table, start in ((estimates, "e_"), (pairs, "world_"))
+    )
     sides = ["dataset", "base_id", "counterfactual_id"]
     joined = estimates.merge(pairs[[*sides, *theirs]], on=sides)
     parts, answers = [], dict(tuple(predictions.groupby(["dataset", "model", "seed"])))
     for key, part in joined.groupby(["dataset", "model", "seed"], sort=False):
-        world, model, estimate = part[theirs].to_numpy(), icace(part, answers[key]), part[ours].to_numpy()
-        parts.append(part.drop(columns=[*ours, *theirs]).assign(
-            model_to_world=l2(world, model), zero_to_world=l2(world, 0 * world), estimate_to_model=l2(model, estimate), estimate_to_world=l2(world, estimate),
-            world=in_stars(world), model_effect=in_stars(model), estimate=in_stars(estimate)))
+        world, model, estimate = (
+            part[theirs].to_numpy(),
+            icace(part, answers[key]),
+            part[ours].to_numpy(),
+        )
+        parts.append(
+            part.drop(columns=[*ours, *theirs]).assign(
+                model_to_world=l2(world, model),
+                zero_to_world=l2(world, 0 * world),
+                estimate_to_model=l2(model, estimate),
+                estimate_to_world=l2(world, estimate),
+                world=in_stars(world),
+                model_effect=in_stars(model),
+                estimate=in_stars(estimate),
+            )
+        )
     return pd.concat(parts, ignore_index=True)
 
 
@@ -114,7 +142,9 @@ def mean_effects(pairs: pd.DataFrame, effects: Effects) -> pd.DataFrame:
     return means.assign(pairs=table.groupby(DIRECTION, sort=False).size()).reset_index()
 
 
-def macro(table: pd.DataFrame, by: Sequence[str], values: Sequence[str] = DISTANCES) -> pd.DataFrame:
+def macro(
+    table: pd.DataFrame, by: Sequence[str], values: Sequence[str] = DISTANCES
+) -> pd.DataFrame:
     """Means that count each aspect alike, whatever its number of pairs: the mean over aspects of the mean over pairs."""
     per_aspect = table.groupby([*by, "aspect"], sort=False)[list(values)].mean()
     return per_aspect.groupby(list(by), sort=False).mean().reset_index()
@@ -127,8 +157,13 @@ def same_question(repeated: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataF
     explainer that has the text of a second editor. `bound` (L2 alone): half of it. By the triangle inequality no single
     answer has a smaller mean error over the two. Columns of `repeated`, then bound and the three distances of other_editor.
     """
-    first, second = (icace(repeated.rename(columns={"original_id": "base_id", f"{side}_id": "counterfactual_id"}), predictions)
-                     for side in ("first", "second"))
+    first, second = (
+        icace(
+            repeated.rename(columns={"original_id": "base_id", f"{side}_id": "counterfactual_id"}),
+            predictions,
+        )
+        for side in ("first", "second")
+    )
     apart = distances(first, second)
     return pd.concat([repeated.reset_index(drop=True), apart.assign(bound=apart["L2"] / 2)], axis=1)
 
@@ -140,10 +175,27 @@ def order_faithfulness(questions: pd.DataFrame, effect: Effects, estimate: Effec
     model orders them; a tie of the estimates counts one half, a tie of the effects is left out. Noise reaches 1/2.
     The idea follows LIBERTy (Toker et al., arXiv 2601.10700).
     """
-    table = pd.DataFrame({**{name: questions[name].to_numpy() for name in ("base_id", "aspect", "new")}, "effect": in_stars(effect), "estimate": in_stars(estimate),
-                          "row": np.arange(len(effect))})
+    table = pd.DataFrame(
+        {
+            **{name: questions[name].to_numpy() for name in ("base_id", "aspect", "new")},
+            "effect": in_stars(effect),
+            "estimate": in_stars(estimate),
+            "row": np.arange(len(effect)),
+        }
+    )
     both = table.merge(table, on="base_id", suffixes=("", "_other"))
-    other = (both["aspect"] != both["aspect_other"]) | (both["new"] != both["new_other"])  # two edits to one label are one question
-    both = both[(both["row"] < both["row_other"]) & other & (both["effect"] != both["effect_other"])]
-    same = np.sign(both["effect"] - both["effect_other"]) * np.sign((both["estimate"] - both["estimate_other"]).round(9))
-    return both.assign(agree=(same + 1) / 2).groupby("base_id", sort=False)["agree"].mean().reset_index()
+    other = (both["aspect"] != both["aspect_other"]) | (
+        both["new"] != both["new_other"]
+    )  # two edits to one label are one question
+    both = both[
+        (both["row"] < both["row_other"]) & other & (both["effect"] != both["effect_other"])
+    ]
+    same = np.sign(both["effect"] - both["effect_other"]) * np.sign(
+        (both["estimate"] - both["estimate_other"]).round(9)
+    )
+    return (
+        both.assign(agree=(same + 1) / 2)
+        .groupby("base_id", sort=False)["agree"]
+        .mean()
+        .reset_index()
+    )

@@ -19,23 +19,42 @@ def edit_pairs(texts: pd.DataFrame) -> pd.DataFrame:
     As in the released code, nothing looks at the other aspects, and "no majority" counts as a value.
     Columns: group, base_id, counterfactual_id, aspect, old, new, kind ("original", "reverse", "edits").
     """
-    values, ids, groups = (texts[names].to_numpy(object) for names in (list(ASPECTS), "text_id", "group"))
-    rows = pd.DataFrame({"group": pd.factorize(groups)[0], "row": np.arange(len(texts)),
-                         "aspect": pd.Index(ASPECTS).get_indexer(texts["edit_type"])})
+    values, ids, groups = (
+        texts[names].to_numpy(object) for names in (list(ASPECTS), "text_id", "group")
+    )
+    rows = pd.DataFrame(
+        {
+            "group": pd.factorize(groups)[0],
+            "row": np.arange(len(texts)),
+            "aspect": pd.Index(ASPECTS).get_indexer(texts["edit_type"]),
+        }
+    )
     is_original = texts["is_original"].to_numpy(bool)
     edits, originals = rows[~is_original], rows.loc[is_original, ["group", "row"]]
     star = edits.merge(originals, on="group", suffixes=("", "_other"))
     among = edits.merge(edits, on=["group", "aspect"], suffixes=("", "_other"))
     among = among[among["row"].to_numpy() != among["row_other"].to_numpy()]
-    sides = {"original": (star["row_other"], star["row"], star["aspect"]), "reverse": (star["row"], star["row_other"], star["aspect"]),
-             "edits": (among["row"], among["row_other"], among["aspect"])}
+    sides = {
+        "original": (star["row_other"], star["row"], star["aspect"]),
+        "reverse": (star["row"], star["row_other"], star["aspect"]),
+        "edits": (among["row"], among["row_other"], among["aspect"]),
+    }
     base, other, aspect = (np.concatenate([side[i] for side in sides.values()]) for i in range(3))
     kind = np.repeat(list(sides), [len(side[0]) for side in sides.values()])
     keep = np.flatnonzero(values[base, aspect] != values[other, aspect])
     base, other, aspect = base[keep], other[keep], aspect[keep]
-    return pd.DataFrame({"group": groups[base], "base_id": ids[base], "counterfactual_id": ids[other],
-                         "aspect": np.array(ASPECTS, dtype=object)[aspect], "old": values[base, aspect], "new": values[other, aspect],
-                         "kind": kind[keep]}, columns=PAIR)
+    return pd.DataFrame(
+        {
+            "group": groups[base],
+            "base_id": ids[base],
+            "counterfactual_id": ids[other],
+            "aspect": np.array(ASPECTS, dtype=object)[aspect],
+            "old": values[base, aspect],
+            "new": values[other, aspect],
+            "kind": kind[keep],
+        },
+        columns=PAIR,
+    )
 
 
 def repeated_edits(texts: pd.DataFrame, same: str = "label") -> pd.DataFrame:
@@ -51,19 +70,28 @@ def repeated_edits(texts: pd.DataFrame, same: str = "label") -> pd.DataFrame:
     edits = edits.assign(new=_value_of(edits, edits["edit_type"]))
     key = ["group", "edit_type", "new" if same == "label" else "edit_goal"]
     both = edits[["text_id", "editor", "new", *key[:2], *key[2:][: same == "goal"]]]
-    both = both.merge(both, on=key, suffixes=("", "_second")).rename(columns={"edit_type": "aspect", "text_id": "first_id",
-                                                                            "text_id_second": "second_id"})
-    both = both[(both["first_id"] < both["second_id"]) & (both["editor"] != both["editor_second"])].assign(new_second=lambda t: t["new" if same == "label" else "new_second"])
-    originals = texts.loc[texts["is_original"], ["group", "text_id", *ASPECTS]].rename(columns={"text_id": "original_id"})
+    both = both.merge(both, on=key, suffixes=("", "_second")).rename(
+        columns={"edit_type": "aspect", "text_id": "first_id", "text_id_second": "second_id"}
+    )
+    both = both[
+        (both["first_id"] < both["second_id"]) & (both["editor"] != both["editor_second"])
+    ].assign(new_second=lambda t: t["new" if same == "label" else "new_second"])
+    originals = texts.loc[texts["is_original"], ["group", "text_id", *ASPECTS]].rename(
+        columns={"text_id": "original_id"}
+    )
     both = both.merge(originals, on="group")
     both["old"] = _value_of(both, both["aspect"])
     both = both if same == "goal" else both[both["old"] != both["new"]]
-    return both[["group", "original_id", "aspect", "old", "new", "new_second", "first_id", "second_id"]].reset_index(drop=True)
+    return both[
+        ["group", "original_id", "aspect", "old", "new", "new_second", "first_id", "second_id"]
+    ].reset_index(drop=True)
 
 
 def _value_of(texts: pd.DataFrame, aspect: pd.Series) -> np.ndarray:
     """Each row's value of the aspect that is named for it."""
-    return texts[list(ASPECTS)].to_numpy(object)[np.arange(len(texts)), pd.Index(ASPECTS).get_indexer(aspect)]
+    return texts[list(ASPECTS)].to_numpy(object)[
+        np.arange(len(texts)), pd.Index(ASPECTS).get_indexer(aspect)
+    ]
 
 
 def pairs_by_loop(texts: pd.DataFrame) -> pd.DataFrame:
@@ -72,7 +100,9 @@ def pairs_by_loop(texts: pd.DataFrame) -> pd.DataFrame:
     for group, part in texts.groupby("group", sort=False):
         for _, base in part.iterrows():
             for _, other in part.iterrows():
-                if base["text_id"] == other["text_id"] or (base["is_original"] and other["is_original"]):
+                if base["text_id"] == other["text_id"] or (
+                    base["is_original"] and other["is_original"]
+                ):
                     continue
                 if base["is_original"] or other["is_original"]:
                     kind = "original" if base["is_original"] else "reverse"
@@ -82,5 +112,15 @@ def pairs_by_loop(texts: pd.DataFrame) -> pd.DataFrame:
                 else:
                     continue
                 if base[aspect] != other[aspect]:
-                    found.append((group, base["text_id"], other["text_id"], aspect, base[aspect], other[aspect], kind))
+                    found.append(
+                        (
+                            group,
+                            base["text_id"],
+                            other["text_id"],
+                            aspect,
+                            base[aspect],
+                            other[aspect],
+                            kind,
+                        )
+                    )
     return pd.DataFrame(found, columns=PAIR)

@@ -59,30 +59,56 @@ class CausalProxy:
     def fit(self, train: Texts, head: Head | None, seed: int) -> CausalProxy:
         """Train the student on the train texts; the model that is handed in stays as it is."""
         if self.model is None or train.words is None:
-            missing = "the explained model, of which the student is a copy" if self.model is None else "the texts (`words`)"
-            raise TouchstoneError(f"the Causal Proxy Model needs {missing}; hand in both, or leave it out")
+            missing = (
+                "the explained model, of which the student is a copy"
+                if self.model is None
+                else "the texts (`words`)"
+            )
+            raise TouchstoneError(
+                f"the Causal Proxy Model needs {missing}; hand in both, or leave it out"
+            )
         if train.probabilities.shape[1] != len(self.model.classes):
-            raise TouchstoneError(f"the model has {len(self.model.classes)} classes and the predictions "
-                                  f"{train.probabilities.shape[1]}; hand in the model that made them")
+            raise TouchstoneError(
+                f"the model has {len(self.model.classes)} classes and the predictions "
+                f"{train.probabilities.shape[1]}; hand in the model that made them"
+            )
         self.student = copy.copy(self.model)
         self.student.module = copy.deepcopy(self.model.module)
         asked, wishes = self._wishes(train, seed)
         sentences = [text.split() for text in train.words] + wishes
         targets = torch.tensor(np.concatenate([train.probabilities, asked]), dtype=torch.float32)
         encoded = self.student.encode(sentences)
-        order = torch.randperm(len(encoded), generator=torch.Generator().manual_seed(seed_for("held out", seed)))
-        split = Split(*order.split([len(order) - (held := max(1, round(HELD_OUT * len(order)))), held]))
+        order = torch.randperm(
+            len(encoded), generator=torch.Generator().manual_seed(seed_for("held out", seed))
+        )
+        split = Split(
+            *order.split([len(order) - (held := max(1, round(HELD_OUT * len(order)))), held])
+        )
         lengths = torch.tensor([len(one.ids) for one in encoded])
-        fit(token_forward(self.student, encoded), upper_parameters(self.student, self.settings.n_layers), targets, lengths, split,
-            self.settings.fit, seed, keep="last")
+        fit(
+            token_forward(self.student, encoded),
+            upper_parameters(self.student, self.settings.n_layers),
+            targets,
+            lengths,
+            split,
+            self.settings.fit,
+            seed,
+            keep="last",
+        )
         return self
 
     def effects(self, questions: Questions) -> Effects:
         """The student reads each different wish once."""
         if self.student is None or questions.texts.words is None:
-            raise TouchstoneError("the Causal Proxy Model has no student or no texts; call fit first, and hand in `words`")
-        wishes = [(text, ASPECTS[a], new) for text, a, new in
-                  zip(questions.texts.words, questions.aspect, questions.new, strict=True)]
+            raise TouchstoneError(
+                "the Causal Proxy Model has no student or no texts; call fit first, and hand in `words`"
+            )
+        wishes = [
+            (text, ASPECTS[a], new)
+            for text, a, new in zip(
+                questions.texts.words, questions.aspect, questions.new, strict=True
+            )
+        ]
         different = list(dict.fromkeys(wishes))
         answers = self.student.predict([with_wish(*wish) for wish in different], READ_AT_ONCE)
         place = {wish: i for i, wish in enumerate(different)}
@@ -95,10 +121,14 @@ class CausalProxy:
         rows = np.repeat(np.arange(len(train)), self.settings.n_questions)
         aspect = rng.integers(0, len(ASPECTS), len(rows))
         old = train.gold[rows, aspect]
-        new = np.array([rng.choice([v for v in VALUES if v != value]) for value in old], dtype=object)
+        new = np.array(
+            [rng.choice([v for v in VALUES if v != value]) for value in old], dtype=object
+        )
         known = np.isin(old.astype(str), VALUES)
         rows, aspect, old, new = rows[known], aspect[known], old[known], new[known]
         asked = Questions(train.take(rows), aspect, old, new)
         answers = Approx("mean").fit(train, None, seed).effects(asked) + asked.texts.probabilities
-        return answers, [with_wish(train.words[i], ASPECTS[a], v) for i, a, v in zip(rows, aspect, new, strict=True)]
-
+        return answers, [
+            with_wish(train.words[i], ASPECTS[a], v)
+            for i, a, v in zip(rows, aspect, new, strict=True)
+        ]

@@ -60,7 +60,9 @@ EXPLAINERS: dict[str, Entry] = {
     "TCAV (as released)": Entry(lambda: TCAV(as_released=True), "released", "weights"),
     "ConceptSHAP": Entry(ConceptSHAP, "paper", "weights"),
     "ConceptSHAP (towards c')": Entry(lambda: ConceptSHAP(towards=True), "ours", "weights"),
-    "ConceptSHAP (as released)": Entry(lambda: ConceptSHAP(as_released=True), "released", "weights"),
+    "ConceptSHAP (as released)": Entry(
+        lambda: ConceptSHAP(as_released=True), "released", "weights"
+    ),
     "INLP": Entry(lambda: Erasure("INLP", retuned=True), "paper", "weights"),
     "INLP (towards c')": Entry(lambda: Erasure("INLP", towards=True), "ours", "weights"),
     "INLP (as released)": Entry(lambda: Erasure("INLP"), "released", "weights"),

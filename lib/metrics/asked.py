@@ -40,10 +40,14 @@ class Asked:
 
     def __post_init__(self) -> None:
         self.sources = StageSources(self.stage, self.predictions, self.seed, torch.device("cpu"))
-        self.store = Units(self.stage.study, self.stage.scale, self.stage.stage, self.reuse, digits=5)
+        self.store = Units(
+            self.stage.study, self.stage.scale, self.stage.stage, self.reuse, digits=5
+        )
         own = self.explanations
         own = own[(own["dataset"] == self.dataset) & (own["seed"] <= 0)]
-        chosen = choose_rows(self.test, self.n_base, self.seed)  # from the whole split: a part of every larger choice
+        chosen = choose_rows(
+            self.test, self.n_base, self.seed
+        )  # from the whole split: a part of every larger choice
         self.rows = chosen[chosen["row_id"].isin(set(own["row_id"]))].reset_index(drop=True)
         self.explanations = own[own["row_id"].isin(set(self.rows["row_id"]))]
 
@@ -54,15 +58,20 @@ class Asked:
     def methods(self, scheme: str) -> list[tuple[str, dict[str, Any]]]:
         """The registered methods that explained the scheme's model, each with the settings that it had then."""
         own = self.explanations[self.explanations["scheme"] == scheme].drop_duplicates("method")
-        return [(name, json.loads(text)) for name, text in zip(own["method"], own["settings"], strict=True)
-                if name in METHODS]
+        return [
+            (name, json.loads(text))
+            for name, text in zip(own["method"], own["settings"], strict=True)
+            if name in METHODS
+        ]
 
     def one_form_each(self, n_base: int) -> pd.DataFrame:
         """One row of each of the first `n_base` base sentences, the forms taking turns; all rows of all where it is 0."""
         if not n_base:
             return self.rows
         forms = [part for _, part in self.rows.groupby("sentence_idx", sort=False)][:n_base]
-        return pd.concat([part.iloc[[i % len(part)]] for i, part in enumerate(forms)], ignore_index=True)
+        return pd.concat(
+            [part.iloc[[i % len(part)]] for i, part in enumerate(forms)], ignore_index=True
+        )
 
     def model(self, scheme: str) -> Any:
         """The scheme's model; one at a time is held in memory."""
@@ -71,11 +80,19 @@ class Asked:
     def swaps(self, scheme: str) -> SwapShapley:
         """The Shapley values of the scheme's model over word swaps (`lib.attribution.swaps`), found once."""
         if scheme not in self._swaps:
-            self._swaps[scheme] = swap_shapley(self.model(scheme), self.test, only=set(self.rows["row_id"]),
-                                               dataset=self.dataset, scheme=scheme, seed=0)
+            self._swaps[scheme] = swap_shapley(
+                self.model(scheme),
+                self.test,
+                only=set(self.rows["row_id"]),
+                dataset=self.dataset,
+                scheme=scheme,
+                seed=0,
+            )
         return self._swaps[scheme]
 
-    def table(self, name: str, scheme: str, make: Callable[[], pd.DataFrame], **settings: Any) -> pd.DataFrame:
+    def table(
+        self, name: str, scheme: str, make: Callable[[], pd.DataFrame], **settings: Any
+    ) -> pd.DataFrame:
         """A table about a scheme's model, with the scheme in the column `model`: read where finished, made otherwise.
 
         It is found again where model, explanations, rows and `settings` are the same; the weights are then not needed.
@@ -83,10 +100,16 @@ class Asked:
         unit = Unit(self.dataset, scheme, 0, name, settings, self.n_base)
         scores = self.of(scheme)[["method", "row_id", "scores"]].sort_values(["method", "row_id"])
         scores["scores"] = [" ".join(f"{x:.4g}" for x in row) for row in scores["scores"]]
-        key = self.store.key(model=self.sources.mark_of(unit), scores=mark(scores), seed=self.seed, **settings)
+        key = self.store.key(
+            model=self.sources.mark_of(unit), scores=mark(scores), seed=self.seed, **settings
+        )
         return self.store.finished(unit.name, key, make).assign(model=scheme)
 
-    def tables(self, name: str, make: Callable[[str], pd.DataFrame], **settings: Any) -> pd.DataFrame:
+    def tables(
+        self, name: str, make: Callable[[str], pd.DataFrame], **settings: Any
+    ) -> pd.DataFrame:
         """The tables of all schemes, one after the other; `make` is called with a scheme's name."""
-        return pd.concat([self.table(name, scheme, lambda: make(scheme), **settings) for scheme in self.schemes],
-                         ignore_index=True)
+        return pd.concat(
+            [self.table(name, scheme, lambda: make(scheme), **settings) for scheme in self.schemes],
+            ignore_index=True,
+        )

@@ -27,14 +27,24 @@ class DeletedWords:
     "mask" with a tokenizer that has no mask token.
     """
 
-    def __init__(self, model: TextModel, sentences: Sequence[Sequence[str]], targets: Sequence[int],
-                 deletion: str = "remove", explained: str = "probability") -> None:
+    def __init__(
+        self,
+        model: TextModel,
+        sentences: Sequence[Sequence[str]],
+        targets: Sequence[int],
+        deletion: str = "remove",
+        explained: str = "probability",
+    ) -> None:
         if deletion not in DELETIONS:
-            raise TouchstoneError(f"there is no deletion {deletion!r}{did_you_mean(deletion, DELETIONS)}")
+            raise TouchstoneError(
+                f"there is no deletion {deletion!r}{did_you_mean(deletion, DELETIONS)}"
+            )
         token = {"pad": "pad_token_id", "mask": "mask_token_id"}.get(deletion)
         self._filler = getattr(model.tokenizer, token, None) if token else None
         if token and self._filler is None:
-            raise TouchstoneError("the tokenizer of this model has no mask token; delete by pad or by remove")
+            raise TouchstoneError(
+                "the tokenizer of this model has no mask token; delete by pad or by remove"
+            )
         self.model, self.explained, self.targets = model, explained, list(targets)
         self.lengths = [len(words) for words in sentences]
         self._encoded = model.encode(sentences)
@@ -81,8 +91,9 @@ def aopc(curve: Float[np.ndarray, "step"]) -> float:
     return float(np.mean(curve[0] - curve[1:]))
 
 
-def aopc_limits(deleted: DeletedWords, n_exact: int = 256,
-                n_beam: int = 5) -> list[tuple[float, float, str]]:
+def aopc_limits(
+    deleted: DeletedWords, n_exact: int = 256, n_beam: int = 5
+) -> list[tuple[float, float, str]]:
     """The lowest and the highest AOPC of any order of deletion, row by row, and how it was found (Edin et al. 2024).
 
     "exact" where a row has at most `n_exact` subsets of words: the best order is built subset by subset. Otherwise
@@ -91,7 +102,13 @@ def aopc_limits(deleted: DeletedWords, n_exact: int = 256,
     few = [row for row, d in enumerate(deleted.lengths) if 2**d <= n_exact]
     found = {row: (*_exact_limits(deleted, row), "exact") for row in few}
     many = [row for row in range(len(deleted.lengths)) if row not in found]
-    whole = dict(zip(many, deleted.scores(many, [np.ones(deleted.lengths[row], bool) for row in many]), strict=True))
+    whole = dict(
+        zip(
+            many,
+            deleted.scores(many, [np.ones(deleted.lengths[row], bool) for row in many]),
+            strict=True,
+        )
+    )
     lowest, highest = (_beam(deleted, many, n_beam, sign) for sign in (1, -1))
     for row in many:
         d = deleted.lengths[row]
@@ -103,7 +120,9 @@ def _exact_limits(deleted: DeletedWords, row: int) -> tuple[float, float]:
     d = deleted.lengths[row]
     masks = all_masks(d).numpy()
     worth = deleted.scores([row] * len(masks), list(masks))
-    sums = {sign: np.zeros(len(masks)) for sign in (1, -1)}  # of the scores on the best way from the full sentence
+    sums = {
+        sign: np.zeros(len(masks)) for sign in (1, -1)
+    }  # of the scores on the best way from the full sentence
     for size in range(d - 1, -1, -1):
         for left in combinations(range(d), size):
             here = sum(1 << i for i in left)
@@ -121,7 +140,7 @@ def _beam(deleted: DeletedWords, rows: Sequence[int], n_beam: int, sign: int) ->
         for row in (row for row in rows if step < deleted.lengths[row]):
             for kept, total in states[row].items():
                 for i in np.flatnonzero(kept):
-                    key = row, (*kept[:i], False, *kept[i + 1:])
+                    key = row, (*kept[:i], False, *kept[i + 1 :])
                     grown[key] = sign * min(sign * total, sign * grown.get(key, total))
         worth = deleted.scores([row for row, _ in grown], [np.array(kept) for _, kept in grown])
         totals: dict[int, dict[tuple[bool, ...], float]] = {}

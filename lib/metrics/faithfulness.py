@@ -23,8 +23,16 @@ from lib.seeds import seed_for
 
 SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)  # of the words: the bins of DeYoung et al. 2020, section 4
 RANDOM = "Random order"
-MEASURES = ["comprehensiveness", "sufficiency", "AOPC", "AOPC_low", "AOPC_high", "NAOPC", "infidelity",
-            "infidelity_scaled"]
+MEASURES = [
+    "comprehensiveness",
+    "sufficiency",
+    "AOPC",
+    "AOPC_low",
+    "AOPC_high",
+    "NAOPC",
+    "infidelity",
+    "infidelity_scaled",
+]
 
 
 def comprehensiveness(curve: Float[np.ndarray, "step"], shares: Sequence[float] = SHARES) -> float:
@@ -54,8 +62,11 @@ def normalised_aopc(value: float, low: float, high: float) -> float:
     return (value - low) / (high - low) if high > low else float("nan")
 
 
-def infidelity(scores: Sequence[float], deleted: Bool[np.ndarray, "step token"],
-               changes: Float[np.ndarray, "step"]) -> float:
+def infidelity(
+    scores: Sequence[float],
+    deleted: Bool[np.ndarray, "step token"],
+    changes: Float[np.ndarray, "step"],
+) -> float:
     """Mean square of (what the deleted words were said to carry - by how much the score fell) (Yeh et al. 2019, def. 2.1).
 
     The perturbation takes words away, so its product with the explanation is the sum of the deleted words' scores. 0 or
@@ -67,8 +78,11 @@ def infidelity(scores: Sequence[float], deleted: Bool[np.ndarray, "step token"],
     return float(np.mean((deleted @ np.asarray(scores, float) - changes) ** 2))
 
 
-def scaled_infidelity(scores: Sequence[float], deleted: Bool[np.ndarray, "step token"],
-                      changes: Float[np.ndarray, "step"]) -> float:
+def scaled_infidelity(
+    scores: Sequence[float],
+    deleted: Bool[np.ndarray, "step token"],
+    changes: Float[np.ndarray, "step"],
+) -> float:
     """Infidelity after the best scaling of the explanation by a factor of 0 or more, over that of an explanation of zeros.
 
     Between 0 (proportional to the truth) and 1 (no better than nothing), for methods in any unit (Yeh et al. 2019 scale
@@ -80,9 +94,19 @@ def scaled_infidelity(scores: Sequence[float], deleted: Bool[np.ndarray, "step t
     return 1.0 - gain / zero if zero > 0 else float("nan")
 
 
-def faithfulness(model: TextModel, explanations: pd.DataFrame, deletion: str = "remove", explained: str = "probability",
-                 *, shares: Sequence[float] = SHARES, n_samples: int = 50, n_random: int = 5, n_exact: int = 256,
-                 n_beam: int = 5, seed: int = 0) -> pd.DataFrame:
+def faithfulness(
+    model: TextModel,
+    explanations: pd.DataFrame,
+    deletion: str = "remove",
+    explained: str = "probability",
+    *,
+    shares: Sequence[float] = SHARES,
+    n_samples: int = 50,
+    n_random: int = 5,
+    n_exact: int = 256,
+    n_beam: int = 5,
+    seed: int = 0,
+) -> pd.DataFrame:
     """Every measure for every explanation of one model: a line each, and per row one for random scores, RANDOM.
 
     Words go in the order of their signed scores, largest first; ties fall at random. Columns: the explanation's key,
@@ -91,25 +115,51 @@ def faithfulness(model: TextModel, explanations: pd.DataFrame, deletion: str = "
     `n_samples`: random deletions for infidelity, the same for all methods of a row (all subsets where there are no
     more of them). RANDOM is the mean of `n_random` draws. Floors may stand among the explanations.
     """
-    found, rows = _with_random(explanations, n_random, seed), explanations.drop_duplicates(["dataset", "row_id"])
+    found, rows = (
+        _with_random(explanations, n_random, seed),
+        explanations.drop_duplicates(["dataset", "row_id"]),
+    )
     if len(found[["dataset"]].drop_duplicates()) != 1 or not len(rows):
-        raise TouchstoneError("faithfulness takes the explanations of one model on one data set; split the table by "
-                              "dataset, scheme and seed")
+        raise TouchstoneError(
+            "faithfulness takes the explanations of one model on one data set; split the table by "
+            "dataset, scheme and seed"
+        )
     number = {row_id: i for i, row_id in enumerate(rows["row_id"])}
-    deleted = DeletedWords(model, rows["words"].map(list).tolist(), rows["target"].tolist(), deletion, explained)
+    deleted = DeletedWords(
+        model, rows["words"].map(list).tolist(), rows["target"].tolist(), deletion, explained
+    )
     at = [number[row_id] for row_id in found["row_id"]]
-    orders = [_order(scores, row_id, seed) for scores, row_id in zip(found["scores"], found["row_id"], strict=True)]
-    falling, rising = _curves(deleted, at, orders), _curves(deleted, at, [order[::-1] for order in orders])
-    drawn = [random_deletions(d, n_samples, seed_for("infidelity", row_id, seed))
-             for row_id, d in zip(number, deleted.lengths, strict=True)]
+    orders = [
+        _order(scores, row_id, seed)
+        for scores, row_id in zip(found["scores"], found["row_id"], strict=True)
+    ]
+    falling, rising = (
+        _curves(deleted, at, orders),
+        _curves(deleted, at, [order[::-1] for order in orders]),
+    )
+    drawn = [
+        random_deletions(d, n_samples, seed_for("infidelity", row_id, seed))
+        for row_id, d in zip(number, deleted.lengths, strict=True)
+    ]
     changes = _changes(deleted, drawn)
-    measured = pd.DataFrame({
-        "comprehensiveness": [comprehensiveness(curve, shares) for curve in falling],
-        "sufficiency": [sufficiency(curve, shares) for curve in rising],
-        "AOPC": [aopc(curve) for curve in falling],
-        "infidelity": [infidelity(s, drawn[i], changes[i]) for s, i in zip(found["scores"], at, strict=True)],
-        "infidelity_scaled": [scaled_infidelity(s, drawn[i], changes[i]) for s, i in zip(found["scores"], at, strict=True)]})
-    limits = _limits(deleted, at, measured["AOPC"], [aopc(curve) for curve in rising], n_exact, n_beam)
+    measured = pd.DataFrame(
+        {
+            "comprehensiveness": [comprehensiveness(curve, shares) for curve in falling],
+            "sufficiency": [sufficiency(curve, shares) for curve in rising],
+            "AOPC": [aopc(curve) for curve in falling],
+            "infidelity": [
+                infidelity(s, drawn[i], changes[i])
+                for s, i in zip(found["scores"], at, strict=True)
+            ],
+            "infidelity_scaled": [
+                scaled_infidelity(s, drawn[i], changes[i])
+                for s, i in zip(found["scores"], at, strict=True)
+            ],
+        }
+    )
+    limits = _limits(
+        deleted, at, measured["AOPC"], [aopc(curve) for curve in rising], n_exact, n_beam
+    )
     table = pd.concat([found[[*KEY, "sentence_idx", "target"]], measured, limits], axis=1)
     return _mean_of_random(table.assign(deletion=deletion))
 
@@ -140,13 +190,25 @@ def _with_random(explanations: pd.DataFrame, n_random: int, seed: int) -> pd.Dat
     lines: list[dict[str, Any]] = []
     for row in explanations.drop_duplicates(["dataset", "row_id"]).to_dict("records"):
         rng = np.random.default_rng(seed_for(RANDOM, row["row_id"], seed))
-        lines += [{**row, "scheme": "-", "seed": -1, "method": RANDOM, "scores": rng.normal(size=len(row["words"]))}
-                  for _ in range(n_random)]
+        lines += [
+            {
+                **row,
+                "scheme": "-",
+                "seed": -1,
+                "method": RANDOM,
+                "scores": rng.normal(size=len(row["words"])),
+            }
+            for _ in range(n_random)
+        ]
     columns = [*KEY, "sentence_idx", "target", "words", "scores"]
-    return pd.concat([explanations[columns], pd.DataFrame(lines, columns=columns)], ignore_index=True)
+    return pd.concat(
+        [explanations[columns], pd.DataFrame(lines, columns=columns)], ignore_index=True
+    )
 
 
-def _curves(deleted: DeletedWords, at: Sequence[int], orders: Sequence[Sequence[int]]) -> list[np.ndarray]:
+def _curves(
+    deleted: DeletedWords, at: Sequence[int], orders: Sequence[Sequence[int]]
+) -> list[np.ndarray]:
     steps = [steps_of(order) for order in orders]
     asked = [row for row, part in zip(at, steps, strict=True) for _ in part]
     scores = deleted.scores(asked, [kept for part in steps for kept in part])
@@ -162,16 +224,24 @@ def _changes(deleted: DeletedWords, drawn: Sequence[np.ndarray]) -> list[np.ndar
     return [before - left for before, left in zip(whole, parts, strict=True)]
 
 
-def _limits(deleted: DeletedWords, at: Sequence[int], falling: Sequence[float], rising: Sequence[float], n_exact: int,
-            n_beam: int) -> pd.DataFrame:
+def _limits(
+    deleted: DeletedWords,
+    at: Sequence[int],
+    falling: Sequence[float],
+    rising: Sequence[float],
+    n_exact: int,
+    n_beam: int,
+) -> pd.DataFrame:
     columns = ["AOPC_low", "AOPC_high", "NAOPC", "limits"]
     if n_beam == 0:
         return pd.DataFrame([(np.nan, np.nan, np.nan, "none")] * len(at), columns=columns)
     limits = [list(found) for found in aopc_limits(deleted, n_exact, n_beam)]
     for row, *tried in zip(at, falling, rising, strict=True):
         limits[row][:2] = [min(limits[row][0], *tried), max(limits[row][1], *tried)]
-    lines = [(*limits[row][:2], normalised_aopc(value, *limits[row][:2]), limits[row][2])
-             for row, value in zip(at, falling, strict=True)]
+    lines = [
+        (*limits[row][:2], normalised_aopc(value, *limits[row][:2]), limits[row][2])
+        for row, value in zip(at, falling, strict=True)
+    ]
     return pd.DataFrame(lines, columns=columns)
 
 
@@ -179,4 +249,6 @@ def _mean_of_random(table: pd.DataFrame) -> pd.DataFrame:
     is_random = table["method"] == RANDOM
     about = [*KEY, "sentence_idx", "target", "deletion", "limits"]
     mean = table[is_random].groupby(about, as_index=False, sort=False)[MEASURES].mean()
-    return pd.concat([table[~is_random], mean], ignore_index=True)[[*about[:-2], *MEASURES, "deletion", "limits"]]
+    return pd.concat([table[~is_random], mean], ignore_index=True)[
+        [*about[:-2], *MEASURES, "deletion", "limits"]
+    ]

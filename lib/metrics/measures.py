@@ -47,7 +47,9 @@ def truth_share(mask: Words, weights: Words | None = None) -> Scored:
     This is the mass accuracy that noise of equal size on every word (or sub-word) has on average.
     """
     truth = np.asarray(mask, float)
-    sizes = np.where(np.isnan(truth), np.nan, 1.0) if weights is None else np.asarray(weights, float)
+    sizes = (
+        np.where(np.isnan(truth), np.nan, 1.0) if weights is None else np.asarray(weights, float)
+    )
     return ratio(np.nansum(truth * sizes, axis=-1), np.nansum(sizes, axis=-1))
 
 
@@ -74,7 +76,9 @@ def mask_recall(scores: Words, mask: Words) -> Scored:
     size, truth = _sizes(scores, mask)
     n_words = np.sum(~np.isnan(size), axis=-1, keepdims=True)
     average = np.nansum(size, axis=-1, keepdims=True) / np.maximum(n_words, 1)
-    above = np.nan_to_num(size) > average * (1 + 1e-9)  # equal scores are not above their average by a rounding error
+    above = np.nan_to_num(size) > average * (
+        1 + 1e-9
+    )  # equal scores are not above their average by a rounding error
     return ratio(np.nansum(above * truth, axis=-1), np.nansum(truth, axis=-1))
 
 
@@ -87,7 +91,9 @@ def roc_auc(scores: Words, mask: Words) -> Scored:
     0.5
     """
     size, truth = _sizes(scores, mask)
-    larger = (size[..., :, None] > size[..., None, :]) + 0.5 * (size[..., :, None] == size[..., None, :])
+    larger = (size[..., :, None] > size[..., None, :]) + 0.5 * (
+        size[..., :, None] == size[..., None, :]
+    )
     pairs = np.nan_to_num(truth)[..., :, None] * np.nan_to_num(1 - truth)[..., None, :]
     return ratio(np.sum(larger * pairs, axis=(-2, -1)), np.sum(pairs, axis=(-2, -1)))
 
@@ -157,7 +163,9 @@ def _defined(values: Scored, truth: np.ndarray) -> Scored:
     return np.where(np.nansum(truth, axis=-1) > 0, values, np.nan)[()]
 
 
-def _precision_and_specificity(size: np.ndarray, truth: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _precision_and_specificity(
+    size: np.ndarray, truth: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Both at the threshold set by each word in turn: a word is flagged where it is at least as large."""
     flagged = size[..., None, :] >= size[..., :, None]
     hits = np.sum(flagged * np.nan_to_num(truth)[..., None, :], axis=-1)

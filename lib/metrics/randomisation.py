@@ -36,19 +36,25 @@ def randomisation_steps(model: HasParts) -> list[tuple[str, dict[str, nn.Paramet
     A layer is an entry of the encoder's longest module list; encoder modules outside of it form steps of their own.
     """
     parts = model.parts()
-    lists = {name: part for name, part in model.module.named_modules() if isinstance(part, nn.ModuleList)}
+    lists = {
+        name: part for name, part in model.module.named_modules() if isinstance(part, nn.ModuleList)
+    }
     stack = max(lists, key=lambda name: len(list(lists[name].parameters())), default=None)
     groups: dict[str, dict[str, nn.Parameter]] = {}
     for name, parameter in parts["encoder"].items():
         groups.setdefault(_group(name, stack), {})[name] = parameter
-    steps = [("head", parts["head"]), *reversed(groups.items()), ("embeddings", parts["embeddings"])]
+    steps = [
+        ("head", parts["head"]),
+        *reversed(groups.items()),
+        ("embeddings", parts["embeddings"]),
+    ]
     return [(name, parameters) for name, parameters in steps if parameters]
 
 
 def _group(name: str, stack: str | None) -> str:
     """The layer, or the module outside of the layers, that a parameter belongs to."""
     if stack and name.startswith(f"{stack}."):
-        return f"layer {name[len(stack) + 1:].split('.')[0]}"
+        return f"layer {name[len(stack) + 1 :].split('.')[0]}"
     return next(part for part in reversed(name.split(".")[:-1]) if part not in ("dense", "linear"))
 
 
@@ -78,9 +84,13 @@ def parameters_kept(module: nn.Module) -> Iterator[None]:
                 parameter.copy_(value)
 
 
-def cascading_randomisation(model: Any, rows: pd.DataFrame,
-                            methods: Sequence[str | tuple[str | Method, Mapping[str, Any]]], n_draws: int = 5,
-                            seed: int = 0) -> pd.DataFrame:
+def cascading_randomisation(
+    model: Any,
+    rows: pd.DataFrame,
+    methods: Sequence[str | tuple[str | Method, Mapping[str, Any]]],
+    n_draws: int = 5,
+    seed: int = 0,
+) -> pd.DataFrame:
     """Cascading parameter randomisation (Adebayo et al. 2018, section 4.1): explanations before and after each step.
 
     Step k explains the rows with the model whose first k groups of parameters (`randomisation_steps`) are random, always for
@@ -92,8 +102,10 @@ def cascading_randomisation(model: Any, rows: pd.DataFrame,
     cascade, and intervals belong over draws. The model is left as it was.
     """
     if not hasattr(model, "parts"):
-        raise TouchstoneError(f"{type(model).__name__} does not tell its parts, so there is no order in which to make it "
-                              "random; give it a method `parts`, as lib.models.hf.HFClassifier has")
+        raise TouchstoneError(
+            f"{type(model).__name__} does not tell its parts, so there is no order in which to make it "
+            "random; give it a method `parts`, as lib.models.hf.HFClassifier has"
+        )
     steps = randomisation_steps(model)
     first = explain_many(model, rows, methods)
     found = [_compared(first, first, 0, TRAINED, draw) for draw in range(n_draws)]
@@ -101,13 +113,20 @@ def cascading_randomisation(model: Any, rows: pd.DataFrame,
         with parameters_kept(model.module):
             for number, (part, parameters) in enumerate(steps, start=1):
                 randomise(model.module, parameters, seed_for("randomise", part, draw, seed))
-                found.append(_compared(first, explain_many(model, rows, methods), number, part, draw))
+                found.append(
+                    _compared(first, explain_many(model, rows, methods), number, part, draw)
+                )
     return pd.concat(found, ignore_index=True)
 
 
-def _compared(first: pd.DataFrame, now: pd.DataFrame, step: int, part: str, draw: int) -> pd.DataFrame:
+def _compared(
+    first: pd.DataFrame, now: pd.DataFrame, step: int, part: str, draw: int
+) -> pd.DataFrame:
     pairs = list(zip(first["scores"], now["scores"], strict=True))
     return first[["method", "row_id", "sentence_idx"]].assign(
-        step=step, part=part, draw=draw,
+        step=step,
+        part=part,
+        draw=draw,
         rank_size=[rank_correlation([abs(x) for x in a], [abs(x) for x in b]) for a, b in pairs],
-        rank_signed=[rank_correlation(a, b) for a, b in pairs])
+        rank_signed=[rank_correlation(a, b) for a, b in pairs],
+    )

@@ -9,7 +9,13 @@ import numpy as np
 import pandas as pd
 
 from lib.errors import TouchstoneError
-from lib.metrics.measures import METRICS, chance_normalised_mass_accuracy, ratio, relative_mass_accuracy, truth_share
+from lib.metrics.measures import (
+    METRICS,
+    chance_normalised_mass_accuracy,
+    ratio,
+    relative_mass_accuracy,
+    truth_share,
+)
 
 FLOORS = ("Uniform random", "First pronoun", "Pronoun list", "Pattern Variant")
 ROW_SETS = ("all", "correct_by_model", "correct_by_all")
@@ -24,13 +30,19 @@ def without_verbs(rows: pd.DataFrame) -> list[list[int]]:
     sing" is ground truth in all three, though it tells F and M apart in none. A row that cannot be aligned, since its F
     or M form is missing or of another length, gets an empty mask, and with it undefined measures. `rows`: one data set.
     """
-    words = {(idx, target): [w.strip().lower() for w in sentence]
-             for idx, target, sentence in zip(rows["sentence_idx"], rows["target"], rows["sentence"])}
+    words = {
+        (idx, target): [w.strip().lower() for w in sentence]
+        for idx, target, sentence in zip(rows["sentence_idx"], rows["target"], rows["sentence"])
+    }
     masks = []
     for idx, mask in zip(rows["sentence_idx"], rows["ground_truth"]):
         female, male = words.get((idx, 0), []), words.get((idx, 1), [])
         aligned = len(female) == len(male) == len(mask)
-        masks.append([int(m and f != g) for m, f, g in zip(mask, female, male)] if aligned else [0] * len(mask))
+        masks.append(
+            [int(m and f != g) for m, f, g in zip(mask, female, male)]
+            if aligned
+            else [0] * len(mask)
+        )
     return masks
 
 
@@ -48,8 +60,10 @@ def score_explanations(explanations: pd.DataFrame, rows: pd.DataFrame) -> pd.Dat
     joined = explanations.merge(truth, on=keys, how="left", validate="many_to_one")
     _check(joined)
     names = [*MODEL, "method", "row_id", "sentence_idx", "target"]
-    parts = [_score(joined.iloc[i:i + CHUNK], bool(counts)) for i in range(0, len(joined), CHUNK)]
-    scored = pd.concat([joined[names].reset_index(drop=True), pd.concat(parts, ignore_index=True)], axis=1)
+    parts = [_score(joined.iloc[i : i + CHUNK], bool(counts)) for i in range(0, len(joined), CHUNK)]
+    scored = pd.concat(
+        [joined[names].reset_index(drop=True), pd.concat(parts, ignore_index=True)], axis=1
+    )
     return scored.assign(share_of="tokens" if counts else "words")
 
 
@@ -71,7 +85,9 @@ def select_rows(scored: pd.DataFrame, predictions: pd.DataFrame, which: str) -> 
         return scored[_lookup(scored, ["dataset", "sentence_idx"], sentences)]
     by_row = right.set_index([*MODEL, "row_id"])["right"]
     is_known = _lookup(scored, MODEL, pd.Series(True, predictions.set_index(MODEL).index.unique()))
-    return scored[_lookup(scored, [*MODEL, "row_id"], by_row) | scored["method"].isin(FLOORS) | ~is_known]
+    return scored[
+        _lookup(scored, [*MODEL, "row_id"], by_row) | scored["method"].isin(FLOORS) | ~is_known
+    ]
 
 
 def add_relative(scored: pd.DataFrame, baseline: str = "ZS") -> pd.DataFrame:
@@ -81,8 +97,12 @@ def add_relative(scored: pd.DataFrame, baseline: str = "ZS") -> pd.DataFrame:
     """
     keys = ["dataset", "method", "row_id"]
     reference = scored[scored["scheme"] == baseline].groupby(keys, as_index=False)["MA"].mean()
-    joined = scored.merge(reference.rename(columns={"MA": "MA_ZS"}), on=keys, how="left", validate="many_to_one")
-    return joined.assign(RMA=relative_mass_accuracy(joined["MA"].to_numpy(), joined["MA_ZS"].to_numpy()))
+    joined = scored.merge(
+        reference.rename(columns={"MA": "MA_ZS"}), on=keys, how="left", validate="many_to_one"
+    )
+    return joined.assign(
+        RMA=relative_mass_accuracy(joined["MA"].to_numpy(), joined["MA_ZS"].to_numpy())
+    )
 
 
 def relative_floors(scored: pd.DataFrame, floor: str, baseline: str = "ZS") -> pd.DataFrame:
@@ -95,15 +115,23 @@ def relative_floors(scored: pd.DataFrame, floor: str, baseline: str = "ZS") -> p
 
 def piece_counts(sentences: Sequence[Sequence[str]], tokenizer: Any) -> list[list[int]]:
     """The number of sub-words of every word, without special tokens, by a fast transformers tokenizer."""
-    encoded = (tokenizer(list(words), is_split_into_words=True, add_special_tokens=False) for words in sentences)
-    return [np.bincount(one.word_ids(), minlength=len(words)).tolist() for one, words in zip(encoded, sentences)]
+    encoded = (
+        tokenizer(list(words), is_split_into_words=True, add_special_tokens=False)
+        for words in sentences
+    )
+    return [
+        np.bincount(one.word_ids(), minlength=len(words)).tolist()
+        for one, words in zip(encoded, sentences)
+    ]
 
 
 def by_correctness(scored: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataFrame:
     """Mean MA per base sentence, model and method, apart for rows that the model classifies right and wrong."""
     right = predictions.assign(is_correct=predictions["target"] == predictions["predicted"])
     joined = scored.merge(right[[*MODEL, "row_id", "is_correct"]], on=[*MODEL, "row_id"])
-    means = joined.groupby([*MODEL, "method", "sentence_idx", "is_correct"], as_index=False, sort=False)["MA"].mean()
+    means = joined.groupby(
+        [*MODEL, "method", "sentence_idx", "is_correct"], as_index=False, sort=False
+    )["MA"].mean()
     return means.assign(row_id=means["sentence_idx"].astype(str))
 
 
@@ -117,17 +145,32 @@ def form_differences(explanations: pd.DataFrame, rows: pd.DataFrame) -> pd.DataF
     keys = [*MODEL, "method", "sentence_idx"]
     truth = rows[["dataset", "row_id", "ground_truth"]]
     female, male = (explanations[explanations["target"] == target] for target in (0, 1))
-    pairs = female.merge(truth, on=["dataset", "row_id"]).merge(male[[*keys, "scores"]], on=keys, suffixes=("", "_male"))
+    pairs = female.merge(truth, on=["dataset", "row_id"]).merge(
+        male[[*keys, "scores"]], on=keys, suffixes=("", "_male")
+    )
     pairs = pairs[pairs["scores"].map(len) == pairs["scores_male"].map(len)].reset_index(drop=True)
     width = max(map(len, pairs["scores"]), default=1)
-    mine, other, mask = (_padded(pairs[name], width) for name in ("scores", "scores_male", "ground_truth"))
+    mine, other, mask = (
+        _padded(pairs[name], width) for name in ("scores", "scores_male", "ground_truth")
+    )
     gap = _shares(mine) - _shares(other)
-    known, size = ~np.isnan(gap), np.nan_to_num(gap)  # unknown: padding, and forms without any attribution
-    chosen = {"truth_words": (size, mask == 1), "other_words": (size, mask == 0), "all_words": (size, known),
-              "absolute": (np.abs(size), mask == 1)}
-    columns = {name: ratio(np.sum(x * words * known, axis=1), np.sum(words & known, axis=1))
-               for name, (x, words) in chosen.items()}
-    return pd.concat([pairs[keys], pd.DataFrame(columns)], axis=1).assign(row_id=pairs["sentence_idx"].astype(str))
+    known, size = (
+        ~np.isnan(gap),
+        np.nan_to_num(gap),
+    )  # unknown: padding, and forms without any attribution
+    chosen = {
+        "truth_words": (size, mask == 1),
+        "other_words": (size, mask == 0),
+        "all_words": (size, known),
+        "absolute": (np.abs(size), mask == 1),
+    }
+    columns = {
+        name: ratio(np.sum(x * words * known, axis=1), np.sum(words & known, axis=1))
+        for name, (x, words) in chosen.items()
+    }
+    return pd.concat([pairs[keys], pd.DataFrame(columns)], axis=1).assign(
+        row_id=pairs["sentence_idx"].astype(str)
+    )
 
 
 def _shares(scores: np.ndarray) -> np.ndarray:
@@ -157,9 +200,15 @@ def _check(joined: pd.DataFrame) -> None:
     for row in joined.itertuples():
         where = f"the explanation of row {row.row_id} ({row.dataset}, {row.method})"
         if not isinstance(row.ground_truth, (list, np.ndarray)):
-            raise TouchstoneError(f"{where} belongs to no row of the data; score it against the data that it explains")
+            raise TouchstoneError(
+                f"{where} belongs to no row of the data; score it against the data that it explains"
+            )
         if len(row.scores) != len(row.ground_truth):
-            raise TouchstoneError(f"{where} has {len(row.scores)} scores for {len(row.ground_truth)} words; "
-                                  "give one score per word")
+            raise TouchstoneError(
+                f"{where} has {len(row.scores)} scores for {len(row.ground_truth)} words; "
+                "give one score per word"
+            )
         if not np.isfinite(row.scores).all():
-            raise TouchstoneError(f"{where} holds a score that is not finite; remove the row or repair the explainer")
+            raise TouchstoneError(
+                f"{where} holds a score that is not finite; remove the row or repair the explainer"
+            )

@@ -21,11 +21,21 @@ from lib.models.face import Encoded, TextModel, device_of
 from lib.models.shortcut import first_token_only, parameters_fixed
 from lib.seeds import seed_for
 
-UNRELATED = 2**0.5  # how far two explanations of equal length lie apart if they have nothing in common
+UNRELATED = (
+    2**0.5
+)  # how far two explanations of equal length lie apart if they have nothing in common
 
 
-def sensitivity(model: TextModel, rows: pd.DataFrame, method: str, settings: Mapping[str, Any] | None = None, *,
-                radius: float = 0.1, n_samples: int = 10, seed: int = 0) -> pd.DataFrame:
+def sensitivity(
+    model: TextModel,
+    rows: pd.DataFrame,
+    method: str,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    radius: float = 0.1,
+    n_samples: int = 10,
+    seed: int = 0,
+) -> pd.DataFrame:
     """Max-sensitivity (Yeh et al. 2019, def. 3.1): the largest change of an explanation in a ball around its input.
 
     The word embeddings of a row get uniform noise of at most `radius` times their standard deviation, `n_samples` times;
@@ -36,11 +46,21 @@ def sensitivity(model: TextModel, rows: pd.DataFrame, method: str, settings: Map
     """
     chosen = resolve_method(method)
     if chosen.level != "token":
-        raise TouchstoneError(f"{method} reads words, and noise cannot be added to a word; choose a method of level token")
+        raise TouchstoneError(
+            f"{method} reads words, and noise cannot be added to a word; choose a method of level token"
+        )
     about = chosen.settings(settings)
     own = {name: value for name, value in about.items() if name not in COMMON}
-    asked = [Row(str(r.row_id), int(r.sentence_idx), int(r.target), list(r.sentence),
-                 seed_for(chosen.name, str(r.row_id), seed)) for r in rows.itertuples()]
+    asked = [
+        Row(
+            str(r.row_id),
+            int(r.sentence_idx),
+            int(r.target),
+            list(r.sentence),
+            seed_for(chosen.name, str(r.row_id), seed),
+        )
+        for r in rows.itertuples()
+    ]
     encoded = model.encode([row.words for row in asked])
     distances = np.zeros((len(asked), n_samples))
     model.module.eval()
@@ -49,15 +69,28 @@ def sensitivity(model: TextModel, rows: pd.DataFrame, method: str, settings: Map
         some, ids = [asked[i] for i in part], [encoded[i] for i in part]
         batch = token_batch(model, some, ids, about["explained"])
         first = _words(chosen.function(batch, **own).scores, some, ids)
-        moves = [_words(chosen.function(_noisy(batch, some, radius, k), **own).scores, some, ids) for k in range(n_samples)]
-        return np.array([[_distance(a, b) for a, b in zip(first, moved, strict=True)] for moved in moves]).T
+        moves = [
+            _words(chosen.function(_noisy(batch, some, radius, k), **own).scores, some, ids)
+            for k in range(n_samples)
+        ]
+        return np.array(
+            [[_distance(a, b) for a, b in zip(first, moved, strict=True)] for moved in moves]
+        ).T
 
     with parameters_fixed(model.module), first_token_only(model):
-        for part, found in TokenBudget.for_device(device_of(model.module)).run([len(one.ids) for one in encoded], work):
+        for part, found in TokenBudget.for_device(device_of(model.module)).run(
+            [len(one.ids) for one in encoded], work
+        ):
             distances[part] = found
-    return pd.DataFrame({"method": chosen.name, "row_id": rows["row_id"].to_numpy(),
-                         "sentence_idx": rows["sentence_idx"].to_numpy(), "sensitivity_max": distances.max(axis=1),
-                         "sensitivity_mean": distances.mean(axis=1)})
+    return pd.DataFrame(
+        {
+            "method": chosen.name,
+            "row_id": rows["row_id"].to_numpy(),
+            "sentence_idx": rows["sentence_idx"].to_numpy(),
+            "sensitivity_max": distances.max(axis=1),
+            "sensitivity_mean": distances.mean(axis=1),
+        }
+    )
 
 
 def _noisy(batch: TokenBatch, rows: Sequence[Row], radius: float, draw: int) -> TokenBatch:
@@ -66,14 +99,21 @@ def _noisy(batch: TokenBatch, rows: Sequence[Row], radius: float, draw: int) -> 
     for i, row in enumerate(rows):
         generator = torch.Generator().manual_seed(seed_for("noise", row.row_id, draw))
         noise[i] = torch.rand(noise[i].shape, generator=generator) * 2 - 1
-    spread = torch.stack([e[word].std() for e, word in zip(batch.embeddings, batch.is_word, strict=True)])
+    spread = torch.stack(
+        [e[word].std() for e, word in zip(batch.embeddings, batch.is_word, strict=True)]
+    )
     scale = radius * spread.nan_to_num()[:, None, None] * batch.is_word[..., None]
     return replace(batch, embeddings=batch.embeddings + scale * noise.to(batch.embeddings))
 
 
-def _words(scores: torch.Tensor, rows: Sequence[Row], encoded: Sequence[Encoded]) -> list[Float[np.ndarray, "token"]]:
+def _words(
+    scores: torch.Tensor, rows: Sequence[Row], encoded: Sequence[Encoded]
+) -> list[Float[np.ndarray, "token"]]:
     found = scores.detach().cpu().numpy()
-    return [word_scores(s, one.word_ids, len(row.words)) for s, row, one in zip(found, rows, encoded, strict=True)]
+    return [
+        word_scores(s, one.word_ids, len(row.words))
+        for s, row, one in zip(found, rows, encoded, strict=True)
+    ]
 
 
 def _distance(first: Float[np.ndarray, "token"], moved: Float[np.ndarray, "token"]) -> float:

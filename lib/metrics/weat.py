@@ -47,7 +47,9 @@ def weat(x: Vectors, y: Vectors, a: Vectors, b: Vectors, ddof: int = 1, seed: in
     (1 + larger) / (1 + drawn). `ddof`: 1 for the sample's standard deviation, 0 for the population's, with which d lies in [-2, 2].
     """
     if len(x) != len(y):
-        raise TouchstoneError(f"X has {len(x)} words and Y has {len(y)}; the test needs lists of one size")
+        raise TouchstoneError(
+            f"X has {len(x)} words and Y has {len(y)}; the test needs lists of one size"
+        )
     values = association(np.concatenate([x, y]), a, b)
     n = len(x)
     s = values[:n].sum() - values[n:].sum()

@@ -38,8 +38,9 @@ class TextModel(Protocol):
     def embed(self, ids: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token hidden"]:
         """The word embeddings alone: no positions, no LayerNorm."""
 
-    def logits(self, embeddings: Float[Tensor, "batch token hidden"],
-               mask: Int[Tensor, "batch token"]) -> Float[Tensor, "batch class"]:
+    def logits(
+        self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
+    ) -> Float[Tensor, "batch class"]:
         """The class scores, computed from the word embeddings; mask is 1 for tokens and 0 for padding."""
 
     def reference_ids(self, ids: Int[Tensor, "batch token"]) -> Int[Tensor, "batch token"]:
@@ -49,7 +50,9 @@ class TextModel(Protocol):
         """Class probabilities, one row a sentence."""
 
 
-def encode_words(tokenizer: Any, sentences: Sequence[Sequence[str]], max_length: int) -> list[Encoded]:
+def encode_words(
+    tokenizer: Any, sentences: Sequence[Sequence[str]], max_length: int
+) -> list[Encoded]:
     """Encode sentences as their own tokenizer reads the running text: words joined by single spaces, blank ones left out.
 
     A fast tokenizer tells where in the text each token stands, and so to which word it belongs; the space before a word is
@@ -60,8 +63,13 @@ def encode_words(tokenizer: Any, sentences: Sequence[Sequence[str]], max_length:
     """
     if len(sentences) == 0:
         return []
-    found = tokenizer([" ".join(word for word in words if word.strip()) for words in sentences], verbose=False)
-    encoded = [Encoded(list(one.ids), _word_ids(one, words)) for one, words in zip(found.encodings, sentences, strict=True)]
+    found = tokenizer(
+        [" ".join(word for word in words if word.strip()) for words in sentences], verbose=False
+    )
+    encoded = [
+        Encoded(list(one.ids), _word_ids(one, words))
+        for one, words in zip(found.encodings, sentences, strict=True)
+    ]
     for i, (words, one) in enumerate(zip(sentences, encoded, strict=True)):
         check_length(i, words, len(one.ids), max_length)
     return encoded
@@ -78,8 +86,10 @@ def _word_ids(encoding: Any, words: Sequence[str]) -> list[int | None]:
         word = bisect_right(ends, start, hi=max(len(ends) - 1, 0))
         if part is not None and word + 1 < len(ends) and end > ends[word] + 1:
             one, two = (words[numbers[k]] for k in (word, word + 1))
-            raise TouchstoneError(f"the tokenizer makes one token of {one!r} and {two!r}, so neither has a score of its own; "
-                                  "hand them in as one word")
+            raise TouchstoneError(
+                f"the tokenizer makes one token of {one!r} and {two!r}, so neither has a score of its own; "
+                "hand them in as one word"
+            )
         found.append(numbers[word] if part is not None and numbers else None)
     return found
 
@@ -87,12 +97,15 @@ def _word_ids(encoding: Any, words: Sequence[str]) -> list[int | None]:
 def check_length(index: int, words: Sequence[str], n_tokens: int, max_length: int) -> None:
     """Refuse a sentence that has more tokens than the model has positions."""
     if n_tokens > max_length:
-        raise TouchstoneError(f"sentence {index} ({' '.join(words[:5])} ...) has {n_tokens} tokens and the model reads "
-                              f"at most {max_length}; shorten it, leave it out or choose a model that reads more")
+        raise TouchstoneError(
+            f"sentence {index} ({' '.join(words[:5])} ...) has {n_tokens} tokens and the model reads "
+            f"at most {max_length}; shorten it, leave it out or choose a model that reads more"
+        )
 
 
-def pad(encoded: Sequence[Encoded], pad_id: int,
-        length: int | None = None) -> tuple[Int[Tensor, "batch token"], Int[Tensor, "batch token"]]:
+def pad(
+    encoded: Sequence[Encoded], pad_id: int, length: int | None = None
+) -> tuple[Int[Tensor, "batch token"], Int[Tensor, "batch token"]]:
     """Ids and mask of a batch, filled up on the right to its longest row (or to `length`).
 
     >>> ids, mask = pad([Encoded([5, 6], [0, 1]), Encoded([7], [0])], pad_id=0)
@@ -117,13 +130,18 @@ def length_buckets(lengths: Sequence[int], batch_size: int) -> list[list[int]]:
     by_length: dict[int, list[int]] = {}
     for index, length in enumerate(lengths):
         by_length.setdefault(length, []).append(index)
-    return [same[start: start + batch_size] for _, same in sorted(by_length.items())
-            for start in range(0, len(same), batch_size)]
+    return [
+        same[start : start + batch_size]
+        for _, same in sorted(by_length.items())
+        for start in range(0, len(same), batch_size)
+    ]
 
 
 def widened(numbers: Tensor) -> Tensor:
     """Numbers of at least 32 bits: those of a model that was saved in bfloat16 or float16 become float32."""
-    return numbers.float() if numbers.is_floating_point() and numbers.element_size() < 4 else numbers
+    return (
+        numbers.float() if numbers.is_floating_point() and numbers.element_size() < 4 else numbers
+    )
 
 
 def device_of(module: nn.Module) -> torch.device:
@@ -132,8 +150,9 @@ def device_of(module: nn.Module) -> torch.device:
 
 
 @torch.no_grad()
-def in_buckets(run: Callable[[Sequence[Encoded]], Tensor], encoded: Sequence[Encoded],
-               batch_size: int) -> Float[Tensor, "batch class"]:
+def in_buckets(
+    run: Callable[[Sequence[Encoded]], Tensor], encoded: Sequence[Encoded], batch_size: int
+) -> Float[Tensor, "batch class"]:
     """Run a function over exact-length batches and put the rows back in their order, on the CPU."""
     buckets = length_buckets([len(one.ids) for one in encoded], batch_size)
     parts = [run([encoded[i] for i in bucket]).cpu() for bucket in buckets]
@@ -159,8 +178,9 @@ class RunsFromEmbeddings:
         """The word embeddings alone: no positions, no LayerNorm."""
         return widened(self.module.get_input_embeddings()(ids))
 
-    def logits(self, embeddings: Float[Tensor, "batch token hidden"],
-               mask: Int[Tensor, "batch token"]) -> Float[Tensor, "batch class"]:
+    def logits(
+        self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
+    ) -> Float[Tensor, "batch class"]:
         """The class scores, computed from the word embeddings; mask is 1 for tokens and 0 for padding."""
         raise NotImplementedError
 
@@ -186,4 +206,6 @@ class RunsFromEmbeddings:
 def special_ids(tokenizer: Any) -> list[int]:
     """The ids that frame a sentence: class, separator, begin, end, mask and padding, but not "unknown word"."""
     names = ("cls", "sep", "bos", "eos", "mask", "pad")
-    return sorted({i for name in names if (i := getattr(tokenizer, f"{name}_token_id", None)) is not None})
+    return sorted(
+        {i for name in names if (i := getattr(tokenizer, f"{name}_token_id", None)) is not None}
+    )

@@ -27,7 +27,9 @@ class HFClassifier(RunsFromEmbeddings):
     more (their mean, say) is a matter of `lib.models.shortcut.check_reading`, which sets `one_token` to False.
     """
 
-    def __init__(self, module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, classes: Sequence[str]) -> None:
+    def __init__(
+        self, module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, classes: Sequence[str]
+    ) -> None:
         prepare_padding(module, tokenizer)
         self.module, self.tokenizer, self.classes = module.eval(), tokenizer, tuple(classes)
         self.max_length = longest_input(module, tokenizer)
@@ -40,16 +42,23 @@ class HFClassifier(RunsFromEmbeddings):
         """Whether each class has its own yes or no, as the configuration's `problem_type` says."""
         return getattr(self.module.config, "problem_type", None) == "multi_label_classification"
 
-    def logits(self, embeddings: Float[Tensor, "batch token hidden"],
-               mask: Int[Tensor, "batch token"]) -> Float[Tensor, "batch class"]:
+    def logits(
+        self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
+    ) -> Float[Tensor, "batch class"]:
         """The class scores, computed from the word embeddings; padding (mask 0) stands on the right."""
         if self.reads_first or not self.one_token:
-            return widened(self.module(inputs_embeds=self._narrowed(embeddings), attention_mask=mask).logits)
+            return widened(
+                self.module(inputs_embeds=self._narrowed(embeddings), attention_mask=mask).logits
+            )
         return self.head(self.reading(embeddings, mask))
 
-    def reading(self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]) -> Reading:
+    def reading(
+        self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
+    ) -> Reading:
         """Run embeddings and encoder, and keep the one token of their output that the head reads."""
-        output = self.module.base_model(inputs_embeds=self._narrowed(embeddings), attention_mask=mask)
+        output = self.module.base_model(
+            inputs_embeds=self._narrowed(embeddings), attention_mask=mask
+        )
         at = torch.zeros_like(mask[:, 0]) if self.reads_first else mask.sum(1) - 1
         return read_token(output, at)
 
@@ -57,7 +66,9 @@ class HFClassifier(RunsFromEmbeddings):
         """The class scores from what `reading` kept: the same numbers as `logits`, without the encoder."""
         return widened(run_head(self.module, reading))
 
-    def _narrowed(self, embeddings: Float[Tensor, "batch token hidden"]) -> Float[Tensor, "batch token hidden"]:
+    def _narrowed(
+        self, embeddings: Float[Tensor, "batch token hidden"]
+    ) -> Float[Tensor, "batch token hidden"]:
         """The embeddings in the type that the module computes in, which may have fewer bits."""
         kind = self.module.get_input_embeddings().weight.dtype
         return embeddings.to(kind) if kind.is_floating_point else embeddings
@@ -76,8 +87,10 @@ class HFClassifier(RunsFromEmbeddings):
             parts.append(self.reading(self.embed(ids), mask))
             whole = self.logits(self.embed(ids), mask) if len(parts) == 1 else None
             if whole is not None and not torch.allclose(self.head(parts[0]), whole, atol=1e-4):
-                raise TouchstoneError(f"the head of {type(self.module).__name__} reads more than one token of its "
-                                      "encoder, so what it reads cannot be kept; choose another scheme than C")
+                raise TouchstoneError(
+                    f"the head of {type(self.module).__name__} reads more than one token of its "
+                    "encoder, so what it reads cannot be kept; choose another scheme than C"
+                )
         order = torch.tensor([i for bucket in buckets for i in bucket], device=device).argsort()
         return {name: torch.cat([part[name] for part in parts])[order] for name in parts[0]}
 
@@ -93,7 +106,9 @@ class HFClassifier(RunsFromEmbeddings):
 def read_token(output: Any, at: Int[Tensor, "batch"]) -> Reading:
     """Of an encoder's output, the hidden state of one token a row, and the pooled vector where there is one."""
     hidden = output.last_hidden_state
-    reading = {"last_hidden_state": hidden[torch.arange(len(at), device=at.device), at].unsqueeze(1)}
+    reading = {
+        "last_hidden_state": hidden[torch.arange(len(at), device=at.device), at].unsqueeze(1)
+    }
     pooled = getattr(output, "pooler_output", None)
     return reading if pooled is None else reading | {"pooler_output": pooled}
 
@@ -103,7 +118,9 @@ def run_head(module: PreTrainedModel, reading: Reading) -> Tensor:
     hidden, base = reading["last_hidden_state"], module.base_model
     not_padding = 1 if module.config.pad_token_id == 0 else 0
     ids = torch.full(hidden.shape[:2], not_padding, dtype=torch.long, device=hidden.device)
-    base.forward = lambda *args, **kwargs: _Answer(reading)  # an instance's attribute hides the method of its class
+    base.forward = lambda *args, **kwargs: _Answer(
+        reading
+    )  # an instance's attribute hides the method of its class
     try:
         return module(input_ids=ids).logits.reshape(len(hidden), -1)
     finally:
@@ -114,12 +131,16 @@ def with_own_head(model: HFClassifier) -> HFClassifier:
     """Another classifier over the same encoder, which both hold; its head is a copy."""
     other, head = copy.copy(model), model.parts()["head"].values()
     own = {id(p) for p in head}
-    shared = {id(t): t for t in (*model.module.parameters(), *model.module.buffers()) if id(t) not in own}
+    shared = {
+        id(t): t for t in (*model.module.parameters(), *model.module.buffers()) if id(t) not in own
+    }
     other.module = copy.deepcopy(model.module, shared)
     return other
 
 
-def stacked_heads(model: HFClassifier, reading: Reading) -> Callable[[dict[str, Tensor], Tensor], Tensor]:
+def stacked_heads(
+    model: HFClassifier, reading: Reading
+) -> Callable[[dict[str, Tensor], Tensor], Tensor]:
     """The class scores of many heads at once: a function of their parameters and their rows of `reading`.
 
     Parameters go by name and have the axes "seed ..."; rows are "seed batch", scores "seed batch class".
@@ -127,9 +148,13 @@ def stacked_heads(model: HFClassifier, reading: Reading) -> Callable[[dict[str, 
     head = _Head(model.module)
 
     def one(parameters: dict[str, Tensor], kept: Reading) -> Tensor:
-        return functional_call(head, {f"module.{name}": p for name, p in parameters.items()}, (kept,))
+        return functional_call(
+            head, {f"module.{name}": p for name, p in parameters.items()}, (kept,)
+        )
 
-    return lambda parameters, rows: vmap(one)(parameters, {name: kept[rows] for name, kept in reading.items()})
+    return lambda parameters, rows: vmap(one)(
+        parameters, {name: kept[rows] for name, kept in reading.items()}
+    )
 
 
 class _Head(nn.Module):
@@ -165,7 +190,9 @@ def split_parameters(module: PreTrainedModel) -> dict[str, dict[str, nn.Paramete
     base, names = module.base_model, {id(p): name for name, p in module.named_parameters()}
     table = module.get_input_embeddings()
     home = next(m for m in base.modules() if any(child is table for child in m.children()))
-    holders = [home] if home is not base else [m for m in base.children() if isinstance(m, nn.Embedding)]
+    holders = (
+        [home] if home is not base else [m for m in base.children() if isinstance(m, nn.Embedding)]
+    )
     in_base, in_tables = _ids([base]), _ids(holders)
     parts: dict[str, dict[str, nn.Parameter]] = {"embeddings": {}, "encoder": {}, "head": {}}
     for p in module.parameters():
@@ -196,8 +223,10 @@ def redraw(module: PreTrainedModel, parameters: Mapping[str, nn.Parameter], seed
 def prepare_padding(module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
     """Give a tokenizer without padding (GPT-2) its end-of-text for it; masks, not ids, say what is padding."""
     if tokenizer.pad_token_id is None and tokenizer.eos_token_id is None:
-        raise TouchstoneError(f"{type(tokenizer).__name__} has neither a padding nor an end token, and explanations put one in the "
-                              "place of words; set tokenizer.pad_token to a token of its vocabulary")
+        raise TouchstoneError(
+            f"{type(tokenizer).__name__} has neither a padding nor an end token, and explanations put one in the "
+            "place of words; set tokenizer.pad_token to a token of its vocabulary"
+        )
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     module.config.pad_token_id = tokenizer.pad_token_id
@@ -206,9 +235,17 @@ def prepare_padding(module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase)
 def longest_input(module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
     """The most tokens a model reads: what the tokenizer says, and no more than there are positions."""
     limit = getattr(module.config, "max_position_embeddings", None) or -1
-    tables = [m for m in module.modules() if isinstance(m, nn.Embedding) and m.num_embeddings == limit]
-    offset = max((m.padding_idx + 1 for m in tables if m.padding_idx is not None), default=0)  # RoBERTa begins there
-    return min(int(tokenizer.model_max_length), limit - offset) if limit > 0 else int(tokenizer.model_max_length)
+    tables = [
+        m for m in module.modules() if isinstance(m, nn.Embedding) and m.num_embeddings == limit
+    ]
+    offset = max(
+        (m.padding_idx + 1 for m in tables if m.padding_idx is not None), default=0
+    )  # RoBERTa begins there
+    return (
+        min(int(tokenizer.model_max_length), limit - offset)
+        if limit > 0
+        else int(tokenizer.model_max_length)
+    )
 
 
 def _ids(modules: Sequence[nn.Module]) -> set[int]:

@@ -35,27 +35,37 @@ class HFLanguageModel(nn.Module):
     def __init__(self, module: PreTrainedModel) -> None:
         super().__init__()
         if module.get_output_embeddings() is None:
-            raise TouchstoneError(f"{type(module).__name__} predicts no words; choose a causal language model, as gpt2")
+            raise TouchstoneError(
+                f"{type(module).__name__} predicts no words; choose a causal language model, as gpt2"
+            )
         self.hf, self.n_words = module.eval(), module.get_input_embeddings().num_embeddings
-        self.config = HFConfig(module.get_output_embeddings().in_features, module.config.num_hidden_layers)
+        self.config = HFConfig(
+            module.get_output_embeddings().in_features, module.config.num_hidden_layers
+        )
         self.n_positions = getattr(module.config, "max_position_embeddings", None)
 
     def embed(self, ids: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token hidden"]:
         """The word embeddings alone: no positions."""
         return self.hf.get_input_embeddings()(ids)
 
-    def run(self, embeddings: Float[Tensor, "batch token hidden"]) -> Float[Tensor, "batch token hidden"]:
+    def run(
+        self, embeddings: Float[Tensor, "batch token hidden"]
+    ) -> Float[Tensor, "batch token hidden"]:
         """The last hidden states. Raises TouchstoneError for more pieces than the model has positions."""
         if self.n_positions is not None and embeddings.shape[1] > self.n_positions:
-            raise TouchstoneError(f"{embeddings.shape[1]} pieces at once, and {type(self.hf).__name__} reads at most "
-                                  f"{self.n_positions}; make longest_piece (or the line) shorter")
+            raise TouchstoneError(
+                f"{embeddings.shape[1]} pieces at once, and {type(self.hf).__name__} reads at most "
+                f"{self.n_positions}; make longest_piece (or the line) shorter"
+            )
         return self.hf.base_model(inputs_embeds=embeddings, use_cache=False).last_hidden_state
 
     def log_prob(self, hidden: Float[Tensor, "batch hidden"]) -> Float[Tensor, "batch vocab"]:
         """Log-probabilities of the next piece."""
         return F.log_softmax(self.hf.get_output_embeddings()(hidden), dim=-1)
 
-    def loss(self, hidden: Float[Tensor, "batch hidden"], targets: Int[Tensor, "batch"]) -> Float[Tensor, ""]:
+    def loss(
+        self, hidden: Float[Tensor, "batch hidden"], targets: Int[Tensor, "batch"]
+    ) -> Float[Tensor, ""]:
         """Mean negative log-probability of the next pieces."""
         return F.nll_loss(self.log_prob(hidden), targets)
 
@@ -77,9 +87,15 @@ class Subwords:
     @cached_property
     def ids(self) -> Mapping[str, int]:
         """The ids of what begins a sequence and of padding."""
-        begin = self.tokenizer.bos_token_id if self.tokenizer.bos_token_id is not None else self.tokenizer.eos_token_id
+        begin = (
+            self.tokenizer.bos_token_id
+            if self.tokenizer.bos_token_id is not None
+            else self.tokenizer.eos_token_id
+        )
         if begin is None:
-            raise TouchstoneError("the tokenizer has neither a begin nor an end token; set its eos_token")
+            raise TouchstoneError(
+                "the tokenizer has neither a begin nor an end token; set its eos_token"
+            )
         padding = self.tokenizer.pad_token_id
         return {END: begin, PAD: begin if padding is None else padding}
 
@@ -90,13 +106,17 @@ class Subwords:
     def owners(self, words: Sequence[str]) -> list[int]:
         """For each piece the index of its word."""
         ends = torch.tensor([len(word) for word in words]).cumsum(0) + torch.arange(len(words))
-        last = torch.tensor([end for _, end in self._read(words)["offset_mapping"]], dtype=torch.long)
+        last = torch.tensor(
+            [end for _, end in self._read(words)["offset_mapping"]], dtype=torch.long
+        )
         return torch.searchsorted(ends, last).tolist()
 
     def _read(self, words: Sequence[str]) -> Any:
         if blank := [word for word in words if not word or word != word.strip()]:
             raise TouchstoneError(f"{blank[0]!r} is no word; split the prefix at its blanks")
-        return self.tokenizer(" ".join(words), add_special_tokens=False, return_offsets_mapping=True)
+        return self.tokenizer(
+            " ".join(words), add_special_tokens=False, return_offsets_mapping=True
+        )
 
 
 def load_hf_lm(name: str, revision: str = "") -> tuple[HFLanguageModel, Subwords]:
@@ -105,7 +125,9 @@ def load_hf_lm(name: str, revision: str = "") -> tuple[HFLanguageModel, Subwords
     Raises TouchstoneError where the folder, the revision or a fast tokenizer is missing.
     """
     with quiet():
-        module = AutoModelForCausalLM.from_pretrained(load_encoder_path(name, revision), revision=revision or None)
+        module = AutoModelForCausalLM.from_pretrained(
+            load_encoder_path(name, revision), revision=revision or None
+        )
         model = HFLanguageModel(module)
         return model, Subwords(load_tokenizer(name, revision), model.n_words)
 

@@ -15,7 +15,13 @@ from torch import Tensor, nn
 
 from lib.errors import TouchstoneError, did_you_mean
 from lib.lm_text import Vocabulary
-from lib.models.lm_layers import AdaptiveInput, QRNNLayer, RecurrentStack, TransformerStack, WeightDropLSTM
+from lib.models.lm_layers import (
+    AdaptiveInput,
+    QRNNLayer,
+    RecurrentStack,
+    TransformerStack,
+    WeightDropLSTM,
+)
 from lib.store import atomic_path, save_json
 
 ARCHITECTURES = ("LSTM", "QRNN", "Transformer")
@@ -40,11 +46,15 @@ class LMConfig:
 
     def __post_init__(self) -> None:
         if self.architecture not in ARCHITECTURES:
-            raise TouchstoneError(f"there is no architecture {self.architecture!r}"
-                                  f"{did_you_mean(self.architecture, ARCHITECTURES)}")
+            raise TouchstoneError(
+                f"there is no architecture {self.architecture!r}"
+                f"{did_you_mean(self.architecture, ARCHITECTURES)}"
+            )
         if self.architecture == "Transformer" and self.embedding % self.n_heads:
-            raise TouchstoneError(f"an embedding of {self.embedding} does not split into {self.n_heads} heads; make it a "
-                                  "multiple")
+            raise TouchstoneError(
+                f"an embedding of {self.embedding} does not split into {self.n_heads} heads; make it a "
+                "multiple"
+            )
 
 
 class FullSoftmax(nn.Module):
@@ -69,14 +79,19 @@ class LanguageModel(nn.Module):
         cutoffs = [edge for edge in config.cutoffs if edge < n_words]
         self.embedding = AdaptiveInput(n_words, config.embedding, cutoffs)
         self.stack = _stack(config)
-        self.output = (nn.AdaptiveLogSoftmaxWithLoss(config.embedding, n_words, cutoffs, div_value=4.0) if cutoffs else
-                       FullSoftmax(self.embedding.tables[0]))
+        self.output = (
+            nn.AdaptiveLogSoftmaxWithLoss(config.embedding, n_words, cutoffs, div_value=4.0)
+            if cutoffs
+            else FullSoftmax(self.embedding.tables[0])
+        )
 
     def embed(self, ids: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token hidden"]:
         """The word embeddings alone: no positions."""
         return self.embedding(ids)
 
-    def run(self, embeddings: Float[Tensor, "batch token hidden"]) -> Float[Tensor, "batch token hidden"]:
+    def run(
+        self, embeddings: Float[Tensor, "batch token hidden"]
+    ) -> Float[Tensor, "batch token hidden"]:
         """The last hidden states; that of a position knows the words up to it and none after it."""
         return self.stack(embeddings)
 
@@ -84,7 +99,9 @@ class LanguageModel(nn.Module):
         """Log-probabilities of the next word."""
         return self.output.log_prob(hidden)
 
-    def loss(self, hidden: Float[Tensor, "batch hidden"], targets: Int[Tensor, "batch"]) -> Float[Tensor, ""]:
+    def loss(
+        self, hidden: Float[Tensor, "batch hidden"], targets: Int[Tensor, "batch"]
+    ) -> Float[Tensor, ""]:
         """Mean negative log-probability of the next words; adaptive softmax looks only at the bands that it needs."""
         if isinstance(self.output, nn.AdaptiveLogSoftmaxWithLoss):
             return self.output(hidden, targets).loss
@@ -93,12 +110,19 @@ class LanguageModel(nn.Module):
 
 def _stack(config: LMConfig) -> nn.Module:
     if config.architecture == "Transformer":
-        return TransformerStack(config.embedding, config.width, config.n_heads, config.n_layers, config.dropout)
+        return TransformerStack(
+            config.embedding, config.width, config.n_heads, config.n_layers, config.dropout
+        )
     sizes = [config.embedding, *[config.width] * (config.n_layers - 1), config.embedding]
     pairs = list(zip(sizes, sizes[1:]))
     if config.architecture == "LSTM":
-        return RecurrentStack([WeightDropLSTM(a, b, config.weight_drop) for a, b in pairs], config.dropout)
-    return RecurrentStack([QRNNLayer(a, b, window=2 if i == 0 else 1) for i, (a, b) in enumerate(pairs)], config.dropout)
+        return RecurrentStack(
+            [WeightDropLSTM(a, b, config.weight_drop) for a, b in pairs], config.dropout
+        )
+    return RecurrentStack(
+        [QRNNLayer(a, b, window=2 if i == 0 else 1) for i, (a, b) in enumerate(pairs)],
+        config.dropout,
+    )
 
 
 def build_lm(config: LMConfig, n_words: int, seed: int) -> LanguageModel:
@@ -115,8 +139,10 @@ def student_of(teacher: LanguageModel, layers: Sequence[int]) -> LanguageModel:
     """
     config = teacher.config
     if not layers or not all(0 <= i < config.n_layers for i in layers):
-        raise TouchstoneError(f"student layers {list(layers)} of a teacher with {config.n_layers}; choose from 0 to "
-                              f"{config.n_layers - 1}")
+        raise TouchstoneError(
+            f"student layers {list(layers)} of a teacher with {config.n_layers}; choose from 0 to "
+            f"{config.n_layers - 1}"
+        )
     student = LanguageModel(LMConfig(**asdict(config) | {"n_layers": len(layers)}), teacher.n_words)
     student.embedding.load_state_dict(teacher.embedding.state_dict())
     student.output.load_state_dict(teacher.output.state_dict())
@@ -124,8 +150,10 @@ def student_of(teacher: LanguageModel, layers: Sequence[int]) -> LanguageModel:
         try:
             student.stack.layers[new].load_state_dict(teacher.stack.layers[old].state_dict())
         except RuntimeError:
-            raise TouchstoneError(f"layer {old} of the teacher does not fit as layer {new} of the student; a recurrent "
-                                  "student keeps the first and the last layer") from None
+            raise TouchstoneError(
+                f"layer {old} of the teacher does not fit as layer {new} of the student; a recurrent "
+                "student keeps the first and the last layer"
+            ) from None
     if config.architecture == "Transformer":
         student.stack.norm.load_state_dict(teacher.stack.norm.state_dict())
     return student
@@ -134,8 +162,16 @@ def student_of(teacher: LanguageModel, layers: Sequence[int]) -> LanguageModel:
 def save_lm(model: LanguageModel, vocabulary: Vocabulary, path: Path) -> None:
     """Write the weights to `path` (.safetensors) and beside them, as JSON, the configuration and the words."""
     with atomic_path(path) as part:
-        save_file({name: tensor.detach().cpu().contiguous().clone() for name, tensor in model.state_dict().items()}, part)
-    save_json({"config": asdict(model.config), "words": list(vocabulary.words)}, path.with_suffix(".json"))
+        save_file(
+            {
+                name: tensor.detach().cpu().contiguous().clone()
+                for name, tensor in model.state_dict().items()
+            },
+            part,
+        )
+    save_json(
+        {"config": asdict(model.config), "words": list(vocabulary.words)}, path.with_suffix(".json")
+    )
 
 
 def load_lm(path: Path) -> tuple[LanguageModel, Vocabulary]:
@@ -149,6 +185,8 @@ def load_lm(path: Path) -> tuple[LanguageModel, Vocabulary]:
     try:
         model.load_state_dict(load_file(path))
     except RuntimeError:
-        raise TouchstoneError(f"the weights in {path} do not fit its configuration and its {len(vocabulary)} words; train "
-                              "the model again") from None
+        raise TouchstoneError(
+            f"the weights in {path} do not fit its configuration and its {len(vocabulary)} words; train "
+            "the model again"
+        ) from None
     return model.eval(), vocabulary

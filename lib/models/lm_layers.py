@@ -62,7 +62,7 @@ class QRNNLayer(nn.Module):
     def forward(self, x: Sequences) -> Sequences:
         """The hidden states; before the first word lie zeros."""
         padded = F.pad(x, (0, 0, self.window - 1, 0))
-        stacked = torch.cat([padded[:, i:i + x.shape[1]] for i in range(self.window)], dim=-1)
+        stacked = torch.cat([padded[:, i : i + x.shape[1]] for i in range(self.window)], dim=-1)
         z, f, o = self.gates(stacked).chunk(3, dim=-1)
         return torch.sigmoid(o) * pooled(torch.tanh(z), torch.sigmoid(f))
 
@@ -121,7 +121,9 @@ class TransformerStack(nn.Module):
 
     def __init__(self, size: int, width: int, n_heads: int, n_layers: int, dropout: float) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(TransformerLayer(size, width, n_heads, dropout) for _ in range(n_layers))
+        self.layers = nn.ModuleList(
+            TransformerLayer(size, width, n_heads, dropout) for _ in range(n_layers)
+        )
         self.norm, self.dropout, self.size = nn.LayerNorm(size), dropout, size
 
     def forward(self, x: Sequences) -> Sequences:
@@ -146,15 +148,19 @@ class AdaptiveInput(nn.Module):
     `cutoffs`: the first id of every band after the first; each band is `factor` times narrower than the one before.
     """
 
-    def __init__(self, n_words: int, size: int, cutoffs: Sequence[int] = (), factor: float = 4.0) -> None:
+    def __init__(
+        self, n_words: int, size: int, cutoffs: Sequence[int] = (), factor: float = 4.0
+    ) -> None:
         super().__init__()
         self.edges = [0, *cutoffs, n_words]
         self.size = size
         widths = [max(1, int(size / factor**i)) for i in range(len(self.edges) - 1)]
         bands = zip(self.edges, self.edges[1:], widths)
         self.tables = nn.ModuleList(nn.Embedding(end - start, width) for start, end, width in bands)
-        self.maps = nn.ModuleList(nn.Identity() if width == size else nn.Linear(width, size, bias=False)
-                                  for width in widths)
+        self.maps = nn.ModuleList(
+            nn.Identity() if width == size else nn.Linear(width, size, bias=False)
+            for width in widths
+        )
         for table in self.tables:
             nn.init.normal_(table.weight, std=size**-0.5)
 
@@ -162,7 +168,9 @@ class AdaptiveInput(nn.Module):
         """The embedding of each id, all of the same size."""
         if len(self.tables) == 1:
             return self.tables[0](ids)
-        found = torch.zeros(*ids.shape, self.size, device=ids.device, dtype=self.tables[0].weight.dtype)
+        found = torch.zeros(
+            *ids.shape, self.size, device=ids.device, dtype=self.tables[0].weight.dtype
+        )
         for start, end, table, project in zip(self.edges, self.edges[1:], self.tables, self.maps):
             inside = (ids >= start) & (ids < end)
             found[inside] = project(table(ids[inside] - start))

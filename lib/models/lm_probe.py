@@ -38,7 +38,9 @@ class CausalLM(Protocol):
     def embed(self, ids: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token hidden"]:
         """The word embeddings alone."""
 
-    def run(self, embeddings: Float[Tensor, "batch token hidden"]) -> Float[Tensor, "batch token hidden"]:
+    def run(
+        self, embeddings: Float[Tensor, "batch token hidden"]
+    ) -> Float[Tensor, "batch token hidden"]:
         """The last hidden states."""
 
     def log_prob(self, hidden: Float[Tensor, "batch hidden"]) -> Float[Tensor, "batch vocab"]:
@@ -85,11 +87,17 @@ class Probe:
 
     def __post_init__(self) -> None:
         if self.lm.n_words != len(self.vocabulary):
-            raise TouchstoneError(f"the model knows {self.lm.n_words} words and the vocabulary has "
-                                  f"{len(self.vocabulary)}; hand in the vocabulary that the model was trained with")
-        if self.layer.in_features != self.lm.config.embedding or self.layer.out_features != len(self.classes):
-            raise TouchstoneError(f"a layer from {self.layer.in_features} to {self.layer.out_features} does not fit a "
-                                  f"model of size {self.lm.config.embedding} and {len(self.classes)} classes")
+            raise TouchstoneError(
+                f"the model knows {self.lm.n_words} words and the vocabulary has "
+                f"{len(self.vocabulary)}; hand in the vocabulary that the model was trained with"
+            )
+        if self.layer.in_features != self.lm.config.embedding or self.layer.out_features != len(
+            self.classes
+        ):
+            raise TouchstoneError(
+                f"a layer from {self.layer.in_features} to {self.layer.out_features} does not fit a "
+                f"model of size {self.lm.config.embedding} and {len(self.classes)} classes"
+            )
         self.tokenizer = Padding(self.vocabulary.ids[PAD])
         self.module = nn.ModuleDict({"lm": self.lm, "layer": self.layer})
         self.module.requires_grad_(False)
@@ -98,8 +106,10 @@ class Probe:
     def encode(self, sentences: Sequence[Sequence[str]]) -> list[Encoded]:
         """Ids of prefixes, and for each the index of its word (None: the word that begins the sequence)."""
         begin = self.vocabulary.ids[END]
-        return [Encoded([begin, *self.vocabulary.encode(words)], [None, *self.vocabulary.owners(words)])
-                for words in sentences]
+        return [
+            Encoded([begin, *self.vocabulary.encode(words)], [None, *self.vocabulary.owners(words)])
+            for words in sentences
+        ]
 
     def embed(self, ids: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token hidden"]:
         """The word embeddings; zeros for a word that was taken out."""
@@ -107,8 +117,9 @@ class Probe:
             return self.lm.embed(ids)
         return self.lm.embed(ids.clamp(min=0)) * (ids != ERASED)[..., None]
 
-    def logits(self, embeddings: Float[Tensor, "batch token hidden"],
-               mask: Int[Tensor, "batch token"]) -> Float[Tensor, "batch class"]:
+    def logits(
+        self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
+    ) -> Float[Tensor, "batch class"]:
         """The scores of the classes after the last word of each sequence."""
         return self.layer(last_state(self.lm.run(embeddings), mask))
 
@@ -124,15 +135,17 @@ class Probe:
         return self.layer(found).softmax(-1).cpu().numpy()
 
 
-def last_state(states: Float[Tensor, "batch token hidden"],
-               mask: Int[Tensor, "batch token"]) -> Float[Tensor, "batch hidden"]:
+def last_state(
+    states: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
+) -> Float[Tensor, "batch hidden"]:
     """The state at the last real position; padding stands on the right, and no causal model sees it from there."""
     return states[torch.arange(len(states), device=states.device), mask.sum(1) - 1]
 
 
 @torch.no_grad()
-def features(lm: Any, vocabulary: WordTable, prefixes: Sequence[Sequence[str]],
-             batch_size: int = AT_ONCE) -> Float[Tensor, "batch hidden"]:
+def features(
+    lm: Any, vocabulary: WordTable, prefixes: Sequence[Sequence[str]], batch_size: int = AT_ONCE
+) -> Float[Tensor, "batch hidden"]:
     """The model's last state after each prefix, rows of similar length computed together."""
     begin, padding = vocabulary.ids[END], vocabulary.ids[PAD]
     encoded = [Encoded([begin, *vocabulary.encode(words)], []) for words in prefixes]
@@ -140,7 +153,7 @@ def features(lm: Any, vocabulary: WordTable, prefixes: Sequence[Sequence[str]],
     device = next(lm.parameters()).device
     found = torch.empty(len(encoded), lm.config.embedding, device=device)
     for start in range(0, len(order), batch_size):
-        rows = order[start:start + batch_size]
+        rows = order[start : start + batch_size]
         ids, mask = (t.to(device) for t in pad([encoded[i] for i in rows], padding))
         found[rows] = last_state(lm.run(lm.embed(ids)), mask)
     return found
@@ -155,8 +168,14 @@ class ProbeSettings:
     batch_size: int = 10
 
 
-def fit_probe(lm: Any, vocabulary: WordTable, task: str, table: pd.DataFrame, settings: ProbeSettings,
-              seed: int) -> tuple[Probe, pd.DataFrame]:
+def fit_probe(
+    lm: Any,
+    vocabulary: WordTable,
+    task: str,
+    table: pd.DataFrame,
+    settings: ProbeSettings,
+    seed: int,
+) -> tuple[Probe, pd.DataFrame]:
     """A probe trained on examples (split, prefix, tag), at its best epoch, and its learning curve.
 
     The language model never moves, so its states are computed once. Curve: epoch, train_loss, validation_loss,
@@ -168,20 +187,28 @@ def fit_probe(lm: Any, vocabulary: WordTable, task: str, table: pd.DataFrame, se
     for split in ("train", "valid"):
         part = table[table["split"] == split]
         if part.empty:
-            raise TouchstoneError(f"the {task} probe has no examples in the split {split}; give it some")
+            raise TouchstoneError(
+                f"the {task} probe has no examples in the split {split}; give it some"
+            )
         states = features(lm.eval(), vocabulary, [text.split() for text in part["prefix"]])
         data[split] = (states, torch.tensor(part["tag"].to_numpy(), device=states.device))
     generator = torch.Generator().manual_seed(seed)
     layer = nn.Linear(lm.config.embedding, 2).to(data["train"][0].device)
     with torch.no_grad():
-        layer.weight.copy_(torch.randn(layer.weight.shape, generator=generator) * lm.config.embedding**-0.5)
+        layer.weight.copy_(
+            torch.randn(layer.weight.shape, generator=generator) * lm.config.embedding**-0.5
+        )
         layer.bias.zero_()
     curve = _descend(layer, data, settings, generator)
     return Probe(lm, vocabulary, layer, CLASSES[task]), curve
 
 
-def _descend(layer: nn.Linear, data: dict[str, tuple[Tensor, Tensor]], settings: ProbeSettings,
-             generator: torch.Generator) -> pd.DataFrame:
+def _descend(
+    layer: nn.Linear,
+    data: dict[str, tuple[Tensor, Tensor]],
+    settings: ProbeSettings,
+    generator: torch.Generator,
+) -> pd.DataFrame:
     optimiser = torch.optim.Adam(layer.parameters(), lr=settings.lr)
     schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimiser, factor=0.5, patience=0)
     (states, tags), (valid_states, valid_tags) = data["train"], data["valid"]
@@ -203,7 +230,9 @@ def _descend(layer: nn.Linear, data: dict[str, tuple[Tensor, Tensor]], settings:
         if valid_loss < best:
             best, kept = valid_loss, copy.deepcopy(layer.state_dict())
     layer.load_state_dict(kept)
-    return pd.DataFrame(curve, columns=["epoch", "train_loss", "validation_loss", "validation_accuracy"])
+    return pd.DataFrame(
+        curve, columns=["epoch", "train_loss", "validation_loss", "validation_accuracy"]
+    )
 
 
 def fingerprint(lm: Any) -> str:
@@ -214,8 +243,14 @@ def fingerprint(lm: Any) -> str:
 def save_probe(probe: Probe, path: Path) -> None:
     """Write the probe's layer, with what it belongs to; the language model has a file of its own."""
     with atomic_path(path) as part:
-        save_file({name: value.detach().cpu().contiguous() for name, value in probe.layer.state_dict().items()}, part,
-                  {"classes": " ".join(probe.classes), "lm": fingerprint(probe.lm)})
+        save_file(
+            {
+                name: value.detach().cpu().contiguous()
+                for name, value in probe.layer.state_dict().items()
+            },
+            part,
+            {"classes": " ".join(probe.classes), "lm": fingerprint(probe.lm)},
+        )
 
 
 def load_probe(lm_path: Path, layer_path: Path, task: str) -> Probe:
@@ -229,8 +264,10 @@ def load_probe(lm_path: Path, layer_path: Path, task: str) -> Probe:
         about = file.metadata() or {}
     for name, mine in (("classes", " ".join(CLASSES[task])), ("lm", fingerprint(lm))):
         if about.get(name, mine) != mine:
-            raise TouchstoneError(f"{layer_path} is a probe of another {'task' if name == 'classes' else 'model'} ({about[name]}), not of "
-                                  f"{lm_path.name} for {task}; fit a probe for this one")
+            raise TouchstoneError(
+                f"{layer_path} is a probe of another {'task' if name == 'classes' else 'model'} ({about[name]}), not of "
+                f"{lm_path.name} for {task}; fit a probe for this one"
+            )
     tensors = load_file(layer_path)
     n_out, n_in = tensors["weight"].shape
     layer = nn.Linear(n_in, n_out)

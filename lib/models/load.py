@@ -24,8 +24,9 @@ from lib.store import atomic_path, save_json, sha256_of
 ROWS = "rows_in_use"  # the token ids that the rows of a stored word table belong to
 
 
-def build_model(recipe: Mapping[str, Any],
-                used_ids: Sequence[int] = ()) -> tuple[RunsFromEmbeddings, dict[str, nn.Parameter]]:
+def build_model(
+    recipe: Mapping[str, Any], used_ids: Sequence[int] = ()
+) -> tuple[RunsFromEmbeddings, dict[str, nn.Parameter]]:
     """The untrained model of a recipe, and the parameters that its scheme trains, by name.
 
     Recipe: encoder, revision, classes, scheme, seed (of what starts anew), and for OLA its variant. OLA takes from the
@@ -45,8 +46,14 @@ def build_model(recipe: Mapping[str, Any],
     return classifier, apply_scheme(classifier, scheme, recipe["seed"])
 
 
-def save_trained(folder: Path, name: str, recipe: Mapping[str, Any], model: RunsFromEmbeddings,
-                 trained: Mapping[str, nn.Parameter], rows: Sequence[int] = ()) -> None:
+def save_trained(
+    folder: Path,
+    name: str,
+    recipe: Mapping[str, Any],
+    model: RunsFromEmbeddings,
+    trained: Mapping[str, nn.Parameter],
+    rows: Sequence[int] = (),
+) -> None:
     """Write `<name>.safetensors` (the trained tensors alone) and `<name>.json` (the recipe and the file's SHA-256).
 
     Of a word table only the `rows` that took part in the training are stored; for OLA these are its vocabulary.
@@ -55,7 +62,9 @@ def save_trained(folder: Path, name: str, recipe: Mapping[str, Any], model: Runs
     tensors: dict[str, Tensor] = {key: p.detach().cpu().contiguous() for key, p in trained.items()}
     if rows:
         tensors[ROWS] = torch.tensor(rows)
-        tensors |= {key: p.detach().cpu()[tensors[ROWS]] for key, p in trained.items() if p is table}
+        tensors |= {
+            key: p.detach().cpu()[tensors[ROWS]] for key, p in trained.items() if p is table
+        }
     about = dict(recipe)
     if tensors:
         path = folder / f"{name}.safetensors"
@@ -75,8 +84,10 @@ def read_trained(recipe_path: Path, weights_path: Path | None) -> RunsFromEmbedd
     rows = tensors.pop(ROWS, torch.tensor([], dtype=torch.long))
     model, trained = build_model(recipe, rows.tolist())
     if tensors.keys() != trained.keys():
-        raise TouchstoneError(f"{weights_path} holds other tensors than scheme {recipe['scheme']} trains; "
-                              "train it again")
+        raise TouchstoneError(
+            f"{weights_path} holds other tensors than scheme {recipe['scheme']} trains; "
+            "train it again"
+        )
     with torch.no_grad():
         for name, parameter in trained.items():
             if tensors[name].shape == parameter.shape:
@@ -96,9 +107,13 @@ def load_trained(stage: Stage, dataset: str, scheme: str, seed: int) -> TextMode
     name = f"models/{dataset}/{scheme_named(scheme).name}/seed{seed}"
     earlier = stage.folder.parent / "02_training"
     if (earlier / MANIFEST).is_file() and not (earlier / f"{name}.json").is_file():
-        raise TouchstoneError(f"{earlier / name} has no weights here: its numbers came from outputs/reference. To train it again: "
-                              f"python -m lib.run {stage.study} --scale {stage.scale} --stage 02_training "
-                              "-p need_weights true")
+        raise TouchstoneError(
+            f"{earlier / name} has no weights here: its numbers came from outputs/reference. To train it again: "
+            f"python -m lib.run {stage.study} --scale {stage.scale} --stage 02_training "
+            "-p need_weights true"
+        )
     recipe = stage.input("02_training", f"{name}.json")
     trained = "sha256" in json.loads(recipe.read_text())
-    return read_trained(recipe, stage.input("02_training", f"{name}.safetensors") if trained else None)
+    return read_trained(
+        recipe, stage.input("02_training", f"{name}.safetensors") if trained else None
+    )

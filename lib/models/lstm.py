@@ -17,18 +17,25 @@ from lib.models.hf import HFClassifier
 class BiLSTMNet(nn.Module):
     """One LSTM layer in both directions, their outputs summed, an attention over tokens, a linear classifier."""
 
-    def __init__(self, word_vectors: Float[Tensor, "vocab hidden"], n_classes: int, hidden: int) -> None:
+    def __init__(
+        self, word_vectors: Float[Tensor, "vocab hidden"], n_classes: int, hidden: int
+    ) -> None:
         super().__init__()
         self.embeddings = nn.Embedding.from_pretrained(word_vectors, freeze=True)
         self.lstm = nn.LSTM(word_vectors.shape[1], hidden, batch_first=True, bidirectional=True)
         self.attention = nn.Linear(hidden, 1)
         self.classifier = nn.Linear(hidden, n_classes)
 
-    def forward(self, embeddings: Float[Tensor, "batch token hidden"],
-                mask: Int[Tensor, "batch token"]) -> Float[Tensor, "batch class"]:
+    def forward(
+        self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
+    ) -> Float[Tensor, "batch class"]:
         """Class scores; padding is neither read nor attended."""
-        packed = pack_padded_sequence(embeddings, mask.sum(1).cpu(), batch_first=True, enforce_sorted=False)
-        read, _ = pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=mask.shape[1])
+        packed = pack_padded_sequence(
+            embeddings, mask.sum(1).cpu(), batch_first=True, enforce_sorted=False
+        )
+        read, _ = pad_packed_sequence(
+            self.lstm(packed)[0], batch_first=True, total_length=mask.shape[1]
+        )
         states = sum(read.chunk(2, dim=-1))
         scores = self.attention(torch.tanh(states)).squeeze(-1).masked_fill(mask == 0, -math.inf)
         return self.classifier(torch.einsum("bt,bth->bh", scores.softmax(-1), states))
@@ -40,8 +47,14 @@ class BiLSTM(RunsFromEmbeddings):
     The paper's has frozen fastText vectors read through BERT's tokenizer; the word table of the encoder stands in for them.
     """
 
-    def __init__(self, source: HFClassifier, classes: Sequence[str], seed: int, hidden: int = 64) -> None:
-        self.tokenizer, self.classes, self.max_length = source.tokenizer, tuple(classes), source.max_length
+    def __init__(
+        self, source: HFClassifier, classes: Sequence[str], seed: int, hidden: int = 64
+    ) -> None:
+        self.tokenizer, self.classes, self.max_length = (
+            source.tokenizer,
+            tuple(classes),
+            source.max_length,
+        )
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             vectors = source.module.get_input_embeddings().weight.detach().clone()
@@ -51,7 +64,8 @@ class BiLSTM(RunsFromEmbeddings):
         """The word embeddings."""
         return self.module.embeddings(ids)
 
-    def logits(self, embeddings: Float[Tensor, "batch token hidden"],
-               mask: Int[Tensor, "batch token"]) -> Float[Tensor, "batch class"]:
+    def logits(
+        self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
+    ) -> Float[Tensor, "batch class"]:
         """The class scores, computed from the word embeddings; mask is 1 for tokens and 0 for padding."""
         return self.module(embeddings, mask)

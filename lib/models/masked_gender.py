@@ -25,19 +25,34 @@ class GenderAtMask(RunsFromEmbeddings):
     keeps_typed = True
 
     def __init__(self, model: MaskedLM, ids: GenderIds | None = None) -> None:
-        self.lm, self.module, self.tokenizer, self.max_length = model, model.module, model.tokenizer, model.max_length
+        self.lm, self.module, self.tokenizer, self.max_length = (
+            model,
+            model.module,
+            model.tokenizer,
+            model.max_length,
+        )
         self.ids = ids or gender_ids(model.tokenizer)
 
     def encode(self, sentences: Sequence[Sequence[str]]) -> list[Encoded]:
         """Token ids and word ids; the mask of our tables becomes the model's own."""
-        return self.lm.encode([[self.tokenizer.mask_token if word == MASK else word for word in words] for words in sentences])
+        return self.lm.encode(
+            [
+                [self.tokenizer.mask_token if word == MASK else word for word in words]
+                for words in sentences
+            ]
+        )
 
-    def logits(self, embeddings: Float[Tensor, "batch token hidden"],
-               mask: Int[Tensor, "batch token"]) -> Float[Tensor, "batch class"]:
+    def logits(
+        self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
+    ) -> Float[Tensor, "batch class"]:
         """The two scores; the log-probabilities' common term cancels, so the head's scores do."""
-        marker = self.embed(torch.tensor([self.tokenizer.mask_token_id], device=embeddings.device))[0]
+        marker = self.embed(torch.tensor([self.tokenizer.mask_token_id], device=embeddings.device))[
+            0
+        ]
         far = (embeddings - marker).abs().sum(-1).masked_fill(mask == 0, float("inf"))
-        hidden = self.lm.hidden(embeddings, mask)[torch.arange(len(mask), device=mask.device), far.argmin(1)]
+        hidden = self.lm.hidden(embeddings, mask)[
+            torch.arange(len(mask), device=mask.device), far.argmin(1)
+        ]
         scores = self.lm.scores(hidden)
         margin = scores[:, self.ids["M"]].amax(1) - scores[:, self.ids["F"]].amax(1)
         return torch.stack([-margin, margin], 1)

@@ -36,8 +36,10 @@ class MaskedLM:
 
     def __post_init__(self) -> None:
         if self.tokenizer.mask_token_id is None:
-            raise TouchstoneError(f"the tokenizer of {type(self.module).__name__} has no mask token, so nothing can be "
-                                  "masked; choose a masked language model (BERT, RoBERTa, ALBERT, ...)")
+            raise TouchstoneError(
+                f"the tokenizer of {type(self.module).__name__} has no mask token, so nothing can be "
+                "masked; choose a masked language model (BERT, RoBERTa, ALBERT, ...)"
+            )
         self.module.eval()
         self.max_length = longest_input(self.module, self.tokenizer)
 
@@ -49,17 +51,22 @@ class MaskedLM:
         """The word embeddings alone: no positions, no LayerNorm."""
         return self.module.get_input_embeddings()(ids)
 
-    def hidden(self, embeddings: Float[Tensor, "batch token hidden"],
-               mask: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token hidden"]:
+    def hidden(
+        self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
+    ) -> Float[Tensor, "batch token hidden"]:
         """The encoder's last hidden states, computed from the word embeddings."""
-        return self.module.base_model(inputs_embeds=embeddings, attention_mask=mask).last_hidden_state
+        return self.module.base_model(
+            inputs_embeds=embeddings, attention_mask=mask
+        ).last_hidden_state
 
     def scores(self, hidden: Float[Tensor, "batch hidden"]) -> Float[Tensor, "batch vocab"]:
         """The head's scores (logits) of all entries of the vocabulary, for hidden states of single positions."""
         return run_head(self.module, {"last_hidden_state": hidden.unsqueeze(1)})
 
     @torch.no_grad()
-    def log_prob(self, encoded: Sequence[Encoded], batch_size: int = 64) -> Float[Tensor, "batch vocab"]:
+    def log_prob(
+        self, encoded: Sequence[Encoded], batch_size: int = 64
+    ) -> Float[Tensor, "batch vocab"]:
         """Log-probabilities of all entries at the one mask token of each sentence, on the CPU.
 
         Raises TouchstoneError, naming the sentence, where it has no mask token or several.
@@ -67,21 +74,31 @@ class MaskedLM:
         places = [mask_place(one, self.tokenizer, i) for i, one in enumerate(encoded)]
         found = torch.empty(len(encoded), self.module.config.vocab_size)
         order = sorted(range(len(encoded)), key=lambda i: len(encoded[i].ids))
-        for part in (order[i:i + batch_size] for i in range(0, len(order), batch_size)):
-            ids, mask = (t.to(device_of(self.module)) for t in pad([encoded[i] for i in part], self.pad_id))
+        for part in (order[i : i + batch_size] for i in range(0, len(order), batch_size)):
+            ids, mask = (
+                t.to(device_of(self.module)) for t in pad([encoded[i] for i in part], self.pad_id)
+            )
             hidden = self.hidden(self.embed(ids), mask)
-            found[part] = self.scores(hidden[torch.arange(len(part)), [places[i] for i in part]]).log_softmax(-1).cpu()
+            found[part] = (
+                self.scores(hidden[torch.arange(len(part)), [places[i] for i in part]])
+                .log_softmax(-1)
+                .cpu()
+            )
         return found
 
     @torch.no_grad()
-    def mean_vectors(self, sentences: Sequence[Sequence[str]], contextual: bool, batch_size: int = 64) -> Float[Tensor, "batch hidden"]:
+    def mean_vectors(
+        self, sentences: Sequence[Sequence[str]], contextual: bool, batch_size: int = 64
+    ) -> Float[Tensor, "batch hidden"]:
         """One vector a text, the mean over its pieces: of the word table's rows, or of the encoder's last hidden states."""
         encoded, device = self.encode(sentences), device_of(self.module)
 
         def run(part: Sequence[Encoded]) -> Tensor:
             ids, mask = (t.to(device) for t in pad(part, self.pad_id))
             states = self.hidden(self.embed(ids), mask) if contextual else self.embed(ids)
-            inside = torch.tensor([[w is not None for w in one.word_ids] for one in part], device=device).to(states.dtype)
+            inside = torch.tensor(
+                [[w is not None for w in one.word_ids] for one in part], device=device
+            ).to(states.dtype)
             return torch.einsum("bt,bth->bh", inside / inside.sum(1, keepdim=True), states)
 
         return in_buckets(run, encoded, batch_size)
@@ -102,7 +119,9 @@ class MaskedLM:
         base = {id(p) for p in self.module.base_model.parameters()}
         named = dict(self.module.named_parameters())
         head = {name: p for name, p in named.items() if id(p) not in base and p is not table}
-        own = {name: p for name, p in named.items() if p is not table and ".embeddings." not in name}
+        own = {
+            name: p for name, p in named.items() if p is not table and ".embeddings." not in name
+        }
         return {"head": head, "encoder": own, "all": named}[tuned]
 
 
@@ -110,8 +129,10 @@ def mask_place(one: Encoded, tokenizer: PreTrainedTokenizerBase, index: int = 0)
     """The position of the only mask token of a sentence."""
     places = [i for i, token in enumerate(one.ids) if token == tokenizer.mask_token_id]
     if len(places) != 1:
-        raise TouchstoneError(f"sentence {index} has {len(places)} mask tokens ({tokenizer.mask_token}) and needs one; "
-                              "mask one word of each sentence")
+        raise TouchstoneError(
+            f"sentence {index} has {len(places)} mask tokens ({tokenizer.mask_token}) and needs one; "
+            "mask one word of each sentence"
+        )
     return places[0]
 
 
@@ -123,10 +144,14 @@ def pretrained_masked_lm(name: str, revision: str = "") -> MaskedLM:
     source, options = load_encoder_path(name, revision), {"revision": revision or None}
     kinds = set(AutoConfig.from_pretrained(source, **options).architectures or ())
     if not kinds & set(MODEL_FOR_MASKED_LM_MAPPING_NAMES.values()):
-        raise TouchstoneError(f"{name} has no masked-LM head ({', '.join(sorted(kinds)) or 'no architecture named'}); "
-                              "train one (new_masked_lm, fit_masked_lm) or choose a masked language model")
+        raise TouchstoneError(
+            f"{name} has no masked-LM head ({', '.join(sorted(kinds)) or 'no architecture named'}); "
+            "train one (new_masked_lm, fit_masked_lm) or choose a masked language model"
+        )
     with quiet():
-        return MaskedLM(AutoModelForMaskedLM.from_pretrained(source, **options), load_tokenizer(name, revision))
+        return MaskedLM(
+            AutoModelForMaskedLM.from_pretrained(source, **options), load_tokenizer(name, revision)
+        )
 
 
 def new_masked_lm(name: str, seed: int, revision: str = "") -> MaskedLM:
@@ -135,7 +160,9 @@ def new_masked_lm(name: str, seed: int, revision: str = "") -> MaskedLM:
     For BERT's kind: dense, activation, LayerNorm, then the transposed word table and a bias for each entry.
     """
     with quiet():
-        module = AutoModelForMaskedLM.from_pretrained(load_encoder_path(name, revision), revision=revision or None)
+        module = AutoModelForMaskedLM.from_pretrained(
+            load_encoder_path(name, revision), revision=revision or None
+        )
     model = MaskedLM(module, load_tokenizer(name, revision))
     redraw(module, model.trained_parameters("head"), seed)
     return model
@@ -148,7 +175,10 @@ def save_masked_lm(model: MaskedLM, path: Path, recipe: dict[str, Any], tuned: s
     """
     weights = path.with_suffix(".safetensors")
     with atomic_path(weights) as part:
-        save_file({k: p.detach().cpu().contiguous() for k, p in model.trained_parameters(tuned).items()}, part)
+        save_file(
+            {k: p.detach().cpu().contiguous() for k, p in model.trained_parameters(tuned).items()},
+            part,
+        )
     save_json(recipe | {"tuned": tuned, "sha256": sha256_of(weights)}, path.with_suffix(".json"))
 
 
@@ -159,7 +189,9 @@ def read_masked_lm(recipe_path: Path, weights_path: Path) -> MaskedLM:
     model = new_masked_lm(recipe["encoder"], recipe["seed"], recipe["revision"])
     tensors, wanted = load_file(weights_path), model.trained_parameters(recipe["tuned"])
     if tensors.keys() != wanted.keys():
-        raise TouchstoneError(f"{weights_path} holds other tensors than tuned {recipe['tuned']!r} trains; train it again")
+        raise TouchstoneError(
+            f"{weights_path} holds other tensors than tuned {recipe['tuned']!r} trains; train it again"
+        )
     with torch.no_grad():
         for name, parameter in wanted.items():
             parameter.copy_(tensors[name])

@@ -28,21 +28,29 @@ class OneLayerNet(nn.Module):
         self.activation = nn.Tanh()  # a module, not a function: DeepLift bends modules only
         self.classifier = nn.Linear(hidden, n_classes)
 
-    def attention(self, embeddings: Float[Tensor, "batch token hidden"],
-                  mask: Int[Tensor, "batch token"] | None) -> Float[Tensor, "batch token"]:
+    def attention(
+        self,
+        embeddings: Float[Tensor, "batch token hidden"],
+        mask: Int[Tensor, "batch token"] | None,
+    ) -> Float[Tensor, "batch token"]:
         """How strongly the first token (CLS) attends to each token; without a mask, padding is attended like words.
 
         Only the first token's query matters, for only its output is read. q·(K e + b) is computed as (qK)·e + q·b.
         """
         query = self.query(embeddings[:, 0])
         from_keys = torch.einsum("bh,bth->bt", query @ self.key.weight, embeddings)
-        scores = (from_keys + (query @ self.key.bias).unsqueeze(1)) / math.sqrt(embeddings.shape[-1])
+        scores = (from_keys + (query @ self.key.bias).unsqueeze(1)) / math.sqrt(
+            embeddings.shape[-1]
+        )
         if mask is not None:
             scores = scores.masked_fill(mask == 0, -math.inf)
         return scores.softmax(-1)
 
-    def forward(self, embeddings: Float[Tensor, "batch token hidden"],
-                mask: Int[Tensor, "batch token"] | None) -> Float[Tensor, "batch class"]:
+    def forward(
+        self,
+        embeddings: Float[Tensor, "batch token hidden"],
+        mask: Int[Tensor, "batch token"] | None,
+    ) -> Float[Tensor, "batch class"]:
         """Class scores: attention weights sum to one, so the mean of the values is the value of the mean."""
         mean = torch.einsum("bt,bth->bh", self.attention(embeddings, mask), embeddings)
         return self.classifier(self.activation(self.pooler(self.value(mean))))
@@ -55,8 +63,14 @@ class OneLayerAttention(RunsFromEmbeddings):
     *queries*, which nobody reads, so padding is attended, and the score depends on how far the set is padded.
     """
 
-    def __init__(self, tokenizer: Any, used_ids: Iterable[int], classes: Sequence[str], seed: int,
-                 variant: Variant = "corrected") -> None:
+    def __init__(
+        self,
+        tokenizer: Any,
+        used_ids: Iterable[int],
+        classes: Sequence[str],
+        seed: int,
+        variant: Variant = "corrected",
+    ) -> None:
         self.tokenizer, self.classes, self.variant = tokenizer, tuple(classes), variant
         self.max_length = int(tokenizer.model_max_length)
         self.used_ids = sorted({*used_ids, *special_ids(tokenizer), tokenizer.unk_token_id})
@@ -70,8 +84,9 @@ class OneLayerAttention(RunsFromEmbeddings):
         """The word embeddings; ids outside the vocabulary in use get the embedding of the unknown word."""
         return self.module.embeddings(self._row.to(ids.device)[ids])
 
-    def logits(self, embeddings: Float[Tensor, "batch token hidden"],
-               mask: Int[Tensor, "batch token"]) -> Float[Tensor, "batch class"]:
+    def logits(
+        self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
+    ) -> Float[Tensor, "batch class"]:
         """The class scores, computed from the word embeddings; mask is 1 for tokens and 0 for padding."""
         return self.module(embeddings, mask if self.variant == "corrected" else None)
 
@@ -81,9 +96,13 @@ class OneLayerAttention(RunsFromEmbeddings):
             return super().probabilities(encoded, batch_size)
         longest, parts = max(len(one.ids) for one in encoded), []
         for start in range(0, len(encoded), batch_size):
-            ids, mask = pad(encoded[start: start + batch_size], self.tokenizer.pad_token_id, longest)
+            ids, mask = pad(
+                encoded[start : start + batch_size], self.tokenizer.pad_token_id, longest
+            )
             with torch.no_grad():
-                parts.append(self.logits(self.embed(ids.to(device_of(self.module))), mask).softmax(-1).cpu())
+                parts.append(
+                    self.logits(self.embed(ids.to(device_of(self.module))), mask).softmax(-1).cpu()
+                )
         return torch.cat(parts).numpy()
 
     def parts(self) -> dict[str, dict[str, nn.Parameter]]:
@@ -91,7 +110,13 @@ class OneLayerAttention(RunsFromEmbeddings):
         found: dict[str, dict[str, nn.Parameter]] = {"embeddings": {}, "encoder": {}, "head": {}}
         for name, parameter in self.module.named_parameters():
             first = name.split(".")[0]
-            part = "embeddings" if first == "embeddings" else "head" if first in ("pooler", "classifier") else "encoder"
+            part = (
+                "embeddings"
+                if first == "embeddings"
+                else "head"
+                if first in ("pooler", "classifier")
+                else "encoder"
+            )
             found[part][name] = parameter
         return found
 

@@ -28,19 +28,24 @@ def in_precision(model: RunsFromEmbeddings, precision: str) -> Iterator[RunsFrom
     unknown precision, or a model that is no transformer.
     """
     if precision not in PRECISIONS:
-        raise TouchstoneError(f"precision is {precision!r}{did_you_mean(precision, PRECISIONS)}; write float32 or "
-                              "bfloat16")
+        raise TouchstoneError(
+            f"precision is {precision!r}{did_you_mean(precision, PRECISIONS)}; write float32 or "
+            "bfloat16"
+        )
     if precision == "float32":
         yield model
         return
     if not isinstance(model.module, PreTrainedModel):
-        raise TouchstoneError(f"{type(model).__name__} is no model of transformers and stays in float32; leave "
-                              "precision out")
+        raise TouchstoneError(
+            f"{type(model).__name__} is no model of transformers and stays in float32; leave "
+            "precision out"
+        )
     low = copy.copy(model)
     low.module = _copied(model.module, PRECISIONS[precision])
 
-    def logits(embeddings: Float[Tensor, "batch token hidden"],
-               mask: Int[Tensor, "batch token"]) -> Float[Tensor, "batch class"]:
+    def logits(
+        embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
+    ) -> Float[Tensor, "batch class"]:
         """The class scores in float32, from embeddings in float32."""
         return type(model).logits(low, embeddings.to(PRECISIONS[precision]), mask).float()
 
@@ -56,8 +61,11 @@ def _copied(module: PreTrainedModel, dtype: torch.dtype) -> PreTrainedModel:
 
     The frequencies of rotary positions stay as they are: rounded, they would turn far tokens to wrong places.
     """
-    numbers = [t for name, t in (*module.named_parameters(), *module.named_buffers())
-               if t.is_floating_point() and not name.endswith("inv_freq")]
+    numbers = [
+        t
+        for name, t in (*module.named_parameters(), *module.named_buffers())
+        if t.is_floating_point() and not name.endswith("inv_freq")
+    ]
     converted = {id(t): t.detach().to(dtype) for t in numbers}
     for tensor in numbers:
         if isinstance(tensor, torch.nn.Parameter):

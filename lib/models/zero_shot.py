@@ -29,9 +29,14 @@ from lib.models.sources import load_encoder_path, load_tokenizer, quiet
 
 LABEL_WORDS = {"F": "female", "M": "male", "NB": "neutral"}
 # No pronouns in these: they would give the answer away.
-DESCRIPTIONS = {"F": "This sentence is about a woman.", "M": "This sentence is about a man.",
-                "NB": "This sentence is about a person of neutral gender."}
-PERMUTATION_LMS = {"XLNetLMHeadModel"}  # listed as causal, yet each token sees itself: no next word to read
+DESCRIPTIONS = {
+    "F": "This sentence is about a woman.",
+    "M": "This sentence is about a man.",
+    "NB": "This sentence is about a person of neutral gender.",
+}
+PERMUTATION_LMS = {
+    "XLNetLMHeadModel"
+}  # listed as causal, yet each token sees itself: no next word to read
 
 
 class PromptedModel(RunsFromEmbeddings):
@@ -40,8 +45,12 @@ class PromptedModel(RunsFromEmbeddings):
     Words of the cue have no word id, so no explanation can give them a share of a sentence.
     """
 
-    def __init__(self, module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase,
-                 label_words: Mapping[str, str] = LABEL_WORDS) -> None:
+    def __init__(
+        self,
+        module: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        label_words: Mapping[str, str] = LABEL_WORDS,
+    ) -> None:
         prepare_padding(module, tokenizer)
         self.module, self.tokenizer, self.classes = module.eval(), tokenizer, tuple(label_words)
         self.max_length = longest_input(module, tokenizer)
@@ -56,8 +65,9 @@ class PromptedModel(RunsFromEmbeddings):
             check_length(i, words, len(one.ids), self.max_length)
         return encoded
 
-    def logits(self, embeddings: Float[Tensor, "batch token hidden"],
-               mask: Int[Tensor, "batch token"]) -> Float[Tensor, "batch class"]:
+    def logits(
+        self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
+    ) -> Float[Tensor, "batch class"]:
         """The language model's scores of the class words, at the one position that is read."""
         output = self.module.base_model(inputs_embeds=embeddings, attention_mask=mask)
         scores = run_head(self.module, read_token(output, self.position_read(mask)))
@@ -84,8 +94,12 @@ class PromptedModel(RunsFromEmbeddings):
 class PromptedMaskedLM(PromptedModel):
     """A masked language model; the cue stands before the sentence: "Female, male or neutral: [MASK]. <sentence>"."""
 
-    def __init__(self, module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase,
-                 label_words: Mapping[str, str] = LABEL_WORDS) -> None:
+    def __init__(
+        self,
+        module: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        label_words: Mapping[str, str] = LABEL_WORDS,
+    ) -> None:
         super().__init__(module, tokenizer, label_words)
         before = self._pieces(f"{self.choice.capitalize()} :")
         self.cue = [*before, tokenizer.mask_token_id, *self._pieces(".")]
@@ -94,8 +108,10 @@ class PromptedMaskedLM(PromptedModel):
 
     def _with_cue(self, one: Encoded) -> Encoded:
         cut = self.lead
-        return Encoded([*one.ids[:cut], *self.cue, *one.ids[cut:]],
-                       [*one.word_ids[:cut], *[None] * len(self.cue), *one.word_ids[cut:]])
+        return Encoded(
+            [*one.ids[:cut], *self.cue, *one.ids[cut:]],
+            [*one.word_ids[:cut], *[None] * len(self.cue), *one.word_ids[cut:]],
+        )
 
     def position_read(self, mask: Int[Tensor, "batch token"]) -> Int[Tensor, "batch"]:
         """The mask token of the cue."""
@@ -109,8 +125,12 @@ class PromptedMaskedLM(PromptedModel):
 class PromptedCausalLM(PromptedModel):
     """A causal language model; the cue stands after the sentence, and the word that would follow it is read."""
 
-    def __init__(self, module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase,
-                 label_words: Mapping[str, str] = LABEL_WORDS) -> None:
+    def __init__(
+        self,
+        module: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        label_words: Mapping[str, str] = LABEL_WORDS,
+    ) -> None:
         super().__init__(module, tokenizer, label_words)
         self.cue = self._pieces(f"The gender of this person ( {self.choice} ) is")
 
@@ -122,7 +142,9 @@ class PromptedCausalLM(PromptedModel):
         return mask.sum(1) - 1
 
     def _cue_mask(self, ids: Int[Tensor, "batch token"]) -> Tensor:
-        padding = (ids != self.tokenizer.pad_token_id).flip(1).long().cumsum(1).flip(1) == 0  # only what ends the row
+        padding = (ids != self.tokenizer.pad_token_id).flip(1).long().cumsum(1).flip(
+            1
+        ) == 0  # only what ends the row
         ends = ids.shape[1] - padding.sum(1, keepdim=True)
         at = torch.arange(ids.shape[1], device=ids.device)
         return (at >= ends - len(self.cue)) & (at < ends)
@@ -134,8 +156,13 @@ class LabelSimilarity(RunsFromEmbeddings):
     Both are the mean of the encoder's output over the tokens; score = `scale` times their cosine.
     """
 
-    def __init__(self, module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase,
-                 descriptions: Mapping[str, str] = DESCRIPTIONS, scale: float = 20.0) -> None:
+    def __init__(
+        self,
+        module: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        descriptions: Mapping[str, str] = DESCRIPTIONS,
+        scale: float = 20.0,
+    ) -> None:
         prepare_padding(module, tokenizer)
         self.module, self.tokenizer, self.classes = module.eval(), tokenizer, tuple(descriptions)
         self.max_length, self.scale = longest_input(module, tokenizer), scale
@@ -144,13 +171,15 @@ class LabelSimilarity(RunsFromEmbeddings):
             ids, mask = (t.to(device_of(module)) for t in pad(encoded, tokenizer.pad_token_id))
             self.labels = self._sentence(self.embed(ids), mask)
 
-    def logits(self, embeddings: Float[Tensor, "batch token hidden"],
-               mask: Int[Tensor, "batch token"]) -> Float[Tensor, "batch class"]:
+    def logits(
+        self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
+    ) -> Float[Tensor, "batch class"]:
         """The similarity of each sentence to each description, computed from the word embeddings."""
         return self.scale * self._sentence(embeddings, mask) @ self.labels.to(embeddings.device).T
 
-    def _sentence(self, embeddings: Float[Tensor, "batch token hidden"],
-                  mask: Int[Tensor, "batch token"]) -> Float[Tensor, "batch hidden"]:
+    def _sentence(
+        self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
+    ) -> Float[Tensor, "batch hidden"]:
         hidden = self.module(inputs_embeds=embeddings, attention_mask=mask).last_hidden_state
         weights = (mask / mask.sum(1, keepdim=True)).to(hidden.dtype)
         return F.normalize(torch.einsum("bt,bth->bh", weights, hidden), dim=-1)
@@ -165,10 +194,17 @@ def zero_shot_model(name: str, revision: str, classes: Sequence[str]) -> RunsFro
     words, tokenizer = {c: LABEL_WORDS[c] for c in classes}, load_tokenizer(name, revision)
     with quiet():
         kinds = set(AutoConfig.from_pretrained(source, **options).architectures or ())
-        if kinds & set(MODEL_FOR_MASKED_LM_MAPPING_NAMES.values()) and tokenizer.mask_token_id is not None:
-            return PromptedMaskedLM(AutoModelForMaskedLM.from_pretrained(source, **options), tokenizer, words)
+        if (
+            kinds & set(MODEL_FOR_MASKED_LM_MAPPING_NAMES.values())
+            and tokenizer.mask_token_id is not None
+        ):
+            return PromptedMaskedLM(
+                AutoModelForMaskedLM.from_pretrained(source, **options), tokenizer, words
+            )
         if kinds & set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()) - PERMUTATION_LMS:
-            return PromptedCausalLM(AutoModelForCausalLM.from_pretrained(source, **options), tokenizer, words)
+            return PromptedCausalLM(
+                AutoModelForCausalLM.from_pretrained(source, **options), tokenizer, words
+            )
         module = AutoModel.from_pretrained(source, **options)
         return LabelSimilarity(module, tokenizer, {c: DESCRIPTIONS[c] for c in classes})
 
@@ -176,13 +212,21 @@ def zero_shot_model(name: str, revision: str, classes: Sequence[str]) -> RunsFro
 def _label_ids(tokenizer: Any, label_words: Mapping[str, str]) -> list[int]:
     """The first piece of each class word; the pieces must differ, or the model could not tell the classes apart."""
     ids = [pieces_in_text(tokenizer, word)[0] for word in label_words.values()]
-    if len(set(ids)) < len(ids) or tokenizer.unk_token_id in ids and tokenizer.unk_token_id != tokenizer.eos_token_id:
-        raise TouchstoneError(f"the tokenizer does not tell {', '.join(label_words.values())} apart by their first "
-                              "pieces; give other label words")
+    if (
+        len(set(ids)) < len(ids)
+        or tokenizer.unk_token_id in ids
+        and tokenizer.unk_token_id != tokenizer.eos_token_id
+    ):
+        raise TouchstoneError(
+            f"the tokenizer does not tell {', '.join(label_words.values())} apart by their first "
+            "pieces; give other label words"
+        )
     return ids
 
 
 def pieces_in_text(tokenizer: Any, text: str) -> list[int]:
     """The tokens of words as they stand within a text, after another word and a space."""
-    alone, after = (tokenizer(begin, add_special_tokens=False)["input_ids"] for begin in ("a", f"a {text}"))
-    return list(after[len(alone):])
+    alone, after = (
+        tokenizer(begin, add_special_tokens=False)["input_ids"] for begin in ("a", f"a {text}")
+    )
+    return list(after[len(alone) :])

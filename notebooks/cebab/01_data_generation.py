@@ -49,13 +49,33 @@ from lib.effects.pairs import edit_pairs, pairs_by_loop, repeated_edits
 from lib.errors import TouchstoneError
 from lib.paths import material
 from lib.plots import COLOURS, STYLE
-from lib.reviews import (ASPECTS, CELLS, NO_MAJORITY, RATING_MAPS, SPLITS, VALUES, check_texts, fetch_cebab, fetch_hub, majority,
-                         rating_labels, read_cebab, read_hub, train_set)
+from lib.reviews import (
+    ASPECTS,
+    CELLS,
+    NO_MAJORITY,
+    RATING_MAPS,
+    SPLITS,
+    VALUES,
+    check_texts,
+    fetch_cebab,
+    fetch_hub,
+    majority,
+    rating_labels,
+    read_cebab,
+    read_hub,
+    train_set,
+)
 from lib.seeds import set_up
 from lib.show import show_source
 from lib.stage import open_stage
 from lib.store import save_parquet, write_atomic
-from lib.worlds import World, average_effects, generate_reviews, read_wordings, wordings_by_split
+from lib.worlds import (
+    World,
+    average_effects,
+    generate_reviews,
+    read_wordings,
+    wordings_by_split,
+)
 
 # %% [markdown]
 # ## Settings
@@ -71,7 +91,11 @@ seed = 0  # who the reviewers are and what they write
 n_threads = 1  # CPU threads
 data_source = "bundled"  # bundled (our worlds), cebab (the published files) or hub (the same from the Hugging Face hub)
 confounding = 0.8  # how much the quality of a restaurant decides each aspect, 0 to below 1 (bundled)
-n_originals = {"train": 480, "dev": 40, "test": 80}  # reviews before they are edited (bundled)
+n_originals = {
+    "train": 480,
+    "dev": 40,
+    "test": 80,
+}  # reviews before they are edited (bundled)
 n_edits = 4  # different edits of each review; one of them is written twice (bundled)
 
 # %% [markdown]
@@ -90,10 +114,14 @@ n_edits = 4  # different edits of each review; one of them is written twice (bun
 stage = open_stage("cebab", scale, "01_data_generation")
 set_up(seed, n_threads)
 if data_source not in ("bundled", "cebab", "hub"):
-    raise TouchstoneError(f"data_source is {data_source!r}; choose bundled, cebab or hub")
+    raise TouchstoneError(
+        f"data_source is {data_source!r}; choose bundled, cebab or hub"
+    )
 wordings = read_wordings(material("cebab") / "wordings.yaml")
 printed = pd.read_csv(material("cebab") / "paper_numbers.csv")
-print(f"data source: {data_source}; {len(printed)} numbers of the paper to lay beside ours")
+print(
+    f"data source: {data_source}; {len(printed)} numbers of the paper to lay beside ours"
+)
 
 # %% [markdown]
 # ## 1 · One review by hand
@@ -105,10 +133,18 @@ print(f"data source: {data_source}; {len(printed)} numbers of the paper to lay b
 # eight, because each can be read in both directions.
 
 # %%
-toy = pd.DataFrame([("original", None, "Positive", "Negative", 4), ("food -", "food", "Negative", "Negative", 2),
-                    ("food ?", "food", "unknown", "Negative", 3), ("service +", "service", "Positive", "Positive", 5)],
-                   columns=["text_id", "edit_type", "food", "service", "rating"])
-toy = toy.assign(group="u", ambiance="Positive", noise="unknown", is_original=toy["edit_type"].isna())
+toy = pd.DataFrame(
+    [
+        ("original", None, "Positive", "Negative", 4),
+        ("food -", "food", "Negative", "Negative", 2),
+        ("food ?", "food", "unknown", "Negative", 3),
+        ("service +", "service", "Positive", "Positive", 5),
+    ],
+    columns=["text_id", "edit_type", "food", "service", "rating"],
+)
+toy = toy.assign(
+    group="u", ambiance="Positive", noise="unknown", is_original=toy["edit_type"].isna()
+)
 pairs = edit_pairs(toy)
 assert len(pairs) == 8
 pairs[["base_id", "counterfactual_id", "aspect", "old", "new", "kind"]]
@@ -125,7 +161,10 @@ pairs[["base_id", "counterfactual_id", "aspect", "old", "new", "kind"]]
 
 # %%
 show_source(majority)
-assert majority({"4": 3, "2": 2}) == "4" and majority({"4": 2, "2": 2, "1": 1}) == NO_MAJORITY
+assert (
+    majority({"4": 3, "2": 2}) == "4"
+    and majority({"4": 2, "2": 2, "1": 1}) == NO_MAJORITY
+)
 
 # %% [markdown]
 # An aspect for which nobody was asked is *not annotated*, an empty cell. It is not *unknown*, which is an answer.
@@ -134,7 +173,10 @@ assert majority({"4": 3, "2": 2}) == "4" and majority({"4": 2, "2": 2, "1": 1}) 
 # Stars become classes in three ways. In the 2-way task a text with three stars has no class and drops out.
 
 # %%
-pd.DataFrame({f"{n}-way": rating_labels([1, 2, 3, 4, 5], n) for n in RATING_MAPS}, index=[1, 2, 3, 4, 5]).rename_axis("stars").T
+pd.DataFrame(
+    {f"{n}-way": rating_labels([1, 2, 3, 4, 5], n) for n in RATING_MAPS},
+    index=[1, 2, 3, 4, 5],
+).rename_axis("stars").T
 
 # %% [markdown]
 # A class of -1 means none. A review without a majority has none in any task.
@@ -164,7 +206,10 @@ show_source(edit_pairs)
 
 # %%
 worlds = {"confounded": World(confounding), "independent": World(0.0)}
-shares = {name: world.joint().groupby("service")["probability"].sum() for name, world in worlds.items()}
+shares = {
+    name: world.joint().groupby("service")["probability"].sum()
+    for name, world in worlds.items()
+}
 pd.DataFrame({name: share.reindex(VALUES) for name, share in shares.items()}).round(3)
 
 # %% [markdown]
@@ -188,7 +233,10 @@ show_source(World.true_effect)
 # Both numbers are exact here, integrated over $q$, in stars.
 
 # %%
-effects = pd.concat([average_effects(world).assign(world=name) for name, world in worlds.items()], ignore_index=True)
+effects = pd.concat(
+    [average_effects(world).assign(world=name) for name, world in worlds.items()],
+    ignore_index=True,
+)
 effects["ratio"] = effects["conexp"] / effects["true"]
 opposite = effects[(effects["old"] == "Negative") & (effects["new"] == "Positive")]
 _ = stage.table("average_effects", effects)
@@ -211,10 +259,16 @@ assert confounding < 0.5 or gap["confounded"] > 0.2
 # same people visit the same restaurants in both worlds; only $\gamma$ differs.
 
 # %%
-generated = {name: generate_reviews(world, wordings, n_originals, n_edits, seed) for name, world in worlds.items()}
+generated = {
+    name: generate_reviews(world, wordings, n_originals, n_edits, seed)
+    for name, world in worlds.items()
+}
 first = generated["confounded"].query("split == 'test'").head(4)
 for row in first.itertuples():
-    print("original" if row.is_original else f"{row.edit_type}: {row.edit_goal}", f"({row.rating} stars): {row.text}")
+    print(
+        "original" if row.is_original else f"{row.edit_type}: {row.edit_goal}",
+        f"({row.rating} stars): {row.text}",
+    )
 
 # %% [markdown]
 # Several checks, before anybody is trained on this: the two worlds together are large enough, the split is by wording as well as by
@@ -222,31 +276,50 @@ for row in first.itertuples():
 
 # %%
 parts = wordings_by_split(wordings)
-assert not set(parts["train"]) & set(parts["test"]) and all(len(wordings[a][v]) >= 30 for a in ASPECTS for v in VALUES)
+assert not set(parts["train"]) & set(parts["test"]) and all(
+    len(wordings[a][v]) >= 30 for a in ASPECTS for v in VALUES
+)
 some = generated["confounded"].query("split == 'dev'")
-in_order = {build.__name__: build(some).sort_values(["base_id", "counterfactual_id"], ignore_index=True)
-            for build in (edit_pairs, pairs_by_loop)}
+in_order = {
+    build.__name__: build(some).sort_values(
+        ["base_id", "counterfactual_id"], ignore_index=True
+    )
+    for build in (edit_pairs, pairs_by_loop)
+}
 assert (in_order["edit_pairs"].to_numpy() == in_order["pairs_by_loop"].to_numpy()).all()
 words = generated["confounded"]["text"].str.split().map(len)
-print(f"{len(in_order['edit_pairs'])} pairs by both routes; words a text: {words.min()} to {words.max()}, mean {words.mean():.1f}")
+print(
+    f"{len(in_order['edit_pairs'])} pairs by both routes; words a text: {words.min()} to {words.max()}, mean {words.mean():.1f}"
+)
 
 # %% [markdown]
 # The published texts have 20.6 words on average. Now the same comparison as in section 3, with what a finite sample of originals
 # holds: the difference of mean *ratings* between reviews that praise and that blame, beside the true effect.
 
+
 # %%
 def conditional_means(texts):
     """The difference of mean ratings, Positive minus Negative, of the originals of train, for each aspect."""
     originals = train_set(texts, "observational")
-    means = pd.DataFrame({aspect: originals.groupby(aspect)["rating"].mean() for aspect in ASPECTS})
+    means = pd.DataFrame(
+        {aspect: originals.groupby(aspect)["rating"].mean() for aspect in ASPECTS}
+    )
     return means.loc["Positive"] - means.loc["Negative"]
 
 
 truth = opposite.set_index(["world", "aspect"])["true"]
-sampled = pd.concat({name: conditional_means(texts) for name, texts in generated.items()}, names=["world", "aspect"])
-sample = pd.DataFrame({"true": truth, "sample": sampled.reindex(truth.index)}).assign(error=lambda t: t["sample"] - t["true"])
+sampled = pd.concat(
+    {name: conditional_means(texts) for name, texts in generated.items()},
+    names=["world", "aspect"],
+)
+sample = pd.DataFrame({"true": truth, "sample": sampled.reindex(truth.index)}).assign(
+    error=lambda t: t["sample"] - t["true"]
+)
 assert confounding < 0.5 or (sample.loc["confounded", "error"] > 0.3).all()
-assert sum(n_originals.values()) < 400 or sample.loc["independent", "error"].abs().max() < 0.35
+assert (
+    sum(n_originals.values()) < 400
+    or sample.loc["independent", "error"].abs().max() < 0.35
+)
 stage.table("conditional_means", sample.reset_index())
 
 # %% [markdown]
@@ -262,11 +335,22 @@ stage.table("conditional_means", sample.reset_index())
 if data_source == "bundled":
     data = generated
 else:
-    data = {"cebab": read_cebab(fetch_cebab()) if data_source == "cebab" else read_hub(fetch_hub())}
+    data = {
+        "cebab": read_cebab(fetch_cebab())
+        if data_source == "cebab"
+        else read_hub(fetch_hub())
+    }
 for name, table in data.items():
     check_texts(table, name)
-counts = {(name, split): {"texts": len(part), "originals": int(part["is_original"].sum()), "groups": part["group"].nunique()}
-          for name, table in data.items() for split, part in table.groupby("split")}
+counts = {
+    (name, split): {
+        "texts": len(part),
+        "originals": int(part["is_original"].sum()),
+        "groups": part["group"].nunique(),
+    }
+    for name, table in data.items()
+    for split, part in table.groupby("split")
+}
 pd.DataFrame(counts).T.reindex(SPLITS, level=1)
 
 # %% [markdown]
@@ -275,12 +359,25 @@ pd.DataFrame(counts).T.reindex(SPLITS, level=1)
 # exclusive set is less confounded than the observational one. The pairs:
 
 # %%
-pairs = {(name, split): edit_pairs(table[table["split"] == split]) for name, table in data.items() for split in ("dev", "test")}
-inclusive = {name: edit_pairs(train_set(table, "inclusive")) for name, table in data.items()}
+pairs = {
+    (name, split): edit_pairs(table[table["split"] == split])
+    for name, table in data.items()
+    for split in ("dev", "test")
+}
+inclusive = {
+    name: edit_pairs(train_set(table, "inclusive")) for name, table in data.items()
+}
 if data_source != "bundled":
     assert len(pairs["cebab", "test"]) == 3958 and len(inclusive["cebab"]) == 19684
-sizes = [{"data set": name, "dev": len(pairs[name, "dev"]), "test": len(pairs[name, "test"]), "train (inclusive)": len(inclusive[name])}
-         for name in data]
+sizes = [
+    {
+        "data set": name,
+        "dev": len(pairs[name, "dev"]),
+        "test": len(pairs[name, "test"]),
+        "train (inclusive)": len(inclusive[name]),
+    }
+    for name in data
+]
 pd.DataFrame(sizes)
 
 # %% [markdown]
@@ -292,20 +389,35 @@ pd.DataFrame(sizes)
 # ### 3a and 3b: labels
 # `paper` counts the published texts. With our own texts, the two columns have nothing to do with each other.
 
+
 # %%
 def beside_paper(ours, source, keys):
     """Our numbers, by keys, with those that the paper prints."""
-    paper = printed[printed["source"] == source].set_index(keys)["value"].rename("paper")
+    paper = (
+        printed[printed["source"] == source].set_index(keys)["value"].rename("paper")
+    )
     return ours.join(paper, on=keys)
 
 
 known = [value for value in CELLS if value]
-cells = [{"dataset": name, "aspect": aspect, "new": value, "ours": int((table[aspect] == value).sum())}
-         for name, table in data.items() for aspect in ASPECTS for value in known]
-table_3a = stage.table("table_3a", beside_paper(pd.DataFrame(cells), "CEBaB, Table 3a", ["aspect", "new"]))
+cells = [
+    {
+        "dataset": name,
+        "aspect": aspect,
+        "new": value,
+        "ours": int((table[aspect] == value).sum()),
+    }
+    for name, table in data.items()
+    for aspect in ASPECTS
+    for value in known
+]
+table_3a = stage.table(
+    "table_3a", beside_paper(pd.DataFrame(cells), "CEBaB, Table 3a", ["aspect", "new"])
+)
 assert data_source == "bundled" or (table_3a["ours"] == table_3a["paper"]).all()
-table_3a.assign(paper=table_3a["paper"].astype(int)).pivot(index=["aspect", "new"], columns="dataset", values="ours").join(
-    table_3a.groupby(["aspect", "new"])["paper"].first()).loc[list(ASPECTS)]
+table_3a.assign(paper=table_3a["paper"].astype(int)).pivot(
+    index=["aspect", "new"], columns="dataset", values="ours"
+).join(table_3a.groupby(["aspect", "new"])["paper"].first()).loc[list(ASPECTS)]
 
 # %% [markdown]
 # On the published data all of 3a agrees, which the assert demands. (The percentages in the paper are shares of a column, over the four
@@ -313,10 +425,17 @@ table_3a.assign(paper=table_3a["paper"].astype(int)).pivot(index=["aspect", "new
 
 # %%
 stars = {**{str(k): k for k in range(1, 6)}, NO_MAJORITY: 0}
-cells = [{"dataset": name, "new": label, "ours": int((table["rating"] == k).sum())}
-         for name, table in data.items() for label, k in stars.items()]
-table_3b = stage.table("table_3b", beside_paper(pd.DataFrame(cells), "CEBaB, Table 3b", ["new"]))
-table_3b.pivot(index="new", columns="dataset", values="ours").join(table_3b.groupby("new")["paper"].first())
+cells = [
+    {"dataset": name, "new": label, "ours": int((table["rating"] == k).sum())}
+    for name, table in data.items()
+    for label, k in stars.items()
+]
+table_3b = stage.table(
+    "table_3b", beside_paper(pd.DataFrame(cells), "CEBaB, Table 3b", ["new"])
+)
+table_3b.pivot(index="new", columns="dataset", values="ours").join(
+    table_3b.groupby("new")["paper"].first()
+)
 
 # %% [markdown]
 # The published file has one more text without a majority than the paper counts, 1,880 and 1,879, and so 15,090 texts instead of 15,089.
@@ -329,44 +448,81 @@ table_3b.pivot(index="new", columns="dataset", values="ours").join(table_3b.grou
 #
 # By hand, for the toy above: Positive to Negative food takes the stars from 4 to 2.
 
+
 # %%
 def treatment_effects(pairs, texts):
     """Each pair with its ITE in stars; undefined where a side has no majority."""
     rating = texts.set_index("text_id")["rating"].astype(float).where(lambda r: r > 0)
-    ite = rating[pairs["counterfactual_id"]].to_numpy() - rating[pairs["base_id"]].to_numpy()
+    ite = (
+        rating[pairs["counterfactual_id"]].to_numpy()
+        - rating[pairs["base_id"]].to_numpy()
+    )
     return pairs.assign(ITE=ite)
 
 
-by_hand = treatment_effects(edit_pairs(toy), toy).set_index(["base_id", "counterfactual_id"])["ITE"]
-assert by_hand["original", "food -"] == -2 and by_hand["food -", "original"] == 2 and by_hand["original", "service +"] == 1
+by_hand = treatment_effects(edit_pairs(toy), toy).set_index(
+    ["base_id", "counterfactual_id"]
+)["ITE"]
+assert (
+    by_hand["original", "food -"] == -2
+    and by_hand["food -", "original"] == 2
+    and by_hand["original", "service +"] == 1
+)
 by_hand.unstack().astype(object).fillna("")
 
 # %% [markdown]
 # All splits together, as in the paper. One direction of each pair is enough: the other has the opposite sign, and the assert says so.
 
+
 # %%
 def all_effects(name):
     """Pairs, pairs whose two sides have a rating, and ATE, for each aspect and direction of a data set."""
     found = treatment_effects(edit_pairs(data[name]), data[name])
-    table = found.groupby(["aspect", "old", "new"])["ITE"].agg(pairs="size", rated="count", ATE="mean").reset_index()
-    both = table.merge(table, left_on=["aspect", "old", "new"], right_on=["aspect", "new", "old"])
-    assert np.allclose(both["ATE_x"], -both["ATE_y"], equal_nan=True) and (both["pairs_x"] == both["pairs_y"]).all()
+    table = (
+        found.groupby(["aspect", "old", "new"])["ITE"]
+        .agg(pairs="size", rated="count", ATE="mean")
+        .reset_index()
+    )
+    both = table.merge(
+        table, left_on=["aspect", "old", "new"], right_on=["aspect", "new", "old"]
+    )
+    assert (
+        np.allclose(both["ATE_x"], -both["ATE_y"], equal_nan=True)
+        and (both["pairs_x"] == both["pairs_y"]).all()
+    )
     return table.assign(dataset=name)
 
 
 keys = ["aspect", "old", "new"]
 measured = pd.concat([all_effects(name) for name in data], ignore_index=True)
 named = measured[measured["old"].isin(VALUES) & measured["new"].isin(VALUES)]
-table_3c = stage.table("table_3c", beside_paper(named, "CEBaB, Table 3c", keys).dropna(subset=["paper"])[["dataset", *keys, "pairs", "rated", "paper"]])
-table_3d = stage.table("table_3d", beside_paper(named, "CEBaB, Table 3d", keys).dropna(subset=["paper"])[["dataset", *keys, "ATE", "paper"]])
+table_3c = stage.table(
+    "table_3c",
+    beside_paper(named, "CEBaB, Table 3c", keys).dropna(subset=["paper"])[
+        ["dataset", *keys, "pairs", "rated", "paper"]
+    ],
+)
+table_3d = stage.table(
+    "table_3d",
+    beside_paper(named, "CEBaB, Table 3d", keys).dropna(subset=["paper"])[
+        ["dataset", *keys, "ATE", "paper"]
+    ],
+)
 table_3c.merge(table_3d, on=["dataset", *keys], suffixes=("_3c", "_3d"))
 
 # %% [markdown]
 # How many pairs are these in all?
 
 # %%
-in_all = table_3c.groupby("dataset", sort=False)[["pairs", "rated", "paper"]].sum().astype(int)
-assert data_source == "bundled" or in_all.loc["cebab", ["pairs", "paper"]].tolist() == [17408, 9768]
+in_all = (
+    table_3c.groupby("dataset", sort=False)[["pairs", "rated", "paper"]]
+    .sum()
+    .astype(int)
+)
+assert data_source == "bundled" or in_all.loc["cebab", ["pairs", "paper"]].tolist() == [
+    17408,
+    9768,
+]
 in_all
 
 # %% [markdown]
@@ -374,24 +530,60 @@ in_all
 # original, pairs of edits, or both, with or without a rating on both sides, each counted once, twice or as a half. `gap` is how many
 # counts of the twelve cells are then wrong, as a share of the paper's 9,768.
 
+
 # %%
 def as_intended(texts):
     """The texts with the editor's goal in the place of the label that readers gave to the edited aspect."""
-    return texts.assign(**{aspect: texts[aspect].where(texts["edit_type"] != aspect, texts["edit_goal"]) for aspect in ASPECTS})
+    return texts.assign(
+        **{
+            aspect: texts[aspect].where(
+                texts["edit_type"] != aspect, texts["edit_goal"]
+            )
+            for aspect in ASPECTS
+        }
+    )
 
 
 def readings_of(name):
     """How far the counts of each reading are from the paper's Table 3c."""
-    paper, rows = printed[printed["source"] == "CEBaB, Table 3c"].set_index(keys)["value"], []
-    for label, texts in {"readers": data[name], "editors": as_intended(data[name])}.items():
+    paper, rows = (
+        printed[printed["source"] == "CEBaB, Table 3c"].set_index(keys)["value"],
+        [],
+    )
+    for label, texts in {
+        "readers": data[name],
+        "editors": as_intended(data[name]),
+    }.items():
         found = treatment_effects(edit_pairs(texts), texts)
-        for kinds, rated in product((("original", "reverse"), ("edits",), ("original", "reverse", "edits")), (False, True)):
-            n = found[found["kind"].isin(kinds) & (found["ITE"].notna() | (not rated))].groupby(keys).size().reindex(paper.index, fill_value=0)
-            rows += [(label, " ".join(kinds), rated, times, n.sum() * times, (n * times - paper).abs().sum() / paper.sum()) for times in (0.5, 1, 2)]
-    return pd.DataFrame(rows, columns=["label", "kinds", "rated", "times", "pairs", "gap"]).assign(dataset=name)
+        for kinds, rated in product(
+            (("original", "reverse"), ("edits",), ("original", "reverse", "edits")),
+            (False, True),
+        ):
+            n = (
+                found[found["kind"].isin(kinds) & (found["ITE"].notna() | (not rated))]
+                .groupby(keys)
+                .size()
+                .reindex(paper.index, fill_value=0)
+            )
+            rows += [
+                (
+                    label,
+                    " ".join(kinds),
+                    rated,
+                    times,
+                    n.sum() * times,
+                    (n * times - paper).abs().sum() / paper.sum(),
+                )
+                for times in (0.5, 1, 2)
+            ]
+    return pd.DataFrame(
+        rows, columns=["label", "kinds", "rated", "times", "pairs", "gap"]
+    ).assign(dataset=name)
 
 
-readings = pd.concat([readings_of(name) for name in data], ignore_index=True).sort_values("gap", kind="stable", ignore_index=True)
+readings = pd.concat(
+    [readings_of(name) for name in data], ignore_index=True
+).sort_values("gap", kind="stable", ignore_index=True)
 stage.table("readings", readings).head(5)
 
 # %% [markdown]
@@ -406,16 +598,37 @@ stage.table("readings", readings).head(5)
 # so the distance of the two is an error that nobody can avoid. Stage 4 makes a *noise ceiling* of it. Which edits are "the same"?
 # By the editor's **goal**, or by the **label** that readers gave?
 
+
 # %%
 def count_repeated(name, split, same):
     """Pairs of edits that are the same by goal or by label, and how many of them reached one label."""
     part = data[name][(data[name]["split"] == split)]
     found = repeated_edits(part, same)
-    return {"dataset": name, "split": split, "same": same, "pairs": len(found), "one_label": int((found["new"] == found["new_second"]).sum())}
+    return {
+        "dataset": name,
+        "split": split,
+        "same": same,
+        "pairs": len(found),
+        "one_label": int((found["new"] == found["new_second"]).sum()),
+    }
 
 
-repeated = pd.DataFrame([count_repeated(name, split, same) for name in data for split in SPLITS for same in ("goal", "label")])
-assert data_source == "bundled" or repeated["pairs"].tolist() == [141, 219, 16, 29, 15, 20]
+repeated = pd.DataFrame(
+    [
+        count_repeated(name, split, same)
+        for name in data
+        for split in SPLITS
+        for same in ("goal", "label")
+    ]
+)
+assert data_source == "bundled" or repeated["pairs"].tolist() == [
+    141,
+    219,
+    16,
+    29,
+    15,
+    20,
+]
 stage.table("repeated_edits", repeated)
 
 # %% [markdown]
@@ -431,10 +644,18 @@ stage.table("repeated_edits", repeated)
 
 # %%
 generator = np.random.default_rng(seed)
-shuffled = [conditional_means(texts.assign(rating=generator.permutation(texts["rating"]))).rename(name)
-            for name, texts in generated.items() for _ in range(20)]
+shuffled = [
+    conditional_means(
+        texts.assign(rating=generator.permutation(texts["rating"]))
+    ).rename(name)
+    for name, texts in generated.items()
+    for _ in range(20)
+]
 control = pd.concat(shuffled, axis=1).T.groupby(level=0).agg(["mean", "std"])
-assert sum(n_originals.values()) < 400 or control.xs("mean", axis=1, level=1).abs().max().max() < 0.15
+assert (
+    sum(n_originals.values()) < 400
+    or control.xs("mean", axis=1, level=1).abs().max().max() < 0.15
+)
 control.round(2)
 
 # %% [markdown]
@@ -447,18 +668,50 @@ control.round(2)
 
 # %%
 with plt.rc_context(STYLE):
-    figure, axes = plt.subplots(1, 2, sharex=True, sharey=True, figsize=(7.5, 2.6), layout="constrained")
+    figure, axes = plt.subplots(
+        1, 2, sharex=True, sharey=True, figsize=(7.5, 2.6), layout="constrained"
+    )
     for ax, name in zip(axes, worlds):
-        part = opposite[opposite["world"] == name].set_index("aspect").loc[list(ASPECTS)]
-        ax.plot(part["true"], range(4), "o", color=COLOURS[0], label="the world's effect")
-        ax.plot(part["conexp"], range(4), "D", markerfacecolor="none", color=COLOURS[3], label="difference of means")
-        ax.plot(sample.loc[name].loc[list(ASPECTS), "sample"], range(4), "|", markersize=12, color=COLOURS[3], label="the same, sampled")
-        ax.set(yticks=range(4), yticklabels=ASPECTS, title=f"{name}, $\\gamma$ = {worlds[name].confounding:g}", xlim=(0, None),
-               xlabel="effect of Negative to Positive, in stars")
+        part = (
+            opposite[opposite["world"] == name].set_index("aspect").loc[list(ASPECTS)]
+        )
+        ax.plot(
+            part["true"], range(4), "o", color=COLOURS[0], label="the world's effect"
+        )
+        ax.plot(
+            part["conexp"],
+            range(4),
+            "D",
+            markerfacecolor="none",
+            color=COLOURS[3],
+            label="difference of means",
+        )
+        ax.plot(
+            sample.loc[name].loc[list(ASPECTS), "sample"],
+            range(4),
+            "|",
+            markersize=12,
+            color=COLOURS[3],
+            label="the same, sampled",
+        )
+        ax.set(
+            yticks=range(4),
+            yticklabels=ASPECTS,
+            title=f"{name}, $\\gamma$ = {worlds[name].confounding:g}",
+            xlim=(0, None),
+            xlabel="effect of Negative to Positive, in stars",
+        )
     axes[0].invert_yaxis()
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncol=3, frameon=False)
+    figure.legend(
+        *axes[0].get_legend_handles_labels(),
+        loc="outside lower center",
+        ncol=3,
+        frameon=False,
+    )
 stage.figure("confounding", figure)
-opposite.pivot(index="aspect", columns="world", values=["true", "conexp"]).loc[list(ASPECTS)].round(2)
+opposite.pivot(index="aspect", columns="world", values=["true", "conexp"]).loc[
+    list(ASPECTS)
+].round(2)
 
 # %% [markdown]
 # *Reading it.* On the right a diamond stands on every dot. On the left the diamonds are pulled to one another: with a strong confounder every aspect
@@ -467,22 +720,33 @@ opposite.pivot(index="aspect", columns="world", values=["true", "conexp"]).loc[l
 # Now the tables for the next stages: the texts, and the pairs of dev and test, for our worlds with the world's effect (`world_1` to
 # `world_5`).
 
+
 # %%
 def with_world(name, split):
     """The pairs of a split; in our worlds with the true effect on the probability of each rating."""
     table = pairs[name, split].assign(dataset=name, split=split)
     if data_source != "bundled":
         return table
-    values = data[name].set_index("text_id").loc[table["base_id"], list(ASPECTS)].reset_index(drop=True)
+    values = (
+        data[name]
+        .set_index("text_id")
+        .loc[table["base_id"], list(ASPECTS)]
+        .reset_index(drop=True)
+    )
     effect = np.zeros((len(table), 5))
     for (aspect, new), rows in table.groupby(["aspect", "new"]).indices.items():
         effect[rows] = worlds[name].true_effect(values.iloc[rows], aspect, new)
     return table.assign(**{f"world_{k + 1}": effect[:, k] for k in range(5)})
 
 
-texts = pd.concat([table.assign(dataset=name) for name, table in data.items()], ignore_index=True)
+texts = pd.concat(
+    [table.assign(dataset=name) for name, table in data.items()], ignore_index=True
+)
 save_parquet(texts, stage.path("texts.parquet"))
-save_parquet(pd.concat([with_world(*key) for key in pairs], ignore_index=True), stage.path("pairs.parquet"))
+save_parquet(
+    pd.concat([with_world(*key) for key in pairs], ignore_index=True),
+    stage.path("pairs.parquet"),
+)
 print(f"{len(texts)} texts, {sum(map(len, pairs.values()))} pairs")
 
 # %% [markdown]
@@ -491,9 +755,15 @@ print(f"{len(texts)} texts, {sum(map(len, pairs.values()))} pairs")
 # %%
 if data_source == "bundled":
     counts = generated["confounded"]["split"].value_counts()
-    numbers = {"texts": len(generated["confounded"]), "originals": int(generated["confounded"]["is_original"].sum()), "pairs": len(pairs["confounded", "test"]),
-               "groups": generated["confounded"]["group"].nunique(), "confounding": confounding, **{name: int(n) for name, n in counts.items()},
-               "wordings": sum(len(wordings[a][v]) for a in ASPECTS for v in VALUES)}
+    numbers = {
+        "texts": len(generated["confounded"]),
+        "originals": int(generated["confounded"]["is_original"].sum()),
+        "pairs": len(pairs["confounded", "test"]),
+        "groups": generated["confounded"]["group"].nunique(),
+        "confounding": confounding,
+        **{name: int(n) for name, n in counts.items()},
+        "wordings": sum(len(wordings[a][v]) for a in ASPECTS for v in VALUES),
+    }
     card = read_card(material("cebab") / "card.yaml", data_source, numbers)
     write_atomic(stage.path("dataset_card.md"), dataset_card(card))
     print(card["description"])

@@ -50,11 +50,25 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.pipeline import make_pipeline
 
-from lib.effects.causalm import concept_losses, reverse_gradient, shorten, vectors_without
+from lib.effects.causalm import (
+    concept_losses,
+    reverse_gradient,
+    shorten,
+    vectors_without,
+)
 from lib.masked_training import MaskedSettings, fit_masked_lm, unigram_perplexity
 from lib.models.masked_lm import new_masked_lm
-from lib.models.reviewers import (Reading, Reviewer, fit_head, load_reading, load_vectors, predict_aspects, save_vectors,
-                                 sentence_vectors, words_of)
+from lib.models.reviewers import (
+    Reading,
+    Reviewer,
+    fit_head,
+    load_reading,
+    load_vectors,
+    predict_aspects,
+    save_vectors,
+    sentence_vectors,
+    words_of,
+)
 from lib.models.sources import load_classifier
 from lib.models.upper import layer_stack
 from lib.plots import COLOURS, STYLE
@@ -95,9 +109,18 @@ n_seeds = 1  # trainings of each model
 n_frozen = 4  # lowest layers of the encoder that stay as they are, with its word table
 kept_epoch = "best"  # best (the lowest loss on dev) or last (a fixed number of epochs, as in the paper)
 epochs = {"encoder": 3, "BiLSTM": 8}  # passes over the train texts
-lr = {"encoder": 0.0002, "BiLSTM": 0.005, "masked LM": 0.001, "unlearning": 0.0005}  # highest learning rate
+lr = {
+    "encoder": 0.0002,
+    "BiLSTM": 0.005,
+    "masked LM": 0.001,
+    "unlearning": 0.0005,
+}  # highest learning rate
 batch_size = {"encoder": 16, "BiLSTM": 16}  # texts per step
-masked_lm = {"layers": 1, "epochs": 1, "batch_tokens": 512}  # the masked LM from which concepts are unlearnt
+masked_lm = {
+    "layers": 1,
+    "epochs": 1,
+    "batch_tokens": 512,
+}  # the masked LM from which concepts are unlearnt
 unlearning = {"epochs": 1, "batch_tokens": 512}  # the same, once for each aspect
 adversary = 0.5  # how strongly the adversary's gradient is reversed, lambda
 
@@ -112,10 +135,23 @@ adversary = 0.5  # how strongly the adversary's gradient is reversed, lambda
 stage = open_stage("cebab", scale, "02_training")
 set_up(seed, n_threads)
 texts = load_parquet(stage.input("01_data_generation", "texts.parquet"))
-texts = texts.assign(label=rating_labels(texts["rating"], n_classes)).query("label >= 0")
-data = {name: {"train": train_set(part, train_on), "dev": part[(part["split"] == "dev") & part["is_original"]],
-               "test": part[part["split"] == "test"]} for name, part in texts.groupby("dataset", sort=False)}
-pd.DataFrame({name: {split: len(rows) for split, rows in parts.items()} for name, parts in data.items()})
+texts = texts.assign(label=rating_labels(texts["rating"], n_classes)).query(
+    "label >= 0"
+)
+data = {
+    name: {
+        "train": train_set(part, train_on),
+        "dev": part[(part["split"] == "dev") & part["is_original"]],
+        "test": part[part["split"] == "test"],
+    }
+    for name, part in texts.groupby("dataset", sort=False)
+}
+pd.DataFrame(
+    {
+        name: {split: len(rows) for split, rows in parts.items()}
+        for name, parts in data.items()
+    }
+)
 
 # %% [markdown]
 # The originals of dev choose the epoch, where there are epochs. All texts of test are predicted, originals and edits: stage 3 needs both
@@ -129,7 +165,14 @@ pd.DataFrame({name: {split: len(rows) for split, rows in parts.items()} for name
 # $P(3) = \Phi\big(\tfrac{3.5 - 3.1}{0.4}\big) - \Phi\big(\tfrac{2.5 - 3.1}{0.4}\big) = .841 - .067 = .774$.
 
 # %%
-example = pd.DataFrame({"food": ["Positive"], "service": ["Negative"], "ambiance": ["unknown"], "noise": ["unknown"]})
+example = pd.DataFrame(
+    {
+        "food": ["Positive"],
+        "service": ["Negative"],
+        "ambiance": ["unknown"],
+        "noise": ["unknown"],
+    }
+)
 answer = World(0.0).rating_probabilities(example)[0]
 assert np.isclose(answer[2], 0.7745, atol=0.001) and np.isclose(answer.sum(), 1)
 pd.DataFrame([answer], columns=[f"p_{k}" for k in range(1, 6)]).round(3)
@@ -149,16 +192,31 @@ show_source(predict_aspects)
 # %% [markdown]
 # `share` is the floor: what one gets by always naming the most frequent value. Macro-F1 weighs the three values alike.
 
+
 # %%
 def frozen_vectors(name):
     """The vectors of a data set's texts, split by split; kept from an earlier run, or read now."""
-    path, key = stage.path(f"vectors/{name}-frozen.npz"), str((name, encoder, encoder_revision, n_classes, train_on, inputs))
+    path, key = (
+        stage.path(f"vectors/{name}-frozen.npz"),
+        str((name, encoder, encoder_revision, n_classes, train_on, inputs)),
+    )
     if load_vectors(path, key) is None:
-        reader, rows = load_classifier(encoder, encoder_revision, ["1", "2"]), pd.concat(data[name].values())
+        reader, rows = (
+            load_classifier(encoder, encoder_revision, ["1", "2"]),
+            pd.concat(data[name].values()),
+        )
         reader.module.to(pick_device(device))
-        save_vectors(path, key, list(rows["text_id"]), sentence_vectors(reader, list(rows["text"])))
+        save_vectors(
+            path,
+            key,
+            list(rows["text_id"]),
+            sentence_vectors(reader, list(rows["text"])),
+        )
     vector_of = dict(zip(*load_vectors(path)[:2], strict=True))
-    return {(name, split): np.array([vector_of[i] for i in rows["text_id"]]) for split, rows in data[name].items()}
+    return {
+        (name, split): np.array([vector_of[i] for i in rows["text_id"]])
+        for split, rows in data[name].items()
+    }
 
 
 inputs = sha256_of(stage.input("01_data_generation", "texts.parquet"))
@@ -169,23 +227,37 @@ print(f"{sum(map(len, vectors.values()))} vectors")
 # Both splits get predicted values: test for the questions, train for the explainers that look for similar train texts.
 
 # %%
-aspects = {(name, split): predict_aspects(parts["train"], vectors[name, "train"], parts[split], vectors[name, split])
-           for name, parts in data.items() for split in ("train", "test")}
+aspects = {
+    (name, split): predict_aspects(
+        parts["train"], vectors[name, "train"], parts[split], vectors[name, split]
+    )
+    for name, parts in data.items()
+    for split in ("train", "test")
+}
 truth = {name: parts["test"].reset_index(drop=True) for name, parts in data.items()}
 
 # %% [markdown]
 # How good are they? Cells of a published text that nobody annotated do not count.
+
 
 # %% tags=["nbval-ignore-output"]
 def aspect_scores(name, aspect):
     """Accuracy and macro-F1 of an aspect classifier, and the share of the most frequent value."""
     known = truth[name][aspect].isin(VALUES)
     said, right = aspects[name, "test"][aspect][known], truth[name][aspect][known]
-    return {"dataset": name, "aspect": aspect, "accuracy": (said == right).mean(), "macro_F1": f1_score(right, said, average="macro"),
-            "share": right.value_counts(normalize=True).max()}
+    return {
+        "dataset": name,
+        "aspect": aspect,
+        "accuracy": (said == right).mean(),
+        "macro_F1": f1_score(right, said, average="macro"),
+        "share": right.value_counts(normalize=True).max(),
+    }
 
 
-stage.table("aspect_accuracy", pd.DataFrame([aspect_scores(name, aspect) for name in data for aspect in ASPECTS]))
+stage.table(
+    "aspect_accuracy",
+    pd.DataFrame([aspect_scores(name, aspect) for name in data for aspect in ASPECTS]),
+)
 
 # %% [markdown]
 # *Reading it.* In our worlds no predicate of the test texts was seen in training: the classifiers have to carry over from *delicious* to
@@ -205,16 +277,41 @@ show_source(fit_head)
 # %% [markdown]
 # The full run: train, then read train and test texts.
 
+
 # %%
 def reading_of(name, kind, number):
     """A model's ids and reading: kept from an earlier run, or trained now."""
-    settings = Settings(epochs[kind], lr[kind], batch_size[kind]) if kind in epochs else None
-    key = str((name, kind, number, settings, n_frozen, kept_epoch, encoder, encoder_revision, n_classes, train_on, inputs))
-    reviewer = Reviewer(name, kind, number, encoder, encoder_revision, n_classes, settings, n_frozen)
+    settings = (
+        Settings(epochs[kind], lr[kind], batch_size[kind]) if kind in epochs else None
+    )
+    key = str(
+        (
+            name,
+            kind,
+            number,
+            settings,
+            n_frozen,
+            kept_epoch,
+            encoder,
+            encoder_revision,
+            n_classes,
+            train_on,
+            inputs,
+        )
+    )
+    reviewer = Reviewer(
+        name, kind, number, encoder, encoder_revision, n_classes, settings, n_frozen
+    )
     path, tensors = stage.path(f"vectors/{reviewer.name}.npz"), stage.path("models")
     if load_reading(path, key) is None:
         parts = data[name]
-        found = frozen_reading(name) if kind == "frozen encoder" else reviewer.read(*parts.values(), pick_device(device), kept_epoch, tensors)
+        found = (
+            frozen_reading(name)
+            if kind == "frozen encoder"
+            else reviewer.read(
+                *parts.values(), pick_device(device), kept_epoch, tensors
+            )
+        )
         found.save(path, key, [*parts["train"]["text_id"], *parts["test"]["text_id"]])
     return load_reading(path)
 
@@ -222,33 +319,54 @@ def reading_of(name, kind, number):
 def frozen_reading(name):
     """The head alone learns, on the vectors of section 2."""
     seen = np.concatenate([vectors[name, "train"], vectors[name, "test"]])
-    head = fit_head(vectors[name, "train"], data[name]["train"]["label"].to_numpy(), n_classes)
+    head = fit_head(
+        vectors[name, "train"], data[name]["train"]["label"].to_numpy(), n_classes
+    )
     return Reading(head.probabilities(seen), seen, head)
+
 
 # %% [markdown]
 # A frozen encoder has nothing that chance decides, so it is trained once. The others get `n_seeds` trainings.
 
+
 # %%
 def predicted_minutes(name):
     """How long an encoder of a data set will take, from the time of 64 texts: a step of training costs three readings of what learns."""
-    reader, some = load_classifier(encoder, encoder_revision, ["1", "2"]), list(texts["text"].head(64))
+    reader, some = (
+        load_classifier(encoder, encoder_revision, ["1", "2"]),
+        list(texts["text"].head(64)),
+    )
     start = time.process_time()
     sentence_vectors(reader, some)
-    sizes, lower = {split: len(rows) for split, rows in data[name].items()}, n_frozen / len(layer_stack(reader.module))
-    readings = lower * sum(sizes.values()) + (1 - lower) * (3 * epochs["encoder"] * sizes["train"] + sizes["train"] + sizes["test"])
+    sizes, lower = (
+        {split: len(rows) for split, rows in data[name].items()},
+        n_frozen / len(layer_stack(reader.module)),
+    )
+    readings = lower * sum(sizes.values()) + (1 - lower) * (
+        3 * epochs["encoder"] * sizes["train"] + sizes["train"] + sizes["test"]
+    )
     return (time.process_time() - start) / 64 * readings / 60
 
 
-units = [(name, kind, number) for name in data for kind in models for number in range(1 if kind == "frozen encoder" else n_seeds)]
+units = [
+    (name, kind, number)
+    for name in data
+    for kind in models
+    for number in range(1 if kind == "frozen encoder" else n_seeds)
+]
 for name in data if scale != "small" else []:
-    print(f"{name}: about {predicted_minutes(name):.1f} minutes of one processor for each encoder")
+    print(
+        f"{name}: about {predicted_minutes(name):.1f} minutes of one processor for each encoder"
+    )
 
 # %% [markdown]
 # The run:
 
 # %%
 readings = {unit: reading_of(*unit) for unit in progress(units, "models")}
-print(f"{len(readings)} models; vectors of {', '.join(str(r.vectors.shape[1]) for _, r in readings.values())} numbers")
+print(
+    f"{len(readings)} models; vectors of {', '.join(str(r.vectors.shape[1]) for _, r in readings.values())} numbers"
+)
 
 # %% [markdown]
 # ## 4 · Encoders that have unlearnt a concept
@@ -276,61 +394,129 @@ show_source(concept_losses)
 # words among which it wavers, on originals of dev; `unigram` is the floor, word frequencies alone.
 
 # %%
-masked = (masked_encoder, masked_encoder_revision) if masked_encoder else (encoder, encoder_revision)
+masked = (
+    (masked_encoder, masked_encoder_revision)
+    if masked_encoder
+    else (encoder, encoder_revision)
+)
 
 
 def masked_lm_of(name):
     """The study's masked language model of a data set, and how good it is."""
-    model = shorten(new_masked_lm(masked[0], seed_for("masked LM", seed), masked[1]), masked_lm["layers"])
+    model = shorten(
+        new_masked_lm(masked[0], seed_for("masked LM", seed), masked[1]),
+        masked_lm["layers"],
+    )
     model.module.to(pick_device(device))
-    train, dev = (model.encode(words_of(list(data[name][split]["text"]))) for split in ("train", "dev"))
-    settings = MaskedSettings(masked_lm["epochs"], lr["masked LM"], masked_lm["batch_tokens"])
-    curve = fit_masked_lm(model, train, dev, settings, seed_for("masked LM", name, seed))
-    return model, {"unigram": unigram_perplexity(model, train, dev), "perplexity": curve["perplexity"].iloc[-1]}
+    train, dev = (
+        model.encode(words_of(list(data[name][split]["text"])))
+        for split in ("train", "dev")
+    )
+    settings = MaskedSettings(
+        masked_lm["epochs"], lr["masked LM"], masked_lm["batch_tokens"]
+    )
+    curve = fit_masked_lm(
+        model, train, dev, settings, seed_for("masked LM", name, seed)
+    )
+    return model, {
+        "unigram": unigram_perplexity(model, train, dev),
+        "perplexity": curve["perplexity"].iloc[-1],
+    }
+
 
 # %% [markdown]
 # Then, for each aspect, a copy of it that unlearns the aspect. Like a model, this is done once and kept.
 
+
 # %%
 def without_concepts(name):
     """The vectors of encoders without each aspect (and without none), with numbers on the masked LM; kept from an earlier run, or made now."""
-    key = str((name, masked_lm, unlearning, lr["masked LM"], lr["unlearning"], adversary, seed, *masked, n_classes, train_on, inputs))
+    key = str(
+        (
+            name,
+            masked_lm,
+            unlearning,
+            lr["masked LM"],
+            lr["unlearning"],
+            adversary,
+            seed,
+            *masked,
+            n_classes,
+            train_on,
+            inputs,
+        )
+    )
     path, train = stage.path(f"vectors/{name}-without.npz"), data[name]["train"]
     if load_vectors(path, key) is None:
         model, about = masked_lm_of(name)
-        settings = MaskedSettings(unlearning["epochs"], lr["unlearning"], unlearning["batch_tokens"])
+        settings = MaskedSettings(
+            unlearning["epochs"], lr["unlearning"], unlearning["batch_tokens"]
+        )
         told = pd.concat([train, data[name]["test"]])
-        found = vectors_without(model, list(train["text"]), train[list(ASPECTS)].to_numpy(object), list(told["text"]), settings,
-                                adversary, seed)
+        found = vectors_without(
+            model,
+            list(train["text"]),
+            train[list(ASPECTS)].to_numpy(object),
+            list(told["text"]),
+            settings,
+            adversary,
+            seed,
+        )
         save_vectors(path, key, list(told["text_id"]), found, about)
     return load_vectors(path, key)
+
 
 # %% [markdown]
 # The paper trains for three epochs; how many it is here stands below.
 
 # %%
-print(f"masked LM: {masked_lm['epochs']} epochs; each of {len(ASPECTS)} concepts is unlearnt in {unlearning['epochs']}")
-without = {name: without_concepts(name) for name in progress(data, "encoders without a concept")}
+print(
+    f"masked LM: {masked_lm['epochs']} epochs; each of {len(ASPECTS)} concepts is unlearnt in {unlearning['epochs']}"
+)
+without = {
+    name: without_concepts(name)
+    for name in progress(data, "encoders without a concept")
+}
 
 # %% [markdown]
 # Has the adversary won? A new linear probe is fitted to the vectors of each encoder, and asked for the treated aspect of the test texts. `before` is
 # the accuracy with the encoder that has unlearnt nothing, `without` with the one that has unlearnt this aspect, `share` what naming the most
 # frequent value would give.
 
+
 # %% tags=["nbval-ignore-output"]
 def probe(name, aspect, layer):
     """The accuracy, on test texts, of a linear probe for an aspect."""
     n_train = len(data[name]["train"])
-    x, y = without[name][1][layer], np.concatenate([data[name][split][aspect] for split in ("train", "test")])
+    x, y = (
+        without[name][1][layer],
+        np.concatenate([data[name][split][aspect] for split in ("train", "test")]),
+    )
     known = np.isin(y.astype(str), VALUES)
-    labels, train = np.array([VALUES.index(v) if v in VALUES else -1 for v in y]), np.arange(len(y)) < n_train
+    labels, train = (
+        np.array([VALUES.index(v) if v in VALUES else -1 for v in y]),
+        np.arange(len(y)) < n_train,
+    )
     head = fit_head(x[train & known], labels[train & known], len(VALUES))
-    return (head.probabilities(x[~train & known]).argmax(1) == labels[~train & known]).mean()
+    return (
+        head.probabilities(x[~train & known]).argmax(1) == labels[~train & known]
+    ).mean()
 
 
-rows = [{"dataset": name, "aspect": aspect, "before": probe(name, aspect, len(ASPECTS)), "without": probe(name, aspect, at),
-         "share": truth[name][aspect][truth[name][aspect].isin(VALUES)].value_counts(normalize=True).max(), **without[name][2]}
-        for name in data for at, aspect in enumerate(ASPECTS)]
+rows = [
+    {
+        "dataset": name,
+        "aspect": aspect,
+        "before": probe(name, aspect, len(ASPECTS)),
+        "without": probe(name, aspect, at),
+        "share": truth[name][aspect][truth[name][aspect].isin(VALUES)]
+        .value_counts(normalize=True)
+        .max(),
+        **without[name][2],
+    }
+    for name in data
+    for at, aspect in enumerate(ASPECTS)
+]
 stage.table("unlearnt", pd.DataFrame(rows))
 
 # %% [markdown]
@@ -344,11 +530,24 @@ stage.table("unlearnt", pd.DataFrame(rows))
 
 # %%
 columns = [f"p_{k + 1}" for k in range(n_classes)]
-answers = [pd.DataFrame(reading.probabilities, columns=columns).assign(text_id=ids, dataset=name, model=kind, seed=number)
-           for (name, kind, number), (ids, reading) in readings.items()]
-predictions = pd.concat(answers, ignore_index=True).merge(texts[["dataset", "text_id", "group", "split", "label"]], on=["dataset", "text_id"])
-said = [table.assign(dataset=name, split=split) for (name, split), table in aspects.items()]
-save_parquet(predictions[["dataset", "model", "seed", "split", "text_id", "group", "label", *columns]], stage.path("predictions.parquet"))
+answers = [
+    pd.DataFrame(reading.probabilities, columns=columns).assign(
+        text_id=ids, dataset=name, model=kind, seed=number
+    )
+    for (name, kind, number), (ids, reading) in readings.items()
+]
+predictions = pd.concat(answers, ignore_index=True).merge(
+    texts[["dataset", "text_id", "group", "split", "label"]], on=["dataset", "text_id"]
+)
+said = [
+    table.assign(dataset=name, split=split) for (name, split), table in aspects.items()
+]
+save_parquet(
+    predictions[
+        ["dataset", "model", "seed", "split", "text_id", "group", "label", *columns]
+    ],
+    stage.path("predictions.parquet"),
+)
 save_parquet(pd.concat(said, ignore_index=True), stage.path("aspects.parquet"))
 
 # %% [markdown]
@@ -365,17 +564,32 @@ predictions.groupby(["dataset", "model", "split"], sort=False).size().unstack()
 # - The floors: the most frequent class, and a logistic regression on word counts.
 # - The ceiling, in our worlds alone: the most likely rating by the structural equations.
 
+
 # %%
 def guesses(name):
     """Test predictions that come from no trained network: floors, and in our worlds the ceiling."""
     train, test = data[name]["train"], data[name]["test"]
-    words = make_pipeline(CountVectorizer(), LogisticRegression(max_iter=2000)).fit(train["text"], train["label"])
-    found = {"Most frequent": DummyClassifier().fit(train["text"], train["label"]).predict(test["text"]),
-             "Bag of words": words.predict(test["text"])}
+    words = make_pipeline(CountVectorizer(), LogisticRegression(max_iter=2000)).fit(
+        train["text"], train["label"]
+    )
+    found = {
+        "Most frequent": DummyClassifier()
+        .fit(train["text"], train["label"])
+        .predict(test["text"]),
+        "Bag of words": words.predict(test["text"]),
+    }
     if name in ("confounded", "independent") and n_classes > 2:
-        found["The world's reader"] = in_classes(World(0.0).rating_probabilities(test), n_classes).argmax(1)
+        found["The world's reader"] = in_classes(
+            World(0.0).rating_probabilities(test), n_classes
+        ).argmax(1)
     rows = test[["dataset", "text_id", "group", "label"]]
-    return pd.concat([rows.assign(model=rule, seed=-1, predicted=guess) for rule, guess in found.items()])
+    return pd.concat(
+        [
+            rows.assign(model=rule, seed=-1, predicted=guess)
+            for rule, guess in found.items()
+        ]
+    )
+
 
 # %% [markdown]
 # Every prediction of a test text becomes a row with what is right, and the intervals come from `lib.stats`.
@@ -384,14 +598,33 @@ def guesses(name):
 test = predictions[predictions["split"] == "test"]
 test = test.assign(predicted=test[columns].to_numpy().argmax(1))
 judged = pd.concat([*(guesses(name) for name in data), test], ignore_index=True)
-judged = judged.assign(right=(judged["predicted"] == judged["label"]).astype(float), off_by=(judged["predicted"] - judged["label"]).abs(),
-                       sentence_idx=judged["group"])
+judged = judged.assign(
+    right=(judged["predicted"] == judged["label"]).astype(float),
+    off_by=(judged["predicted"] - judged["label"]).abs(),
+    sentence_idx=judged["group"],
+)
 by = ["dataset", "model"]
-accuracy = estimates(judged, by, "right").rename(columns={"estimate": "accuracy", "n_sentences": "groups"})
-more = judged.groupby(by).apply(lambda t: pd.Series({"macro_F1": f1_score(t["label"], t["predicted"], average="macro"),
-                                                    "off_by": t["off_by"].mean()}), include_groups=False)
-accuracy = accuracy.join(more, on=by).sort_values("dataset", kind="stable", ignore_index=True)
-stage.table("accuracy", accuracy[[*by, "accuracy", "low", "high", "macro_F1", "off_by", "groups", "n_seeds"]])
+accuracy = estimates(judged, by, "right").rename(
+    columns={"estimate": "accuracy", "n_sentences": "groups"}
+)
+more = judged.groupby(by).apply(
+    lambda t: pd.Series(
+        {
+            "macro_F1": f1_score(t["label"], t["predicted"], average="macro"),
+            "off_by": t["off_by"].mean(),
+        }
+    ),
+    include_groups=False,
+)
+accuracy = accuracy.join(more, on=by).sort_values(
+    "dataset", kind="stable", ignore_index=True
+)
+stage.table(
+    "accuracy",
+    accuracy[
+        [*by, "accuracy", "low", "high", "macro_F1", "off_by", "groups", "n_seeds"]
+    ],
+)
 
 # %% [markdown]
 # *Reading it.* Between the most frequent class and the world's reader lies all that there is to learn. What our models lack is mostly the meaning of
@@ -403,12 +636,18 @@ stage.table("accuracy", accuracy[[*by, "accuracy", "low", "high", "macro_F1", "o
 # Labels that have nothing to do with their texts should teach nothing. A head on the same vectors, with shuffled labels, must fall back to
 # the floor.
 
+
 # %% tags=["nbval-ignore-output"]
 def shuffled(name):
     """The accuracy of a head that was fitted to shuffled labels."""
-    labels = np.random.default_rng(seed).permutation(data[name]["train"]["label"].to_numpy())
+    labels = np.random.default_rng(seed).permutation(
+        data[name]["train"]["label"].to_numpy()
+    )
     head = fit_head(vectors[name, "train"], labels, n_classes)
-    return (head.probabilities(vectors[name, "test"]).argmax(1) == data[name]["test"]["label"].to_numpy()).mean()
+    return (
+        head.probabilities(vectors[name, "test"]).argmax(1)
+        == data[name]["test"]["label"].to_numpy()
+    ).mean()
 
 
 control = pd.DataFrame([{"dataset": name, "accuracy": shuffled(name)} for name in data])
@@ -420,10 +659,17 @@ stage.table("controls", control)
 # %%
 score = accuracy.set_index(by)["accuracy"]
 for name in data if scale in ("small", "cpu") else []:
-    assert control.set_index("dataset")["accuracy"][name] < score[name, "Most frequent"] + 0.1
-    assert max(score[name, kind] for kind in models) > score[name, "Most frequent"] + 0.05
+    assert (
+        control.set_index("dataset")["accuracy"][name]
+        < score[name, "Most frequent"] + 0.1
+    )
+    assert (
+        max(score[name, kind] for kind in models) > score[name, "Most frequent"] + 0.05
+    )
     if (name, "The world's reader") in score.index:
-        assert score[name, "The world's reader"] > max(score[name, kind] for kind in models)
+        assert score[name, "The world's reader"] > max(
+            score[name, kind] for kind in models
+        )
 
 # %% [markdown]
 # ## 8 · The figure
@@ -431,16 +677,34 @@ for name in data if scale in ("small", "cpu") else []:
 # Accuracy with its interval; hollow marks are floors, the triangle is the ceiling. The table holds what is drawn.
 
 # %% tags=["nbval-ignore-output"]
-looks = {"Most frequent": ("o", "none"), "Bag of words": ("s", "none"), "The world's reader": ("^", COLOURS[2])}
+looks = {
+    "Most frequent": ("o", "none"),
+    "Bag of words": ("s", "none"),
+    "The world's reader": ("^", COLOURS[2]),
+}
 with plt.rc_context(STYLE):
-    figure, axes = plt.subplots(1, len(data), sharex=True, sharey=True, squeeze=False, figsize=(3.9 * len(data), 2.6), layout="constrained")
+    figure, axes = plt.subplots(
+        1,
+        len(data),
+        sharex=True,
+        sharey=True,
+        squeeze=False,
+        figsize=(3.9 * len(data), 2.6),
+        layout="constrained",
+    )
     for ax, name in zip(axes.flat, data):
         part = accuracy[accuracy["dataset"] == name].reset_index(drop=True)
         for i, row in part.iterrows():
             mark, face = looks.get(row["model"], ("o", COLOURS[0]))
             ax.plot([row["low"], row["high"]], [i, i], color="0.4", linewidth=1)
             ax.plot(row["accuracy"], i, mark, markerfacecolor=face, color="0.2")
-        ax.set(yticks=range(len(part)), yticklabels=part["model"], title=name, xlabel="accuracy on test texts", xlim=(0, 1))
+        ax.set(
+            yticks=range(len(part)),
+            yticklabels=part["model"],
+            title=name,
+            xlabel="accuracy on test texts",
+            xlim=(0, 1),
+        )
     axes[0, 0].invert_yaxis()
 stage.figure("accuracy", figure)
 stage.table("figure", accuracy[[*by, "accuracy", "low", "high"]])

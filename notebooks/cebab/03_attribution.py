@@ -45,7 +45,15 @@ from lib.effects.labels import CONEXP, Approx, SLearner
 from lib.effects.measures import in_stars
 from lib.effects.proxy import CausalProxy, ProxySettings, with_wish
 from lib.effects.registry import EXPLAINERS, explainer_named
-from lib.effects.tables import Head, Texts, ask, check_head, gather_texts, read_outside, read_vectors
+from lib.effects.tables import (
+    Head,
+    Texts,
+    ask,
+    check_head,
+    gather_texts,
+    read_outside,
+    read_vectors,
+)
 from lib.errors import TouchstoneError
 from lib.models.load import read_trained
 from lib.models.reviewers import load_reading, load_vectors
@@ -81,8 +89,43 @@ from lib.units import Units
 scale = "small"  # which settings: small, cpu or paper; names the output folder
 seed = 0  # who the reviewers are and what they write
 n_threads = 1  # CPU threads
-explainers = ["Random", "Zero", "No concept", "CONEXP", "Approx", "Approx (mean)", "Approx (top k)", "Approx (asked aspect only)", "S-Learner", "S-Learner (soft)", "S-Learner (soft, from the text)", "S-Learner (as released)", "Concept LIME", "TCAV", "TCAV (towards c')", "TCAV (scaled)", "TCAV (as released)", "ConceptSHAP", "ConceptSHAP (towards c')", "ConceptSHAP (as released)", "INLP", "INLP (towards c')", "INLP (as released)", "CausaLM", "CausaLM (nothing unlearnt)", "CausaLM (as released)", "LEACE", "LEACE (towards c')", "Causal Proxy Model"]  # who is asked
-proxy = {"layers": 1, "epochs": 1, "batch_size": 16, "questions": 1}  # the Causal Proxy Model: layers that learn, training, changes a text
+explainers = [
+    "Random",
+    "Zero",
+    "No concept",
+    "CONEXP",
+    "Approx",
+    "Approx (mean)",
+    "Approx (top k)",
+    "Approx (asked aspect only)",
+    "S-Learner",
+    "S-Learner (soft)",
+    "S-Learner (soft, from the text)",
+    "S-Learner (as released)",
+    "Concept LIME",
+    "TCAV",
+    "TCAV (towards c')",
+    "TCAV (scaled)",
+    "TCAV (as released)",
+    "ConceptSHAP",
+    "ConceptSHAP (towards c')",
+    "ConceptSHAP (as released)",
+    "INLP",
+    "INLP (towards c')",
+    "INLP (as released)",
+    "CausaLM",
+    "CausaLM (nothing unlearnt)",
+    "CausaLM (as released)",
+    "LEACE",
+    "LEACE (towards c')",
+    "Causal Proxy Model",
+]  # who is asked
+proxy = {
+    "layers": 1,
+    "epochs": 1,
+    "batch_size": 16,
+    "questions": 1,
+}  # the Causal Proxy Model: layers that learn, training, changes a text
 proxy_lr = 0.0003  # its highest learning rate
 device = "auto"  # auto, cpu or cuda
 outside_predictions = ""  # a table of predictions made elsewhere: text_id, p_1 ... p_K
@@ -101,11 +144,18 @@ outside_vectors = ""  # an .npz made elsewhere: text_id, vectors, weight, bias
 stage = open_stage("cebab", scale, "03_attribution")
 set_up(seed, n_threads)
 texts = load_parquet(stage.input("01_data_generation", "texts.parquet"))
-pairs = load_parquet(stage.input("01_data_generation", "pairs.parquet")).query("split == 'test'")
+pairs = load_parquet(stage.input("01_data_generation", "pairs.parquet")).query(
+    "split == 'test'"
+)
 predictions = load_parquet(stage.input("02_training", "predictions.parquet"))
 aspects = load_parquet(stage.input("02_training", "aspects.parquet"))
 answered = set(zip(predictions["dataset"], predictions["text_id"]))
-both = [{(d, one), (d, other)} <= answered for d, one, other in zip(pairs["dataset"], pairs["base_id"], pairs["counterfactual_id"])]
+both = [
+    {(d, one), (d, other)} <= answered
+    for d, one, other in zip(
+        pairs["dataset"], pairs["base_id"], pairs["counterfactual_id"]
+    )
+]
 pairs = pairs[both]  # 2-way: three stars have no class
 models = predictions[["dataset", "model", "seed"]].drop_duplicates(ignore_index=True)
 print(f"{len(models)} models, {len(explainers)} explainers")
@@ -128,12 +178,35 @@ pairs.groupby(["dataset", "aspect"], sort=False).size().unstack()
 # - Approx: the answer to a text with good food and *all else alike*, minus the text's own, .6 - .1 = **.5**.
 
 # %%
-values = np.array([[f, s, "unknown", "unknown"] for f in ("Positive", "Negative") for s in ("Positive", "Negative")], dtype=object)
+values = np.array(
+    [
+        [f, s, "unknown", "unknown"]
+        for f in ("Positive", "Negative")
+        for s in ("Positive", "Negative")
+    ],
+    dtype=object,
+)
 second = np.array([0.9, 0.6, 0.5, 0.1])
-train = Texts(np.array(list("abcd"), object), values, values.copy(), np.column_stack([1 - second, second]))
-question = ask(pd.DataFrame({"base_id": ["d"], "aspect": ["food"], "old": ["Negative"], "new": ["Positive"]}), train)
-answers = {name: explainer.fit(train, None, 0).effects(question)[0, 1] for name, explainer in
-           {"CONEXP": CONEXP(), "Approx": Approx("sample"), "S-Learner (soft)": SLearner("soft")}.items()}
+train = Texts(
+    np.array(list("abcd"), object),
+    values,
+    values.copy(),
+    np.column_stack([1 - second, second]),
+)
+question = ask(
+    pd.DataFrame(
+        {"base_id": ["d"], "aspect": ["food"], "old": ["Negative"], "new": ["Positive"]}
+    ),
+    train,
+)
+answers = {
+    name: explainer.fit(train, None, 0).effects(question)[0, 1]
+    for name, explainer in {
+        "CONEXP": CONEXP(),
+        "Approx": Approx("sample"),
+        "S-Learner (soft)": SLearner("soft"),
+    }.items()
+}
 assert np.isclose(answers["CONEXP"], 0.45) and np.isclose(answers["Approx"], 0.5)
 pd.Series(answers).round(3).to_frame("effect on the second class").T
 
@@ -144,7 +217,12 @@ pd.Series(answers).round(3).to_frame("effect on the second class").T
 # in it, and the value of the asked aspect comes with the question.
 
 # %%
-assert (question.texts.gold == "").all() and question.values()[0].tolist() == ["Negative", "Negative", "unknown", "unknown"]
+assert (question.texts.gold == "").all() and question.values()[0].tolist() == [
+    "Negative",
+    "Negative",
+    "unknown",
+    "unknown",
+]
 show_source(ask)
 
 # %% [markdown]
@@ -161,9 +239,16 @@ show_source(ask)
 
 # %%
 show_source(SLearner.effects)
-forgetful = ask(pd.DataFrame({"base_id": ["d"], "aspect": ["food"], "old": ["Negative"], "new": ["Positive"]}), train)
+forgetful = ask(
+    pd.DataFrame(
+        {"base_id": ["d"], "aspect": ["food"], "old": ["Negative"], "new": ["Positive"]}
+    ),
+    train,
+)
 forgetful.texts.predicted[0, 0] = "Positive"  # a classifier that has the food wrong
-assert not SLearner("soft", known_old=False).fit(train, None, 0).effects(forgetful).any()
+assert (
+    not SLearner("soft", known_old=False).fit(train, None, 0).effects(forgetful).any()
+)
 assert SLearner("soft").fit(train, None, 0).effects(forgetful)[0, 1] > 0.1
 
 # %% [markdown]
@@ -180,11 +265,20 @@ assert SLearner("soft").fit(train, None, 0).effects(forgetful)[0, 1] > 0.1
 # %%
 slope = explainer_named("TCAV (towards c')").make()
 weights = Head(np.array([[1.0, 0.0], [0.0, 0.0]]), np.zeros(2))
-vectors = np.column_stack([np.where(values[:, 0] == "Positive", 1.0, -1.0), np.zeros(4)])
+vectors = np.column_stack(
+    [np.where(values[:, 0] == "Positive", 1.0, -1.0), np.zeros(4)]
+)
 seen = Texts(train.ids, values, values.copy(), weights.probabilities(vectors), vectors)
-asked = ask(pd.DataFrame({"base_id": ["d"], "aspect": ["food"], "old": ["Negative"], "new": ["Positive"]}), seen)
+asked = ask(
+    pd.DataFrame(
+        {"base_id": ["d"], "aspect": ["food"], "old": ["Negative"], "new": ["Positive"]}
+    ),
+    seen,
+)
 p = weights.probabilities(vectors)[3]
-assert np.allclose(slope.fit(seen, weights, 0).effects(asked)[0], [p[0] * p[1], -p[0] * p[1]])
+assert np.allclose(
+    slope.fit(seen, weights, 0).effects(asked)[0], [p[0] * p[1], -p[0] * p[1]]
+)
 
 # %% [markdown]
 # The one direction here is the first coordinate, and the slope of a logistic function is $p(1 - p)$.
@@ -197,7 +291,9 @@ assert np.allclose(slope.fit(seen, weights, 0).effects(asked)[0], [p[0] * p[1], 
 # %%
 show_source(fit_leace)
 square = np.array([[1.0, 1], [1, -1], [-1, 1], [-1, -1]])
-assert np.allclose(fit_leace(square, np.array([[1.0], [1], [0], [0]])).erase(square), square * [0, 1])
+assert np.allclose(
+    fit_leace(square, np.array([[1.0], [1], [0], [0]])).erase(square), square * [0, 1]
+)
 
 # %% [markdown]
 # The concept moves the first coordinate alone, and the first coordinate is what goes. Removing a concept answers the question
@@ -224,7 +320,9 @@ assert np.allclose(fit_leace(square, np.array([[1.0], [1], [0], [0]])).erase(squ
 
 # %%
 worth = np.array([0.0, 1.0, 2.0, 5.0]).reshape(4, 1, 1)
-assert subsets(2) == [(), (0,), (1,), (0, 1)] and shapley_values(worth, 2)[0, :, 0].tolist() == [2.0, 3.0]
+assert subsets(2) == [(), (0,), (1,), (0, 1)] and shapley_values(worth, 2)[
+    0, :, 0
+].tolist() == [2.0, 3.0]
 show_source(shapley_values)
 
 # %% [markdown]
@@ -233,7 +331,13 @@ show_source(shapley_values)
 # alike. These are the matches of Approx; the student learns to foresee them from the words.
 
 # %%
-assert with_wish("Cold soup.", "food", "Positive") == ["Cold", "soup.", "|", "food", "positive"]
+assert with_wish("Cold soup.", "food", "Positive") == [
+    "Cold",
+    "soup.",
+    "|",
+    "food",
+    "positive",
+]
 show_source(CausalProxy._wishes)
 
 # %% [markdown]
@@ -252,15 +356,35 @@ def name_of(dataset, model, number):
 
 def gathered(dataset, model, number):
     """Train texts, test questions, the last layer of one model, and its pairs."""
-    chosen = predictions[(predictions["dataset"] == dataset) & (predictions["model"] == model) & (predictions["seed"] == number)]
-    ids, reading = load_reading(stage.input("02_training", f"vectors/{name_of(dataset, model, number)}.npz"))
-    without = load_vectors(stage.input("02_training", f"vectors/{dataset}-without.npz"))[:2]
-    mine = texts[(texts["dataset"] == dataset) & texts["text_id"].isin(chosen["text_id"])]
+    chosen = predictions[
+        (predictions["dataset"] == dataset)
+        & (predictions["model"] == model)
+        & (predictions["seed"] == number)
+    ]
+    ids, reading = load_reading(
+        stage.input("02_training", f"vectors/{name_of(dataset, model, number)}.npz")
+    )
+    without = load_vectors(
+        stage.input("02_training", f"vectors/{dataset}-without.npz")
+    )[:2]
+    mine = texts[
+        (texts["dataset"] == dataset) & texts["text_id"].isin(chosen["text_id"])
+    ]
     said = aspects[aspects["dataset"] == dataset]
-    parts = {split: gather_texts(mine[mine["split"] == split], chosen, said, (ids, reading.vectors), without) for split in ("train", "test")}
+    parts = {
+        split: gather_texts(
+            mine[mine["split"] == split], chosen, said, (ids, reading.vectors), without
+        )
+        for split in ("train", "test")
+    }
     known = set(parts["test"].ids)
-    asked = pairs[(pairs["dataset"] == dataset) & pairs["base_id"].isin(known) & pairs["counterfactual_id"].isin(known)]
+    asked = pairs[
+        (pairs["dataset"] == dataset)
+        & pairs["base_id"].isin(known)
+        & pairs["counterfactual_id"].isin(known)
+    ]
     return parts["train"], ask(asked, parts["test"]), reading.head, asked
+
 
 # %% [markdown]
 # Each explainer is fitted and asked, with a seed of its own; who draws nothing ignores it. The Causal Proxy Model gets the explained model itself, and
@@ -268,7 +392,11 @@ def gathered(dataset, model, number):
 
 # %%
 units = Units("cebab", scale, "03_attribution")
-imagined = ProxySettings(Settings(proxy["epochs"], proxy_lr, proxy["batch_size"]), proxy["questions"], proxy["layers"])
+imagined = ProxySettings(
+    Settings(proxy["epochs"], proxy_lr, proxy["batch_size"]),
+    proxy["questions"],
+    proxy["layers"],
+)
 
 
 def made(name, dataset, model, number):
@@ -277,13 +405,18 @@ def made(name, dataset, model, number):
         return explainer_named(name).make()
     if model != "encoder":
         return None
-    tensors = [stage.input("02_training", f"models/{name_of(dataset, model, number)}.{kind}") for kind in ("json", "safetensors")]
+    tensors = [
+        stage.input("02_training", f"models/{name_of(dataset, model, number)}.{kind}")
+        for kind in ("json", "safetensors")
+    ]
     explained = read_trained(*tensors)
     explained.module.to(pick_device(device))
     return explainer_named(name).make(explained, imagined)
 
+
 # %% [markdown]
 # One explainer's answers, as rows: which pair, which explainer, and the K numbers.
+
 
 # %%
 def rows_of(asked, found, **labels):
@@ -296,32 +429,69 @@ def answers_of(name, dataset, model, number, given):
     """The estimates of one explainer on one model, kept from an earlier run or made now; None where it cannot explain it."""
     train, questions, head, asked = given
     unit = f"{name_of(dataset, model, number)}-{''.join(c if c.isalnum() else '_' for c in name)}"
-    needed = ("texts.parquet", "pairs.parquet", "aspects.parquet", f"{name_of(dataset, model, number)}.npz", f"{dataset}-without.npz")
-    key = units.key(unit=unit, seed=seed, proxy=[proxy, proxy_lr], inputs={k: v for k, v in stage.inputs.items() if k.endswith(needed)})
+    needed = (
+        "texts.parquet",
+        "pairs.parquet",
+        "aspects.parquet",
+        f"{name_of(dataset, model, number)}.npz",
+        f"{dataset}-without.npz",
+    )
+    key = units.key(
+        unit=unit,
+        seed=seed,
+        proxy=[proxy, proxy_lr],
+        inputs={k: v for k, v in stage.inputs.items() if k.endswith(needed)},
+    )
     kept = units.load(unit, key)
     if kept is None and (explainer := made(name, dataset, model, number)):
-        found = explainer.fit(train, head, seed_for(name, dataset, model, number)).effects(questions)
-        kept = pd.DataFrame(found, columns=[f"e_{k + 1}" for k in range(found.shape[1])])
+        found = explainer.fit(
+            train, head, seed_for(name, dataset, model, number)
+        ).effects(questions)
+        kept = pd.DataFrame(
+            found, columns=[f"e_{k + 1}" for k in range(found.shape[1])]
+        )
         units.save(unit, key, kept)
-    return None if kept is None else rows_of(asked, kept.to_numpy(), explainer=name, dataset=dataset, model=model, seed=number)
+    return (
+        None
+        if kept is None
+        else rows_of(
+            asked,
+            kept.to_numpy(),
+            explainer=name,
+            dataset=dataset,
+            model=model,
+            seed=number,
+        )
+    )
+
 
 # %% [markdown]
 # All explainers on all models. The student and the encoders without a concept are trained for few epochs here; the paper gives CausaLM 3, and the
 # Causal Proxy Model, in its other form, had 30.
 
+
 # %%
 def ask_everybody(dataset, model, number):
     """All explainers on one model."""
     given = gathered(dataset, model, number)
-    found = [answers_of(name, dataset, model, number, given) for name in progress(explainers, f"{dataset} {model}")]
+    found = [
+        answers_of(name, dataset, model, number, given)
+        for name in progress(explainers, f"{dataset} {model}")
+    ]
     return [table for table in found if table is not None]
+
 
 # %% [markdown]
 # The run:
 
 # %%
-print(f"Causal Proxy Model: {proxy['epochs']} epochs, {proxy['questions']} changes of each train text")
-estimates = pd.concat([table for row in models.itertuples(index=False) for table in ask_everybody(*row)], ignore_index=True)
+print(
+    f"Causal Proxy Model: {proxy['epochs']} epochs, {proxy['questions']} changes of each train text"
+)
+estimates = pd.concat(
+    [table for row in models.itertuples(index=False) for table in ask_everybody(*row)],
+    ignore_index=True,
+)
 print(f"{len(estimates)} estimates")
 
 # %% [markdown]
@@ -330,33 +500,71 @@ print(f"{len(estimates)} estimates")
 # The tables come in by the door that the Settings describe. To show that it is open, one of our own models walks out and in again: its predictions and
 # predicted aspects are written as tables, its vectors and last layer as arrays, all in another order. The answers must be the same.
 
+
 # %%
 def from_outside(predictions_file, aspects_file, vectors_file):
     """Train texts, test questions, the last layer (or None) and the pairs of a model that was trained elsewhere."""
-    answered, said = (read_outside(stage.external(path)) for path in (predictions_file, aspects_file))
-    arrays, head = read_vectors(stage.external(vectors_file)) if vectors_file else (None, None)
-    if {n for n in answered if n.startswith("p_")} != {n for n in predictions if n.startswith("p_")}:
-        raise TouchstoneError(f"{predictions_file} has other classes than stage 2; hand in p_1 to p_K of the same task, or set n_classes")
+    answered, said = (
+        read_outside(stage.external(path)) for path in (predictions_file, aspects_file)
+    )
+    arrays, head = (
+        read_vectors(stage.external(vectors_file)) if vectors_file else (None, None)
+    )
+    if {n for n in answered if n.startswith("p_")} != {
+        n for n in predictions if n.startswith("p_")
+    }:
+        raise TouchstoneError(
+            f"{predictions_file} has other classes than stage 2; hand in p_1 to p_K of the same task, or set n_classes"
+        )
     mine = texts[texts["dataset"] == models["dataset"].iloc[0]]
-    wanted = mine["split"].eq("test") | mine["split"].eq("train") & mine["text_id"].isin(answered["text_id"])
+    wanted = mine["split"].eq("test") | mine["split"].eq("train") & mine[
+        "text_id"
+    ].isin(answered["text_id"])
     asked = pairs[pairs["dataset"] == models["dataset"].iloc[0]]
     tested = mine["text_id"].isin(asked["base_id"]) & wanted
-    parts = {split: gather_texts(mine[mine["split"].eq(split) & (tested if split == "test" else wanted)], answered, said, arrays)
-             for split in ("train", "test")}
+    parts = {
+        split: gather_texts(
+            mine[mine["split"].eq(split) & (tested if split == "test" else wanted)],
+            answered,
+            said,
+            arrays,
+        )
+        for split in ("train", "test")
+    }
     for part in parts.values() if head else []:
         check_head(part, head)
     return parts["train"], ask(asked, parts["test"]), head, asked
+
 
 # %% [markdown]
 # Written:
 
 # %%
 first = models.iloc[0]
-files = {name: stage.path(f"example/{name}") for name in ("predictions.parquet", "aspects.parquet", "vectors.npz")}
-ids, reading = load_reading(stage.input("02_training", f"vectors/{name_of(*first)}.npz"))
-save_parquet(predictions.merge(models.head(1)).iloc[::-1][["text_id", *(c for c in predictions if c.startswith("p_"))]], files["predictions.parquet"])
-save_parquet(aspects[aspects["dataset"] == first["dataset"]].iloc[::-1][["text_id", *ASPECTS]], files["aspects.parquet"])
-np.savez(files["vectors.npz"], text_id=ids[::-1].astype(str), vectors=reading.vectors[::-1], weight=reading.head.weight, bias=reading.head.bias)
+files = {
+    name: stage.path(f"example/{name}")
+    for name in ("predictions.parquet", "aspects.parquet", "vectors.npz")
+}
+ids, reading = load_reading(
+    stage.input("02_training", f"vectors/{name_of(*first)}.npz")
+)
+save_parquet(
+    predictions.merge(models.head(1)).iloc[::-1][
+        ["text_id", *(c for c in predictions if c.startswith("p_"))]
+    ],
+    files["predictions.parquet"],
+)
+save_parquet(
+    aspects[aspects["dataset"] == first["dataset"]].iloc[::-1][["text_id", *ASPECTS]],
+    files["aspects.parquet"],
+)
+np.savez(
+    files["vectors.npz"],
+    text_id=ids[::-1].astype(str),
+    vectors=reading.vectors[::-1],
+    weight=reading.head.weight,
+    bias=reading.head.bias,
+)
 
 # %% [markdown]
 # Read again, and compared:
@@ -364,7 +572,10 @@ np.savez(files["vectors.npz"], text_id=ids[::-1].astype(str), vectors=reading.ve
 # %%
 inside, outside = gathered(*first), from_outside(*files.values())
 for name in ("CONEXP", "S-Learner", "LEACE"):
-    both = [explainer_named(name).make().fit(train, head, 0).effects(questions) for train, questions, head, _ in (inside, outside)]
+    both = [
+        explainer_named(name).make().fit(train, head, 0).effects(questions)
+        for train, questions, head, _ in (inside, outside)
+    ]
     assert np.allclose(*both, atol=1e-5)
 print(f"{len(outside[1])} questions, equal answers")
 
@@ -374,13 +585,36 @@ print(f"{len(outside[1])} questions, equal answers")
 # %%
 theirs = predictions.head(0)
 if outside_predictions:
-    train, questions, head, asked = from_outside(outside_predictions, outside_aspects, outside_vectors)
-    able = [name for name in explainers if explainer_named(name).needs in (("", "weights") if head else ("",))]
-    found = [explainer_named(name).make().fit(train, head, seed_for(name)).effects(questions) for name in able]
-    told_us = [rows_of(asked, answer, explainer=name, dataset=first["dataset"], model="outside", seed=0) for name, answer in zip(able, found)]
+    train, questions, head, asked = from_outside(
+        outside_predictions, outside_aspects, outside_vectors
+    )
+    able = [
+        name
+        for name in explainers
+        if explainer_named(name).needs in (("", "weights") if head else ("",))
+    ]
+    found = [
+        explainer_named(name).make().fit(train, head, seed_for(name)).effects(questions)
+        for name in able
+    ]
+    told_us = [
+        rows_of(
+            asked,
+            answer,
+            explainer=name,
+            dataset=first["dataset"],
+            model="outside",
+            seed=0,
+        )
+        for name, answer in zip(able, found)
+    ]
     estimates = pd.concat([estimates, *told_us], ignore_index=True)
-    theirs = read_outside(stage.external(outside_predictions)).assign(dataset=first["dataset"], model="outside", seed=0)
-    theirs = theirs.merge(texts[["dataset", "text_id", "group", "split"]], on=["dataset", "text_id"]).query("split == 'test'")
+    theirs = read_outside(stage.external(outside_predictions)).assign(
+        dataset=first["dataset"], model="outside", seed=0
+    )
+    theirs = theirs.merge(
+        texts[["dataset", "text_id", "group", "split"]], on=["dataset", "text_id"]
+    ).query("split == 'test'")
 save_parquet(theirs.reindex(columns=[*predictions]), stage.path("outside.parquet"))
 save_parquet(estimates, stage.path("estimates.parquet"))
 print(f"models explained: {', '.join(estimates['model'].unique())}")
@@ -394,10 +628,25 @@ print(f"models explained: {', '.join(estimates['model'].unique())}")
 # %% tags=["nbval-ignore-output"]
 columns = [name for name in estimates if name.startswith("e_")]
 vectors = estimates[columns].to_numpy()
-told = estimates.assign(size=np.linalg.norm(vectors, axis=1), stars=in_stars(vectors), sum=np.abs(vectors.sum(1)))
-better = told[(told["old"] == "Negative") & (told["new"] == "Positive")].groupby("explainer")["stars"].mean()
-overview = told.groupby("explainer", sort=False)[["size", "sum"]].mean().join(better).reset_index()
-overview.insert(1, "family", [EXPLAINERS[name].family for name in overview["explainer"]])
+told = estimates.assign(
+    size=np.linalg.norm(vectors, axis=1),
+    stars=in_stars(vectors),
+    sum=np.abs(vectors.sum(1)),
+)
+better = (
+    told[(told["old"] == "Negative") & (told["new"] == "Positive")]
+    .groupby("explainer")["stars"]
+    .mean()
+)
+overview = (
+    told.groupby("explainer", sort=False)[["size", "sum"]]
+    .mean()
+    .join(better)
+    .reset_index()
+)
+overview.insert(
+    1, "family", [EXPLAINERS[name].family for name in overview["explainer"]]
+)
 stage.table("overview", overview)
 
 # %% [markdown]
@@ -412,9 +661,18 @@ stage.table("overview", overview)
 # %% tags=["nbval-ignore-output"]
 keys = ["dataset", "model", "seed", "explainer", "base_id", "aspect"]
 rounded = told[[*keys, "new"]].assign(answer=[tuple(row) for row in vectors.round(9)])
-distinct = rounded.drop_duplicates([*keys, "new"]).groupby(keys, sort=False).agg(changes=("new", "nunique"), answers=("answer", "nunique"))
+distinct = (
+    rounded.drop_duplicates([*keys, "new"])
+    .groupby(keys, sort=False)
+    .agg(changes=("new", "nunique"), answers=("answer", "nunique"))
+)
 twice = distinct[distinct["changes"] > 1].reset_index()
-deaf = twice.assign(same=twice["answers"] == 1).groupby("explainer", sort=False)["same"].mean().reset_index()
+deaf = (
+    twice.assign(same=twice["answers"] == 1)
+    .groupby("explainer", sort=False)["same"]
+    .mean()
+    .reset_index()
+)
 stage.table("blindness", deaf[deaf["same"] > 0])
 
 # %% [markdown]
@@ -428,17 +686,37 @@ stage.table("blindness", deaf[deaf["same"] > 0])
 train, questions, head, asked = gathered(*models.iloc[0])
 few, whole = asked.head(50), questions.texts
 other = ~np.isin(whole.ids.astype(str), few["base_id"].to_numpy(str))
-spoiled = Texts(whole.ids, np.where(other[:, None], "Positive", whole.gold), np.where(other[:, None], "Negative", whole.predicted),
-                np.where(other[:, None], np.eye(whole.probabilities.shape[1])[0], whole.probabilities),
-                np.where(other[:, None], -9.0, whole.embeddings), np.where(other, "nonsense", whole.words), np.where(other[:, None], -9.0, whole.without))
-firsts = [np.unique(texts.ids.astype(str), return_index=True)[1] for texts in (whole, spoiled)]
+spoiled = Texts(
+    whole.ids,
+    np.where(other[:, None], "Positive", whole.gold),
+    np.where(other[:, None], "Negative", whole.predicted),
+    np.where(
+        other[:, None], np.eye(whole.probabilities.shape[1])[0], whole.probabilities
+    ),
+    np.where(other[:, None], -9.0, whole.embeddings),
+    np.where(other, "nonsense", whole.words),
+    np.where(other[:, None], -9.0, whole.without),
+)
+firsts = [
+    np.unique(texts.ids.astype(str), return_index=True)[1] for texts in (whole, spoiled)
+]
 blind = [ask(few, texts.take(rows)) for texts, rows in zip((whole, spoiled), firsts)]
-for part in ("ids", "gold", "predicted", "probabilities", "embeddings", "words", "without"):
+for part in (
+    "ids",
+    "gold",
+    "predicted",
+    "probabilities",
+    "embeddings",
+    "words",
+    "without",
+):
     assert np.array_equal(*(getattr(one.texts, part) for one in blind))
 for name in ("CONEXP", "Approx (mean)", "S-Learner", "TCAV", "LEACE", "CausaLM"):
     fitted = explainer_named(name).make().fit(train, head, 0)
     assert np.array_equal(fitted.effects(blind[0]), fitted.effects(blind[1]))
-print(f"{len(few)} questions, {other.sum()} of {len(other)} rows spoiled, equal questions and answers")
+print(
+    f"{len(few)} questions, {other.sum()} of {len(other)} rows spoiled, equal questions and answers"
+)
 
 # %% [markdown]
 # ## 7 · One text, all answers
@@ -447,17 +725,37 @@ print(f"{len(few)} questions, {other.sum()} of {len(other)} rows spoiled, equal 
 # counterfactual.
 
 # %% tags=["nbval-ignore-output"]
-first = told[(told["dataset"] == models["dataset"].iloc[0]) & (told["model"] == models["model"].iloc[0]) & (told["seed"] == 0)]
-shown = first[(first["aspect"] == "food") & (first["old"] == "Negative") & (first["new"] == "Positive")]
+first = told[
+    (told["dataset"] == models["dataset"].iloc[0])
+    & (told["model"] == models["model"].iloc[0])
+    & (told["seed"] == 0)
+]
+shown = first[
+    (first["aspect"] == "food")
+    & (first["old"] == "Negative")
+    & (first["new"] == "Positive")
+]
 chosen = predictions.merge(models.head(1)).query("split == 'test'")
-shown = shown[shown["base_id"] == shown["base_id"].iloc[0]].drop_duplicates("explainer")[["explainer", "base_id", "counterfactual_id", "stars"]]
-both = chosen.set_index("text_id")[[f"p_{k + 1}" for k in range(len(columns))]].loc[shown.iloc[0][["base_id", "counterfactual_id"]]].to_numpy()
+shown = shown[shown["base_id"] == shown["base_id"].iloc[0]].drop_duplicates(
+    "explainer"
+)[["explainer", "base_id", "counterfactual_id", "stars"]]
+both = (
+    chosen.set_index("text_id")[[f"p_{k + 1}" for k in range(len(columns))]]
+    .loc[shown.iloc[0][["base_id", "counterfactual_id"]]]
+    .to_numpy()
+)
 actual = in_stars(both[1:] - both[:1])[0]
 with plt.rc_context(STYLE):
-    figure, ax = plt.subplots(figsize=(4.8, 0.17 * len(shown) + 0.8), layout="constrained")
+    figure, ax = plt.subplots(
+        figsize=(4.8, 0.17 * len(shown) + 0.8), layout="constrained"
+    )
     ax.axvline(actual, color=COLOURS[2], label="what the model does")
     ax.plot(shown["stars"], range(len(shown)), "o", color=COLOURS[0])
-    ax.set(yticks=range(len(shown)), yticklabels=shown["explainer"], xlabel="food from Negative to Positive, in stars")
+    ax.set(
+        yticks=range(len(shown)),
+        yticklabels=shown["explainer"],
+        xlabel="food from Negative to Positive, in stars",
+    )
     ax.invert_yaxis()
     ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1))
 stage.figure("one_text", figure)

@@ -46,10 +46,30 @@ import lib.same_numbers  # first: the same instructions on every processor
 import numpy as np
 import pandas as pd
 
-from lib.claims import VERDICTS, Verdict, claim_row, judge_contrasts, read_claims, summarise
+from lib.claims import (
+    VERDICTS,
+    Verdict,
+    claim_row,
+    judge_contrasts,
+    read_claims,
+    summarise,
+)
 from lib.effect_plots import plot_errors, plot_three_effects
-from lib.effects.measures import (DIRECTION, DISTANCES, cosine, icace, in_stars, l2, macro, mean_effects, normdiff, order_faithfulness,
-                                  same_question, score_estimates, three_distances)
+from lib.effects.measures import (
+    DIRECTION,
+    DISTANCES,
+    cosine,
+    icace,
+    in_stars,
+    l2,
+    macro,
+    mean_effects,
+    normdiff,
+    order_faithfulness,
+    same_question,
+    score_estimates,
+    three_distances,
+)
 from lib.effects.pairs import repeated_edits
 from lib.effects.registry import EXPLAINERS
 from lib.paths import material
@@ -72,7 +92,18 @@ seed = 0  # who the reviewers are and what they write
 n_threads = 1  # CPU threads
 n_bootstrap = 500  # resamples per interval
 alpha = 0.05  # level of the tests; the intervals have 1 - alpha
-compared = ["Zero", "No concept", "CONEXP", "Approx", "Approx (mean)", "S-Learner", "TCAV", "INLP", "CausaLM", "Causal Proxy Model"]  # explainers that are compared two by two
+compared = [
+    "Zero",
+    "No concept",
+    "CONEXP",
+    "Approx",
+    "Approx (mean)",
+    "S-Learner",
+    "TCAV",
+    "INLP",
+    "CausaLM",
+    "Causal Proxy Model",
+]  # explainers that are compared two by two
 
 # %% [markdown]
 # | symbol | meaning | here |
@@ -92,15 +123,25 @@ stage = open_stage("cebab", scale, "04_metrics")
 set_up(seed, n_threads)
 how = {"n_bootstrap": n_bootstrap, "alpha": alpha, "seed": seed}
 texts = load_parquet(stage.input("01_data_generation", "texts.parquet"))
-pairs = load_parquet(stage.input("01_data_generation", "pairs.parquet")).query("split == 'test'")
+pairs = load_parquet(stage.input("01_data_generation", "pairs.parquet")).query(
+    "split == 'test'"
+)
 predictions = load_parquet(stage.input("02_training", "predictions.parquet"))
 outside = load_parquet(stage.input("03_attribution", "outside.parquet"))
-predictions = pd.concat([predictions, outside], ignore_index=True) if len(outside) else predictions
+predictions = (
+    pd.concat([predictions, outside], ignore_index=True)
+    if len(outside)
+    else predictions
+)
 answers = load_parquet(stage.input("03_attribution", "estimates.parquet"))
-answers["family"] = answers["explainer"].map({name: entry.family for name, entry in EXPLAINERS.items()})
+answers["family"] = answers["explainer"].map(
+    {name: entry.family for name, entry in EXPLAINERS.items()}
+)
 order = list(dict.fromkeys(answers["explainer"]))
 print(f"{len(answers)} estimates of {len(order)} explainers")
-answers.groupby(["dataset", "model"], sort=False)["base_id"].nunique().to_frame("base texts")
+answers.groupby(["dataset", "model"], sort=False)["base_id"].nunique().to_frame(
+    "base texts"
+)
 
 # %% [markdown]
 # ## 1 · One effect by hand
@@ -119,10 +160,24 @@ answers.groupby(["dataset", "model"], sort=False)["base_id"].nunique().to_frame(
 
 # %%
 effect = np.array([[0.5, 0.3, 0.2]]) - np.array([[0.1, 0.3, 0.6]])
-said = {"timid": [[0.1, 0, -0.1]], "reversed": [[-0.4, 0, 0.4]], "silent": [[0.0, 0, 0]]}
-table = pd.DataFrame({name: {"L2": l2(effect, np.array(v))[0], "cosine": cosine(effect, np.array(v))[0],
-                             "normdiff": normdiff(effect, np.array(v))[0]} for name, v in said.items()}).T
-assert np.allclose(table["L2"], [0.424, 1.131, 0.566], atol=0.001) and np.allclose(table["cosine"], [0, 2, 1])
+said = {
+    "timid": [[0.1, 0, -0.1]],
+    "reversed": [[-0.4, 0, 0.4]],
+    "silent": [[0.0, 0, 0]],
+}
+table = pd.DataFrame(
+    {
+        name: {
+            "L2": l2(effect, np.array(v))[0],
+            "cosine": cosine(effect, np.array(v))[0],
+            "normdiff": normdiff(effect, np.array(v))[0],
+        }
+        for name, v in said.items()
+    }
+).T
+assert np.allclose(table["L2"], [0.424, 1.131, 0.566], atol=0.001) and np.allclose(
+    table["cosine"], [0, 2, 1]
+)
 assert np.isclose(table.loc["reversed", "normdiff"], 0)
 table.round(3)
 
@@ -148,22 +203,35 @@ assert np.allclose(in_stars(effect), -0.8)
 # that from c to c'. Three of six directions say it all. `stars` is the change of the expected class, `argmax` that of the most likely class, which
 # the paper's Table 4 shows.
 
+
 # %%
 def cace_of(dataset, model, number):
     """CaCE of a model, in stars, for the test pairs that it has read both sides of."""
-    said = predictions.query("dataset == @dataset and model == @model and seed == @number")
-    mine = pairs[(pairs["dataset"] == dataset) & pairs["base_id"].isin(said["text_id"]) & pairs["counterfactual_id"].isin(said["text_id"])]
+    said = predictions.query(
+        "dataset == @dataset and model == @model and seed == @number"
+    )
+    mine = pairs[
+        (pairs["dataset"] == dataset)
+        & pairs["base_id"].isin(said["text_id"])
+        & pairs["counterfactual_id"].isin(said["text_id"])
+    ]
     means = mean_effects(mine, icace(mine, said))
     both = means.merge(means, left_on=DIRECTION, right_on=["aspect", "new", "old"])
     assert np.allclose(both["stars_x"], -both["stars_y"])
     classes = [name for name in said if name.startswith("p_")]
-    sure = said.assign(**dict(zip(classes, np.eye(len(classes))[said[classes].to_numpy().argmax(1)].T)))
+    sure = said.assign(
+        **dict(zip(classes, np.eye(len(classes))[said[classes].to_numpy().argmax(1)].T))
+    )
     means["argmax"] = mean_effects(mine, icace(mine, sure))["stars"]
-    return means.assign(dataset=dataset, model=model, seed=number)[["dataset", "model", "seed", *DIRECTION, "stars", "argmax", "pairs"]]
+    return means.assign(dataset=dataset, model=model, seed=number)[
+        ["dataset", "model", "seed", *DIRECTION, "stars", "argmax", "pairs"]
+    ]
 
 
 runs = predictions[["dataset", "model", "seed"]].drop_duplicates()
-cace = pd.concat([cace_of(*run) for run in runs.itertuples(index=False)], ignore_index=True)
+cace = pd.concat(
+    [cace_of(*run) for run in runs.itertuples(index=False)], ignore_index=True
+)
 forward = [("Negative", "Positive"), ("Negative", "unknown"), ("Positive", "unknown")]
 cace = cace[[change in forward for change in zip(cace["old"], cace["new"])]]
 print(f"{len(cace)} mean effects")
@@ -175,16 +243,44 @@ print(f"{len(cace)} mean effects")
 # %% tags=["nbval-ignore-output"]
 n_classes = sum(name.startswith("p_") for name in predictions)
 label = rating_labels(texts["rating"], n_classes)
-rating = texts.assign(label=np.where(label < 0, np.nan, label + 1.0)).set_index(["dataset", "text_id"])["label"]
-stars = {side: rating[list(zip(pairs["dataset"], pairs[f"{side}_id"]))].to_numpy() for side in ("base", "counterfactual")}
+rating = texts.assign(label=np.where(label < 0, np.nan, label + 1.0)).set_index(
+    ["dataset", "text_id"]
+)["label"]
+stars = {
+    side: rating[list(zip(pairs["dataset"], pairs[f"{side}_id"]))].to_numpy()
+    for side in ("base", "counterfactual")
+}
 facts = pairs.assign(ATE=stars["counterfactual"] - stars["base"])
 world = [name for name in pairs if name.startswith("world_")] if n_classes > 2 else []
-truth = in_classes(pairs[world].to_numpy(), n_classes) if world else np.full((len(pairs), n_classes), np.nan)
+truth = (
+    in_classes(pairs[world].to_numpy(), n_classes)
+    if world
+    else np.full((len(pairs), n_classes), np.nan)
+)
 facts["world"] = in_stars(truth)
-facts = facts.groupby(["dataset", *DIRECTION], sort=False)[["ATE", "world"]].mean().reset_index()
-means = cace.groupby(["dataset", "model", *DIRECTION], sort=False)[["stars", "argmax", "pairs"]].mean().reset_index()
-means = means.sort_values(["old", "new"]).sort_values("aspect", key=lambda names: names.map(ASPECTS.index), kind="stable").sort_values(["dataset", "model"], kind="stable")
-both = stage.table("cace", means.rename(columns={"stars": "CaCE", "argmax": "CaCE_argmax"}).merge(facts, on=["dataset", *DIRECTION]))
+facts = (
+    facts.groupby(["dataset", *DIRECTION], sort=False)[["ATE", "world"]]
+    .mean()
+    .reset_index()
+)
+means = (
+    cace.groupby(["dataset", "model", *DIRECTION], sort=False)[
+        ["stars", "argmax", "pairs"]
+    ]
+    .mean()
+    .reset_index()
+)
+means = (
+    means.sort_values(["old", "new"])
+    .sort_values("aspect", key=lambda names: names.map(ASPECTS.index), kind="stable")
+    .sort_values(["dataset", "model"], kind="stable")
+)
+both = stage.table(
+    "cace",
+    means.rename(columns={"stars": "CaCE", "argmax": "CaCE_argmax"}).merge(
+        facts, on=["dataset", *DIRECTION]
+    ),
+)
 both[(both["old"] == "Negative") & (both["new"] == "Positive")].reset_index(drop=True)
 
 # %% [markdown]
@@ -201,19 +297,43 @@ both[(both["old"] == "Negative") & (both["new"] == "Positive")].reset_index(drop
 # the error of a single second editor, whose text is taken for an explanation. `same` says what "the same change" means: readers gave both
 # one *label*, or both editors had one *goal*.
 
+
 # %% tags=["nbval-ignore-output"]
 def ceiling_of(dataset, model, number, same):
     """The distance of two editors' effects on a model."""
-    said = predictions.query("dataset == @dataset and model == @model and seed == @number and split == 'test'")
+    said = predictions.query(
+        "dataset == @dataset and model == @model and seed == @number and split == 'test'"
+    )
     mine = texts[(texts["dataset"] == dataset) & texts["text_id"].isin(said["text_id"])]
     found = same_question(repeated_edits(mine, same), said)
-    return found.assign(same=same, dataset=dataset, model=model, seed=number, sentence_idx=found["group"])
+    return found.assign(
+        same=same,
+        dataset=dataset,
+        model=model,
+        seed=number,
+        sentence_idx=found["group"],
+    )
 
 
-apart = pd.concat([ceiling_of(*run, same) for same in ("label", "goal") for run in runs.itertuples(index=False)], ignore_index=True)
+apart = pd.concat(
+    [
+        ceiling_of(*run, same)
+        for same in ("label", "goal")
+        for run in runs.itertuples(index=False)
+    ],
+    ignore_index=True,
+)
 by = ["same", "dataset", "model"]
-ceiling = pd.concat([estimates(apart, by, metric, **how).assign(metric=metric) for metric in ("bound", *DISTANCES)], ignore_index=True)
-ceiling = ceiling.rename(columns={"estimate": "error", "n_sentences": "groups"})[[*by, "metric", "error", "low", "high", "n", "groups"]]
+ceiling = pd.concat(
+    [
+        estimates(apart, by, metric, **how).assign(metric=metric)
+        for metric in ("bound", *DISTANCES)
+    ],
+    ignore_index=True,
+)
+ceiling = ceiling.rename(columns={"estimate": "error", "n_sentences": "groups"})[
+    [*by, "metric", "error", "low", "high", "n", "groups"]
+]
 stage.table("ceiling", ceiling).query("model == @ceiling['model'].iloc[0]")
 
 # %% [markdown]
@@ -236,11 +356,26 @@ print(f"{len(scored)} rows; one for each explainer, model and pair")
 
 # %% tags=["nbval-ignore-output"]
 by = ["dataset", "model", "explainer", "family"]
-errors = pd.concat([estimates(scored, by, metric, **how).assign(metric=metric) for metric in DISTANCES], ignore_index=True)
-errors = errors.rename(columns={"estimate": "error", "n_sentences": "groups"})[[*by, "metric", "error", "low", "high", "n", "groups", "n_seeds"]]
+errors = pd.concat(
+    [
+        estimates(scored, by, metric, **how).assign(metric=metric)
+        for metric in DISTANCES
+    ],
+    ignore_index=True,
+)
+errors = errors.rename(columns={"estimate": "error", "n_sentences": "groups"})[
+    [*by, "metric", "error", "low", "high", "n", "groups", "n_seeds"]
+]
 saved = stage.table("errors", errors)
-wide = saved.pivot_table(index="explainer", columns=["dataset", "model", "metric"], values="error", sort=False)
-wide.loc[order].T.loc[lambda t: t.index.get_level_values("model") == saved["model"].iloc[0]].T.round(2)
+wide = saved.pivot_table(
+    index="explainer",
+    columns=["dataset", "model", "metric"],
+    values="error",
+    sort=False,
+)
+wide.loc[order].T.loc[
+    lambda t: t.index.get_level_values("model") == saved["model"].iloc[0]
+].T.round(2)
 
 # %% [markdown]
 # *Reading it.* Look at two lines first. **Zero**: an explainer with a larger L2 would do better to keep silent, and the paper's winner, one
@@ -253,12 +388,25 @@ wide.loc[order].T.loc[lambda t: t.index.get_level_values("model") == saved["mode
 # %% tags=["nbval-ignore-output"]
 sides = ["dataset", "base_id", "counterfactual_id"]
 kinds = scored.merge(pairs[[*sides, "kind"]], on=sides)
-kinds["right_sign"] = (np.sign(kinds["estimate"]) == np.sign(kinds["effect"])).astype(float).where(kinds["effect"] != 0)
+kinds["right_sign"] = (
+    (np.sign(kinds["estimate"]) == np.sign(kinds["effect"]))
+    .astype(float)
+    .where(kinds["effect"] != 0)
+)
 by = ["dataset", "model", "explainer"]
 signs = kinds.groupby(by, sort=False)["right_sign"].mean()
-by_kind = kinds.pivot_table(index=by, columns="kind", values="cosine", sort=False)[["original", "reverse", "edits"]].join(signs).reset_index()
+by_kind = (
+    kinds.pivot_table(index=by, columns="kind", values="cosine", sort=False)[
+        ["original", "reverse", "edits"]
+    ]
+    .join(signs)
+    .reset_index()
+)
 by_kind = stage.table("by_kind", by_kind)
-by_kind[(by_kind["dataset"] == by_kind["dataset"].iloc[0]) & (by_kind["model"] == by_kind["model"].iloc[0])].iloc[:, 2:]
+by_kind[
+    (by_kind["dataset"] == by_kind["dataset"].iloc[0])
+    & (by_kind["model"] == by_kind["model"].iloc[0])
+].iloc[:, 2:]
 
 # %% [markdown]
 # *Reading it.* *No concept* owes little to the fact that pairs come in both directions: it is ahead of CONEXP on the published data for each kind. And it knows less of good and bad than
@@ -271,12 +419,25 @@ by_kind[(by_kind["dataset"] == by_kind["dataset"].iloc[0]) & (by_kind["model"] =
 
 # %% tags=["nbval-ignore-output"]
 tested = texts[texts["split"] == "test"]
-twice = pd.concat([repeated_edits(part).melt("original_id", ["first_id", "second_id"], value_name="counterfactual_id").assign(dataset=name)
-                   for name, part in tested.groupby("dataset", sort=False)]).rename(columns={"original_id": "base_id"})
+twice = pd.concat(
+    [
+        repeated_edits(part)
+        .melt("original_id", ["first_id", "second_id"], value_name="counterfactual_id")
+        .assign(dataset=name)
+        for name, part in tested.groupby("dataset", sort=False)
+    ]
+).rename(columns={"original_id": "base_id"})
 few = scored.merge(twice[sides].drop_duplicates(), on=sides)
-few = few.groupby(by, sort=False)[list(DISTANCES)].mean().join(few.groupby(by, sort=False)["row_id"].nunique().rename("questions")).reset_index()
+few = (
+    few.groupby(by, sort=False)[list(DISTANCES)]
+    .mean()
+    .join(few.groupby(by, sort=False)["row_id"].nunique().rename("questions"))
+    .reset_index()
+)
 few = stage.table("asked_twice", few)
-few[(few["dataset"] == few["dataset"].iloc[0]) & (few["model"] == few["model"].iloc[0])].iloc[:, 2:]
+few[
+    (few["dataset"] == few["dataset"].iloc[0]) & (few["model"] == few["model"].iloc[0])
+].iloc[:, 2:]
 
 # %% [markdown]
 # Compare these with the table of the ceiling, not with the errors over all pairs: the changes are other ones, and on the published data smaller.
@@ -285,16 +446,29 @@ few[(few["dataset"] == few["dataset"].iloc[0]) & (few["model"] == few["model"].i
 # *Macro* counts each aspect alike, whatever its number of pairs. It changes little, but a number should say which it is.
 
 # %% tags=["nbval-ignore-output"]
-counted = macro(scored, ["dataset", "model", "explainer"]).melt(["dataset", "model", "explainer"], var_name="metric", value_name="macro")
-both = counted.merge(errors[["dataset", "model", "explainer", "metric", "error"]], on=["dataset", "model", "explainer", "metric"])
+counted = macro(scored, ["dataset", "model", "explainer"]).melt(
+    ["dataset", "model", "explainer"], var_name="metric", value_name="macro"
+)
+both = counted.merge(
+    errors[["dataset", "model", "explainer", "metric", "error"]],
+    on=["dataset", "model", "explainer", "metric"],
+)
 both = stage.table("macro", both.rename(columns={"error": "micro"}))
-(both["macro"] - both["micro"]).groupby(both["metric"]).agg(["mean", "min", "max"]).round(3)
+(both["macro"] - both["micro"]).groupby(both["metric"]).agg(
+    ["mean", "min", "max"]
+).round(3)
 
 # %% [markdown]
 # And per aspect and direction, for the heat maps of stage 5:
 
 # %% tags=["nbval-ignore-output"]
-directions = scored.groupby(["dataset", "model", "explainer", *DIRECTION], sort=False)[list(DISTANCES)].mean().reset_index()
+directions = (
+    scored.groupby(["dataset", "model", "explainer", *DIRECTION], sort=False)[
+        list(DISTANCES)
+    ]
+    .mean()
+    .reset_index()
+)
 stage.table("by_direction", directions).groupby("old")[list(DISTANCES)].mean()
 
 # %% [markdown]
@@ -302,19 +476,36 @@ stage.table("by_direction", directions).groupby("old")[list(DISTANCES)].mean()
 # Of two changes of one text, does the explainer know after which of them the model gives more stars? `agree` is the share of pairs of different
 # questions that are ordered right; noise gets 1/2. (The idea follows LIBERTy, arXiv 2601.10700.)
 
+
 # %% tags=["nbval-ignore-output"]
 def agreement(part):
     """Order-faithfulness of one explainer on one model, a row a text."""
-    found = order_faithfulness(part, part[["effect"]].to_numpy(), part[["estimate"]].to_numpy())
+    found = order_faithfulness(
+        part, part[["effect"]].to_numpy(), part[["estimate"]].to_numpy()
+    )
     group = part.drop_duplicates("base_id").set_index("base_id")["group"]
     return found.assign(sentence_idx=group[found["base_id"]].to_numpy())
 
 
-agreed = pd.concat([agreement(part).assign(**dict(zip(["dataset", "model", "explainer", "seed"], key)))
-                    for key, part in scored.groupby(["dataset", "model", "explainer", "seed"], sort=False)])
-ordered = estimates(agreed, ["dataset", "model", "explainer"], "agree", **how).rename(columns={"estimate": "agree"})
-ordered = stage.table("order", ordered[["dataset", "model", "explainer", "agree", "low", "high"]])
-ordered.pivot(index="explainer", columns=["dataset", "model"], values="agree").loc[order].round(2)
+agreed = pd.concat(
+    [
+        agreement(part).assign(
+            **dict(zip(["dataset", "model", "explainer", "seed"], key))
+        )
+        for key, part in scored.groupby(
+            ["dataset", "model", "explainer", "seed"], sort=False
+        )
+    ]
+)
+ordered = estimates(agreed, ["dataset", "model", "explainer"], "agree", **how).rename(
+    columns={"estimate": "agree"}
+)
+ordered = stage.table(
+    "order", ordered[["dataset", "model", "explainer", "agree", "low", "high"]]
+)
+ordered.pivot(index="explainer", columns=["dataset", "model"], values="agree").loc[
+    order
+].round(2)
 
 # %% [markdown]
 # *Reading it.* The floors are near one half, and so are the deaf methods (stage 3, section 6). Whoever knows that Positive is better than unknown, and unknown better than Negative, is well above:
@@ -334,9 +525,21 @@ ordered.pivot(index="explainer", columns=["dataset", "model"], values="agree").l
 # %% tags=["nbval-ignore-output"]
 known, columns = bool(world), [f"world_{k + 1}" for k in range(n_classes)]
 far = ["model_to_world", "estimate_to_model", "estimate_to_world"]
-three = three_distances(answers, predictions, pairs[sides].assign(**dict(zip(columns, truth.T)))) if known else pd.DataFrame(columns=["dataset", "model", "explainer", *far])
-means = three.groupby(["dataset", "model", "explainer"], sort=False)[far].mean().reset_index()
-stage.table("three_distances", means).query("model == @means['model'].iloc[0]" if known else "model == ''").drop(columns="model")
+three = (
+    three_distances(
+        answers, predictions, pairs[sides].assign(**dict(zip(columns, truth.T)))
+    )
+    if known
+    else pd.DataFrame(columns=["dataset", "model", "explainer", *far])
+)
+means = (
+    three.groupby(["dataset", "model", "explainer"], sort=False)[far]
+    .mean()
+    .reset_index()
+)
+stage.table("three_distances", means).query(
+    "model == @means['model'].iloc[0]" if known else "model == ''"
+).drop(columns="model")
 
 # %% [markdown]
 # *Reading it.* `model_to_world` belongs to the classifier and is the same for all its explainers. `estimate_to_model` is the ICaCE-Error, by which an
@@ -347,9 +550,18 @@ stage.table("three_distances", means).query("model == @means['model'].iloc[0]" i
 
 # %% tags=["nbval-ignore-output"]
 if known:
-    one = three[three["explainer"] == order[0]].assign(sentence_idx=lambda t: t["group"])
-    both = pd.concat([estimates(one, ["dataset", "model"], value, **how).assign(distance=value) for value in ("model_to_world", "zero_to_world")])
-    both = both.rename(columns={"estimate": "L2"})[["dataset", "model", "distance", "L2", "low", "high"]].sort_values(["dataset", "model"], kind="stable")
+    one = three[three["explainer"] == order[0]].assign(
+        sentence_idx=lambda t: t["group"]
+    )
+    both = pd.concat(
+        [
+            estimates(one, ["dataset", "model"], value, **how).assign(distance=value)
+            for value in ("model_to_world", "zero_to_world")
+        ]
+    )
+    both = both.rename(columns={"estimate": "L2"})[
+        ["dataset", "model", "distance", "L2", "low", "high"]
+    ].sort_values(["dataset", "model"], kind="stable")
 else:
     both = pd.DataFrame(columns=["dataset", "model", "distance", "L2", "low", "high"])
 stage.table("classifiers", both.reset_index(drop=True))
@@ -359,18 +571,44 @@ stage.table("classifiers", both.reset_index(drop=True))
 # confounding does to a *classifier* cannot be seen here (train longer, or on more reviews). What it does to an *explainer* can:
 # the mean change from Negative to Positive, in stars, for some of them. In the confounded world CONEXP adds to each aspect what comes with it.
 
+
 # %% tags=["nbval-ignore-output"]
-def who_says_what(named=("CONEXP", "Approx (mean)", "S-Learner", "S-Learner (soft, from the text)", "LEACE (towards c')")):
+def who_says_what(
+    named=(
+        "CONEXP",
+        "Approx (mean)",
+        "S-Learner",
+        "S-Learner (soft, from the text)",
+        "LEACE (towards c')",
+    ),
+):
     """The world, the first model, and some explainers of it, in stars, per data set and aspect."""
-    better = three[(three["model"] == three["model"].iloc[0]) & (three["old"] == "Negative") & (three["new"] == "Positive")]
+    better = three[
+        (three["model"] == three["model"].iloc[0])
+        & (three["old"] == "Negative")
+        & (three["new"] == "Positive")
+    ]
     keys = ["dataset", "aspect"]
-    parts = {"the world": better.groupby(keys)["world"].mean(), "the model": better.groupby(keys)["model_effect"].mean()}
-    parts |= {name: better[better["explainer"] == name].groupby(keys)["estimate"].mean() for name in named if name in order}
+    parts = {
+        "the world": better.groupby(keys)["world"].mean(),
+        "the model": better.groupby(keys)["model_effect"].mean(),
+    }
+    parts |= {
+        name: better[better["explainer"] == name].groupby(keys)["estimate"].mean()
+        for name in named
+        if name in order
+    }
     table = pd.concat(parts, names=["who"]).rename("stars").reset_index()
-    return table.assign(at=table["aspect"].map(ASPECTS.index)).sort_values("at", kind="stable")[["dataset", "aspect", "who", "stars"]]
+    return table.assign(at=table["aspect"].map(ASPECTS.index)).sort_values(
+        "at", kind="stable"
+    )[["dataset", "aspect", "who", "stars"]]
 
 
-told = who_says_what() if known else pd.DataFrame(columns=["dataset", "aspect", "who", "stars"])
+told = (
+    who_says_what()
+    if known
+    else pd.DataFrame(columns=["dataset", "aspect", "who", "stars"])
+)
 told = stage.table("three_effects", told.reset_index(drop=True))
 told.pivot(index=["dataset", "aspect"], columns="who", values="stars").round(2)
 
@@ -382,7 +620,12 @@ if known:
     figure, plotted = plot_three_effects(told)
     stage.figure("three_effects", figure)
 inflated = told.pivot_table(index=["dataset", "aspect"], columns="who", values="stars")
-stage.table("inflation", inflated.assign(ratio=inflated["CONEXP"] / inflated["the model"]).reset_index() if known else inflated)
+stage.table(
+    "inflation",
+    inflated.assign(ratio=inflated["CONEXP"] / inflated["the model"]).reset_index()
+    if known
+    else inflated,
+)
 
 # %% [markdown]
 # How much CONEXP overstates the *model's* effect (`ratio`): in the confounded world far more than in the independent one. The assert demands it.
@@ -401,12 +644,39 @@ if scale == "small" and known and {"confounded", "independent"} <= set(told["dat
 
 # %% tags=["nbval-ignore-output"]
 generator = np.random.default_rng(seed)
-first = answers[(answers["dataset"] == answers["dataset"].iloc[0]) & (answers["model"] == answers["model"].iloc[0])]
+first = answers[
+    (answers["dataset"] == answers["dataset"].iloc[0])
+    & (answers["model"] == answers["model"].iloc[0])
+]
 numbers = [name for name in answers if name.startswith("e_")]
-mixed = [part.assign(**dict(zip(numbers, part[numbers].to_numpy()[generator.permutation(len(part))].T))) for _, part in first.groupby("explainer", sort=False)]
-control = score_estimates(pd.concat(mixed), predictions).groupby("explainer", sort=False)["cosine"].mean().rename("shuffled")
-own = scored[(scored["dataset"] == first["dataset"].iloc[0]) & (scored["model"] == first["model"].iloc[0])].groupby("explainer")["cosine"].mean()
-control = stage.table("controls", pd.concat([own.rename("own"), control], axis=1).loc[order].reset_index(names="explainer"))
+mixed = [
+    part.assign(
+        **dict(
+            zip(numbers, part[numbers].to_numpy()[generator.permutation(len(part))].T)
+        )
+    )
+    for _, part in first.groupby("explainer", sort=False)
+]
+control = (
+    score_estimates(pd.concat(mixed), predictions)
+    .groupby("explainer", sort=False)["cosine"]
+    .mean()
+    .rename("shuffled")
+)
+own = (
+    scored[
+        (scored["dataset"] == first["dataset"].iloc[0])
+        & (scored["model"] == first["model"].iloc[0])
+    ]
+    .groupby("explainer")["cosine"]
+    .mean()
+)
+control = stage.table(
+    "controls",
+    pd.concat([own.rename("own"), control], axis=1)
+    .loc[order]
+    .reset_index(names="explainer"),
+)
 assert (control["shuffled"] - 1).abs().max() < 0.15
 control.round(2)
 
@@ -419,10 +689,33 @@ control.round(2)
 
 # %% tags=["nbval-ignore-output"]
 chosen = scored[scored["explainer"].isin(compared)]
-two = pd.concat([compare_all(part, "explainer", "L2", **how).assign(dataset=dataset, model=model)
-                 for (dataset, model), part in chosen.groupby(["dataset", "model"], sort=False)], ignore_index=True)
-two = stage.table("comparisons", two[["dataset", "model", "left", "right", "difference", "low", "high", "p_holm", "smallest_detectable", "is_ranked"]])
-two.groupby(["dataset", "model"], sort=False)["is_ranked"].agg(["sum", "size"]).rename(columns={"sum": "ranked", "size": "comparisons"})
+two = pd.concat(
+    [
+        compare_all(part, "explainer", "L2", **how).assign(dataset=dataset, model=model)
+        for (dataset, model), part in chosen.groupby(["dataset", "model"], sort=False)
+    ],
+    ignore_index=True,
+)
+two = stage.table(
+    "comparisons",
+    two[
+        [
+            "dataset",
+            "model",
+            "left",
+            "right",
+            "difference",
+            "low",
+            "high",
+            "p_holm",
+            "smallest_detectable",
+            "is_ranked",
+        ]
+    ],
+)
+two.groupby(["dataset", "model"], sort=False)["is_ranked"].agg(["sum", "size"]).rename(
+    columns={"sum": "ranked", "size": "comparisons"}
+)
 
 # %% [markdown]
 # The table in the file has every comparison.
@@ -434,10 +727,14 @@ two.groupby(["dataset", "model"], sort=False)["is_ranked"].agg(["sum", "size"]).
 
 # %% tags=["nbval-ignore-output"]
 ceilings = ceiling[ceiling["same"] == "label"]
-figure, plotted = plot_errors(errors[errors["model"] == errors["model"].iloc[0]], ceilings)
+figure, plotted = plot_errors(
+    errors[errors["model"] == errors["model"].iloc[0]], ceilings
+)
 stage.figure("errors", figure)
 figure_table = stage.table("figure", plotted)
-figure_table.groupby(["metric", "family"], sort=False)["error"].agg(["min", "max"]).round(2)
+figure_table.groupby(["metric", "family"], sort=False)["error"].agg(
+    ["min", "max"]
+).round(2)
 
 # %% [markdown]
 # ## 8 · The paper's claims
@@ -448,11 +745,26 @@ figure_table.groupby(["metric", "family"], sort=False)["error"].agg(["min", "max
 
 # %%
 claims = read_claims(material("cebab") / "claims.yaml")
-parts = [judge_contrasts(claim, {"errors": scored}, scale, n_bootstrap=n_bootstrap, alpha=alpha, seed=seed) for claim in claims]
+parts = [
+    judge_contrasts(
+        claim,
+        {"errors": scored},
+        scale,
+        n_bootstrap=n_bootstrap,
+        alpha=alpha,
+        seed=seed,
+    )
+    for claim in claims
+]
 for part in parts:
     alone = (part["n_seeds"] == 1) & part["verdict"].isin(["holds", "fails"])
-    part.loc[alone, ["verdict", "why"]] = ["undecided", "one seed: the spread between trainings is not known"]
-rows = [summarise(claim, part, scale) for claim, part in zip(claims, parts, strict=True)]
+    part.loc[alone, ["verdict", "why"]] = [
+        "undecided",
+        "one seed: the spread between trainings is not known",
+    ]
+rows = [
+    summarise(claim, part, scale) for claim, part in zip(claims, parts, strict=True)
+]
 _ = stage.table("contrasts", pd.concat(parts, ignore_index=True))
 print(f"{len(claims)} claims, {sum(map(len, parts))} comparisons")
 
@@ -467,17 +779,34 @@ table_4 = printed[printed["source"] == "CEBaB, Table 4"]
 
 def beside(number):
     """One printed CaCE beside that of our encoder on the published data."""
-    mine = means_of[tuple(number[k] for k in DIRECTION)] if tuple(number[k] for k in DIRECTION) in means_of else np.nan
-    why = "the number belongs to BERT; another encoder stands in for it" if np.isfinite(mine) else "the number belongs to CEBaB"
+    mine = means_of.get(tuple(number[k] for k in DIRECTION), np.nan)
+    why = (
+        "the number belongs to BERT; another encoder stands in for it"
+        if np.isfinite(mine)
+        else "the number belongs to CEBaB"
+    )
     quantity = f"CaCE {number['aspect']} {number['old']} to {number['new']}"
-    return claim_row(claims[0], Verdict("not run", why), scale, number["value"], mine, quantity=quantity) | {
-        "source": number["source"], "id": number["id"]}
+    return claim_row(
+        claims[0],
+        Verdict("not run", why),
+        scale,
+        number["value"],
+        mine,
+        quantity=quantity,
+    ) | {"source": number["source"], "id": number["id"]}
 
 
-means_of = cace[(cace["dataset"] == "cebab") & (cace["model"] == "encoder") & (n_classes == 5)].groupby(DIRECTION)["argmax"].mean().to_dict()
+means_of = (
+    cace[(cace["dataset"] == "cebab") & (cace["model"] == "encoder") & (n_classes == 5)]
+    .groupby(DIRECTION)["argmax"]
+    .mean()
+    .to_dict()
+)
 rows += [beside(number) for number in table_4.to_dict("records")]
 table = stage.table("claims", pd.DataFrame(rows))
-assert set(table["verdict"]) <= set(VERDICTS) and (scale != "small" or not table["verdict"].isin(["holds", "fails"]).any())
+assert set(table["verdict"]) <= set(VERDICTS) and (
+    scale != "small" or not table["verdict"].isin(["holds", "fails"]).any()
+)
 table[["id", "paper", "ours", "verdict"]].head(10)
 
 # %% [markdown]

@@ -69,7 +69,15 @@ pd.set_option("display.max_colwidth", None)
 
 def verdicts(*ids: str) -> pd.DataFrame:
     """The verdicts on some claims, with their reasons."""
-    return tables["claims"].set_index("id").loc[list(ids), ["quantity", "paper", "ours", "low", "high", "n", "verdict", "why"]].reset_index()
+    return (
+        tables["claims"]
+        .set_index("id")
+        .loc[
+            list(ids),
+            ["quantity", "paper", "ours", "low", "high", "n", "verdict", "why"],
+        ]
+        .reset_index()
+    )
 
 
 print(", ".join(f"{name} {len(table)}" for name, table in tables.items()))
@@ -95,15 +103,30 @@ ceilings = tables["ceiling"][tables["ceiling"]["same"] == "label"]
 figure, plotted = plot_errors(tables["errors"], ceilings)
 stage.figure("figure_2", figure, formats)
 shown = stage.table("figure_2", plotted)
-shown.pivot_table(index=["explainer"], columns=["dataset", "model", "metric"], values="error", sort=False).T.groupby("metric").mean().T.round(3)
+shown.pivot_table(
+    index=["explainer"],
+    columns=["dataset", "model", "metric"],
+    values="error",
+    sort=False,
+).T.groupby("metric").mean().T.round(3)
 
 # %% [markdown]
 # The table shows the mean over the models; the file has each of them with its interval. **The verdicts:**
 
 # %% tags=["nbval-ignore-output"]
-stage.table("verdict_figure_2", verdicts("approx_best_L2", "approx_best_cosine", "approx_best_normdiff", "inlp_ties_on_cosine",
-                                         "labels_help_beyond_direction", "most_methods_cannot_beat_the_baseline",
-                                         "most_methods_cannot_beat_the_baseline_cosine", "most_methods_cannot_beat_the_baseline_normdiff"))
+stage.table(
+    "verdict_figure_2",
+    verdicts(
+        "approx_best_L2",
+        "approx_best_cosine",
+        "approx_best_normdiff",
+        "inlp_ties_on_cosine",
+        "labels_help_beyond_direction",
+        "most_methods_cannot_beat_the_baseline",
+        "most_methods_cannot_beat_the_baseline_cosine",
+        "most_methods_cannot_beat_the_baseline_normdiff",
+    ),
+)
 
 # %% [markdown]
 # **Why.** The paper's code holds no implementation of its winning baseline, and its own leaderboard has S-Learner ahead of it by L2 for all four
@@ -118,10 +141,19 @@ stage.table("verdict_figure_2", verdicts("approx_best_L2", "approx_best_cosine",
 
 # %% tags=["nbval-ignore-output"]
 first = tables["errors"][["dataset", "model"]].iloc[0]
-here = tables["errors"][(tables["errors"]["dataset"] == first["dataset"]) & (tables["errors"]["model"] == first["model"])]
-board = here.pivot(index=["explainer", "family"], columns="metric", values="error").sort_values("L2").reset_index()
+here = tables["errors"][
+    (tables["errors"]["dataset"] == first["dataset"])
+    & (tables["errors"]["model"] == first["model"])
+]
+board = (
+    here.pivot(index=["explainer", "family"], columns="metric", values="error")
+    .sort_values("L2")
+    .reset_index()
+)
 known = printed[printed["quantity"].eq("ICaCE-Error") & printed["model"].eq("BERT")]
-known = known.pivot(index="explainer", columns="metric", values="value").add_prefix("paper_")
+known = known.pivot(index="explainer", columns="metric", values="value").add_prefix(
+    "paper_"
+)
 board = stage.table("leaderboard", board.join(known, on="explainer"))
 board.astype(object).fillna("")
 
@@ -129,8 +161,17 @@ board.astype(object).fillna("")
 # The first data set and the first model. **The verdicts** on the floors, questions that the paper did not ask:
 
 # %% tags=["nbval-ignore-output"]
-stage.table("verdict_leaderboard", verdicts("baseline_beats_doing_nothing", "methods_beat_the_no_concept_floor", "averaging_matches_helps",
-                                            "known_value_helps", "proxy_beats_the_baselines", "proxy_beats_its_own_matches"))
+stage.table(
+    "verdict_leaderboard",
+    verdicts(
+        "baseline_beats_doing_nothing",
+        "methods_beat_the_no_concept_floor",
+        "averaging_matches_helps",
+        "known_value_helps",
+        "proxy_beats_the_baselines",
+        "proxy_beats_its_own_matches",
+    ),
+)
 
 # %% [markdown]
 # **Why.** The cosine of all probabilities is mostly about the class that probability leaves, and that is where the text now is: every method that subtracts the text's
@@ -145,7 +186,11 @@ stage.table("verdict_leaderboard", verdicts("baseline_beats_doing_nothing", "met
 
 # %% tags=["nbval-ignore-output"]
 keys = ["aspect", "old", "new"]
-theirs = printed[printed["source"] == "CEBaB, Table 4"].set_index(keys)["value"].rename("paper")
+theirs = (
+    printed[printed["source"] == "CEBaB, Table 4"]
+    .set_index(keys)["value"]
+    .rename("paper")
+)
 table_4 = stage.table("table_4", tables["cace"].join(theirs, on=keys), digits=2)
 table_4.astype(object).fillna("")
 
@@ -161,7 +206,9 @@ table_4.astype(object).fillna("")
 rows = tables["by_direction"][tables["by_direction"]["model"] == first["model"]]
 figure, plotted = plot_directions(rows, "L2", "ICaCE-Error, L2")
 stage.figure("heat_map", figure, formats)
-stage.table("heat_map", plotted).groupby(["dataset", "aspect"], sort=False)["L2"].mean().unstack().round(2)
+stage.table("heat_map", plotted).groupby(["dataset", "aspect"], sort=False)[
+    "L2"
+].mean().unstack().round(2)
 
 # %% [markdown]
 # Mostly errors are largest where effects are. On the published data that is a change of the food, between Negative and Positive.
@@ -185,7 +232,9 @@ effects.pivot(index=["dataset", "aspect"], columns="who", values="stars").round(
 
 # %% tags=["nbval-ignore-output"]
 claims = stage.table("claims_in_full", tables["claims"])
-claims[["id", "source", "quantity", "paper", "ours", "verdict", "why"]].astype(object).fillna("")
+claims[["id", "source", "quantity", "paper", "ours", "verdict", "why"]].astype(
+    object
+).fillna("")
 
 # %% [markdown]
 # The comparisons that a verdict rests on are in `contrasts.csv` of stage 4.

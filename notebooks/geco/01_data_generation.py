@@ -51,12 +51,28 @@ from tokenizers import Tokenizer
 
 from lib.annotator import annotate_sentence
 from lib.cards import croissant, dataset_card, read_card
-from lib.corpora import (CLASSES, DATASETS, SPLITS, altered_terms, check_data_source, fetch_geco, mask_statistics,
-                         read_geco, write_geco)
+from lib.corpora import (
+    CLASSES,
+    DATASETS,
+    SPLITS,
+    altered_terms,
+    check_data_source,
+    fetch_geco,
+    mask_statistics,
+    read_geco,
+    write_geco,
+)
 from lib.corrections import CORRECTIONS, check_gold, read_gold
 from lib.faults import PRONOUNS, fault_table
 from lib.gold import bound_table
-from lib.labels import Label, differing_positions, gender_variants, label_agreement, labelled_rows, read_labels
+from lib.labels import (
+    Label,
+    differing_positions,
+    gender_variants,
+    label_agreement,
+    labelled_rows,
+    read_labels,
+)
 from lib.lexicon import load_lexicon
 from lib.models.sources import load_encoder_path
 from lib.names import names_of_text
@@ -66,8 +82,20 @@ from lib.seeds import set_up
 from lib.show import show_source
 from lib.stage import open_stage
 from lib.store import save_json, write_atomic
-from lib.text import (STORED, annotate, apply_filters, is_human, is_neuter, is_third_singular, load_pipeline,
-                      read_summaries, read_word_list, stored_annotation, stored_pipeline, subject_of)
+from lib.text import (
+    STORED,
+    annotate,
+    apply_filters,
+    is_human,
+    is_neuter,
+    is_third_singular,
+    load_pipeline,
+    read_summaries,
+    read_word_list,
+    stored_annotation,
+    stored_pipeline,
+    subject_of,
+)
 
 # %% [markdown]
 # ## Settings
@@ -115,7 +143,9 @@ check_gold(gold, data_source, on_fault)
 set_up(seed, n_threads)
 folder = material("geco")
 summaries = read_summaries(folder / "plots.md")
-print(f"{summaries['title'].nunique()} summaries, {len(summaries)} sentences; data source: {data_source}")
+print(
+    f"{summaries['title'].nunique()} summaries, {len(summaries)} sentences; data source: {data_source}"
+)
 summaries[["sentence_id", "sentence"]].head(3)
 
 # %% [markdown]
@@ -134,15 +164,28 @@ summaries[["sentence_id", "sentence"]].head(3)
 # A label writes exactly this down, by position: the female, the male and the neutral word.
 
 # %%
-leaves, suffers = {0: ("She", "He", "They"), 1: ("leaves", "leaves", "leave")}, ("suffers", "suffers", "suffer")
-example = Label("by hand", tuple("Bingley leaves for London without a word , and Jane suffers quietly .".split()),
-                subject=0, names={0: "name", 9: "name"}, subj=leaves,
-                all=leaves | {9: ("she", "he", "they"), 10: suffers})
+leaves, suffers = (
+    {0: ("She", "He", "They"), 1: ("leaves", "leaves", "leave")},
+    ("suffers", "suffers", "suffer"),
+)
+example = Label(
+    "by hand",
+    tuple(
+        "Bingley leaves for London without a word , and Jane suffers quietly .".split()
+    ),
+    subject=0,
+    names={0: "name", 9: "name"},
+    subj=leaves,
+    all=leaves | {9: ("she", "he", "they"), 10: suffers},
+)
 forms, subject_forms = gender_variants(example, "all"), gender_variants(example, "subj")
 assert differing_positions(list(subject_forms.values())) == [1, 1] + [0] * 11
 assert differing_positions(list(forms.values())) == [1, 1] + [0] * 7 + [1, 1, 0, 0]
 assert differing_positions([forms["F"], forms["M"]]) == [1] + [0] * 8 + [1, 0, 0, 0]
-pd.DataFrame([*forms.values(), differing_positions(list(forms.values()))], index=[*CLASSES, "mask"])
+pd.DataFrame(
+    [*forms.values(), differing_positions(list(forms.values()))],
+    index=[*CLASSES, "mask"],
+)
 
 # %% [markdown]
 # The masks are what we predicted: the asserts compare both sets with the lists written by hand. The third
@@ -160,7 +203,10 @@ pd.DataFrame([*forms.values(), differing_positions(list(forms.values()))], index
 # %%
 if spacy_pipeline == STORED:
     annotation = sorted(folder.glob("annotation_*.conllu"))
-    docs, pipeline_name = stored_annotation(summaries["sentence"], annotation), stored_pipeline(annotation[0])
+    docs, pipeline_name = (
+        stored_annotation(summaries["sentence"], annotation),
+        stored_pipeline(annotation[0]),
+    )
 else:
     pipeline = load_pipeline(spacy_pipeline)
     docs, pipeline_name = annotate(summaries["sentence"], pipeline), pipeline.path.name
@@ -172,9 +218,20 @@ print(f"{len(docs)} parsed sentences; pipeline: {pipeline_name}")
 
 # %%
 shown = docs[list(summaries["sentence_id"]).index("the_secret_garden-04")]
-pd.DataFrame([(word.text, word.pos_, word.dep_, word.head.text, *word.morph.get("Person", "-"),
-               *word.morph.get("Number", "-"))
-              for word in shown[:6]], columns=["word", "part of speech", "relation", "hangs from", "person", "number"])
+pd.DataFrame(
+    [
+        (
+            word.text,
+            word.pos_,
+            word.dep_,
+            word.head.text,
+            *word.morph.get("Person", "-"),
+            *word.morph.get("Number", "-"),
+        )
+        for word in shown[:6]
+    ],
+    columns=["word", "part of speech", "relation", "hangs from", "person", "number"],
+)
 
 # %% [markdown]
 # ## 3 · The filters
@@ -207,13 +264,17 @@ show_source(subject_of)
 
 # %%
 human_nouns = read_word_list(folder / "human_nouns.txt")
-filters = {"third person singular": is_third_singular,
-           "subject": lambda doc: subject_of(doc) is not None,
-           "fewer than 30 tokens": lambda doc: len(doc) < 30,
-           "full stop": lambda doc: doc[-1].text == ".",
-           "not neuter": lambda doc: not is_neuter(subject_of(doc)),
-           "human": lambda doc: is_human(subject_of(doc), human_nouns)}
-candidates, lost, counts = apply_filters(dict(zip(summaries["sentence_id"], docs, strict=True)), filters)
+filters = {
+    "third person singular": is_third_singular,
+    "subject": lambda doc: subject_of(doc) is not None,
+    "fewer than 30 tokens": lambda doc: len(doc) < 30,
+    "full stop": lambda doc: doc[-1].text == ".",
+    "not neuter": lambda doc: not is_neuter(subject_of(doc)),
+    "human": lambda doc: is_human(subject_of(doc), human_nouns),
+}
+candidates, lost, counts = apply_filters(
+    dict(zip(summaries["sentence_id"], docs, strict=True)), filters
+)
 counts
 
 # %% [markdown]
@@ -245,7 +306,10 @@ labels = read_labels(folder / "labels.yaml")
 entry = labels["north_and_south-06"]
 print("names", {entry.words[i]: kind for i, kind in entry.names.items()})
 for scope in ("subj", "all"):
-    print(f"{scope:<5}", {entry.words[i]: change for i, change in entry.replacements(scope).items()})
+    print(
+        f"{scope:<5}",
+        {entry.words[i]: change for i, change in entry.replacements(scope).items()},
+    )
 
 # %% [markdown]
 # Reading the file checks it: every position lies in its sentence, no replacement is empty, the original
@@ -261,10 +325,15 @@ rejected = yaml.safe_load((folder / "rejected.yaml").read_text())
 base = [label for key, label in labels.items() if key in candidates]
 unlabelled = [key for key in candidates if key not in labels and key not in rejected]
 corrected = sum(subject_of(candidates[label.name]).i != label.subject for label in base)
-counts.loc[len(counts)] = ["not rejected by hand", len(candidates) - sum(key in rejected for key in candidates)]
+counts.loc[len(counts)] = [
+    "not rejected by hand",
+    len(candidates) - sum(key in rejected for key in candidates),
+]
 counts.loc[len(counts)] = ["labelled: base sentences", len(base)]
-print(f"without a label: {len(unlabelled)}; labels whose sentence is no candidate: {len(labels) - len(base)};",
-      f"subjects that the parser got wrong: {corrected}")
+print(
+    f"without a label: {len(unlabelled)}; labels whose sentence is no candidate: {len(labels) - len(base)};",
+    f"subjects that the parser got wrong: {corrected}",
+)
 stage.table("counts", counts).tail(3)
 
 # %% [markdown]
@@ -302,9 +371,17 @@ for scope, name in (("subj", "D_S"), ("all", "D_A")):
 for label in base:
     for scope in ("subj", "all"):
         changes = label.replacements(scope)
-        walked = [int(i in changes) for i in range(len(label.words)) if changes.get(i, "kept") is not None]
-        assert differing_positions(list(gender_variants(label, scope).values())) == walked
-    assert not (PRONOUNS[0] | PRONOUNS[1]) & {word.lower() for word in gender_variants(label, "all")["NB"]}
+        walked = [
+            int(i in changes)
+            for i in range(len(label.words))
+            if changes.get(i, "kept") is not None
+        ]
+        assert (
+            differing_positions(list(gender_variants(label, scope).values())) == walked
+        )
+    assert not (PRONOUNS[0] | PRONOUNS[1]) & {
+        word.lower() for word in gender_variants(label, "all")["NB"]
+    }
 print(len(base), "labels checked")
 
 # %% [markdown]
@@ -317,8 +394,12 @@ print(len(base), "labels checked")
 
 # %%
 second = read_labels(folder / "labels_second.yaml")
-agreement = pd.DataFrame([{"dataset": name} | label_agreement(labels, second, scope)
-                          for name, scope in (("D_S", "subj"), ("D_A", "all"))])
+agreement = pd.DataFrame(
+    [
+        {"dataset": name} | label_agreement(labels, second, scope)
+        for name, scope in (("D_S", "subj"), ("D_A", "all"))
+    ]
+)
 stage.table("agreement", agreement)
 
 # %% [markdown]
@@ -334,6 +415,7 @@ stage.table("agreement", agreement)
 # split; if they did not, a model could meet a test sentence in training. The published data come with their
 # own split, which we keep.
 
+
 # %%
 def split_by_base(rows, test_share, split_seed):
     """The train and the test rows: a random share of the base sentences is for testing, with all their forms."""
@@ -342,22 +424,51 @@ def split_by_base(rows, test_share, split_seed):
     is_test = rows["sentence_idx"].isin(chosen)
     return {"train": rows[~is_test], "test": rows[is_test]}
 
+
 # %% [markdown]
 # The next cell is the fork in the road: our labels, or the published files. The table counts rows: three
 # for each base sentence, or two in the binary sets.
 
 # %%
 if data_source == "bundled":
-    form = {name: ("all" if name.startswith("D_A") else "subj", CLASSES[:2] if name.endswith("binary") else CLASSES)
-            for name in DATASETS}
-    data = {name: split_by_base(labelled_rows(base, *form[name]), test_share, split_seed) for name in DATASETS}
+    form = {
+        name: (
+            "all" if name.startswith("D_A") else "subj",
+            CLASSES[:2] if name.endswith("binary") else CLASSES,
+        )
+        for name in DATASETS
+    }
+    data = {
+        name: split_by_base(labelled_rows(base, *form[name]), test_share, split_seed)
+        for name in DATASETS
+    }
     corrections = pd.DataFrame(columns=CORRECTIONS)
 else:
-    read = {name: {split: read_gold(name, split, gold, on_fault, fetch_geco()) for split in SPLITS} for name in DATASETS}
-    data = {name: {split: rows for split, (rows, _) in splits.items()} for name, splits in read.items()}
-    corrections = pd.concat({(name, split): done for name, splits in read.items() for split, (_, done) in splits.items()},
-                            names=["dataset", "split"]).reset_index(["dataset", "split"])
-pd.DataFrame({name: {split: len(rows) for split, rows in splits.items()} for name, splits in data.items()})
+    read = {
+        name: {
+            split: read_gold(name, split, gold, on_fault, fetch_geco())
+            for split in SPLITS
+        }
+        for name in DATASETS
+    }
+    data = {
+        name: {split: rows for split, (rows, _) in splits.items()}
+        for name, splits in read.items()
+    }
+    corrections = pd.concat(
+        {
+            (name, split): done
+            for name, splits in read.items()
+            for split, (_, done) in splits.items()
+        },
+        names=["dataset", "split"],
+    ).reset_index(["dataset", "split"])
+pd.DataFrame(
+    {
+        name: {split: len(rows) for split, rows in splits.items()}
+        for name, splits in data.items()
+    }
+)
 
 # %% [markdown]
 # The published neutral forms were made by a program, and its grammar fails at known places: *them* for
@@ -368,9 +479,16 @@ pd.DataFrame({name: {split: len(rows) for split, rows in splits.items()} for nam
 # %%
 print(f"gold: {gold}; {len(corrections)} corrections")
 if len(corrections):
-    counted = corrections.groupby(["dataset", "kind"])["position"].size().rename("n").reset_index()
+    counted = (
+        corrections.groupby(["dataset", "kind"])["position"]
+        .size()
+        .rename("n")
+        .reset_index()
+    )
     print(stage.table("corrections", counted).to_string(index=False))
-corrections.sample(min(5, len(corrections)), random_state=seed)[["kind", "published", "corrected"]]
+corrections.sample(min(5, len(corrections)), random_state=seed)[
+    ["kind", "published", "corrected"]
+]
 
 # %% [markdown]
 # Sixty corrections of the train and the test part, drawn at random, were read (`neutral_verdicts.csv`).
@@ -383,7 +501,9 @@ corrections.sample(min(5, len(corrections)), random_state=seed)[["kind", "publis
 # %%
 faults = fault_table(data)
 _ = stage.table("faults", faults)
-faults.groupby(["fault", "what_was_done", "dataset"])["row"].size().unstack(fill_value=0)
+faults.groupby(["fault", "what_was_done", "dataset"])["row"].size().unstack(
+    fill_value=0
+)
 
 # %% [markdown]
 # *Reading it.* A cell counts rows; what compares the forms of a sentence is listed once, at its non-binary
@@ -398,22 +518,46 @@ faults.groupby(["fault", "what_was_done", "dataset"])["row"].size().unstack(fill
 # arbitrary, they would not be. We count base sentences whose forms still differ outside the mask: 0 is
 # expected for the true masks, and nearly all for masks with the same number of ones at random places.
 
+
 # %%
 def differ_outside(rows, mask_of):
     """How many base sentences have forms that differ outside the mask."""
-    unmasked = [tuple(word for word, masked in zip(row.sentence, mask_of(row), strict=False) if not masked)
-                for row in rows.itertuples()]
-    return int((pd.Series(unmasked).groupby(list(rows["sentence_idx"])).nunique() > 1).sum())
+    unmasked = [
+        tuple(
+            word
+            for word, masked in zip(row.sentence, mask_of(row), strict=False)
+            if not masked
+        )
+        for row in rows.itertuples()
+    ]
+    return int(
+        (pd.Series(unmasked).groupby(list(rows["sentence_idx"])).nunique() > 1).sum()
+    )
 
 
 def shuffled_mask(row):
     """As many ones as the row's mask has, at places that depend on the base sentence and the seed only."""
-    return random.Random(f"{seed}-{row.sentence_idx}").sample(row.ground_truth, len(row.ground_truth))
+    return random.Random(f"{seed}-{row.sentence_idx}").sample(
+        row.ground_truth, len(row.ground_truth)
+    )
 
-whole = {name: pd.concat(splits.values()).sort_values(["sentence_idx", "target"]) for name, splits in data.items()}
-control = pd.DataFrame([(name, rows["sentence_idx"].nunique(), differ_outside(rows, lambda row: row.ground_truth),
-                         differ_outside(rows, shuffled_mask)) for name, rows in whole.items()],
-                       columns=["dataset", "base sentences", "true mask", "shuffled mask"])
+
+whole = {
+    name: pd.concat(splits.values()).sort_values(["sentence_idx", "target"])
+    for name, splits in data.items()
+}
+control = pd.DataFrame(
+    [
+        (
+            name,
+            rows["sentence_idx"].nunique(),
+            differ_outside(rows, lambda row: row.ground_truth),
+            differ_outside(rows, shuffled_mask),
+        )
+        for name, rows in whole.items()
+    ],
+    columns=["dataset", "base sentences", "true mask", "shuffled mask"],
+)
 assert (control["true mask"] < 0.01 * control["base sentences"]).all()
 assert (control["shuffled mask"] > 0.5 * control["base sentences"]).all()
 control
@@ -438,6 +582,7 @@ control
 # The hand value for our example: in the female form of D_A, *she* stands twice and counts once, beside nine
 # other words (*leaves, for, London, without, a, word, and, suffers, quietly*). In D_S *Jane* is a tenth.
 
+
 # %%
 def co_occurrences(sentences, terms):
     """C(D), equation 1: pairs of a gender term and another word that stand in the same sentence."""
@@ -449,7 +594,10 @@ def co_occurrences(sentences, terms):
 
 
 A1 = frozenset().union(*PRONOUNS.values())
-assert co_occurrences([forms["F"]], A1) == 9 and co_occurrences([subject_forms["F"]], A1) == 10
+assert (
+    co_occurrences([forms["F"]], A1) == 9
+    and co_occurrences([subject_forms["F"]], A1) == 10
+)
 
 # %% [markdown]
 # Now equation 2, for each data set and both lists, over train and test together.
@@ -458,11 +606,20 @@ assert co_occurrences([forms["F"]], A1) == 9 and co_occurrences([subject_forms["
 rows = []
 for name, table in whole.items():
     for term_list, terms in {"A1": A1, "A2": A1 | altered_terms(table)}.items():
-        counted = table.groupby("target")["sentence"].apply(lambda sentences: co_occurrences(sentences, terms))
-        rows += [(name, term_list, len(terms), CLASSES[k], n, n / counted.sum()) for k, n in counted.items()]
-bias = pd.DataFrame(rows, columns=["dataset", "term_list", "terms", "class", "C", "bias"])
+        counted = table.groupby("target")["sentence"].apply(
+            lambda sentences: co_occurrences(sentences, terms)
+        )
+        rows += [
+            (name, term_list, len(terms), CLASSES[k], n, n / counted.sum())
+            for k, n in counted.items()
+        ]
+bias = pd.DataFrame(
+    rows, columns=["dataset", "term_list", "terms", "class", "C", "bias"]
+)
 _ = stage.table("bias", bias)
-wide = bias.pivot(index=["dataset", "term_list", "terms"], columns="class", values="bias")
+wide = bias.pivot(
+    index=["dataset", "term_list", "terms"], columns="class", values="bias"
+)
 wide.round(3).astype(object).fillna("-")
 
 # %% [markdown]
@@ -479,19 +636,30 @@ wide.round(3).astype(object).fillna("-")
 # check: where *she* and *he* are all there is, each is perfectly correlated with its own class, and
 # perfectly against the other.
 
+
 # %%
 def tfidf_correlation(rows):
     """Pearson's r between the tf-idf weight of each word and membership of each class (word x class)."""
-    vectorizer = TfidfVectorizer(analyzer=lambda words: [word.strip().lower() for word in words])
+    vectorizer = TfidfVectorizer(
+        analyzer=lambda words: [word.strip().lower() for word in words]
+    )
     weights = vectorizer.fit_transform(rows["sentence"])
     member = pd.get_dummies(rows["target"]).to_numpy(float)
     covariance = weights.T @ (member - member.mean(axis=0)) / len(rows)
     variance = weights.power(2).mean(axis=0).A1 - weights.mean(axis=0).A1 ** 2
     r = covariance / np.sqrt(variance.clip(1e-12))[:, None] / member.std(axis=0)
-    return pd.DataFrame(r, index=vectorizer.get_feature_names_out(), columns=list(CLASSES[:member.shape[1]]))
+    return pd.DataFrame(
+        r,
+        index=vectorizer.get_feature_names_out(),
+        columns=list(CLASSES[: member.shape[1]]),
+    )
 
 
-by_hand = tfidf_correlation(pd.DataFrame({"sentence": [["she"], ["he"], ["she"], ["he"]], "target": [0, 1, 0, 1]}))
+by_hand = tfidf_correlation(
+    pd.DataFrame(
+        {"sentence": [["she"], ["he"], ["she"], ["he"]], "target": [0, 1, 0, 1]}
+    )
+)
 assert np.allclose(by_hand.loc[["she", "he"]], [[1, -1], [-1, 1]])
 
 # %% [markdown]
@@ -499,12 +667,23 @@ assert np.allclose(by_hand.loc[["she", "he"]], [[1, -1], [-1, 1]])
 
 # %%
 tables = {name: tfidf_correlation(rows) for name, rows in whole.items()}
-best = {(name, gender): table[gender].round(9).sort_index().nlargest(10)
-        for name, table in tables.items() for gender in table}
-correlation = pd.concat(best, names=["dataset", "class", "word"]).rename("r").reset_index()
+best = {
+    (name, gender): table[gender].round(9).sort_index().nlargest(10)
+    for name, table in tables.items()
+    for gender in table
+}
+correlation = (
+    pd.concat(best, names=["dataset", "class", "word"]).rename("r").reset_index()
+)
 _ = stage.table("correlation", correlation)
-pd.DataFrame({key: [f"{word} {value:.2f}" for word, value in r.items()]
-              for key, r in best.items() if key[0] in ("D_A", "D_S")}, index=range(1, 11))
+pd.DataFrame(
+    {
+        key: [f"{word} {value:.2f}" for word, value in r.items()]
+        for key, r in best.items()
+        if key[0] in ("D_A", "D_S")
+    },
+    index=range(1, 11),
+)
 
 # %% [markdown]
 # *Reading it.* Pronouns lead in every column, as in the paper's Figure 3. In D_S they are weaker, since the
@@ -519,12 +698,28 @@ pd.DataFrame({key: [f"{word} {value:.2f}" for word, value in r.items()]
 # rows. The pieces are those of the model that the next stage trains.
 
 # %%
-tokenizer = Tokenizer.from_file(f"{load_encoder_path('all-MiniLM-L6-v2')}/tokenizer.json")
+tokenizer = Tokenizer.from_file(
+    f"{load_encoder_path('all-MiniLM-L6-v2')}/tokenizer.json"
+)
 tokenizer.no_padding()  # the file asks for sentences of one length
-words = sorted({word for rows in whole.values() for sentence in rows["sentence"] for word in sentence})
-pieces = {word: len(tokenizer.encode(word, add_special_tokens=False).tokens) for word in words}
-statistics = pd.DataFrame([{"dataset": name, "split": split} | mask_statistics(rows, pieces.get)
-                           for name, splits in data.items() for split, rows in splits.items()])
+words = sorted(
+    {
+        word
+        for rows in whole.values()
+        for sentence in rows["sentence"]
+        for word in sentence
+    }
+)
+pieces = {
+    word: len(tokenizer.encode(word, add_special_tokens=False).tokens) for word in words
+}
+statistics = pd.DataFrame(
+    [
+        {"dataset": name, "split": split} | mask_statistics(rows, pieces.get)
+        for name, splits in data.items()
+        for split, rows in splits.items()
+    ]
+)
 stage.table("statistics", statistics)
 
 # %% [markdown]
@@ -538,25 +733,54 @@ stage.table("statistics", statistics)
 # line is perfect balance. The table holds the numbers that are plotted.
 
 # %%
-bases = {name: whole[name].drop_duplicates("sentence_idx")["ground_truth"].map(sum) for name in ("D_A", "D_S")}
-masked = {name: n.clip(upper=9).value_counts().sort_index() for name, n in bases.items()}
-left = pd.concat(masked, names=["dataset", "x"]).rename("value").reset_index().assign(panel="masked words")
-right = bias[(bias["term_list"] == "A1") & bias["dataset"].isin(bases)].rename(columns={"class": "x", "bias": "value"})
-plotted = pd.concat([left, right.assign(panel="bias_C")])[["panel", "dataset", "x", "value"]].reset_index(drop=True)
+bases = {
+    name: whole[name].drop_duplicates("sentence_idx")["ground_truth"].map(sum)
+    for name in ("D_A", "D_S")
+}
+masked = {
+    name: n.clip(upper=9).value_counts().sort_index() for name, n in bases.items()
+}
+left = (
+    pd.concat(masked, names=["dataset", "x"])
+    .rename("value")
+    .reset_index()
+    .assign(panel="masked words")
+)
+right = bias[(bias["term_list"] == "A1") & bias["dataset"].isin(bases)].rename(
+    columns={"class": "x", "bias": "value"}
+)
+plotted = pd.concat([left, right.assign(panel="bias_C")])[
+    ["panel", "dataset", "x", "value"]
+].reset_index(drop=True)
 _ = stage.table("figure", plotted)
 with plt.rc_context(STYLE | {"axes.grid.axis": "y"}):
-    figure, (left_ax, right_ax) = plt.subplots(1, 2, figsize=(9, 3.2), width_ratios=[3, 2], layout="constrained")
+    figure, (left_ax, right_ax) = plt.subplots(
+        1, 2, figsize=(9, 3.2), width_ratios=[3, 2], layout="constrained"
+    )
     for ax, part in ((left_ax, left), (right_ax, right)):
-        sns.barplot(part, x="x", y="value", hue="dataset", palette=COLOURS[:2], edgecolor="0.2", ax=ax)
+        sns.barplot(
+            part,
+            x="x",
+            y="value",
+            hue="dataset",
+            palette=COLOURS[:2],
+            edgecolor="0.2",
+            ax=ax,
+        )
         for bar in ax.containers[1]:
             bar.set_hatch("//")
-    left_ax.set(xlabel="masked words in a base sentence (9: nine or more)", ylabel="base sentences")
+    left_ax.set(
+        xlabel="masked words in a base sentence (9: nine or more)",
+        ylabel="base sentences",
+    )
     left_ax.legend(title=None, frameon=False)
     right_ax.axhline(1 / 3, color="0.2", linestyle="--", linewidth=1)
     right_ax.set(xlabel="form", ylabel="bias_C (term list A1)")
     right_ax.get_legend().remove()
 stage.figure("data", figure)
-plotted.pivot(index=["panel", "x"], columns="dataset", values="value").round(3).astype(object).fillna("-")
+plotted.pivot(index=["panel", "x"], columns="dataset", values="value").round(3).astype(
+    object
+).fillna("-")
 
 # %% [markdown]
 # D_S crowds at two and three masked words, most often a pronoun and its verb. D_A has a long tail, the
@@ -582,15 +806,30 @@ for name, splits in data.items():
 
 # %%
 n_base = {split: data["D_A"][split]["sentence_idx"].nunique() for split in SPLITS}
-numbers = {"base_sentences": sum(n_base.values()), "train_base": n_base["train"], "test_base": n_base["test"],
-           "novels": summaries["title"].nunique(), "sentences": len(summaries), "candidates": len(candidates),
-           "rejected": sum(key in rejected for key in candidates), "unlabelled": len(unlabelled),
-           "pipeline": pipeline_name, "second": len(second), "on_fault": on_fault, "gold": gold,
-           "same_subj": int(agreement["identical"][0]), "same_all": int(agreement["identical"][1]),
-           "faults": int((faults["what_was_done"] != "reported").sum())}
+numbers = {
+    "base_sentences": sum(n_base.values()),
+    "train_base": n_base["train"],
+    "test_base": n_base["test"],
+    "novels": summaries["title"].nunique(),
+    "sentences": len(summaries),
+    "candidates": len(candidates),
+    "rejected": sum(key in rejected for key in candidates),
+    "unlabelled": len(unlabelled),
+    "pipeline": pipeline_name,
+    "second": len(second),
+    "on_fault": on_fault,
+    "gold": gold,
+    "same_subj": int(agreement["identical"][0]),
+    "same_all": int(agreement["identical"][1]),
+    "faults": int((faults["what_was_done"] != "reported").sum()),
+}
 card = read_card(folder / "card.yaml", data_source, numbers)
 write_atomic(stage.path("dataset_card.md"), dataset_card(card))
-files = {f"{name}_{split}": f"{DATASETS[name]}/{split}.jsonl" for name in data for split in SPLITS}
+files = {
+    f"{name}_{split}": f"{DATASETS[name]}/{split}.jsonl"
+    for name in data
+    for split in SPLITS
+}
 save_json(croissant(card, stage.folder, files), stage.path("croissant.json"))
 print(card["title"], "|", *card["sections"]["Uses"]["Misuse"].splitlines())
 
@@ -609,16 +848,38 @@ print(card["title"], "|", *card["sections"]["Uses"]["Misuse"].splitlines())
 # %%
 lexicon = load_lexicon()
 known = names_of_text(docs, lexicon)
-made = {label.name: annotate_sentence(candidates[label.name], label.name, known_names=known) for label in base}
+made = {
+    label.name: annotate_sentence(candidates[label.name], label.name, known_names=known)
+    for label in base
+}
 titles = sorted({key.rsplit("-", 1)[0] for key in made})
 own = []
 for part, chosen in (("read", titles[::2]), ("not read", titles[1::2])):
-    mine = {key: label for key, label in made.items() if key.rsplit("-", 1)[0] in chosen}
-    own += [{"texts": part, "dataset": name} | label_agreement(labels, mine, scope) for name, scope in (("D_S", "subj"), ("D_A", "all"))]
+    mine = {
+        key: label for key, label in made.items() if key.rsplit("-", 1)[0] in chosen
+    }
+    own += [
+        {"texts": part, "dataset": name} | label_agreement(labels, mine, scope)
+        for name, scope in (("D_S", "subj"), ("D_A", "all"))
+    ]
 assert spacy_pipeline != STORED or sorted(made[entry.name].subj) == sorted(entry.subj)
-two = np.mean([gender_variants(made[key], "all")[form] == gender_variants(labels[key], "all")[form] for key in made for form in "FM"])
-print("D_S by program:", {entry.words[i]: change for i, change in made[entry.name].subj.items()})
-print(len(lexicon.kinds), "pairs in the lexicon;", f"D_A, female and male forms as by hand: {two:.3f}")
+two = np.mean(
+    [
+        gender_variants(made[key], "all")[form]
+        == gender_variants(labels[key], "all")[form]
+        for key in made
+        for form in "FM"
+    ]
+)
+print(
+    "D_S by program:",
+    {entry.words[i]: change for i, change in made[entry.name].subj.items()},
+)
+print(
+    len(lexicon.kinds),
+    "pairs in the lexicon;",
+    f"D_A, female and male forms as by hand: {two:.3f}",
+)
 stage.table("annotator_own", pd.DataFrame(own))
 
 # %% [markdown]
@@ -640,10 +901,20 @@ stage.table("annotator_own", pd.DataFrame(own))
 # %%
 aims = pd.read_csv(folder / "annotator_aims.csv")
 scores = pd.read_csv(folder / "annotator_scores.csv")
-long = scores.melt(["pipeline", "dataset", "input", "quantity"], ["F1", "sentences_right"], "figure", "value")
-wide = long.pivot_table(index=list(aims.columns[:4]), columns="pipeline", values="value").reset_index()
+long = scores.melt(
+    ["pipeline", "dataset", "input", "quantity"],
+    ["F1", "sentences_right"],
+    "figure",
+    "value",
+)
+wide = long.pivot_table(
+    index=list(aims.columns[:4]), columns="pipeline", values="value"
+).reset_index()
 aims = aims.merge(wide)
-aims["met"] = ["-" if pd.isna(row.aim) else "yes" if row.en_ud_sm >= row.aim else "no" for row in aims.itertuples()]
+aims["met"] = [
+    "-" if pd.isna(row.aim) else "yes" if row.en_ud_sm >= row.aim else "no"
+    for row in aims.itertuples()
+]
 stage.table("annotator", aims).astype(object).fillna("-")
 
 # %% [markdown]

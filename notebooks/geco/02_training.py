@@ -45,7 +45,12 @@ import torch
 from matplotlib.ticker import MaxNLocator
 
 from lib.corpora import CLASSES, load_dataset
-from lib.floors import bag_of_words, first_pronoun, first_pronoun_class, first_pronoun_is_other
+from lib.floors import (
+    bag_of_words,
+    first_pronoun,
+    first_pronoun_class,
+    first_pronoun_is_other,
+)
 from lib.models.load import build_model
 from lib.models.ola import OneLayerNet
 from lib.models.schemes import SCHEMES
@@ -74,8 +79,12 @@ scale = "small"  # which settings: small, cpu or paper; names the output folder
 seed = 0  # for the controls of section 8; the models have the seeds 0, 1, ...
 n_threads = 1  # CPU threads
 device = "auto"  # auto, cpu or cuda
-reuse_units = False  # take finished models' numbers from, and publish them to, outputs/reference
-need_weights = False  # train again what was published as numbers only, to explain it anew
+reuse_units = (
+    False  # take finished models' numbers from, and publish them to, outputs/reference
+)
+need_weights = (
+    False  # train again what was published as numbers only, to explain it anew
+)
 encoder = "all-MiniLM-L6-v2"  # the pre-trained language model: the packaged one, a folder, or a hub id
 encoder_revision = ""  # the commit of a hub id
 datasets = ["D_A", "D_S"]  # the data sets with three classes
@@ -83,10 +92,28 @@ schemes = ["ZS", "C", "CE", "CEf", "CEfAf", "OLA-CEA"]  # how models are trained
 binary_schemes = ["C", "OLA-CEA"]  # also trained with two classes (F, M)
 n_seeds = 1  # models per data set and scheme
 n_seeds_ola = 3  # the same for OLA, which is cheap
-epochs = {"C": 60, "CE": 3, "CEf": 2, "CEfAf": 2, "OLA-CEA": 60}  # passes over the training rows
-lr = {"C": 0.03, "CE": 0.005, "CEf": 0.004, "CEfAf": 0.0002, "OLA-CEA": 0.01}  # highest learning rate
+epochs = {
+    "C": 60,
+    "CE": 3,
+    "CEf": 2,
+    "CEfAf": 2,
+    "OLA-CEA": 60,
+}  # passes over the training rows
+lr = {
+    "C": 0.03,
+    "CE": 0.005,
+    "CEf": 0.004,
+    "CEfAf": 0.0002,
+    "OLA-CEA": 0.01,
+}  # highest learning rate
 batch_size = {"C": 32, "CE": 8, "CEf": 8, "CEfAf": 16, "OLA-CEA": 64}  # rows per step
-weight_decay = {"C": 0.0, "CE": 0.0, "CEf": 0.0, "CEfAf": 0.0, "OLA-CEA": 0.001}  # added to the gradient, times the weight
+weight_decay = {
+    "C": 0.0,
+    "CE": 0.0,
+    "CEf": 0.0,
+    "CEfAf": 0.0,
+    "OLA-CEA": 0.001,
+}  # added to the gradient, times the weight
 dropout = 0.0  # share of activations dropped in the parts that learn; the released code trained without
 validation_share = 0.2  # share of the base sentences of train that choose the epoch
 ola = "corrected"  # corrected or as_released (section 4)
@@ -108,10 +135,25 @@ ola = "corrected"  # corrected or as_released (section 4)
 set_up(seed, n_threads)
 stage = open_stage("geco", scale, "02_training")
 binary = [f"{name}_binary" for name in datasets] if binary_schemes else []
-data = {name: {split: load_dataset(stage, name, split) for split in ("train", "test")} for name in datasets + binary}
+data = {
+    name: {split: load_dataset(stage, name, split) for split in ("train", "test")}
+    for name in datasets + binary
+}
 classes = {name: CLASSES[:2] if name in binary else CLASSES for name in data}
-pd.DataFrame([{"dataset": name, "classes": " ".join(classes[name]), **{f"rows {s}": len(rows) for s, rows in d.items()},
-               **{f"base sentences {s}": rows["sentence_idx"].nunique() for s, rows in d.items()}} for name, d in data.items()])
+pd.DataFrame(
+    [
+        {
+            "dataset": name,
+            "classes": " ".join(classes[name]),
+            **{f"rows {s}": len(rows) for s, rows in d.items()},
+            **{
+                f"base sentences {s}": rows["sentence_idx"].nunique()
+                for s, rows in d.items()
+            },
+        }
+        for name, d in data.items()
+    ]
+)
 
 # %% [markdown]
 # Every base sentence stands there once in each form, so the classes are balanced, and guessing is right one time in three
@@ -134,7 +176,10 @@ example = "When he calls , she answers wholeheartedly .".split()
 reader, _ = build_model(trainer.recipe("C", CLASSES, seed))
 encoded = reader.encode([example])[0]
 words = ["" if i is None else example[i] for i in encoded.word_ids]
-pd.DataFrame([reader.tokenizer.convert_ids_to_tokens(encoded.ids), words], index=["token", "word"])
+pd.DataFrame(
+    [reader.tokenizer.convert_ids_to_tokens(encoded.ids), words],
+    index=["token", "word"],
+)
 
 # %% [markdown]
 # As expected. The tokenizer itself tells which word a token belongs to, by position; stage 3 needs that to add pieces up
@@ -164,15 +209,30 @@ assert torch.allclose(from_embeddings, ordinary, atol=1e-5)
 # else and is the same in all forms. A reader of pronouns must fail there, and only there can a model show that it has found
 # the subject.
 
+
 # %% tags=["nbval-ignore-output"]
 def floor_accuracy(name: str) -> pd.DataFrame:
     """Accuracy of the floors of one data set, on all rows and on hard rows."""
     test, known = data[name]["test"], classes[name]
     target, hard = test["target"].to_numpy(), first_pronoun_is_other(test, known)
-    guesses = {"First pronoun rule": first_pronoun_class(test, known), "Bag of words": bag_of_words(data[name]["train"], test)}
-    return pd.DataFrame([{"dataset": name, "scheme": rule, "accuracy": (guess == target).mean(), "n_hard": hard.sum(),
-                          "accuracy_hard": (guess == target)[hard].mean() if hard.any() else np.nan}
-                         for rule, guess in guesses.items()])
+    guesses = {
+        "First pronoun rule": first_pronoun_class(test, known),
+        "Bag of words": bag_of_words(data[name]["train"], test),
+    }
+    return pd.DataFrame(
+        [
+            {
+                "dataset": name,
+                "scheme": rule,
+                "accuracy": (guess == target).mean(),
+                "n_hard": hard.sum(),
+                "accuracy_hard": (guess == target)[hard].mean()
+                if hard.any()
+                else np.nan,
+            }
+            for rule, guess in guesses.items()
+        ]
+    )
 
 
 floors = pd.concat([floor_accuracy(name) for name in data], ignore_index=True)
@@ -194,16 +254,32 @@ stage.table("floors", floors)
 # turns out to be empty. This matters: in the released code the names for CEf's head match nothing, so its head stays at its
 # random start.
 
+
 # %%
 def parameters_that_learn(scheme: str) -> dict[str, int]:
     """How many numbers of each part a scheme trains."""
-    model, trained = build_model(trainer.recipe(scheme, CLASSES, seed), used_ids=range(1000))
-    return {f"{part} learns": sum(p.numel() for name, p in found.items() if name in trained)
-            for part, found in model.parts().items()}
+    model, trained = build_model(
+        trainer.recipe(scheme, CLASSES, seed), used_ids=range(1000)
+    )
+    return {
+        f"{part} learns": sum(p.numel() for name, p in found.items() if name in trained)
+        for part, found in model.parts().items()
+    }
 
 
-learning = pd.DataFrame([{"scheme": s.name, "embeddings": s.embeddings, "encoder": s.encoder, "head": s.head,
-                          **parameters_that_learn(s.name)} for s in SCHEMES.values() if s.name != "ZS"]).set_index("scheme")
+learning = pd.DataFrame(
+    [
+        {
+            "scheme": s.name,
+            "embeddings": s.embeddings,
+            "encoder": s.encoder,
+            "head": s.head,
+            **parameters_that_learn(s.name),
+        }
+        for s in SCHEMES.values()
+        if s.name != "ZS"
+    ]
+).set_index("scheme")
 learning
 
 # %% [markdown]
@@ -227,8 +303,13 @@ assert SCHEMES["CEf"].trained() == ("embeddings", "head")
 
 # %% tags=["nbval-ignore-output"]
 zero_shot, _ = build_model(trainer.recipe("ZS", CLASSES, seed))
-forms = [f"{pronoun} {verb} the captain .".split() for pronoun, verb in (("She", "thanks"), ("He", "thanks"), ("They", "thank"))]
-shown = pd.DataFrame(zero_shot.predict(forms, 1), columns=[f"p_{name}" for name in CLASSES])
+forms = [
+    f"{pronoun} {verb} the captain .".split()
+    for pronoun, verb in (("She", "thanks"), ("He", "thanks"), ("They", "thank"))
+]
+shown = pd.DataFrame(
+    zero_shot.predict(forms, 1), columns=[f"p_{name}" for name in CLASSES]
+)
 shown.insert(0, "sentence", [" ".join(form) for form in forms])
 print(list(DESCRIPTIONS.values()))
 stage.table("zero_shot_example", shown)
@@ -261,14 +342,25 @@ show_source(OneLayerNet.attention)
 
 # %%
 torch.manual_seed(0)
-net, e, mask = OneLayerNet(10, 3), torch.randn(2, 6, 64), torch.tensor([[1] * 6, [1, 1, 1, 0, 0, 0]])
+net, e, mask = (
+    OneLayerNet(10, 3),
+    torch.randn(2, 6, 64),
+    torch.tensor([[1] * 6, [1, 1, 1, 0, 0, 0]]),
+)
 scores = net.query(e) @ net.key(e).transpose(1, 2) / 8
-by_keys, by_queries = (scores.masked_fill((mask == 0).unsqueeze(axis), -1e6).softmax(-1)[:, 0] for axis in (1, 2))
+by_keys, by_queries = (
+    scores.masked_fill((mask == 0).unsqueeze(axis), -1e6).softmax(-1)[:, 0]
+    for axis in (1, 2)
+)
 assert torch.allclose(by_keys, net.attention(e, mask), atol=1e-6)
 assert torch.allclose(by_queries, net.attention(e, None), atol=1e-6)
 v = (by_keys.unsqueeze(-1) * net.value(e)).sum(1)
-assert torch.allclose(net.classifier(torch.tanh(net.pooler(v))), net(e, mask), atol=1e-5)
-print(f"mass on padding: {by_keys[1, 3:].sum():.2f} with keys hidden, more than 0.1 with queries hidden: {by_queries[1, 3:].sum() > 0.1}")
+assert torch.allclose(
+    net.classifier(torch.tanh(net.pooler(v))), net(e, mask), atol=1e-5
+)
+print(
+    f"mass on padding: {by_keys[1, 3:].sum():.2f} with keys hidden, more than 0.1 with queries hidden: {by_queries[1, 3:].sum() > 0.1}"
+)
 
 # %% [markdown]
 # ## 5 · One training step, and the line that was forgotten
@@ -289,27 +381,50 @@ show_source(take_step)
 # gradient of a single step is far shorter, and the decay wins. First, the settings of each scheme in one place:
 
 # %%
-settings = settings_by_scheme([*schemes, *binary_schemes, "C", "OLA-CEA"], dropout, epochs=epochs, lr=lr, batch_size=batch_size,
-                              weight_decay=weight_decay)
+settings = settings_by_scheme(
+    [*schemes, *binary_schemes, "C", "OLA-CEA"],
+    dropout,
+    epochs=epochs,
+    lr=lr,
+    batch_size=batch_size,
+    weight_decay=weight_decay,
+)
 first = datasets[0]
 settings["OLA-CEA"]
 
 # %% [markdown]
 # Now OLA with several values of the decay, with gradients zeroed as they should be, and once as released.
 
+
 # %% tags=["nbval-ignore-output"]
 def ola_with_decay(variant: str, decay: float) -> dict[str, object]:
     """Train OLA for 20 epochs: the loss of the last epoch, which epoch was kept, and the test accuracy of that one."""
-    short = Settings(20, lr["OLA-CEA"], batch_size["OLA-CEA"], decay, eps=settings["OLA-CEA"].eps)
+    short = Settings(
+        20, lr["OLA-CEA"], batch_size["OLA-CEA"], decay, eps=settings["OLA-CEA"].eps
+    )
     one = Trainer(encoder, encoder_revision, trainer.device, validation_share, variant)
-    result = one.train("OLA-CEA", seed, data[first]["train"], data[first]["test"], CLASSES, short)
+    result = one.train(
+        "OLA-CEA", seed, data[first]["train"], data[first]["test"], CLASSES, short
+    )
     right = result.predictions["predicted"] == result.predictions["target"]
     last, kept = result.curve.iloc[-1], result.curve["validation_loss"].idxmin() + 1
-    return {"ola": variant, "weight_decay": decay, "train_loss": last["train_loss"], "kept_epoch": kept, "accuracy": right.mean()}
+    return {
+        "ola": variant,
+        "weight_decay": decay,
+        "train_loss": last["train_loss"],
+        "kept_epoch": kept,
+        "accuracy": right.mean(),
+    }
 
 
-decays = pd.DataFrame([ola_with_decay("corrected", 0.0), ola_with_decay("corrected", 0.001), ola_with_decay("corrected", 0.1),
-                       ola_with_decay("as_released", 0.1)])
+decays = pd.DataFrame(
+    [
+        ola_with_decay("corrected", 0.0),
+        ola_with_decay("corrected", 0.001),
+        ola_with_decay("corrected", 0.1),
+        ola_with_decay("as_released", 0.1),
+    ]
+)
 stage.table("weight_decay", decays)
 
 # %% [markdown]
@@ -331,33 +446,90 @@ assert decays["kept_epoch"][2] < decays["kept_epoch"].drop(2).min()
 # sentence once, for all epochs, seeds and data sets: since nothing in it changes, this gives the same numbers as reading it
 # again each time (a test compares them).
 
+
 # %%
 def seeds_of(scheme: str) -> int:
     """How many models a scheme gets; without training there is nothing to repeat."""
     return 1 if scheme == "ZS" else n_seeds_ola if scheme.startswith("OLA") else n_seeds
 
 
-jobs = [(name, scheme, k) for name in data for scheme in (binary_schemes if name in binary else schemes)
-        for k in range(seeds_of(scheme)) if k < 5 or name not in binary]  # five are enough for the two-class sets
+jobs = [
+    (name, scheme, k)
+    for name in data
+    for scheme in (binary_schemes if name in binary else schemes)
+    for k in range(seeds_of(scheme))
+    if k < 5 or name not in binary
+]  # five are enough for the two-class sets
 print(f"{len(jobs)} models")
 units = Units("geco", scale, "02_training", reuse_units, digits=4)
-left = [] if scale == "small" else [(name, scheme) for name, scheme, k in jobs if scheme != "ZS" and (need_weights or not is_finished(
-    units, trainer, name, scheme, k, *data[name].values(), classes[name], settings[scheme]))]
+left = (
+    []
+    if scale == "small"
+    else [
+        (name, scheme)
+        for name, scheme, k in jobs
+        if scheme != "ZS"
+        and (
+            need_weights
+            or not is_finished(
+                units,
+                trainer,
+                name,
+                scheme,
+                k,
+                *data[name].values(),
+                classes[name],
+                settings[scheme],
+            )
+        )
+    ]
+)
 for name, scheme in dict.fromkeys(left):
-    one = trainer.predicted_seconds(scheme, *data[name].values(), classes[name], settings[scheme])
-    print(f"{name} {scheme}: about {one / 60:.1f} minutes each, {left.count((name, scheme))} seeds")
+    one = trainer.predicted_seconds(
+        scheme, *data[name].values(), classes[name], settings[scheme]
+    )
+    print(
+        f"{name} {scheme}: about {one / 60:.1f} minutes each, {left.count((name, scheme))} seeds"
+    )
 
 # %% [markdown]
 # A unit leaves its trained tensors (and no others) in `models/`, its predictions of the test rows, and its learning curve.
 
 # %%
-finished = [run_unit(stage, units, trainer, name, scheme, k, *data[name].values(), classes[name], settings[scheme], need_weights)
-            for name, scheme, k in progress(jobs, "models")]
+finished = [
+    run_unit(
+        stage,
+        units,
+        trainer,
+        name,
+        scheme,
+        k,
+        *data[name].values(),
+        classes[name],
+        settings[scheme],
+        need_weights,
+    )
+    for name, scheme, k in progress(jobs, "models")
+]
 predictions = pd.concat([found for found, _ in finished], ignore_index=True)
 curves = pd.concat([curve for _, curve in finished if len(curve)], ignore_index=True)
-columns = ["dataset", "scheme", "seed", "split", "row_id", "sentence_idx", "target", "predicted", "p_F", "p_M", "p_NB"]
+columns = [
+    "dataset",
+    "scheme",
+    "seed",
+    "split",
+    "row_id",
+    "sentence_idx",
+    "target",
+    "predicted",
+    "p_F",
+    "p_M",
+    "p_NB",
+]
 save_parquet(predictions[columns], stage.path("predictions.parquet"))
-predictions.groupby(["dataset", "scheme"], sort=False).agg(models=("seed", "nunique"), rows=("row_id", "nunique"))
+predictions.groupby(["dataset", "scheme"], sort=False).agg(
+    models=("seed", "nunique"), rows=("row_id", "nunique")
+)
 
 # %% [markdown]
 # ## 7 · Accuracy, beside the paper and beside the floors
@@ -375,27 +547,72 @@ predictions.groupby(["dataset", "scheme"], sort=False).agg(models=("seed", "nuni
 #
 # Floors stand first in each data set; the models follow, from "nothing trained" to "everything from scratch".
 
+
 # %% tags=["nbval-ignore-output"]
 def accuracy_table() -> pd.DataFrame:
     """Accuracy of each scheme with its interval, on all and on hard rows, beside the paper's."""
-    tests = [d["test"].assign(dataset=name, hard=first_pronoun_is_other(d["test"], classes[name])) for name, d in data.items()]
-    rows = predictions.merge(pd.concat(tests)[["dataset", "row_id", "hard"]], on=["dataset", "row_id"])
+    tests = [
+        d["test"].assign(
+            dataset=name, hard=first_pronoun_is_other(d["test"], classes[name])
+        )
+        for name, d in data.items()
+    ]
+    rows = predictions.merge(
+        pd.concat(tests)[["dataset", "row_id", "hard"]], on=["dataset", "row_id"]
+    )
     rows["right"] = (rows["predicted"] == rows["target"]).astype(float)
     by, hard = ["dataset", "scheme"], rows[rows["hard"]].groupby(["dataset", "scheme"])
-    found = estimates(rows, by, "right").rename(columns={"estimate": "accuracy"})[[*by, "n_seeds", "accuracy", "low", "high"]]
-    more = [curves.groupby(by)["train_accuracy"].mean(), hard["right"].mean().rename("accuracy_hard"),
-            hard["row_id"].nunique().rename("n_hard")]
-    table = pd.concat([floors, found.join(pd.concat(more, axis=1), on=by)], ignore_index=True)
-    printed = pd.read_csv(material("geco") / "paper_numbers.csv").query("quantity == 'accuracy'").set_index(by)
-    table = table.join(printed[["value", "spread"]].div(100).set_axis(["paper", "paper_sd"], axis=1), on=by)
-    return table.fillna({"n_hard": 0, "n_seeds": 0}).astype({"n_hard": int, "n_seeds": int})
+    found = estimates(rows, by, "right").rename(columns={"estimate": "accuracy"})[
+        [*by, "n_seeds", "accuracy", "low", "high"]
+    ]
+    more = [
+        curves.groupby(by)["train_accuracy"].mean(),
+        hard["right"].mean().rename("accuracy_hard"),
+        hard["row_id"].nunique().rename("n_hard"),
+    ]
+    table = pd.concat(
+        [floors, found.join(pd.concat(more, axis=1), on=by)], ignore_index=True
+    )
+    printed = (
+        pd.read_csv(material("geco") / "paper_numbers.csv")
+        .query("quantity == 'accuracy'")
+        .set_index(by)
+    )
+    table = table.join(
+        printed[["value", "spread"]].div(100).set_axis(["paper", "paper_sd"], axis=1),
+        on=by,
+    )
+    return table.fillna({"n_hard": 0, "n_seeds": 0}).astype(
+        {"n_hard": int, "n_seeds": int}
+    )
 
 
-accuracy = accuracy_table().sort_values("dataset", key=lambda names: names.map(list(data).index), kind="stable")
+accuracy = accuracy_table().sort_values(
+    "dataset", key=lambda names: names.map(list(data).index), kind="stable"
+)
 rule = floors[floors["scheme"] == "First pronoun rule"].set_index("dataset")["accuracy"]
-accuracy["mark"] = np.where(accuracy["accuracy"] < accuracy["dataset"].map(rule), BELOW, "")
-stage.table("accuracy", accuracy[["dataset", "scheme", "n_seeds", "accuracy", "low", "high", "train_accuracy", "accuracy_hard",
-                                  "n_hard", "paper", "paper_sd", "mark"]].reset_index(drop=True))
+accuracy["mark"] = np.where(
+    accuracy["accuracy"] < accuracy["dataset"].map(rule), BELOW, ""
+)
+stage.table(
+    "accuracy",
+    accuracy[
+        [
+            "dataset",
+            "scheme",
+            "n_seeds",
+            "accuracy",
+            "low",
+            "high",
+            "train_accuracy",
+            "accuracy_hard",
+            "n_hard",
+            "paper",
+            "paper_sd",
+            "mark",
+        ]
+    ].reset_index(drop=True),
+)
 
 # %% [markdown]
 # *Reading it.* On D_A everything works, and so does the rule: there, accuracy cannot tell a reader of pronouns from a reader
@@ -417,22 +634,41 @@ stage.table("accuracy", accuracy[["dataset", "scheme", "n_seeds", "accuracy", "l
 
 # %% tags=["nbval-ignore-output"]
 generator = np.random.default_rng(seed)
-shuffled = data[first]["train"].assign(target=generator.permutation(data[first]["train"]["target"]))
-controls = {"C, shuffled labels": trainer.train("C", seed, shuffled, data[first]["test"], CLASSES, settings["C"]).predictions}
+shuffled = data[first]["train"].assign(
+    target=generator.permutation(data[first]["train"]["target"])
+)
+controls = {
+    "C, shuffled labels": trainer.train(
+        "C", seed, shuffled, data[first]["test"], CLASSES, settings["C"]
+    ).predictions
+}
 untrained = Settings(1, 0.0, batch_size["OLA-CEA"])
-controls["OLA, learning rate 0"] = trainer.train("OLA-CEA", seed, *data[first].values(), CLASSES, untrained).predictions
-control = pd.DataFrame([{"control": name, "accuracy": (p["predicted"] == p["target"]).mean()} for name, p in controls.items()])
+controls["OLA, learning rate 0"] = trainer.train(
+    "OLA-CEA", seed, *data[first].values(), CLASSES, untrained
+).predictions
+control = pd.DataFrame(
+    [
+        {"control": name, "accuracy": (p["predicted"] == p["target"]).mean()}
+        for name, p in controls.items()
+    ]
+)
 stage.table("controls", control)
 
 # %% [markdown]
 # Near chance, as they should be. The next cell asserts the order for the scales that we ran, with room for small test sets.
 
 # %%
-ours, best = accuracy.set_index(["dataset", "scheme"])["accuracy"], control["accuracy"].max()
+ours, best = (
+    accuracy.set_index(["dataset", "scheme"])["accuracy"],
+    control["accuracy"].max(),
+)
 if scale in ("small", "cpu"):
     assert best < 0.5
     assert all(ours[first, scheme] > best + 0.2 for scheme in schemes if scheme != "ZS")
-    assert not {"C", "CEfAf"} <= set(schemes) or ours[datasets[-1], "CEfAf"] > ours[datasets[-1], "C"]
+    assert (
+        not {"C", "CEfAf"} <= set(schemes)
+        or ours[datasets[-1], "CEfAf"] > ours[datasets[-1], "C"]
+    )
 
 # %% [markdown]
 # ## 9 · Learning curves
@@ -444,21 +680,43 @@ if scale in ("small", "cpu"):
 
 # %% tags=["nbval-ignore-output"]
 drawn = curves[(curves["seed"] == 0) & curves["dataset"].isin(datasets)]
-kept = drawn.loc[drawn.groupby(["dataset", "scheme"], sort=False)["validation_loss"].idxmin()]
-lines = drawn.rename(columns={"train_loss": "training", "validation_loss": "validation"})
-lines = lines.melt(["dataset", "scheme", "epoch"], ["training", "validation"], "rows", "loss")
+kept = drawn.loc[
+    drawn.groupby(["dataset", "scheme"], sort=False)["validation_loss"].idxmin()
+]
+lines = drawn.rename(
+    columns={"train_loss": "training", "validation_loss": "validation"}
+)
+lines = lines.melt(
+    ["dataset", "scheme", "epoch"], ["training", "validation"], "rows", "loss"
+)
 with plt.rc_context(STYLE):
-    grid = sns.relplot(lines, x="epoch", y="loss", hue="rows", style="rows", row="dataset", col="scheme", kind="line",
-                       palette=COLOURS[:2], height=1.9, aspect=1.05, facet_kws={"sharex": "col", "margin_titles": True})
+    grid = sns.relplot(
+        lines,
+        x="epoch",
+        y="loss",
+        hue="rows",
+        style="rows",
+        row="dataset",
+        col="scheme",
+        kind="line",
+        palette=COLOURS[:2],
+        height=1.9,
+        aspect=1.05,
+        facet_kws={"sharex": "col", "margin_titles": True},
+    )
     for (name, scheme), ax in grid.axes_dict.items():
         at = kept[(kept["dataset"] == name) & (kept["scheme"] == scheme)]
         ax.plot(at["epoch"], at["validation_loss"], "o", color=COLOURS[1])
         ax.axhline(np.log(3), color="0.6", linestyle=":")
         ax.xaxis.set_major_locator(MaxNLocator(3, integer=True))
-    grid.set_titles(col_template="{col_name}", row_template="{row_name}").set(ylim=(0, None))
+    grid.set_titles(col_template="{col_name}", row_template="{row_name}").set(
+        ylim=(0, None)
+    )
     sns.move_legend(grid, "upper center", bbox_to_anchor=(0.45, 0), ncol=2, title=None)
 stage.figure("learning_curves", grid.figure)
-_ = stage.table("curves", curves[curves["seed"] < 5].round(5))  # of twenty seeds five show enough
+_ = stage.table(
+    "curves", curves[curves["seed"] < 5].round(5)
+)  # of twenty seeds five show enough
 stage.table("kept_epochs", kept[["dataset", "scheme", *CURVE]].reset_index(drop=True))
 
 # %% [markdown]

@@ -50,12 +50,41 @@ import seaborn as sns
 import torch
 from IPython.display import display
 from torch import nn
+from transformers import (
+    BertConfig,
+    BertForSequenceClassification,
+    GPT2Config,
+    GPT2ForSequenceClassification,
+    LlamaConfig,
+    LlamaForSequenceClassification,
+)  # after lib, which keeps its progress bars quiet
 
-from lib.attribution import METHODS, SCHEMA, Row, TokenBatch, explain, load_explanations, save_explanations
+from lib.attribution import (
+    METHODS,
+    SCHEMA,
+    Row,
+    TokenBatch,
+    explain,
+    load_explanations,
+    save_explanations,
+)
 from lib.attribution.explain import token_batch
-from lib.attribution.gradients import (deep_lift, guided_backprop, input_x_gradient, integrated_gradients, saliency,
-                                       seen_by_deep_lift)
-from lib.attribution.grid import Unit, explain_unit, plan_units, predicted_seconds, run_units, settings_by_method
+from lib.attribution.gradients import (
+    deep_lift,
+    guided_backprop,
+    input_x_gradient,
+    integrated_gradients,
+    saliency,
+    seen_by_deep_lift,
+)
+from lib.attribution.grid import (
+    Unit,
+    explain_unit,
+    plan_units,
+    predicted_seconds,
+    run_units,
+    settings_by_method,
+)
 from lib.attribution.perturbation import kernel_shap
 from lib.attribution.sources import StageSources, choose_rows
 from lib.attribution.variants import identities
@@ -69,8 +98,6 @@ from lib.show import show_source
 from lib.stage import open_stage
 from lib.store import load_parquet
 from lib.units import Units
-from transformers import (BertConfig, BertForSequenceClassification, GPT2Config, GPT2ForSequenceClassification, LlamaConfig,
-                          LlamaForSequenceClassification)  # after lib, which keeps its progress bars quiet
 
 # %% [markdown]
 # ## Settings
@@ -93,9 +120,28 @@ reuse_units = False  # take finished parts from, and publish them to, outputs/re
 encoder = "all-MiniLM-L6-v2"  # the pre-trained language model, as in 02
 encoder_revision = ""  # the commit of a hub id
 datasets = ["D_A", "D_S"]  # the data sets with three classes
-schemes = ["ZS", "C", "CE", "CEf", "CEfAf", "OLA-CEA"]  # how the explained models were trained
-methods = ["Saliency", "InputXGradient", "Guided Backprop", "DeepLift", "Gradient SHAP", "Integrated Gradients",  # run:
-           "Kernel SHAP", "LIME", "Uniform random", "Pattern Variant", "First pronoun", "Pronoun list"]  # then floors
+schemes = [
+    "ZS",
+    "C",
+    "CE",
+    "CEf",
+    "CEfAf",
+    "OLA-CEA",
+]  # how the explained models were trained
+methods = [
+    "Saliency",
+    "InputXGradient",
+    "Guided Backprop",
+    "DeepLift",
+    "Gradient SHAP",
+    "Integrated Gradients",  # run:
+    "Kernel SHAP",
+    "LIME",
+    "Uniform random",
+    "Pattern Variant",
+    "First pronoun",
+    "Pronoun list",
+]  # then floors
 n_base = 6  # base sentences of the test split that are explained, in all their forms (0: all)
 n_base_ola = 6  # the same for OLA, which is cheap
 every_seed_methods = []  # OLA: what its sixth and later seeds explain with ([]: everything)
@@ -105,10 +151,24 @@ ig_rule = "riemann_middle"  # Integrated Gradients: where the points lie: rieman
 lime_samples = 50  # LIME: altered texts per sentence
 kernel_shap_samples = 25  # Kernel SHAP: coalitions per sentence
 gradient_shap_samples = 5  # Gradient SHAP: points per sentence
-explained = {"Saliency": "logit", "InputXGradient": "logit", "Guided Backprop": "logit", "DeepLift": "logit", "Gradient SHAP": "logit",  # per method:
-             "Integrated Gradients": "probability", "Kernel SHAP": "probability", "LIME": "probability"}  # what is explained: logit | probability
-aggregation = {"Saliency": "l1", "InputXGradient": "sum", "Guided Backprop": "l2", "DeepLift": "sum",  # per method:
-               "Gradient SHAP": "sum", "Integrated Gradients": "sum"}  # vector to number: sum | l1 (sizes) | l2 (length)
+explained = {
+    "Saliency": "logit",
+    "InputXGradient": "logit",
+    "Guided Backprop": "logit",
+    "DeepLift": "logit",
+    "Gradient SHAP": "logit",  # per method:
+    "Integrated Gradients": "probability",
+    "Kernel SHAP": "probability",
+    "LIME": "probability",
+}  # what is explained: logit | probability
+aggregation = {
+    "Saliency": "l1",
+    "InputXGradient": "sum",
+    "Guided Backprop": "l2",
+    "DeepLift": "sum",  # per method:
+    "Gradient SHAP": "sum",
+    "Integrated Gradients": "sum",
+}  # vector to number: sum | l1 (sizes) | l2 (length)
 normalise_special = False  # as released: sizes divided by their sum, CLS and SEP included, before words are summed
 method_settings = {}  # settings of your own methods, by method name
 sample_sizes = []  # LIME and Kernel SHAP once more, with these numbers of samples
@@ -132,13 +192,20 @@ explanation_files = []  # explanations made elsewhere, Parquet in the format of 
 # %%
 set_up(seed, n_threads)
 stage = open_stage("geco", scale, "03_attribution")
-predictions = load_parquet(stage.input("02_training", "predictions.parquet")).query("split == 'test'")
+predictions = load_parquet(stage.input("02_training", "predictions.parquet")).query(
+    "split == 'test'"
+)
 wanted = predictions.query("dataset in @datasets and scheme in @schemes")
 trained = wanted[["dataset", "scheme", "seed"]].drop_duplicates()
 sources = StageSources(stage, predictions, seed, pick_device(device))
 for name in datasets:
-    test, n_models = load_dataset(stage, name, "test"), (trained["dataset"] == name).sum()
-    print(f"{name}: {len(test)} test rows, {test['sentence_idx'].nunique()} base sentences, {n_models} models")
+    test, n_models = (
+        load_dataset(stage, name, "test"),
+        (trained["dataset"] == name).sum(),
+    )
+    print(
+        f"{name}: {len(test)} test rows, {test['sentence_idx'].nunique()} base sentences, {n_models} models"
+    )
 
 # %% [markdown]
 # ## 1 · By hand, with a model of four numbers
@@ -163,14 +230,25 @@ for name in datasets:
 # %%
 word_vectors = torch.tensor([[[2.0, 1.0], [0.0, 3.0]]])
 padding = torch.tensor([[[1.0, 0.0], [1.0, 0.0]]])
-two_words = TokenBatch(score=lambda x, mask: (x[..., 0] - x[..., 1]).sum(1), embeddings=word_vectors,
-                       reference=padding, mask=torch.ones(1, 2), is_word=torch.ones(1, 2) > 0, seeds=(seed,))
+two_words = TokenBatch(
+    score=lambda x, mask: (x[..., 0] - x[..., 1]).sum(1),
+    embeddings=word_vectors,
+    reference=padding,
+    mask=torch.ones(1, 2),
+    is_word=torch.ones(1, 2) > 0,
+    seeds=(seed,),
+)
 
 # %% [markdown]
 # Now the library's own functions, against what we worked out.
 
 # %%
-by_hand = {input_x_gradient: [1, -3], integrated_gradients: [0, -4], kernel_shap: [0, -4], saliency: [2, 2]}
+by_hand = {
+    input_x_gradient: [1, -3],
+    integrated_gradients: [0, -4],
+    kernel_shap: [0, -4],
+    saliency: [2, 2],
+}
 for method, expected in by_hand.items():
     found = method(two_words).scores[0]
     print(f"{method.__name__:>22}: she {expected[0]:2}, sings {expected[1]:2}")
@@ -184,10 +262,18 @@ for method, expected in by_hand.items():
 # after an hour.
 
 # %%
-numbers = {"Integrated Gradients": {"n_steps": ig_steps, "rule": ig_rule}, "LIME": {"n_samples": lime_samples},
-           "Kernel SHAP": {"n_samples": kernel_shap_samples}, "Gradient SHAP": {"n_samples": gradient_shap_samples}}
-settings = settings_by_method(explained, aggregation, normalise_special, numbers, method_settings)
-plan = plan_units(trained, methods, settings, n_base, n_base_ola, one_seed_methods, every_seed_methods)
+numbers = {
+    "Integrated Gradients": {"n_steps": ig_steps, "rule": ig_rule},
+    "LIME": {"n_samples": lime_samples},
+    "Kernel SHAP": {"n_samples": kernel_shap_samples},
+    "Gradient SHAP": {"n_samples": gradient_shap_samples},
+}
+settings = settings_by_method(
+    explained, aggregation, normalise_special, numbers, method_settings
+)
+plan = plan_units(
+    trained, methods, settings, n_base, n_base_ola, one_seed_methods, every_seed_methods
+)
 print(f"{len(methods)} methods, {len(trained)} models, {len(plan)} parts")
 
 # %% [markdown]
@@ -195,8 +281,13 @@ print(f"{len(methods)} methods, {len(trained)} models, {len(plan)} parts")
 
 # %%
 shown_scheme = ([name for name in schemes if not name.startswith("OLA")] or schemes)[-1]
-shown = next(unit for unit in plan_units(trained, ["Integrated Gradients"], settings, n_base, n_base_ola)
-             if (unit.dataset, unit.scheme) == (datasets[0], shown_scheme))
+shown = next(
+    unit
+    for unit in plan_units(
+        trained, ["Integrated Gradients"], settings, n_base, n_base_ola
+    )
+    if (unit.dataset, unit.scheme) == (datasets[0], shown_scheme)
+)
 model, untrained, what = sources.model_to_show(shown, encoder, encoder_revision)
 print(f"{what}; classes {', '.join(model.classes)}")
 
@@ -211,16 +302,34 @@ print(f"{what}; classes {', '.join(model.classes)}")
 # sum to 1.
 
 # %% tags=["nbval-ignore-output"]
-words, truth = "She loves to spend time with her favorite cat .".split(), [1, 1, 0, 0, 0, 0, 1, 0, 0, 0]
-example = pd.DataFrame({"row_id": ["example"], "sentence_idx": [-1], "target": [0], "sentence": [words]})
+words, truth = (
+    "She loves to spend time with her favorite cat .".split(),
+    [1, 1, 0, 0, 0, 0, 1, 0, 0, 0],
+)
+example = pd.DataFrame(
+    {"row_id": ["example"], "sentence_idx": [-1], "target": [0], "sentence": [words]}
+)
 columns = {}
 for unit in plan:
-    if unit.dataset == datasets[0] and (unit.scheme, unit.seed) in ((shown_scheme, shown.seed), ("-", -1)):
-        sees = sources.model_of(unit) if unit.scheme == "-" and unit.method != "Uniform random" else model
+    if unit.dataset == datasets[0] and (unit.scheme, unit.seed) in (
+        (shown_scheme, shown.seed),
+        ("-", -1),
+    ):
+        sees = (
+            sources.model_of(unit)
+            if unit.scheme == "-" and unit.method != "Uniform random"
+            else model
+        )
         found = explain(sees, example, unit.method, unit.settings, seed=unit.seed)
-        columns[unit.method] = np.array(found["scores"][0]) / np.abs(found["scores"][0]).sum()
+        columns[unit.method] = (
+            np.array(found["scores"][0]) / np.abs(found["scores"][0]).sum()
+        )
 columns = {name: columns[name] for name in methods}
-stage.table("side_by_side", pd.DataFrame({"word": words, "ground_truth": truth, **columns}), digits=2)
+stage.table(
+    "side_by_side",
+    pd.DataFrame({"word": words, "ground_truth": truth, **columns}),
+    digits=2,
+)
 
 # %% [markdown]
 # The same as a picture. Bold words are ground truth, orange is positive (towards F), violet negative; Saliency and Guided
@@ -228,10 +337,25 @@ stage.table("side_by_side", pd.DataFrame({"word": words, "ground_truth": truth, 
 
 # %%
 grid = pd.DataFrame(columns, index=words).T.round(2) + 0.0  # + 0.0 turns -0.0 into 0.0
-figure, ax = plt.subplots(figsize=(8.2, 0.36 * len(columns) + 1.2), layout="constrained")
-_ = sns.heatmap(grid, ax=ax, cmap="PuOr_r", center=0, vmin=-1, vmax=1, annot=True, fmt=".2f", annot_kws={"size": 8},
-                linewidths=0.5, cbar_kws={"label": "share of the attribution, signed"})
-n_models = sum(name not in METHODS or METHODS[name].family != "floor" for name in columns)
+figure, ax = plt.subplots(
+    figsize=(8.2, 0.36 * len(columns) + 1.2), layout="constrained"
+)
+_ = sns.heatmap(
+    grid,
+    ax=ax,
+    cmap="PuOr_r",
+    center=0,
+    vmin=-1,
+    vmax=1,
+    annot=True,
+    fmt=".2f",
+    annot_kws={"size": 8},
+    linewidths=0.5,
+    cbar_kws={"label": "share of the attribution, signed"},
+)
+n_models = sum(
+    name not in METHODS or METHODS[name].family != "floor" for name in columns
+)
 _ = ax.axhline(n_models, color="0.2", linewidth=1.5)
 for label, is_truth in zip(ax.get_xticklabels(), truth):
     label.set_fontweight("bold" if is_truth else "normal")
@@ -272,9 +396,28 @@ row = Row("example", -1, 0, words, seed)
 batch = token_batch(model, [row], model.encode([words]), "logit")
 x = batch.embeddings.clone().requires_grad_()
 gradient = torch.autograd.grad(batch.score(x, batch.mask).sum(), x)[0]
-assert torch.allclose(input_x_gradient(batch).scores, (batch.embeddings * gradient).sum(-1), rtol=1e-4, atol=1e-6)
-assert np.allclose(explain(model, example, "InputXGradient")["scores"][0], input_x_gradient(batch).scores[0, 1:-1].tolist(), 1e-4, 1e-6)
-print({name: tuple(t.shape) for name, t in (("embeddings", x), ("mask", batch.mask), ("scores", input_x_gradient(batch).scores))})
+assert torch.allclose(
+    input_x_gradient(batch).scores,
+    (batch.embeddings * gradient).sum(-1),
+    rtol=1e-4,
+    atol=1e-6,
+)
+assert np.allclose(
+    explain(model, example, "InputXGradient")["scores"][0],
+    input_x_gradient(batch).scores[0, 1:-1].tolist(),
+    1e-4,
+    1e-6,
+)
+print(
+    {
+        name: tuple(t.shape)
+        for name, t in (
+            ("embeddings", x),
+            ("mask", batch.mask),
+            ("scores", input_x_gradient(batch).scores),
+        )
+    }
+)
 
 # %% [markdown]
 # Twelve tokens for ten words: CLS and SEP are the other two. They get scores as well, and these are dropped. A word
@@ -309,13 +452,24 @@ step, total = batch.embeddings - batch.reference, torch.zeros_like(batch.embeddi
 for k in range(ig_steps):
     x = (batch.reference + (k + 0.5) / ig_steps * step).requires_grad_()
     total += torch.autograd.grad(batch.score(x, batch.mask).sum(), x)[0]
-by_loop, by_captum = (step * total / ig_steps).sum(-1), integrated_gradients(batch, n_steps=ig_steps).scores
+by_loop, by_captum = (
+    (step * total / ig_steps).sum(-1),
+    integrated_gradients(batch, n_steps=ig_steps).scores,
+)
 assert torch.allclose(by_captum, by_loop, rtol=1e-3, atol=1e-5)
 with torch.no_grad():
-    rise = (batch.score(batch.embeddings, batch.mask) - batch.score(batch.reference, batch.mask)).item()
-gaps = {n: integrated_gradients(batch, n_steps=n).delta.item() for n in (4, 20, 64, 128)}
+    rise = (
+        batch.score(batch.embeddings, batch.mask)
+        - batch.score(batch.reference, batch.mask)
+    ).item()
+gaps = {
+    n: integrated_gradients(batch, n_steps=n).delta.item() for n in (4, 20, 64, 128)
+}
 assert abs(gaps[128]) < 0.01
-stage.table("completeness", pd.DataFrame({"n_steps": gaps.keys(), "rise": rise, "delta": gaps.values()}))
+stage.table(
+    "completeness",
+    pd.DataFrame({"n_steps": gaps.keys(), "rise": rise, "delta": gaps.values()}),
+)
 
 # %% [markdown]
 # The loop and captum agree. With few points the gap can be large. This model is very sure of itself: on the way from the empty sentence to the
@@ -341,21 +495,32 @@ show_source(kernel_shap)
 
 # %% tags=["nbval-ignore-output"]
 short = ["She", "loves", "her", "cat", "."]
-batch = token_batch(model, [Row("short", -1, 0, short, seed)], model.encode([short]), "probability")
+batch = token_batch(
+    model, [Row("short", -1, 0, short, seed)], model.encode([short]), "probability"
+)
 players, worth = batch.is_word[0].nonzero()[:, 0].tolist(), {}
 for present in product([False, True], repeat=len(players)):
     keep = ~batch.is_word[0]
     keep[players] = torch.tensor(present)
     with torch.no_grad():
-        worth[present] = batch.score(torch.where(keep[:, None], batch.embeddings, batch.reference), batch.mask).item()
+        worth[present] = batch.score(
+            torch.where(keep[:, None], batch.embeddings, batch.reference), batch.mask
+        ).item()
 exact = np.zeros(len(players))
 for present, value in worth.items():
     for i in np.flatnonzero(present):
         without = tuple(p and j != i for j, p in enumerate(present))
-        exact[i] += (value - worth[without]) / (len(players) * comb(len(players) - 1, sum(without)))
-sampled = {n: kernel_shap(batch, n_samples=n).scores[0, players].numpy() for n in (25, 100, 1000)}
+        exact[i] += (value - worth[without]) / (
+            len(players) * comb(len(players) - 1, sum(without))
+        )
+sampled = {
+    n: kernel_shap(batch, n_samples=n).scores[0, players].numpy()
+    for n in (25, 100, 1000)
+}
 assert np.abs(sampled[1000] - exact).max() < 0.15 * np.abs(exact).max() + 1e-4
-pieces = np.array(model.tokenizer.convert_ids_to_tokens(model.encode([short])[0].ids))[players]
+pieces = np.array(model.tokenizer.convert_ids_to_tokens(model.encode([short])[0].ids))[
+    players
+]
 by_samples = {f"{n} samples": scores for n, scores in sampled.items()}
 stage.table("shapley", pd.DataFrame({"token": pieces, "exact": exact, **by_samples}))
 
@@ -405,7 +570,9 @@ stage.table("shapley", pd.DataFrame({"token": pieces, "exact": exact, **by_sampl
 # rounding error shrinks along.
 
 # %%
-is_bert = getattr(getattr(model.module, "config", None), "model_type", "") == "bert"  # what follows is about BERT
+is_bert = (
+    getattr(getattr(model.module, "config", None), "model_type", "") == "bert"
+)  # what follows is about BERT
 double = copy.copy(model)
 double.module = copy.deepcopy(model.module).double()
 print(next(model.module.parameters()).dtype, next(double.module.parameters()).dtype)
@@ -415,6 +582,7 @@ def pieces_of(sentence: list[str]) -> list[str]:
     """The tokens of a sentence in letters."""
     return model.tokenizer.convert_ids_to_tokens(model.encode([sentence])[0].ids)
 
+
 # %% [markdown]
 # The same gradient from both, summed over the dimensions; beside it the sum of its sizes, to compare with; and last
 # the "explanation" that comes out when these sums are taken for scores, as shares.
@@ -423,13 +591,25 @@ def pieces_of(sentence: list[str]) -> list[str]:
 sums = {}
 for digits, kind in (("7_digits", model), ("16_digits", double)):
     one = token_batch(kind, [row], kind.encode([words]), "logit")
-    vectors = torch.autograd.grad(one.score(x := one.embeddings.clone().requires_grad_(), one.mask).sum(), x)[0][0]
+    vectors = torch.autograd.grad(
+        one.score(x := one.embeddings.clone().requires_grad_(), one.mask).sum(), x
+    )[0][0]
     sums[digits], sizes = vectors.sum(-1).numpy(), vectors.abs().sum(-1).numpy()
 assert not is_bert or np.abs(sums["16_digits"]).max() < 1e-14 * sizes.max()
-vanishing = pd.DataFrame({"token": pieces_of(words), **{f"sum_{name}": values for name, values in sums.items()},
-                          "sum_of_sizes": sizes, **{f"share_{name}": np.abs(values) / np.abs(values).sum()
-                                                    for name, values in sums.items()}})
-stage.table("vanishing", vanishing, digits=20).round({"sum_of_sizes": 3, "share_7_digits": 2, "share_16_digits": 2})
+vanishing = pd.DataFrame(
+    {
+        "token": pieces_of(words),
+        **{f"sum_{name}": values for name, values in sums.items()},
+        "sum_of_sizes": sizes,
+        **{
+            f"share_{name}": np.abs(values) / np.abs(values).sum()
+            for name, values in sums.items()
+        },
+    }
+)
+stage.table("vanishing", vanishing, digits=20).round(
+    {"sum_of_sizes": 3, "share_7_digits": 2, "share_16_digits": 2}
+)
 
 # %% [markdown]
 # Many digits more in the computation, as many less in the result: there is nothing there. And yet, divided by its own
@@ -443,8 +623,12 @@ stage.table("vanishing", vanishing, digits=20).round({"sum_of_sizes": 3, "share_
 # %%
 n_relu = sum(type(module) is nn.ReLU for module in model.module.modules())
 one = token_batch(model, [row], model.encode([words]), "logit")
-vectors = torch.autograd.grad(one.score(x := one.embeddings.clone().requires_grad_(), one.mask).sum(), x)[0]
-assert n_relu or torch.equal(guided_backprop(one).scores, vectors.norm(dim=-1))  # equal to the last digit
+vectors = torch.autograd.grad(
+    one.score(x := one.embeddings.clone().requires_grad_(), one.mask).sum(), x
+)[0]
+assert n_relu or torch.equal(
+    guided_backprop(one).scores, vectors.norm(dim=-1)
+)  # equal to the last digit
 print(f"ReLU modules: {n_relu}")
 
 # %% [markdown]
@@ -459,13 +643,31 @@ known = seen_by_deep_lift(model.module)
 found = deep_lift(one)
 plain = ((one.embeddings - one.reference) * vectors).sum(-1)
 with torch.no_grad():
-    change = (one.score(one.embeddings, one.mask) - one.score(one.reference, one.mask)).item()
+    change = (
+        one.score(one.embeddings, one.mask) - one.score(one.reference, one.mask)
+    ).item()
 assert not is_bert or known == ["bert.pooler.activation"]
-stage.table("deeplift", pd.DataFrame({
-    "quantity": ["modules that captum's DeepLift knows", "correlation with gradient x (x - reference)",
-                 "sum of all scores", "change of the logit", "gap between the two"],
-    "value": [len(known), np.corrcoef(found.scores[0], plain[0])[0, 1], found.scores.sum().item(), change,
-              found.delta.item()]}))
+stage.table(
+    "deeplift",
+    pd.DataFrame(
+        {
+            "quantity": [
+                "modules that captum's DeepLift knows",
+                "correlation with gradient x (x - reference)",
+                "sum of all scores",
+                "change of the logit",
+                "gap between the two",
+            ],
+            "value": [
+                len(known),
+                np.corrcoef(found.scores[0], plain[0])[0, 1],
+                found.scores.sum().item(),
+                change,
+                found.delta.item(),
+            ],
+        }
+    ),
+)
 
 # %% [markdown]
 # One module, the tanh of the *pooler* behind the last layer. The GELU activations, the attention and LayerNorm are
@@ -484,25 +686,59 @@ stage.table("deeplift", pd.DataFrame({
 # That makes three identities for BERT. How far do they go? Small random models of other kinds will do to find out, for
 # an identity does not ask what was learnt.
 
+
 # %%
-def small_random(module: type, config: type, reads_first: bool = False, **more: object) -> HFClassifier:
+def small_random(
+    module: type, config: type, reads_first: bool = False, **more: object
+) -> HFClassifier:
     """A tiny random classifier of another architecture, with weights large enough for words to interact."""
     torch.manual_seed(seed)
-    shape = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32, **more}
-    made = module(config(vocab_size=len(model.tokenizer), num_labels=3, initializer_range=0.3, max_position_embeddings=64,
-                         pad_token_id=0, bos_token_id=0, eos_token_id=0, **shape))
-    _ = nn.init.normal_(made.get_input_embeddings().weight, std=0.3)  # padding too, which starts as zero
+    shape = {
+        "hidden_size": 16,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 32,
+        **more,
+    }
+    made = module(
+        config(
+            vocab_size=len(model.tokenizer),
+            num_labels=3,
+            initializer_range=0.3,
+            max_position_embeddings=64,
+            pad_token_id=0,
+            bos_token_id=0,
+            eos_token_id=0,
+            **shape,
+        )
+    )
+    _ = nn.init.normal_(
+        made.get_input_embeddings().weight, std=0.3
+    )  # padding too, which starts as zero
     one = HFClassifier(made, model.tokenizer, CLASSES)
     one.reads_first = reads_first
     return one
 
 
 architectures = {
-    "BERT, GELU": model, "BERT, ReLU": small_random(BertForSequenceClassification, BertConfig, True, hidden_act="relu"),
+    "BERT, GELU": model,
+    "BERT, ReLU": small_random(
+        BertForSequenceClassification, BertConfig, True, hidden_act="relu"
+    ),
     "GPT-2": small_random(GPT2ForSequenceClassification, GPT2Config),
     "Llama": small_random(LlamaForSequenceClassification, LlamaConfig),
-    "OLA": build_model({"encoder": encoder, "revision": encoder_revision, "classes": CLASSES, "scheme": "OLA-CEA",
-                        "seed": seed, "variant": "corrected"}, model.encode([short])[0].ids)[0]}
+    "OLA": build_model(
+        {
+            "encoder": encoder,
+            "revision": encoder_revision,
+            "classes": CLASSES,
+            "scheme": "OLA-CEA",
+            "seed": seed,
+            "variant": "corrected",
+        },
+        model.encode([short])[0].ids,
+    )[0],
+}
 
 # %% [markdown]
 # ### Which methods are one method under two names?
@@ -511,12 +747,25 @@ architectures = {
 # architecture has no such thing. The first column is the model of this section.
 
 # %% tags=["nbval-ignore-output"]
-same = pd.concat([identities(one, short, architecture=name) for name, one in architectures.items()], ignore_index=True)
+same = pd.concat(
+    [identities(one, short, architecture=name) for name, one in architectures.items()],
+    ignore_index=True,
+)
 stage.table("identities", same)
-same["shown"] = np.where(same["same"], "same", same["r"].map("{:.2f}".format).replace("nan", ""))
-by_pair = same.query("architecture == 'BERT, GELU'").set_index(["left", "right"])["same"]
-assert not is_bert or by_pair["Guided Backprop"].all() and by_pair["InputXGradient", "minus gradient along position and type"]
-same.pivot(index=["left", "right"], columns="architecture", values="shown")[list(architectures)]
+same["shown"] = np.where(
+    same["same"], "same", same["r"].map("{:.2f}".format).replace("nan", "")
+)
+by_pair = same.query("architecture == 'BERT, GELU'").set_index(["left", "right"])[
+    "same"
+]
+assert (
+    not is_bert
+    or by_pair["Guided Backprop"].all()
+    and by_pair["InputXGradient", "minus gradient along position and type"]
+)
+same.pivot(index=["left", "right"], columns="architecture", values="shown")[
+    list(architectures)
+]
 
 # %% [markdown]
 # *Reading it.* A correlation of 1.00 that is not *same* says that the order agrees and the sizes do not (`difference` in the
@@ -540,13 +789,21 @@ same.pivot(index=["left", "right"], columns="architecture", values="shown")[list
 store = Units("geco", scale, "03_attribution", reuse_units)
 if scale != "small":
     forecast = predicted_seconds(plan, sources, store)
-    print(forecast.round(1).to_string(index=False), f"\n{forecast['seconds'].sum() / 60:.0f} minutes in all")
+    print(
+        forecast.round(1).to_string(index=False),
+        f"\n{forecast['seconds'].sum() / 60:.0f} minutes in all",
+    )
 ours = run_units(plan, sources, store)
 theirs = [load_explanations(stage.external(path)) for path in explanation_files]
 explanations = pd.concat([ours, *theirs], ignore_index=True)
 save_explanations(stage.path("explanations.parquet"), explanations)
-print(f"{len(explanations)} explanations, {sum(map(len, theirs))} of them made elsewhere:",
-      ", ".join(f"{explanations[name].nunique()} {name}s" for name in ("dataset", "scheme", "method", "row_id")))
+print(
+    f"{len(explanations)} explanations, {sum(map(len, theirs))} of them made elsewhere:",
+    ", ".join(
+        f"{explanations[name].nunique()} {name}s"
+        for name in ("dataset", "scheme", "method", "row_id")
+    ),
+)
 
 # %% [markdown]
 # ## 7 · How to read the table
@@ -556,8 +813,13 @@ print(f"{len(explanations)} explanations, {sum(map(len, theirs))} of them made e
 
 # %%
 with pd.option_context("display.max_colwidth", 90):
-    display(pd.DataFrame([(kind.__name__, meaning) for kind, meaning in SCHEMA.values()], index=list(SCHEMA),
-                         columns=["type", "meaning"]))
+    display(
+        pd.DataFrame(
+            [(kind.__name__, meaning) for kind, meaning in SCHEMA.values()],
+            index=list(SCHEMA),
+            columns=["type", "meaning"],
+        )
+    )
 
 # %% [markdown]
 # A summary of this run: for each method and data set how many explanations there are; the median share of the largest
@@ -565,12 +827,20 @@ with pd.option_context("display.max_colwidth", 90):
 # to be explained: its median, and the value that a tenth of the rows exceed.
 
 # %% tags=["nbval-ignore-output"]
-sizes = explanations["scores"].map(lambda scores: np.abs(scores).max() / max(np.abs(scores).sum(), 1e-30))
+sizes = explanations["scores"].map(
+    lambda scores: np.abs(scores).max() / max(np.abs(scores).sum(), 1e-30)
+)
 explained_sum = explanations["scores"].map(sum) - explanations["delta"]
-summary = explanations.assign(largest=sizes, gap=(explanations["delta"] / explained_sum).abs())
+summary = explanations.assign(
+    largest=sizes, gap=(explanations["delta"] / explained_sum).abs()
+)
 by_method = summary.groupby(["dataset", "method"], sort=False)
-overview = by_method.agg(explanations=("row_id", "size"), largest_word=("largest", "median"), gap=("gap", "median"),
-                         gap_of_the_worst_tenth=("gap", lambda gaps: gaps.quantile(0.9)))
+overview = by_method.agg(
+    explanations=("row_id", "size"),
+    largest_word=("largest", "median"),
+    gap=("gap", "median"),
+    gap_of_the_worst_tenth=("gap", lambda gaps: gaps.quantile(0.9)),
+)
 stage.table("overview", overview.reset_index())
 
 # %% [markdown]
@@ -591,9 +861,15 @@ first = trained.groupby(["dataset", "scheme"], sort=False)["seed"].min().reset_i
 lines = []
 for m, name, n in product(first.itertuples(), sampling, sample_sizes):
     chosen = METHODS[name].settings(settings[name] | {"n_samples": n})
-    unit = Unit(m.dataset, m.scheme, int(m.seed), name, chosen, sample_base, note=f"_{n}")
-    scored = score_explanations(explain_unit(unit, sources, store), load_dataset(stage, unit.dataset, "test"))
-    lines.append((unit.dataset, unit.scheme, unit.method, n, len(scored), scored["MA"].mean()))
+    unit = Unit(
+        m.dataset, m.scheme, int(m.seed), name, chosen, sample_base, note=f"_{n}"
+    )
+    scored = score_explanations(
+        explain_unit(unit, sources, store), load_dataset(stage, unit.dataset, "test")
+    )
+    lines.append(
+        (unit.dataset, unit.scheme, unit.method, n, len(scored), scored["MA"].mean())
+    )
 columns = ["dataset", "scheme", "method", "n_samples", "rows", "MA"]
 stage.table("sample_sizes", pd.DataFrame(lines, columns=columns))
 
@@ -606,13 +882,36 @@ stage.table("sample_sizes", pd.DataFrame(lines, columns=columns))
 # the last data set, with the first scheme that is trained at all: it makes mistakes.
 
 # %% tags=["nbval-ignore-output"]
-unit = Unit(datasets[-1], next(name for name in schemes if name != "ZS"), 0, "Saliency", {}, choice_base)
+unit = Unit(
+    datasets[-1],
+    next(name for name in schemes if name != "ZS"),
+    0,
+    "Saliency",
+    {},
+    choice_base,
+)
 asked, _, what = sources.model_to_show(unit, encoder, encoder_revision)
-own = {"Integrated Gradients": {"n_steps": ig_steps, "rule": ig_rule}, "Kernel SHAP": {"n_samples": kernel_shap_samples}}
-moving = ["Saliency", "InputXGradient", "DeepLift", "Integrated Gradients", "Kernel SHAP", "Occlusion"]
-moved = summarise_moves(ranking_moves(asked, sources.rows_of(unit), [(name, own.get(name, {})) for name in moving]))
+own = {
+    "Integrated Gradients": {"n_steps": ig_steps, "rule": ig_rule},
+    "Kernel SHAP": {"n_samples": kernel_shap_samples},
+}
+moving = [
+    "Saliency",
+    "InputXGradient",
+    "DeepLift",
+    "Integrated Gradients",
+    "Kernel SHAP",
+    "Occlusion",
+]
+moved = summarise_moves(
+    ranking_moves(
+        asked, sources.rows_of(unit), [(name, own.get(name, {})) for name in moving]
+    )
+)
 print(what)
-stage.table("choices", moved).pivot(index="method", columns=["choice", "value"], values="rank")
+stage.table("choices", moved).pivot(
+    index="method", columns=["choice", "value"], values="rank"
+)
 
 # %% [markdown]
 # *Reading it.* Along a row. Saliency and Input × Gradient look at no baseline, so theirs is 1. For the others the baseline
@@ -634,15 +933,21 @@ stage.table("choices", moved).pivot(index="method", columns=["choice", "value"],
 # %% tags=["nbval-ignore-output"]
 test = load_dataset(stage, shown.dataset, "test")
 rows = choose_rows(test, min(4, test["sentence_idx"].nunique()), seed)
-found = {name: explain(one, rows, shown.method, shown.settings, seed=shown.seed)
-         for name, one in {"trained": model, "before training": untrained}.items()}
+found = {
+    name: explain(one, rows, shown.method, shown.settings, seed=shown.seed)
+    for name, one in {"trained": model, "before training": untrained}.items()
+}
 found["noise"] = explain(model, rows, "Uniform random", seed=shown.seed)
-mass = {name: score_explanations(table, rows)["MA"].mean() for name, table in found.items()}
+mass = {
+    name: score_explanations(table, rows)["MA"].mean() for name, table in found.items()
+}
 accuracy = (model.predict(test["sentence"], 64).argmax(1) == test["target"]).mean()
 if accuracy > 0.8:  # a model that has learnt nothing has nothing to be explained
     assert mass["trained"] > mass["before training"] and mass["trained"] > mass["noise"]
 controls = pd.DataFrame({"model": mass.keys(), "rows": len(rows), "MA": mass.values()})
-stage.table("controls", controls.assign(method=[shown.method, shown.method, "Uniform random"]))
+stage.table(
+    "controls", controls.assign(method=[shown.method, shown.method, "Uniform random"])
+)
 
 # %% [markdown]
 # *Reading it.* Training moves the attribution onto the words that matter. Before training it lies about where noise

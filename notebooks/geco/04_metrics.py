@@ -54,12 +54,44 @@ from lib import floors
 from lib.attribution import load_explanations
 from lib.attribution.regression import all_masks, shapley_values
 from lib.attribution.swaps import mixture_shares, players_between
-from lib.claims import VERDICTS, claim_row, compare_numbers, judge, judge_contrasts, read_claims, summarise
+from lib.claims import (
+    VERDICTS,
+    claim_row,
+    compare_numbers,
+    judge,
+    judge_contrasts,
+    read_claims,
+    summarise,
+)
 from lib.corpora import CLASSES, load_dataset
-from lib.metrics import (FLOORS, METRICS, ROW_SETS, Asked, add_relative, agreement_with_swaps, aopc, by_correctness,
-                         cascading_randomisation, chance_normalised_mass_accuracy, comprehensiveness, correlate_methods, correlate_rows,
-                         faithfulness, form_differences, mask_recall, mass_accuracy, piece_counts, player_agreement,
-                         relative_mass_accuracy, score_explanations, select_rows, sensitivity, sufficiency, truth_share, without_verbs)
+from lib.metrics import (
+    FLOORS,
+    METRICS,
+    ROW_SETS,
+    Asked,
+    add_relative,
+    agreement_with_swaps,
+    aopc,
+    by_correctness,
+    cascading_randomisation,
+    chance_normalised_mass_accuracy,
+    comprehensiveness,
+    correlate_methods,
+    correlate_rows,
+    faithfulness,
+    form_differences,
+    mask_recall,
+    mass_accuracy,
+    piece_counts,
+    player_agreement,
+    relative_mass_accuracy,
+    score_explanations,
+    select_rows,
+    sensitivity,
+    sufficiency,
+    truth_share,
+    without_verbs,
+)
 from lib.models.sources import load_tokenizer
 from lib.paths import material
 from lib.planting import planted_mass
@@ -69,9 +101,22 @@ from lib.show import show_source
 from lib.stage import open_stage
 from lib.stats import estimates, estimates_of
 from lib.store import load_parquet
-from lib.summaries import (compare_methods, confusion_shares, gain_tests, mark_below, pair_forms, possible_places, roc_points,
-                           split_variance, summarise_accuracy, summarise_forms, summarise_mass, summarise_relative, trained_only,
-                           word_shares)
+from lib.summaries import (
+    compare_methods,
+    confusion_shares,
+    gain_tests,
+    mark_below,
+    pair_forms,
+    possible_places,
+    roc_points,
+    split_variance,
+    summarise_accuracy,
+    summarise_forms,
+    summarise_mass,
+    summarise_relative,
+    trained_only,
+    word_shares,
+)
 
 # %% [markdown]
 # ## Settings
@@ -90,11 +135,15 @@ rows = "correct_by_model"  # rows that count: all, correct_by_model or correct_b
 n_bootstrap = 1000  # resamples per interval
 alpha = 0.05  # level of the tests; the intervals have 1 - alpha
 reuse_units = False  # section 14: take finished tables from, and publish them to, outputs/reference
-truth_schemes = ["OLA-CEA"]  # models of D_A that are asked what they use (section 14); first seed only
+truth_schemes = [
+    "OLA-CEA"
+]  # models of D_A that are asked what they use (section 14); first seed only
 truth_base = 0  # of how many explained base sentences they are asked (0: all)
 deletion = "remove"  # what stands in place of a deleted word: pad, mask or remove
 n_beam = 3  # orders kept in the search for the limits of AOPC; 0 leaves NAOPC out
-n_draws = {"OLA-CEA": 5}  # parameter randomisation: how many random models, by the scheme that they replace
+n_draws = {
+    "OLA-CEA": 5
+}  # parameter randomisation: how many random models, by the scheme that they replace
 random_base = {}  # parameter randomisation: on one form of how many base sentences, by scheme ({}: all forms of all)
 shortcut_epochs = 40  # passes over the train rows with a planted token
 
@@ -116,11 +165,21 @@ stage = open_stage("geco", scale, "04_metrics")
 set_up(seed, n_threads)
 how = {"n_bootstrap": n_bootstrap, "alpha": alpha, "seed": seed}
 explanations = load_explanations(stage.input("03_attribution", "explanations.parquet"))
-predictions = load_parquet(stage.input("02_training", "predictions.parquet")).query("split == 'test'")
+predictions = load_parquet(stage.input("02_training", "predictions.parquet")).query(
+    "split == 'test'"
+)
 names = sorted(set(explanations["dataset"]) | set(predictions["dataset"]))
-data = {(name, split): load_dataset(stage, name, split) for name in names for split in ("train", "test")}
-_ = [table.attrs.clear() for table in data.values()]  # a list of faults comes along and keeps pandas from joining tables
-print(f"{len(explanations)} explanations by {explanations['method'].nunique()} methods and floors")
+data = {
+    (name, split): load_dataset(stage, name, split)
+    for name in names
+    for split in ("train", "test")
+}
+_ = [
+    table.attrs.clear() for table in data.values()
+]  # a list of faults comes along and keeps pandas from joining tables
+print(
+    f"{len(explanations)} explanations by {explanations['method'].nunique()} methods and floors"
+)
 n_explained = explanations.groupby("dataset")["row_id"].nunique()
 n_rows = {name: len(data[name, "test"]) for name in names}
 pd.DataFrame({"test_rows": n_rows, "explained": n_explained}).fillna(0).astype(int)
@@ -140,7 +199,14 @@ pd.DataFrame({"test_rows": n_rows, "explained": n_explained}).fillna(0).astype(i
 words = ["She", "loves", "to", "spend", "time", "with", "her", "favorite", "cat", "."]
 mask = [1, 1, 0, 0, 0, 0, 1, 0, 0, 0]
 scores = [5, 1, 0, -1, 0, 0, 2, 0, 1, 0]
-pd.DataFrame({"word": words, "ground_truth": mask, "score": scores, "share_of_mass": np.abs(scores) / 10})
+pd.DataFrame(
+    {
+        "word": words,
+        "ground_truth": mask,
+        "score": scores,
+        "share_of_mass": np.abs(scores) / 10,
+    }
+)
 
 # %% [markdown]
 # It hurts. The sign is dropped, so *spend* has taken a tenth of the attention, whatever its direction.
@@ -180,8 +246,13 @@ assert np.isclose(mass_accuracy([-7 * s for s in scores], mask), 0.8)
 # %%
 show_source(mask_recall)
 assert np.isclose(mask_recall(scores, mask), 2 / 3)
-assert np.isclose(chance_normalised_mass_accuracy(mass_accuracy(scores, mask), truth_share(mask)), 5 / 7)
-noise = mass_accuracy(np.random.default_rng(seed).random((20000, 10)), np.tile(mask, (20000, 1)))
+assert np.isclose(
+    chance_normalised_mass_accuracy(mass_accuracy(scores, mask), truth_share(mask)),
+    5 / 7,
+)
+noise = mass_accuracy(
+    np.random.default_rng(seed).random((20000, 10)), np.tile(mask, (20000, 1))
+)
 assert abs(chance_normalised_mass_accuracy(noise, 0.3).mean()) < 0.01
 
 # %% [markdown]
@@ -202,9 +273,14 @@ assert abs(chance_normalised_mass_accuracy(noise, 0.3).mean()) < 0.01
 # | `precision_at_specificity` | precision at the lowest threshold that leaves more than half of the other words alone | scikit-learn's curves |
 
 # %%
-ratios = relative_mass_accuracy(np.array([0.8, 0.4, 0.2, 0.4]), np.array([0.4, 0.4, 0.4, 0.0]))
+ratios = relative_mass_accuracy(
+    np.array([0.8, 0.4, 0.2, 0.4]), np.array([0.4, 0.4, 0.4, 0.0])
+)
 assert ratios[:3].tolist() == [2.0, 1.0, 0.5] and np.isnan(ratios[3])
-pd.DataFrame({name: [round(float(metric(scores, mask)), 3)] for name, metric in METRICS.items()}, index=["example"]).T
+pd.DataFrame(
+    {name: [round(float(metric(scores, mask)), 3)] for name, metric in METRICS.items()},
+    index=["example"],
+).T
 
 # %% [markdown]
 # *Reading it.* *She* and *her* come first, then *loves*, *spend* and *cat* tie for the third place: top-k precision is
@@ -221,12 +297,21 @@ pd.DataFrame({name: [round(float(metric(scores, mask)), 3)] for name, metric in 
 
 # %%
 explained = explanations["dataset"].unique()
-truth = pd.concat([data[name, "test"].assign(dataset=name) for name in explained], ignore_index=True)
-truth["token_counts"] = piece_counts(truth["sentence"], load_tokenizer(encoder, encoder_revision))
+truth = pd.concat(
+    [data[name, "test"].assign(dataset=name) for name in explained], ignore_index=True
+)
+truth["token_counts"] = piece_counts(
+    truth["sentence"], load_tokenizer(encoder, encoder_revision)
+)
 verbless = [mask for name in explained for mask in without_verbs(data[name, "test"])]
 truths = {"union": truth, "no_verbs": truth.assign(ground_truth=verbless)}
-marked = {name: table["ground_truth"].map(sum).groupby(table["dataset"]).sum() for name, table in truths.items()}
-pd.DataFrame(marked).assign(same_in_F_and_M=lambda t: (1 - t["no_verbs"] / t["union"]).round(3))
+marked = {
+    name: table["ground_truth"].map(sum).groupby(table["dataset"]).sum()
+    for name, table in truths.items()
+}
+pd.DataFrame(marked).assign(
+    same_in_F_and_M=lambda t: (1 - t["no_verbs"] / t["union"]).round(3)
+)
 
 # %% [markdown]
 # A good part of what the mask calls true is the same word in two forms out of three. A method that ignores the verb in F and M
@@ -239,12 +324,22 @@ pd.DataFrame(marked).assign(same_in_F_and_M=lambda t: (1 - t["no_verbs"] / t["un
 # every seed, gets right in every form. `all` keeps everything. Floors decide nothing, so the first choice keeps all their rows.
 
 # %% tags=["nbval-ignore-output"]
-scored = {name: add_relative(score_explanations(explanations, table)) for name, table in truths.items()}
-chosen, by = select_rows(scored["union"], predictions, rows), ["dataset", "scheme", "method"]
+scored = {
+    name: add_relative(score_explanations(explanations, table))
+    for name, table in truths.items()
+}
+chosen, by = (
+    select_rows(scored["union"], predictions, rows),
+    ["dataset", "scheme", "method"],
+)
 everyone = explanations[by].drop_duplicates()
 models = everyone[by[:2]].drop_duplicates().set_index(by[:2])
 for which in ROW_SETS:
-    models[which] = select_rows(scored["union"], predictions, which).groupby(by[:2])["row_id"].nunique()
+    models[which] = (
+        select_rows(scored["union"], predictions, which)
+        .groupby(by[:2])["row_id"]
+        .nunique()
+    )
 stage.table("row_sets", models.fillna(0).astype(int).reset_index())
 
 # %% [markdown]
@@ -262,25 +357,43 @@ stage.table("row_sets", models.fillna(0).astype(int).reset_index())
 # each other; section 6 says how seeds enter. A model whose accuracy is below the rule's is marked, and **no claim about its
 # explanations will rest on it**.
 
+
 # %% tags=["nbval-ignore-output"]
 def floor_predictions(name: str) -> pd.DataFrame:
     """The two classifiers that see no language model, in the form of predictions."""
     train, test = data[name, "train"], data[name, "test"]
-    guesses = {"First pronoun rule": floors.first_pronoun_class(test, classes[name]),
-               "Bag of words": floors.bag_of_words(train, test)}
+    guesses = {
+        "First pronoun rule": floors.first_pronoun_class(test, classes[name]),
+        "Bag of words": floors.bag_of_words(train, test),
+    }
     about = test[["row_id", "sentence_idx", "target"]].assign(dataset=name, seed=-1)
-    return pd.concat([about.assign(scheme=rule, predicted=guess) for rule, guess in guesses.items()])
+    return pd.concat(
+        [about.assign(scheme=rule, predicted=guess) for rule, guess in guesses.items()]
+    )
 
 
-classes = {name: CLASSES[:data[name, "test"]["target"].nunique()] for name in names}
-judged = pd.concat([predictions, *[floor_predictions(name) for name in names]], ignore_index=True)
+classes = {name: CLASSES[: data[name, "test"]["target"].nunique()] for name in names}
+judged = pd.concat(
+    [predictions, *[floor_predictions(name) for name in names]], ignore_index=True
+)
 judged["is_correct"] = (judged["target"] == judged["predicted"]).astype(float)
-hard = {(name, row_id) for name in names
-        for row_id in data[name, "test"]["row_id"][floors.first_pronoun_is_other(data[name, "test"], classes[name])]}
+hard = {
+    (name, row_id)
+    for name in names
+    for row_id in data[name, "test"]["row_id"][
+        floors.first_pronoun_is_other(data[name, "test"], classes[name])
+    ]
+}
 judged["is_hard"] = [key in hard for key in zip(judged["dataset"], judged["row_id"])]
 accuracy = summarise_accuracy(judged, **how)
-below = set(accuracy.loc[accuracy["below_first_pronoun"], ["dataset", "scheme"]].itertuples(index=False, name=None))
-stage.table("accuracy_vs_floors", accuracy).drop(columns=["n", "n_sentences", "low_hard", "high_hard"])
+below = set(
+    accuracy.loc[accuracy["below_first_pronoun"], ["dataset", "scheme"]].itertuples(
+        index=False, name=None
+    )
+)
+stage.table("accuracy_vs_floors", accuracy).drop(
+    columns=["n", "n_sentences", "low_hard", "high_hard"]
+)
 
 # %% [markdown]
 # *Reading it.* Find `First pronoun rule` of a data set first, then compare. On hard rows the rule falls to chance and the bag of words does
@@ -299,8 +412,13 @@ stage.table("accuracy_vs_floors", accuracy).drop(columns=["n", "n_sentences", "l
 # ground truths. Below is `MA` for the chosen rows and GECO's mask.
 
 # %% tags=["nbval-ignore-output"]
-parts = [summarise_mass(select_rows(scored[name], predictions, which), everyone, **how).assign(rows=which, truth=name)
-         for which in ROW_SETS for name in truths]
+parts = [
+    summarise_mass(
+        select_rows(scored[name], predictions, which), everyone, **how
+    ).assign(rows=which, truth=name)
+    for which in ROW_SETS
+    for name in truths
+]
 mass = mark_below(pd.concat(parts, ignore_index=True).assign(share_of="tokens"), below)
 main = mass.query("rows == @rows and truth == 'union'").reset_index(drop=True)
 stage.table("mass_accuracy", mass)
@@ -315,9 +433,16 @@ method_grid(main, "MA").astype(float).round(3).astype(object).fillna("")
 # The same without the verbs, for one method and one floor, with recall beside it:
 
 # %% tags=["nbval-ignore-output"]
-two = mass.query("rows == @rows and method in ['First pronoun', 'Integrated Gradients']")
-both = stage.table("truths_compared", two[[*by, "truth", "share", "MA", "MA_chance_normalised", "recall"]])
-both.pivot(index=["dataset", "method", "scheme"], columns="truth", values=["MA", "recall"])
+two = mass.query(
+    "rows == @rows and method in ['First pronoun', 'Integrated Gradients']"
+)
+both = stage.table(
+    "truths_compared",
+    two[[*by, "truth", "share", "MA", "MA_chance_normalised", "recall"]],
+)
+both.pivot(
+    index=["dataset", "method", "scheme"], columns="truth", values=["MA", "recall"]
+)
 
 # %% [markdown]
 # Without the verbs there is less to hit: a method that spreads its mass loses, the rule that points at one pronoun does not, and its
@@ -336,10 +461,16 @@ both.pivot(index=["dataset", "method", "scheme"], columns="truth", values=["MA",
 
 # %% tags=["nbval-ignore-output"]
 trained, of_models = trained_only(chosen), trained_only(everyone)
-relative = mark_below(summarise_relative(trained, scored["union"], of_models, **how), below)
+relative = mark_below(
+    summarise_relative(trained, scored["union"], of_models, **how), below
+)
 gains = stage.table("wilcoxon", gain_tests(trained, of_models))
-stars = stage.table("relative_mass_accuracy", relative).merge(gains[[*by, "p_holm"]], on=by)
-stars["shown"] = stars["RMA"].map("{:.2f}".format).replace("nan", "") + np.where(stars["p_holm"] < alpha, " *", "")
+stars = stage.table("relative_mass_accuracy", relative).merge(
+    gains[[*by, "p_holm"]], on=by
+)
+stars["shown"] = stars["RMA"].map("{:.2f}".format).replace("nan", "") + np.where(
+    stars["p_holm"] < alpha, " *", ""
+)
 method_grid(stars, "shown").fillna("")
 
 # %% [markdown]
@@ -357,11 +488,21 @@ method_grid(stars, "shown").fillna("")
 
 # %% tags=["nbval-ignore-output"]
 pairs = compare_methods(trained, **how)
-display(stage.table("method_pairs", pairs).groupby(["dataset", "scheme"], sort=False).agg(
-    pairs=("is_ranked", "size"), ranked=("is_ranked", "sum"), typical_difference=("difference", lambda d: d.abs().median()),
-    smallest_detectable=("smallest_detectable", "median")).round(3))
+display(
+    stage.table("method_pairs", pairs)
+    .groupby(["dataset", "scheme"], sort=False)
+    .agg(
+        pairs=("is_ranked", "size"),
+        ranked=("is_ranked", "sum"),
+        typical_difference=("difference", lambda d: d.abs().median()),
+        smallest_detectable=("smallest_detectable", "median"),
+    )
+    .round(3)
+)
 places = stage.table("ranking", possible_places(pairs, trained_only(main)))
-places["place"] = places["best_place"].astype(str) + " to " + places["worst_place"].astype(str)
+places["place"] = (
+    places["best_place"].astype(str) + " to " + places["worst_place"].astype(str)
+)
 method_grid(places, "place")
 
 # %% [markdown]
@@ -377,15 +518,39 @@ method_grid(places, "place")
 # training may simply fail: the paper has 85.1 ± 14.6 percent for OLA on D_S, which one failed training among five would explain.
 
 # %% tags=["nbval-ignore-output"]
-right = trained_only(predictions.assign(is_correct=(predictions["target"] == predictions["predicted"]).astype(float), method="-"))
-parts = {"MA": split_variance(trained_only(scored["union"])),
-         "accuracy": split_variance(right, "is_correct").query("not term.str.contains('method')")}
-variance = stage.table("variance", pd.concat([t.assign(quantity=name) for name, t in parts.items()], ignore_index=True))
-per_seed = right.groupby(["dataset", "scheme", "seed"])["is_correct"].mean().groupby(["dataset", "scheme"])
-seeds = per_seed.agg(n_seeds="size", accuracy="mean", sd="std", lowest="min", highest="max").reset_index()
-seeds["failed"] = per_seed.apply(lambda found: (found < found.median() - 0.1).sum()).to_numpy()
+right = trained_only(
+    predictions.assign(
+        is_correct=(predictions["target"] == predictions["predicted"]).astype(float),
+        method="-",
+    )
+)
+parts = {
+    "MA": split_variance(trained_only(scored["union"])),
+    "accuracy": split_variance(right, "is_correct").query(
+        "not term.str.contains('method')"
+    ),
+}
+variance = stage.table(
+    "variance",
+    pd.concat(
+        [t.assign(quantity=name) for name, t in parts.items()], ignore_index=True
+    ),
+)
+per_seed = (
+    right.groupby(["dataset", "scheme", "seed"])["is_correct"]
+    .mean()
+    .groupby(["dataset", "scheme"])
+)
+seeds = per_seed.agg(
+    n_seeds="size", accuracy="mean", sd="std", lowest="min", highest="max"
+).reset_index()
+seeds["failed"] = per_seed.apply(
+    lambda found: (found < found.median() - 0.1).sum()
+).to_numpy()
 display(stage.table("seeds", seeds))
-shares = variance.query("quantity == 'MA'").pivot(index=["dataset", "scheme"], columns="term", values="share")
+shares = variance.query("quantity == 'MA'").pivot(
+    index=["dataset", "scheme"], columns="term", values="share"
+)
 shares[variance["term"].unique()].astype(object).fillna("")
 
 # %% [markdown]
@@ -401,18 +566,34 @@ shares[variance["term"].unique()].astype(object).fillna("")
 # is surer about female forms, and sets with three classes can answer that too. In percent, as in v1's Table 4 (intervals in the files):
 
 # %% tags=["nbval-ignore-output"]
-binary = judged[judged["dataset"].str.endswith("_binary")].assign(percent=lambda t: 100 * t["is_correct"])
+binary = judged[judged["dataset"].str.endswith("_binary")].assign(
+    percent=lambda t: 100 * t["is_correct"]
+)
 rates = estimates(binary, ["dataset", "scheme", "target"], "percent", **how)
-rates = rates.assign(quantity=rates["target"].map({0: "TNR", 1: "TPR"})).drop(columns=["target", "standard_error", "df"])
+rates = rates.assign(quantity=rates["target"].map({0: "TNR", 1: "TPR"})).drop(
+    columns=["target", "standard_error", "df"]
+)
 forms = pair_forms(predictions)
-gap = estimates(forms, ["dataset", "scheme"], "percent", **how).drop(columns=["standard_error", "df"])
+gap = estimates(forms, ["dataset", "scheme"], "percent", **how).drop(
+    columns=["standard_error", "df"]
+)
 stage.table("tpr_tnr", rates)
 stage.table("prediction_difference", gap)
-stage.table("roc", roc_points(predictions[predictions["dataset"].str.endswith("_binary")]))
+stage.table(
+    "roc", roc_points(predictions[predictions["dataset"].str.endswith("_binary")])
+)
 confusion = stage.table("confusion", confusion_shares(predictions, CLASSES))
-display(confusion.pivot(index=["dataset", "scheme", "target"], columns="predicted", values="share").astype(object).fillna(""))
+display(
+    confusion.pivot(
+        index=["dataset", "scheme", "target"], columns="predicted", values="share"
+    )
+    .astype(object)
+    .fillna("")
+)
 both = pd.concat([rates, gap.assign(quantity="difference")])
-both = both.pivot(index=["dataset", "scheme"], columns="quantity", values="estimate").reindex(columns=["TPR", "TNR", "difference"])
+both = both.pivot(
+    index=["dataset", "scheme"], columns="quantity", values="estimate"
+).reindex(columns=["TPR", "TNR", "difference"])
 both.round(2).astype(object).fillna("")
 
 # %% [markdown]
@@ -426,9 +607,13 @@ both.round(2).astype(object).fillna("")
 # %% tags=["nbval-ignore-output"]
 others = explanations[explanations["scheme"] != "ZS"]
 aligned = form_differences(select_rows(others, predictions, rows), truth)
-difference = mark_below(summarise_forms(aligned, everyone[everyone["scheme"] != "ZS"], **how), below)
+difference = mark_below(
+    summarise_forms(aligned, everyone[everyone["scheme"] != "ZS"], **how), below
+)
 shown = stage.table("attribution_difference", difference)
-shown.pivot_table(index=["dataset", "scheme"], columns="words", values="difference", sort=False).round(3)
+shown.pivot_table(
+    index=["dataset", "scheme"], columns="words", values="difference", sort=False
+).round(3)
 
 # %% [markdown]
 # Shown is the mean over methods; the file has each of them. A small signed and a large absolute difference says that the forms are explained
@@ -442,17 +627,29 @@ shown.pivot_table(index=["dataset", "scheme"], columns="words", values="differen
 
 # %%
 rng = np.random.default_rng(seed)
-shuffled = truth.assign(ground_truth=[rng.permutation(m).tolist() for m in truth["ground_truth"]])
+shuffled = truth.assign(
+    ground_truth=[rng.permutation(m).tolist() for m in truth["ground_truth"]]
+)
 lost = score_explanations(explanations[explanations["method"].isin(FLOORS)], shuffled)
 kept = scored["union"][scored["union"]["method"].isin(FLOORS)]
 controls = kept.groupby(["dataset", "method"], sort=False)[["share", "MA"]].mean()
 zero_shot = scored["union"].query("scheme == 'ZS'")
-controls["MA_shuffled_masks"] = lost.groupby(["dataset", "method"], sort=False)["MA"].mean()
-for name, part in controls.droplevel("dataset").groupby(controls.index.get_level_values("dataset")):
-    assert abs(part.loc["Uniform random", "MA"] - part.loc["Uniform random", "share"]) < 0.06
+controls["MA_shuffled_masks"] = lost.groupby(["dataset", "method"], sort=False)[
+    "MA"
+].mean()
+for name, part in controls.droplevel("dataset").groupby(
+    controls.index.get_level_values("dataset")
+):
+    assert (
+        abs(part.loc["Uniform random", "MA"] - part.loc["Uniform random", "share"])
+        < 0.06
+    )
     assert part.loc["First pronoun", "MA"] > part.loc["Uniform random", "MA"] + 0.3
     assert (part["MA_shuffled_masks"] < part["share"] + 0.25).all()
-    assert (zero_shot.query("dataset == @name").groupby("method")["MA"].mean() < part.loc["First pronoun", "MA"]).all()
+    assert (
+        zero_shot.query("dataset == @name").groupby("method")["MA"].mean()
+        < part.loc["First pronoun", "MA"]
+    ).all()
 stage.table("controls", controls.reset_index())
 
 # %% [markdown]
@@ -481,25 +678,51 @@ def sizes(name: str) -> dict[str, int]:
     train, test = data[name, "train"], data[name, "test"]
     n_base = len(set(train["sentence_idx"]) | set(test["sentence_idx"]))
     kind = "n_rows" if name.endswith("_binary") else "n_sentences"
-    return {"n_base_sentences": n_base, "n_sentences": len(train) + len(test), f"{kind}_train": len(train),
-            f"{kind}_test": len(test)}
+    return {
+        "n_base_sentences": n_base,
+        "n_sentences": len(train) + len(test),
+        f"{kind}_train": len(train),
+        f"{kind}_test": len(test),
+    }
 
 
-bias = pd.read_csv(stage.input("01_data_generation", "bias.csv")).query("term_list == 'A1' and dataset in @names")
-exact = pd.DataFrame([(name, quantity, n) for name in names for quantity, n in sizes(name).items()],
-                     columns=["dataset", "quantity", "estimate"])
-exact = pd.concat([exact, bias.rename(columns={"bias": "estimate"}).assign(quantity="bias_C")])
+bias = pd.read_csv(stage.input("01_data_generation", "bias.csv")).query(
+    "term_list == 'A1' and dataset in @names"
+)
+exact = pd.DataFrame(
+    [(name, quantity, n) for name in names for quantity, n in sizes(name).items()],
+    columns=["dataset", "quantity", "estimate"],
+)
+exact = pd.concat(
+    [exact, bias.rename(columns={"bias": "estimate"}).assign(quantity="bias_C")]
+)
 n_base = [sizes(name)["n_base_sentences"] for name in exact["dataset"]]
 exact = exact.assign(low=exact["estimate"], high=exact["estimate"], n_sentences=n_base)
-percent = accuracy[["accuracy", "low", "high"]].mul(100).rename(columns={"accuracy": "estimate"})
-percent = percent.join(accuracy[["dataset", "scheme", "n_sentences"]]).assign(quantity="accuracy")
-ours = pd.concat([exact, percent, rates, gap.assign(quantity="average_prediction_difference")])
-ours = ours.assign(n=ours["n_sentences"], scheme=ours["scheme"].fillna(""), **{"class": ours["class"].fillna("")})
+percent = (
+    accuracy[["accuracy", "low", "high"]]
+    .mul(100)
+    .rename(columns={"accuracy": "estimate"})
+)
+percent = percent.join(accuracy[["dataset", "scheme", "n_sentences"]]).assign(
+    quantity="accuracy"
+)
+ours = pd.concat(
+    [exact, percent, rates, gap.assign(quantity="average_prediction_difference")]
+)
+ours = ours.assign(
+    n=ours["n_sentences"],
+    scheme=ours["scheme"].fillna(""),
+    **{"class": ours["class"].fillna("")},
+)
 paper_numbers = pd.read_csv(material("geco") / "paper_numbers.csv")
 is_geco = scale != "small" and sizes(names[0])["n_base_sentences"] == 1610
 is_bert = "bert-base-uncased" in encoder
-numbers = [line for claim in claims.values() if claim.numbers
-           for line in compare_numbers(claim, paper_numbers, ours, scale, is_geco, is_bert)]
+numbers = [
+    line
+    for claim in claims.values()
+    if claim.numbers
+    for line in compare_numbers(claim, paper_numbers, ours, scale, is_geco, is_bert)
+]
 print(f"{len(numbers)} printed numbers have a quantity that is computed here")
 
 # %% [markdown]
@@ -508,31 +731,66 @@ print(f"{len(numbers)} printed numbers have a quantity that is computed here")
 # that vary more also differ more between the forms?
 
 # %% tags=["nbval-ignore-output"]
-female = truth.merge(explanations[["dataset", "row_id"]].drop_duplicates()).query("target == 0")
+female = truth.merge(explanations[["dataset", "row_id"]].drop_duplicates()).query(
+    "target == 0"
+)
 spots = [floors.first_pronoun(words) for words in female["sentence"]]
-is_fit = [spot is not None and mask[spot[0]] == 1 and len(mask) >= 7 for spot, mask in zip(spots, female["ground_truth"])]
-shortest = female[is_fit].assign(length=lambda t: t["sentence"].map(len)).sort_values(["dataset", "length", "sentence_idx"])
+is_fit = [
+    spot is not None and mask[spot[0]] == 1 and len(mask) >= 7
+    for spot, mask in zip(spots, female["ground_truth"])
+]
+shortest = (
+    female[is_fit]
+    .assign(length=lambda t: t["sentence"].map(len))
+    .sort_values(["dataset", "length", "sentence_idx"])
+)
 example = shortest.iloc[0]
-is_example = (explanations["dataset"] == example["dataset"]) & (explanations["row_id"] == example["row_id"])
+is_example = (explanations["dataset"] == example["dataset"]) & (
+    explanations["row_id"] == example["row_id"]
+)
 sentence = word_shares(explanations[is_example], example["ground_truth"])
 correlation = pd.read_csv(stage.input("01_data_generation", "correlation.csv"))
-leading = correlation.query("dataset in ['D_A', 'D_S'] and `class` in ['F', 'M']").sort_values("r", ascending=False)
-leading = leading.groupby(["dataset", "class"]).head(2)["word"].isin(["she", "her", "he", "his", "him"]).mean()
+leading = correlation.query(
+    "dataset in ['D_A', 'D_S'] and `class` in ['F', 'M']"
+).sort_values("r", ascending=False)
+leading = (
+    leading.groupby(["dataset", "class"])
+    .head(2)["word"]
+    .isin(["she", "her", "he", "his", "him"])
+    .mean()
+)
 seen = sentence[sentence["scheme"] != "-"]
 largest = seen.loc[seen.groupby(["scheme", "method"])["share"].idxmax(), "position"]
 on_pronoun = (largest == floors.first_pronoun(example["sentence"])[0]).mean()
-counts_here = [scheme != "-" and (name, scheme) not in below for name, scheme in zip(aligned["dataset"], aligned["scheme"])]
+counts_here = [
+    scheme != "-" and (name, scheme) not in below
+    for name, scheme in zip(aligned["dataset"], aligned["scheme"])
+]
 several = chosen.groupby(by)["seed"].nunique() > 1  # one training decides no claim
 varies = chosen.groupby([*by, "seed"])["MA"].std().groupby(by).mean()[several]
-spread = varies.to_frame().join(aligned[counts_here].groupby(by)["absolute"].mean(), how="inner")
+spread = varies.to_frame().join(
+    aligned[counts_here].groupby(by)["absolute"].mean(), how="inner"
+)
 ranks = spread.dropna().rank()
 related = pearsonr(ranks["MA"], ranks["absolute"]) if len(ranks) > 3 else None
-single = {"tfidf_top_words": (leading, leading, leading, sizes(names[0])["n_base_sentences"]),
-          "pronoun_stands_out": (on_pronoun, np.nan, np.nan, 1), "spread_goes_with_difference": (np.nan, np.nan, np.nan, 0)}
+single = {
+    "tfidf_top_words": (leading, leading, leading, sizes(names[0])["n_base_sentences"]),
+    "pronoun_stands_out": (on_pronoun, np.nan, np.nan, 1),
+    "spread_goes_with_difference": (np.nan, np.nan, np.nan, 0),
+}
 if related:
-    single["spread_goes_with_difference"] = (related.statistic, *related.confidence_interval(), len(ranks))
+    single["spread_goes_with_difference"] = (
+        related.statistic,
+        *related.confidence_interval(),
+        len(ranks),
+    )
 stage.table("example_sentence", sentence)
-stage.table("single_numbers", pd.DataFrame(single, index=["ours", "low", "high", "n"]).T.rename_axis("claim").reset_index())
+stage.table(
+    "single_numbers",
+    pd.DataFrame(single, index=["ours", "low", "high", "n"])
+    .T.rename_axis("claim")
+    .reset_index(),
+)
 
 # %% [markdown]
 # Everything together: a line per claim or printed number. `paper` is what the paper says, a number or a direction; `ours` is what we
@@ -540,19 +798,40 @@ stage.table("single_numbers", pd.DataFrame(single, index=["ours", "low", "high",
 # sentences. Shown are the claims; the printed numbers are in the file.
 
 # %% tags=["nbval-ignore-output"]
-tables = {"explanations": chosen, "predictions": judged, "pairs": forms, "forms": aligned,
-          "correctness": by_correctness(scored["union"], predictions)}
-comparisons = {name: judge_contrasts(claim, tables, scale, below, **how) for name, claim in claims.items() if claim.table}
+tables = {
+    "explanations": chosen,
+    "predictions": judged,
+    "pairs": forms,
+    "forms": aligned,
+    "correctness": by_correctness(scored["union"], predictions),
+}
+comparisons = {
+    name: judge_contrasts(claim, tables, scale, below, **how)
+    for name, claim in claims.items()
+    if claim.table
+}
 singles = []
 for name, found in single.items():
     relative_to_claim = [x - claims[name].target for x in found[:3]]
-    singles.append(claim_row(claims[name], judge(claims[name], *relative_to_claim, found[3], scale), scale, "", *found))
+    singles.append(
+        claim_row(
+            claims[name],
+            judge(claims[name], *relative_to_claim, found[3], scale),
+            scale,
+            "",
+            *found,
+        )
+    )
 written = [summarise(claims[name], parts, scale) for name, parts in comparisons.items()]
 verdicts = pd.DataFrame([*numbers, *written, *singles])
-assert set(verdicts["verdict"]) <= set(VERDICTS if scale != "small" else ("undecided", "not run"))
+assert set(verdicts["verdict"]) <= set(
+    VERDICTS if scale != "small" else ("undecided", "not run")
+)
 assert (verdicts["why"] != "")[verdicts["verdict"].isin(["undecided", "not run"])].all()
 stage.table("comparisons", pd.concat(comparisons.values(), ignore_index=True))
-stage.table("claims", verdicts)[["id", "paper", "ours", "n", "verdict"]].iloc[len(numbers):].reset_index(drop=True)
+stage.table("claims", verdicts)[["id", "paper", "ours", "n", "verdict"]].iloc[
+    len(numbers) :
+].reset_index(drop=True)
 
 # %% [markdown]
 # *Reading it.* The reason of each verdict is in the column `why` of `claims.csv`, and stage 5 prints it beside the figures; `comparisons.csv`
@@ -596,12 +875,25 @@ table.head(10).round(3)
 
 # %%
 show_source(shapley_values)
-assert np.allclose(shapley_values(torch.tensor([0.1, 0.6, 0.5, 0.9]), all_masks(2)), [0.45, 0.35])
+assert np.allclose(
+    shapley_values(torch.tensor([0.1, 0.6, 0.5, 0.9]), all_masks(2)), [0.45, 0.35]
+)
 pairs_of_words = (("She loves", "her"), ("He loves", "his"), ("They love", "their"))
-sentences = {k: f"{subject} to spend time with {whose} cat .".split() for k, (subject, whose) in enumerate(pairs_of_words)}
-assert [players_between(sentences, own=0, other=k) for k in (1, 2)] == [((0,), (6,)), ((0, 1), (6,))]
-toy = player_agreement([1.0, 0.0, -5.0, 2.0, 2.0], players=[[0, 1], [2], [3]], values=[0.6, 0.1, 0.3])
-assert np.allclose([toy["rank_size"], toy["rank_signed"], toy["mass"], toy["sign"]], [-1, 0.5, 0.8, 0.9])
+sentences = {
+    k: f"{subject} to spend time with {whose} cat .".split()
+    for k, (subject, whose) in enumerate(pairs_of_words)
+}
+assert [players_between(sentences, own=0, other=k) for k in (1, 2)] == [
+    ((0,), (6,)),
+    ((0, 1), (6,)),
+]
+toy = player_agreement(
+    [1.0, 0.0, -5.0, 2.0, 2.0], players=[[0, 1], [2], [3]], values=[0.6, 0.1, 0.3]
+)
+assert np.allclose(
+    [toy["rank_size"], toy["rank_signed"], toy["mass"], toy["sign"]],
+    [-1, 0.5, 0.8, 0.9],
+)
 
 # %% [markdown]
 # The last lines are an explanation by hand. Per row and direction we compare what a method gives to each player (the sum over its words)
@@ -614,13 +906,35 @@ assert np.allclose([toy["rank_size"], toy["rank_signed"], toy["mass"], toy["sign
 # finished table is kept, so that a run without weights finds it.
 
 # %% tags=["nbval-ignore-output"]
-asked = Asked(stage, predictions, "D_A", truth_schemes, explanations, data["D_A", "test"], truth_base, reuse_units, seed)
-mixtures = asked.tables("mixtures", lambda name: mixture_shares(asked.swaps(name).mixtures))
-display(stage.table("mixtures", mixtures[["model", "forms", "mixtures", "outside", "undecided"]]))
-agreement = asked.tables("agreement", lambda name: agreement_with_swaps(asked.of(name), asked.swaps(name)))
-agreed = estimates_of(agreement, ["model", "method"], ["rank_signed", "rank_size", "mass", "sign"], **how)
+asked = Asked(
+    stage,
+    predictions,
+    "D_A",
+    truth_schemes,
+    explanations,
+    data["D_A", "test"],
+    truth_base,
+    reuse_units,
+    seed,
+)
+mixtures = asked.tables(
+    "mixtures", lambda name: mixture_shares(asked.swaps(name).mixtures)
+)
+display(
+    stage.table(
+        "mixtures", mixtures[["model", "forms", "mixtures", "outside", "undecided"]]
+    )
+)
+agreement = asked.tables(
+    "agreement", lambda name: agreement_with_swaps(asked.of(name), asked.swaps(name))
+)
+agreed = estimates_of(
+    agreement, ["model", "method"], ["rank_signed", "rank_size", "mass", "sign"], **how
+)
 stage.table("swap_agreement", agreed)
-agreed.pivot(index="method", columns=["model", "measure"], values="estimate").round(3).astype(object).fillna("")
+agreed.pivot(index="method", columns=["model", "measure"], values="estimate").round(
+    3
+).astype(object).fillna("")
 
 # %% [markdown]
 # *Reading it.* Begin with *Uniform random*. A player of two words (a pronoun with its verb) gets more of any noise, so noise does not
@@ -644,13 +958,28 @@ agreed.pivot(index="method", columns=["model", "measure"], values="estimate").ro
 
 # %% tags=["nbval-ignore-output"]
 by_hand = np.array([1.0, 0.4, 0.3, 0.2, 0.1])
-assert np.isclose(comprehensiveness(by_hand, [0.01, 0.5]), 0.65) and np.isclose(aopc(by_hand), 0.75)
+assert np.isclose(comprehensiveness(by_hand, [0.01, 0.5]), 0.65) and np.isclose(
+    aopc(by_hand), 0.75
+)
 assert np.isclose(sufficiency(np.array([1.0, 1.0, 0.9, 0.8, 0.1]), [0.5]), 0.1)
-faith = asked.tables("faithfulness", lambda name: faithfulness(asked.model(name), asked.of(name), deletion, n_beam=n_beam, seed=seed),
-                     deletion=deletion, n_beam=n_beam)
-shown = estimates_of(faith, ["model", "method"], ["comprehensiveness", "sufficiency", "AOPC", "NAOPC", "infidelity_scaled"], **how)
+faith = asked.tables(
+    "faithfulness",
+    lambda name: faithfulness(
+        asked.model(name), asked.of(name), deletion, n_beam=n_beam, seed=seed
+    ),
+    deletion=deletion,
+    n_beam=n_beam,
+)
+shown = estimates_of(
+    faith,
+    ["model", "method"],
+    ["comprehensiveness", "sufficiency", "AOPC", "NAOPC", "infidelity_scaled"],
+    **how,
+)
 stage.table("faithfulness", shown)
-shown.pivot(index="method", columns=["model", "measure"], values="estimate").round(3).astype(object).fillna("")
+shown.pivot(index="method", columns=["model", "measure"], values="estimate").round(
+    3
+).astype(object).fillna("")
 
 # %% [markdown]
 # *Reading it.* The line *Random order* is what random scores reach on the same rows; a method below it is worse than nothing. High is good for
@@ -667,9 +996,23 @@ shown.pivot(index="method", columns=["model", "measure"], values="estimate").rou
 
 # %% tags=["nbval-ignore-output"]
 token_methods = ["Saliency", "InputXGradient", "Gradient SHAP", "Occlusion"]
-firm = asked.tables("sensitivity", lambda name: pd.concat(
-    [sensitivity(asked.model(name), asked.rows, method, seed=seed) for method in token_methods]).assign(seed=0))
-display(stage.table("sensitivity", estimates(firm, ["model", "method"], "sensitivity_max", **how).drop(columns=["standard_error", "df"])))
+firm = asked.tables(
+    "sensitivity",
+    lambda name: pd.concat(
+        [
+            sensitivity(asked.model(name), asked.rows, method, seed=seed)
+            for method in token_methods
+        ]
+    ).assign(seed=0),
+)
+display(
+    stage.table(
+        "sensitivity",
+        estimates(firm, ["model", "method"], "sensitivity_max", **how).drop(
+            columns=["standard_error", "df"]
+        ),
+    )
+)
 
 # %% [markdown]
 # Small numbers are firm, and a word that moves the score abruptly makes any method that follows it less so.
@@ -679,20 +1022,42 @@ display(stage.table("sensitivity", estimates(firm, ["model", "method"], "sensiti
 # random, each in its own cascade (the keys name the schemes), since one random model likes some words better than others in all sentences at once:
 # the interval is one over draws and base sentences. `rank_signed` compares the scores as they are, `rank_size` without their signs.
 
+
 # %% tags=["nbval-ignore-output"]
 def randomised(name: str) -> pd.DataFrame:
     """How much each method's answers are still like the first ones, step by step: means over the forms of a sentence."""
-    found = cascading_randomisation(asked.model(name), asked.one_form_each(random_base.get(name, 0)),
-                                    [*asked.methods(name), ("Occlusion", {})], n_draws[name], seed)
-    return found.groupby(["step", "part", "draw", "method", "sentence_idx"], sort=False, as_index=False)[["rank_signed", "rank_size"]].mean()
+    found = cascading_randomisation(
+        asked.model(name),
+        asked.one_form_each(random_base.get(name, 0)),
+        [*asked.methods(name), ("Occlusion", {})],
+        n_draws[name],
+        seed,
+    )
+    return found.groupby(
+        ["step", "part", "draw", "method", "sentence_idx"], sort=False, as_index=False
+    )[["rank_signed", "rank_size"]].mean()
 
 
-redrawn = pd.concat([asked.table("randomisation", name, lambda: randomised(name), n_draws=n_draws[name], n_base=random_base.get(name, 0))
-                     for name in n_draws]).rename(columns={"draw": "seed"})
-likeness = estimates_of(redrawn, ["model", "step", "part", "method"], ["rank_signed", "rank_size"], **how)
+redrawn = pd.concat(
+    [
+        asked.table(
+            "randomisation",
+            name,
+            lambda: randomised(name),
+            n_draws=n_draws[name],
+            n_base=random_base.get(name, 0),
+        )
+        for name in n_draws
+    ]
+).rename(columns={"draw": "seed"})
+likeness = estimates_of(
+    redrawn, ["model", "step", "part", "method"], ["rank_signed", "rank_size"], **how
+)
 assert (likeness.query("step == 0")["estimate"] > 1 - 1e-9).all()
 stage.table("randomisation", likeness.drop(columns=["standard_error", "df"]))
-steps = likeness.pivot(index=["model", "step", "part"], columns=["measure", "method"], values="estimate").round(2)
+steps = likeness.pivot(
+    index=["model", "step", "part"], columns=["measure", "method"], values="estimate"
+).round(2)
 display(steps["rank_signed"], steps["rank_size"])
 
 # %% [markdown]
@@ -713,15 +1078,42 @@ display(steps["rank_signed"], steps["rank_size"])
 # method can say that the model was odd.
 
 # %% tags=["nbval-ignore-output"]
-names = ["Saliency", "InputXGradient", "Integrated Gradients", "Gradient SHAP", "Kernel SHAP", "LIME", "Occlusion", "Uniform random",
-         ("Kernel SHAP", {"n_samples": 1000}), ("LIME", {"n_samples": 1000})]
+names = [
+    "Saliency",
+    "InputXGradient",
+    "Integrated Gradients",
+    "Gradient SHAP",
+    "Kernel SHAP",
+    "LIME",
+    "Occlusion",
+    "Uniform random",
+    ("Kernel SHAP", {"n_samples": 1000}),
+    ("LIME", {"n_samples": 1000}),
+]
 recipe = {"encoder": encoder, "revision": encoder_revision, "classes": CLASSES}
-on_word = asked.table("shortcut", "OLA-CEA", lambda: planted_mass(
-    recipe, data["D_A", "train"], data["D_A", "test"], asked.rows["row_id"], names, shortcut_epochs, seed),
-    epochs=shortcut_epochs, methods=names)
-shares = on_word.groupby("method", sort=False)[["is_first", "even", "follows"]].mean().reset_index()
-stage.table("shortcut", estimates(on_word, ["method"], "mass", **how).merge(shares, on="method"))[
-    ["method", "estimate", "low", "high", "is_first", "even", "follows", "n_sentences"]]
+on_word = asked.table(
+    "shortcut",
+    "OLA-CEA",
+    lambda: planted_mass(
+        recipe,
+        data["D_A", "train"],
+        data["D_A", "test"],
+        asked.rows["row_id"],
+        names,
+        shortcut_epochs,
+        seed,
+    ),
+    epochs=shortcut_epochs,
+    methods=names,
+)
+shares = (
+    on_word.groupby("method", sort=False)[["is_first", "even", "follows"]]
+    .mean()
+    .reset_index()
+)
+stage.table(
+    "shortcut", estimates(on_word, ["method"], "mass", **how).merge(shares, on="method")
+)[["method", "estimate", "low", "high", "is_first", "even", "follows", "n_sentences"]]
 
 # %% [markdown]
 # *Reading it.* Here a low share cannot be the model's fault. It is the method's, or that of its settings: Kernel SHAP takes 25 samples and
@@ -737,16 +1129,46 @@ stage.table("shortcut", estimates(on_word, ["method"], "mass", **how).merge(shar
 
 # %% tags=["nbval-ignore-output"]
 keys = ["model", "method", "row_id", "sentence_idx"]
-on_mask = scored["union"].query("dataset == 'D_A' and seed == 0").assign(model=lambda t: t["scheme"])
+on_mask = (
+    scored["union"]
+    .query("dataset == 'D_A' and seed == 0")
+    .assign(model=lambda t: t["scheme"])
+)
 on_swaps = agreement.groupby(keys, as_index=False)["rank_signed"].mean()
 table = on_mask[["dataset", "seed", *keys, "MA"]].merge(on_swaps, on=keys)
-table = table.merge(faith[[*keys, "comprehensiveness", "NAOPC", "infidelity_scaled"]], on=keys)
-table = table.rename(columns={"model": "scheme"}).assign(fidelity=lambda t: 1 - t["infidelity_scaled"])
+table = table.merge(
+    faith[[*keys, "comprehensiveness", "NAOPC", "infidelity_scaled"]], on=keys
+)
+table = table.rename(columns={"model": "scheme"}).assign(
+    fidelity=lambda t: 1 - t["infidelity_scaled"]
+)
 yardsticks = ["MA", "rank_signed", "comprehensiveness", "NAOPC", "fidelity"]
-related = pd.concat([correlate(part, yardsticks, **how).assign(scheme=scheme, over=over)
-                     for scheme, part in table.groupby("scheme", sort=False)
-                     for over, correlate in (("methods", correlate_methods), ("rows", correlate_rows))])
-stage.table("yardsticks", related[["scheme", "over", "left", "right", "estimate", "low", "high", "n_sentences", "n_methods"]])
+related = pd.concat(
+    [
+        correlate(part, yardsticks, **how).assign(scheme=scheme, over=over)
+        for scheme, part in table.groupby("scheme", sort=False)
+        for over, correlate in (
+            ("methods", correlate_methods),
+            ("rows", correlate_rows),
+        )
+    ]
+)
+stage.table(
+    "yardsticks",
+    related[
+        [
+            "scheme",
+            "over",
+            "left",
+            "right",
+            "estimate",
+            "low",
+            "high",
+            "n_sentences",
+            "n_methods",
+        ]
+    ],
+)
 
 # %% [markdown]
 # *Reading it.* 1: the two yardsticks put the methods in the same order. An interval that holds zero: this run cannot tell whether they have

@@ -50,8 +50,18 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from lib.plots import (COLOURS, STYLE, method_grid, plot_correlation, plot_example, plot_form_difference, plot_mass_accuracy,
-                       plot_performance, plot_relative_mass_accuracy, plot_significance)
+from lib.plots import (
+    COLOURS,
+    STYLE,
+    method_grid,
+    plot_correlation,
+    plot_example,
+    plot_form_difference,
+    plot_mass_accuracy,
+    plot_performance,
+    plot_relative_mass_accuracy,
+    plot_significance,
+)
 from lib.stage import open_stage
 
 # %% [markdown]
@@ -68,15 +78,31 @@ formats = ["png"]  # file formats of the figures: png, pdf, svg
 
 # %%
 stage = open_stage("geco", scale, "05_figures")
-files = ("figure", "relative_mass_accuracy", "ranking", "correlation", "bias", "accuracy_vs_floors", "example_sentence",
-         "attribution_difference", "yardsticks", "randomisation", "claims")
+files = (
+    "figure",
+    "relative_mass_accuracy",
+    "ranking",
+    "correlation",
+    "bias",
+    "accuracy_vs_floors",
+    "example_sentence",
+    "attribution_difference",
+    "yardsticks",
+    "randomisation",
+    "claims",
+)
 tables = {name: pd.read_csv(stage.input("04_metrics", f"{name}.csv")) for name in files}
 pd.set_option("display.max_colwidth", None)
 
 
 def verdicts(*ids: str) -> pd.DataFrame:
     """The verdicts on some claims, with their reasons."""
-    return tables["claims"].set_index("id").loc[list(ids), ["paper", "ours", "low", "high", "n", "verdict", "why"]].reset_index()
+    return (
+        tables["claims"]
+        .set_index("id")
+        .loc[list(ids), ["paper", "ours", "low", "high", "n", "verdict", "why"]]
+        .reset_index()
+    )
 
 
 print(", ".join(f"{name} {len(table)}" for name, table in tables.items()))
@@ -112,18 +138,36 @@ method_grid(stage.table("figure_2b", plotted), "MA").astype(object).fillna("")
 
 # %% tags=["nbval-ignore-output"]
 places = stage.table("figure_2b_places", tables["ranking"])
-places["place"] = places["best_place"].astype(str) + " to " + places["worst_place"].astype(str)
+places["place"] = (
+    places["best_place"].astype(str) + " to " + places["worst_place"].astype(str)
+)
 method_grid(places, "place").astype(object).fillna("")
 
 # %% [markdown]
 # Where a place reads "1 to" the number of methods, nothing is ranked. **The verdicts:**
 
 # %% tags=["nbval-ignore-output"]
-stage.table("verdict_figure_2b", verdicts(
-    "integrated_gradients_best", "three_best", "pattern_variant_unreached", "beyond_the_first_pronoun", "ola_beats_bert",
-    "ola_above_random", "ola_same_on_both_sets", "ola_input_x_gradient_best", "ola_input_x_gradient_near_pattern",
-    "datasets_differ", "datasets_differ_beyond_base_rate", "level_on_D_S", "level_on_D_A", "three_on_par_on_D_S",
-    "others_near_random_on_D_S", "right_rows_explained_better"))
+stage.table(
+    "verdict_figure_2b",
+    verdicts(
+        "integrated_gradients_best",
+        "three_best",
+        "pattern_variant_unreached",
+        "beyond_the_first_pronoun",
+        "ola_beats_bert",
+        "ola_above_random",
+        "ola_same_on_both_sets",
+        "ola_input_x_gradient_best",
+        "ola_input_x_gradient_near_pattern",
+        "datasets_differ",
+        "datasets_differ_beyond_base_rate",
+        "level_on_D_S",
+        "level_on_D_A",
+        "three_on_par_on_D_S",
+        "others_near_random_on_D_S",
+        "right_rows_explained_better",
+    ),
+)
 
 # %% [markdown]
 # **Why.** Two lines are ours and not the papers'. `beyond_the_first_pronoun` asks what the papers did not: does a method find more than a
@@ -151,7 +195,10 @@ method_grid(stage.table("figure_2a", plotted), "RMA").astype(object).fillna("")
 # explanation looks like a great step. **The verdicts:**
 
 # %% tags=["nbval-ignore-output"]
-stage.table("verdict_figure_2a", verdicts("trained_embeddings_improve", "embeddings_matter_most"))
+stage.table(
+    "verdict_figure_2a",
+    verdicts("trained_embeddings_improve", "embeddings_matter_most"),
+)
 
 # %% [markdown]
 # **Why.** The released code plots the logarithm of RMA - 1, which is not defined for rows that became worse; they fall out, and what is left
@@ -164,17 +211,26 @@ stage.table("verdict_figure_2a", verdicts("trained_embeddings_improve", "embeddi
 # **How to read the figure.** Pearson correlation between the tf-idf weight of a word and "this row is of the class", the ten largest.
 
 # %%
-figure, plotted = plot_correlation(tables["correlation"][tables["correlation"]["dataset"].isin(["D_A", "D_S"])])
+figure, plotted = plot_correlation(
+    tables["correlation"][tables["correlation"]["dataset"].isin(["D_A", "D_S"])]
+)
 stage.figure("figure_3", figure, formats)
-ranked = stage.table("figure_3", plotted).assign(rank=lambda t: t.groupby(["dataset", "class"]).cumcount() + 1)
+ranked = stage.table("figure_3", plotted).assign(
+    rank=lambda t: t.groupby(["dataset", "class"]).cumcount() + 1
+)
 ranked.pivot(index="rank", columns=["dataset", "class"], values="word")
 
 # %% [markdown]
 # **The verdict,** and beside it the balance of the data sets (bias_C, equations 1 and 2; one third each would be perfect):
 
 # %%
-shares = stage.table("figure_3_bias", tables["bias"]).pivot(index="dataset", columns="class", values="bias")
-stage.table("verdict_figure_3", verdicts("tfidf_top_words")[["id", "paper", "ours", "n", "verdict", "why"]])
+shares = stage.table("figure_3_bias", tables["bias"]).pivot(
+    index="dataset", columns="class", values="bias"
+)
+stage.table(
+    "verdict_figure_3",
+    verdicts("tfidf_top_words")[["id", "paper", "ours", "n", "verdict", "why"]],
+)
 shares.astype(object).fillna("")
 
 # %% [markdown]
@@ -191,14 +247,23 @@ shares.astype(object).fillna("")
 # %% tags=["nbval-ignore-output"]
 figure, plotted = plot_performance(tables["accuracy_vs_floors"])
 stage.figure("figure_4", figure, formats)
-stage.table("figure_4", plotted).drop(columns=["n", "n_sentences", "low_hard", "high_hard"])
+stage.table("figure_4", plotted).drop(
+    columns=["n", "n_sentences", "low_hard", "high_hard"]
+)
 
 # %% [markdown]
 # A dot to the left of the dashed line is a model that has learnt less than a rule without training. **The verdicts:**
 
 # %% tags=["nbval-ignore-output"]
-stage.table("verdict_figure_4", verdicts("accuracy_above_80", "learnt_more_than_the_first_pronoun", "rates_comparable",
-                                         "prediction_gap_shrinks"))
+stage.table(
+    "verdict_figure_4",
+    verdicts(
+        "accuracy_above_80",
+        "learnt_more_than_the_first_pronoun",
+        "rates_comparable",
+        "prediction_gap_shrinks",
+    ),
+)
 
 # %% [markdown]
 # **Why.** 80 % is a low bar here: on the published data, the class of the first pronoun is right in 98.7 % of the rows of D_A and in 94.1 % of
@@ -243,7 +308,10 @@ method_grid(truth, "difference").astype(object).fillna("")
 # The table has the ground-truth words; the others mirror them, for the attributions of a sentence sum to one. **The verdicts:**
 
 # %% tags=["nbval-ignore-output"]
-stage.table("verdict_figure_v1_7", verdicts("forms_explained_differently", "spread_goes_with_difference"))
+stage.table(
+    "verdict_figure_v1_7",
+    verdicts("forms_explained_differently", "spread_goes_with_difference"),
+)
 
 # %% [markdown]
 # **Why.** A difference between the forms need not be a bias of the model: *her* is one word for two male ones, and pieces differ too.
@@ -254,7 +322,9 @@ stage.table("verdict_figure_v1_7", verdicts("forms_explained_differently", "spre
 # corrected for the number of tests (Holm). Dark: significant. v1 tests row by row, repetition by repetition, and corrects nothing.
 
 # %% tags=["nbval-ignore-output"]
-figure, plotted = plot_significance(tables["attribution_difference"].query("words == 'truth'"))
+figure, plotted = plot_significance(
+    tables["attribution_difference"].query("words == 'truth'")
+)
 stage.figure("figure_v1_8", figure, formats)
 method_grid(stage.table("figure_v1_8", plotted), "p_holm").astype(object).fillna("")
 
@@ -280,24 +350,59 @@ NAMES = {"MA": "mass accuracy", "rank_signed": "word swaps"}
 
 def plot_yardsticks(table: pd.DataFrame) -> Figure:
     """Rank correlations of pairs of yardsticks with their intervals, a panel per model."""
-    named = table.assign(pair=table["left"].replace(NAMES) + ", " + table["right"].replace(NAMES))
+    named = table.assign(
+        pair=table["left"].replace(NAMES) + ", " + table["right"].replace(NAMES)
+    )
     schemes, pairs = list(named["scheme"].unique()), list(named["pair"].unique())
-    looks = {"methods": ("o", COLOURS[0], COLOURS[0], -0.13), "rows": ("s", "0.45", "white", 0.13)}
+    looks = {
+        "methods": ("o", COLOURS[0], COLOURS[0], -0.13),
+        "rows": ("s", "0.45", "white", 0.13),
+    }
     with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(1, len(schemes), sharey=True, squeeze=False, layout="constrained",
-                                    figsize=(2.8 + 2.2 * len(schemes), 1.2 + 0.27 * len(pairs)))
+        figure, axes = plt.subplots(
+            1,
+            len(schemes),
+            sharey=True,
+            squeeze=False,
+            layout="constrained",
+            figsize=(2.8 + 2.2 * len(schemes), 1.2 + 0.27 * len(pairs)),
+        )
         for ax, scheme in zip(axes[0], schemes):
             for over, (marker, colour, face, shift) in looks.items():
                 part = named[(named["scheme"] == scheme) & (named["over"] == over)]
                 y = [pairs.index(pair) + shift for pair in part["pair"]]
                 ax.hlines(y, part["low"], part["high"], color=colour)
-                ax.plot(part["estimate"], y, marker, color=colour, markerfacecolor=face, markersize=5, label=f"over {over}")
+                ax.plot(
+                    part["estimate"],
+                    y,
+                    marker,
+                    color=colour,
+                    markerfacecolor=face,
+                    markersize=5,
+                    label=f"over {over}",
+                )
             ax.axvline(0, color="0.3", linewidth=1)
-            ax.set(title=scheme, xlim=(-1.05, 1.05), xticks=(-1, 0, 1), yticks=range(len(pairs)), yticklabels=pairs, ylim=(len(pairs) - 0.5, -0.5))
+            ax.set(
+                title=scheme,
+                xlim=(-1.05, 1.05),
+                xticks=(-1, 0, 1),
+                yticks=range(len(pairs)),
+                yticklabels=pairs,
+                ylim=(len(pairs) - 0.5, -0.5),
+            )
         n_methods, n_sentences = named["n_methods"].max(), named["n_sentences"].max()
-        figure.supxlabel(f"rank correlation of two yardsticks ({n_methods:.0f} methods, {n_sentences} base sentences)", fontsize=10)
-        figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside upper center", ncol=2, frameon=False)
+        figure.supxlabel(
+            f"rank correlation of two yardsticks ({n_methods:.0f} methods, {n_sentences} base sentences)",
+            fontsize=10,
+        )
+        figure.legend(
+            *axes[0][0].get_legend_handles_labels(),
+            loc="outside upper center",
+            ncol=2,
+            frameon=False,
+        )
     return figure
+
 
 # %% [markdown]
 # Its points:
@@ -305,7 +410,9 @@ def plot_yardsticks(table: pd.DataFrame) -> Figure:
 # %% tags=["nbval-ignore-output"]
 stage.figure("figure_yardsticks", plot_yardsticks(tables["yardsticks"]), formats)
 found = stage.table("figure_yardsticks", tables["yardsticks"])
-found.pivot(index=["left", "right"], columns=["scheme", "over"], values="estimate").round(2)
+found.pivot(
+    index=["left", "right"], columns=["scheme", "over"], values="estimate"
+).round(2)
 
 # %% [markdown]
 # **Why.** This claim is not registered, so it gets no verdict; the intervals are the answer, and they speak of other sentences, not of other
@@ -320,25 +427,50 @@ found.pivot(index=["left", "right"], columns=["scheme", "over"], values="estimat
 # and through. In a cell stands the rank correlation over the words with the explanation of the trained model: on the left with the signs of the
 # scores, on the right by size. Bold: the 95 % interval, over random models and base sentences, excludes zero.
 
+
 # %%
 def plot_randomisation(table: pd.DataFrame) -> Figure:
     """Likeness to the first explanation, method by step, with and without signs; two panels per model."""
     kinds = {"rank_signed": "with signs", "rank_size": "by size"}
     models, methods = list(table["model"].unique()), list(table["method"].unique())
     with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(len(models), 2, sharey=True, squeeze=False, layout="constrained",
-                                    figsize=(7.6, (1.0 + 0.21 * len(methods)) * len(models)))
+        figure, axes = plt.subplots(
+            len(models),
+            2,
+            sharey=True,
+            squeeze=False,
+            layout="constrained",
+            figsize=(7.6, (1.0 + 0.21 * len(methods)) * len(models)),
+        )
         for (model, measure), ax in zip(product(models, kinds), axes.flat):
             part = table[(table["model"] == model) & (table["measure"] == measure)]
-            cells = part.pivot(index="method", columns="step", values="estimate").loc[methods]
+            cells = part.pivot(index="method", columns="step", values="estimate").loc[
+                methods
+            ]
             _ = ax.imshow(cells, cmap="PuOr_r", vmin=-1, vmax=1, aspect="auto")
             for one in part.dropna(subset=["estimate"]).itertuples():
-                ax.text(one.step, methods.index(one.method), f"{one.estimate:.2f}", ha="center", va="center", fontsize=7,
-                        color="white" if abs(one.estimate) > 0.75 else "0.1", weight="bold" if one.low * one.high > 0 else "normal")
-            ax.set(title=f"{model}, {kinds[measure]}", xticks=cells.columns, yticks=range(len(methods)), yticklabels=methods)
+                ax.text(
+                    one.step,
+                    methods.index(one.method),
+                    f"{one.estimate:.2f}",
+                    ha="center",
+                    va="center",
+                    fontsize=7,
+                    color="white" if abs(one.estimate) > 0.75 else "0.1",
+                    weight="bold" if one.low * one.high > 0 else "normal",
+                )
+            ax.set(
+                title=f"{model}, {kinds[measure]}",
+                xticks=cells.columns,
+                yticks=range(len(methods)),
+                yticklabels=methods,
+            )
             ax.grid(False)
-            _ = ax.set_xticklabels(part.drop_duplicates("step")["part"], rotation=35, ha="right")
+            _ = ax.set_xticklabels(
+                part.drop_duplicates("step")["part"], rotation=35, ha="right"
+            )
     return figure
+
 
 # %% [markdown]
 # The last column with its intervals (the file has all):
@@ -347,8 +479,17 @@ def plot_randomisation(table: pd.DataFrame) -> Figure:
 redrawn = tables["randomisation"]
 stage.figure("figure_randomisation", plot_randomisation(redrawn), formats)
 _ = stage.table("figure_randomisation", redrawn)
-last = redrawn[redrawn["step"] == redrawn.groupby("model")["step"].transform("max")].round(2)
-last["shown"] = last["estimate"].astype(str) + " [" + last["low"].astype(str) + ", " + last["high"].astype(str) + "]"
+last = redrawn[
+    redrawn["step"] == redrawn.groupby("model")["step"].transform("max")
+].round(2)
+last["shown"] = (
+    last["estimate"].astype(str)
+    + " ["
+    + last["low"].astype(str)
+    + ", "
+    + last["high"].astype(str)
+    + "]"
+)
 last.pivot(index="method", columns=["model", "measure"], values="shown")
 
 # %% [markdown]
@@ -362,15 +503,21 @@ last.pivot(index="method", columns=["model", "measure"], values="shown")
 
 # %% tags=["nbval-ignore-output"]
 is_number = tables["claims"]["id"].str.match("latest_|v1_")
-claims = stage.table("claims_in_full", tables["claims"][~is_number].reset_index(drop=True))
+claims = stage.table(
+    "claims_in_full", tables["claims"][~is_number].reset_index(drop=True)
+)
 claims[["id", "quantity", "paper", "ours", "verdict", "why"]]
 
 # %% [markdown]
 # And the numbers that the papers print, where this run has a counterpart:
 
 # %% tags=["nbval-ignore-output"]
-printed = tables["claims"][is_number & tables["claims"]["ours"].notna()].reset_index(drop=True)
-stage.table("numbers_in_full", printed)[["quantity", "source", "paper", "ours", "low", "high", "verdict"]]
+printed = tables["claims"][is_number & tables["claims"]["ours"].notna()].reset_index(
+    drop=True
+)
+stage.table("numbers_in_full", printed)[
+    ["quantity", "source", "paper", "ours", "low", "high", "verdict"]
+]
 
 # %% [markdown]
 # The reasons are in `numbers_in_full.csv`. A number of the paper without a line here was not run or has nothing to be compared with.

@@ -51,8 +51,18 @@ from lib.lexicon import PRONOUNS
 from lib.masked_text import bundled_text, draw, published_text
 from lib.paths import ROOT, data_root, material
 from lib.plots import COLOURS, STYLE
-from lib.pronoun_sentences import (gender_frames, gendered_identities, gendered_pronouns, masked_words, may_have_pronoun, pronoun_slot,
-                                   read_sentences, split_words, sure_identities, with_gender)
+from lib.pronoun_sentences import (
+    gender_frames,
+    gendered_identities,
+    gendered_pronouns,
+    masked_words,
+    may_have_pronoun,
+    pronoun_slot,
+    read_sentences,
+    split_words,
+    sure_identities,
+    with_gender,
+)
 from lib.seeds import set_up
 from lib.show import show_source
 from lib.stage import open_stage
@@ -75,10 +85,19 @@ sentence_column = "sent1"  # its column of sentences
 spacy_pipeline = "stored"  # stored (our sentences only), environment (TOUCHSTONE_SPACY), or the name of a pipeline
 resolver = "full"  # who finds antecedents: full or plain (rules), or file (clusters made elsewhere)
 clusters_file = ""  # the file of clusters, JSON lines
-exclude_antecedents = ["someone", "somebody", "anyone", "anybody", "everyone", "everybody"]  # antecedents that do not count
+exclude_antecedents = [
+    "someone",
+    "somebody",
+    "anyone",
+    "anybody",
+    "everyone",
+    "everybody",
+]  # antecedents that do not count
 keep_names = False  # whether a personal name counts as an antecedent
 cluster_size = 2  # expressions in the pronoun's cluster; 0 for any number
-any_subject = False  # whether a subject may be an antecedent whatever it is (rules only)
+any_subject = (
+    False  # whether a subject may be an antecedent whatever it is (rules only)
+)
 n_text = 400  # natural sentences for training, per source; 0 for all
 n_frames = 1000  # sentences for training whose noun fixes the pronoun
 
@@ -93,11 +112,22 @@ n_frames = 1000  # sentences for training whose noun fixes the pronoun
 # %%
 stage = open_stage("implicit_bias", scale, "01_data_generation")
 set_up(seed, n_threads)
-if data_source not in ("bundled", "published") or (data_source == "published" and data_root() is None):
-    raise TouchstoneError(f"data_source is {data_source!r}; write bundled, or published with TOUCHSTONE_DATA set to the folder of downloads")
+if data_source not in ("bundled", "published") or (
+    data_source == "published" and data_root() is None
+):
+    raise TouchstoneError(
+        f"data_source is {data_source!r}; write bundled, or published with TOUCHSTONE_DATA set to the folder of downloads"
+    )
 own = material("implicit_bias")
 bundled = (own / "sentences.csv").relative_to(ROOT)
-source = stage.external(sentence_file or (bundled if data_source == "bundled" else data_root() / "swag" / "anet_captions.csv"))
+source = stage.external(
+    sentence_file
+    or (
+        bundled
+        if data_source == "bundled"
+        else data_root() / "swag" / "anet_captions.csv"
+    )
+)
 sentences = read_sentences(source, sentence_column)
 print(f"{len(sentences)} distinct sentences")
 
@@ -112,7 +142,11 @@ yes = split_words("The belly dancer dances on stage shaking her hips and body.")
 no = split_words("A girl will always want to play with her Barbie doll.")
 assert gendered_pronouns(yes) == [7] and gendered_identities(yes) == []
 assert [no[i] for i in gendered_identities(no)] == ["girl"]
-print(" ".join(masked_words(yes, 7)), "|", " ".join(with_gender(yes, 7, "possessive", "M")))
+print(
+    " ".join(masked_words(yes, 7)),
+    "|",
+    " ".join(with_gender(yes, 7, "possessive", "M")),
+)
 
 # %% [markdown]
 # The second line of the swap shows why the slot must be known: *her* becomes *his* before a noun and *him* elsewhere.
@@ -125,19 +159,31 @@ print(" ".join(masked_words(yes, 7)), "|", " ".join(with_gender(yes, 7, "possess
 # A quick look for the letters spares us splitting sentences that cannot pass. A list goes by letters: the verb *counts* is no nobleman. So words that need not be nouns
 # wait for the parse.
 
+
 # %%
 def one_sign(words):
     """Steps 1 and 2 for one sentence: which of them it reaches."""
     pronouns = gendered_pronouns(words)
-    return (0 if not pronouns else 1) + (len(pronouns) == 1 and not sure_identities(words))
+    return (0 if not pronouns else 1) + (
+        len(pronouns) == 1 and not sure_identities(words)
+    )
 
 
-sentences["words"] = [split_words(text) if may_have_pronoun(text) else None for text in sentences["sentence"]]
+sentences["words"] = [
+    split_words(text) if may_have_pronoun(text) else None
+    for text in sentences["sentence"]
+]
 sentences["step"] = [one_sign(words) if words else 0 for words in sentences["words"]]
 one = sentences[sentences["step"] == 2].reset_index(drop=True)
 one["at"] = [gendered_pronouns(words)[0] for words in one["words"]]
-steps = [("sentences", len(sentences)), ("1: a gendered pronoun", int((sentences["step"] >= 1).sum()))]
-pd.DataFrame([*steps, ("2, but for words that need not be nouns", len(one))], columns=["step", "sentences"])
+steps = [
+    ("sentences", len(sentences)),
+    ("1: a gendered pronoun", int((sentences["step"] >= 1).sum())),
+]
+pd.DataFrame(
+    [*steps, ("2, but for words that need not be nouns", len(one))],
+    columns=["step", "sentences"],
+)
 
 # %% [markdown]
 # ## 3 · Step 3: whom does the pronoun speak of?
@@ -154,25 +200,37 @@ write_atomic(stage.path("candidates.jsonl"), "\n".join(lines) + "\n")
 # %% [markdown]
 # The rules want a parse. That of our own sentences is stored beside them; for others a spaCy pipeline is needed.
 
+
 # %%
 def parse(sentences_of_words):
     """The parse of sentences that are split into words: the stored one, or that of a pipeline."""
     if spacy_pipeline == "stored":
-        return stored_annotation([" ".join(words) for words in sentences_of_words], sorted(own.glob("annotation_*.conllu")))
+        return stored_annotation(
+            [" ".join(words) for words in sentences_of_words],
+            sorted(own.glob("annotation_*.conllu")),
+        )
     return annotate_tokens(sentences_of_words, load_pipeline(spacy_pipeline))
 
 
 def is_second_sign(doc):
     """Whether a word that need not be a noun is one here, and so tells the gender: the master, but not: who masters."""
-    return any(doc[i].pos_ in ("NOUN", "PROPN") for i in gendered_identities([token.text for token in doc]))
+    return any(
+        doc[i].pos_ in ("NOUN", "PROPN")
+        for i in gendered_identities([token.text for token in doc])
+    )
 
 
 docs = parse(list(one["words"]))
 tells = [is_second_sign(doc) for doc in docs]
-one, docs = one[[not t for t in tells]].reset_index(drop=True), [doc for doc, t in zip(docs, tells) if not t]
+one, docs = (
+    one[[not t for t in tells]].reset_index(drop=True),
+    [doc for doc, t in zip(docs, tells) if not t],
+)
 steps.append(("2: only one, no other indicator", len(one)))
 one["slot"] = [pronoun_slot(doc[at]) for doc, at in zip(docs, one["at"])]
-print(f"{len(docs)} sentences are left; {sum(tells)} hold a noun that tells the gender after all")
+print(
+    f"{len(docs)} sentences are left; {sum(tells)} hold a noun that tells the gender after all"
+)
 one["slot"].value_counts().to_frame("sentences")
 
 # %% [markdown]
@@ -186,6 +244,7 @@ show_source(is_person)
 # %% [markdown]
 # The third step in full, with its open points as arguments: which antecedents do not count, whether names do, how large the bag may be.
 
+
 # %%
 def antecedent_of(doc, at, resolve, exclude, names, size):
     """Step 3: the head of what the pronoun speaks of, or the reason why the sentence is dropped."""
@@ -198,7 +257,9 @@ def antecedent_of(doc, at, resolve, exclude, names, size):
         return head, "another number of expressions"
     if head.lower_ in exclude:
         return head, "indefinite"
-    return head, "name" if head.pos_ == "PROPN" and not is_person_word(head) and not names else "passes"
+    return head, "name" if head.pos_ == "PROPN" and not is_person_word(
+        head
+    ) and not names else "passes"
 
 
 def is_person_word(token):
@@ -207,8 +268,15 @@ def is_person_word(token):
 
 
 PEOPLE = set((own / "person_nouns.txt").read_text().split())
-resolve = file_resolver(clusters_file) if resolver == "file" else rule_resolver(resolver, any_subject)
-found = [antecedent_of(doc, at, resolve, exclude_antecedents, keep_names, cluster_size) for doc, at in zip(docs, one["at"])]
+resolve = (
+    file_resolver(clusters_file)
+    if resolver == "file"
+    else rule_resolver(resolver, any_subject)
+)
+found = [
+    antecedent_of(doc, at, resolve, exclude_antecedents, keep_names, cluster_size)
+    for doc, at in zip(docs, one["at"])
+]
 one["reason"] = [reason for _, reason in found]
 one["antecedent"] = [head.lower_ if head is not None else "" for head, _ in found]
 one["antecedent_at"] = [head.i if head is not None else -1 for head, _ in found]
@@ -221,10 +289,21 @@ one["reason"].value_counts().to_frame("sentences")
 
 # %%
 passed = one[one["reason"] == "passes"].reset_index(drop=True)
-passed["masked"] = [masked_words(words, at) for words, at in zip(passed["words"], passed["at"])]
-passed["gender"] = [PRONOUNS[words[at].lower()] for words, at in zip(passed["words"], passed["at"])]
+passed["masked"] = [
+    masked_words(words, at) for words, at in zip(passed["words"], passed["at"])
+]
+passed["gender"] = [
+    PRONOUNS[words[at].lower()] for words, at in zip(passed["words"], passed["at"])
+]
 passed["sentence_id"] = [f"r{row}" for row in passed["row"]]
-steps = pd.DataFrame([*steps, ("3: an antecedent that counts", len(passed)), ("4: masked", passed["masked"].map(tuple).nunique())], columns=["step", "sentences"])
+steps = pd.DataFrame(
+    [
+        *steps,
+        ("3: an antecedent that counts", len(passed)),
+        ("4: masked", passed["masked"].map(tuple).nunique()),
+    ],
+    columns=["step", "sentences"],
+)
 steps["share"] = steps["sentences"] / len(sentences)
 stage.table("steps", steps, digits=4)
 
@@ -234,14 +313,39 @@ stage.table("steps", steps, digits=4)
 
 # %%
 kept = stage.path("kept.tsv")
-passed[["sentence"]].rename(columns={"sentence": sentence_column}).to_csv(kept, sep="\t", index=False)
-words_again = [split_words(text) for text in read_sentences(kept, sentence_column)["sentence"]]
-again = [one_sign(words) == 2 and not is_second_sign(doc) and antecedent_of(doc, gendered_pronouns(words)[0], resolve, exclude_antecedents, keep_names, cluster_size)[1] == "passes"
-         for words, doc in zip(words_again, parse(words_again))]
+passed[["sentence"]].rename(columns={"sentence": sentence_column}).to_csv(
+    kept, sep="\t", index=False
+)
+words_again = [
+    split_words(text) for text in read_sentences(kept, sentence_column)["sentence"]
+]
+again = [
+    one_sign(words) == 2
+    and not is_second_sign(doc)
+    and antecedent_of(
+        doc,
+        gendered_pronouns(words)[0],
+        resolve,
+        exclude_antecedents,
+        keep_names,
+        cluster_size,
+    )[1]
+    == "passes"
+    for words, doc in zip(words_again, parse(words_again))
+]
 assert all(again) and len(again) == len(passed)
-clusters = passed["antecedent"].value_counts().rename_axis("antecedent").to_frame("sentences").reset_index()
+clusters = (
+    passed["antecedent"]
+    .value_counts()
+    .rename_axis("antecedent")
+    .to_frame("sentences")
+    .reset_index()
+)
 _ = stage.table("antecedents", clusters)
-print(f"{len(clusters)} antecedents; the most frequent: " + ", ".join(f"{a} {n}" for a, n in clusters.head(6).itertuples(index=False)))
+print(
+    f"{len(clusters)} antecedents; the most frequent: "
+    + ", ".join(f"{a} {n}" for a, n in clusters.head(6).itertuples(index=False))
+)
 print(f"male pronouns: {(passed['gender'] == 'M').mean():.2f}")
 
 # %% [markdown]
@@ -267,17 +371,37 @@ stage.table("resolvers", measured)
 
 # %%
 labels = pd.read_csv(own / "labels.csv", keep_default_na=False).set_index("id")
-second = pd.read_csv(own / "labels_second.csv", keep_default_na=False).set_index("id").loc[labels.index]
+second = (
+    pd.read_csv(own / "labels_second.csv", keep_default_na=False)
+    .set_index("id")
+    .loc[labels.index]
+)
 both = (labels["label"] == "passes") & (second["label"] == "passes")
-nouns = (labels["antecedent"].str.split().str[-1].str.lower() == second["antecedent"].str.lower())[both]
-agreement = pd.DataFrame([{"sentences": len(second), "same_label": (labels["label"] == second["label"]).mean(), "kappa": cohen_kappa_score(labels["label"], second["label"]),
-                           "both_pass": int(both.sum()), "same_antecedent": nouns.mean()}])
-print(f"{len(labels)} labelled sentences: " + ", ".join(f"{n} {name}" for name, n in Counter(labels["label"]).most_common()))
+nouns = (
+    labels["antecedent"].str.split().str[-1].str.lower()
+    == second["antecedent"].str.lower()
+)[both]
+agreement = pd.DataFrame(
+    [
+        {
+            "sentences": len(second),
+            "same_label": (labels["label"] == second["label"]).mean(),
+            "kappa": cohen_kappa_score(labels["label"], second["label"]),
+            "both_pass": int(both.sum()),
+            "same_antecedent": nouns.mean(),
+        }
+    ]
+)
+print(
+    f"{len(labels)} labelled sentences: "
+    + ", ".join(f"{n} {name}" for name, n in Counter(labels["label"]).most_common())
+)
 stage.table("agreement", agreement)
 
 # %% [markdown]
 # *Reading it.* The two differ in one label and in one antecedent, both of them slips of the first look (a *waiter* who was not seen as gendered; *him* tied to the one who lifts). Nothing was changed
 # afterwards. The sentences were written with their labels in mind, so this says that the guide can be followed, and not that running text is as clear. Now the filter against the labels.
+
 
 # %%
 def against_labels(passes):
@@ -286,12 +410,25 @@ def against_labels(passes):
     said = {f"s{row - 1:03d}": antecedent for row, antecedent in passes}
     hits = true & set(said)
     right = sum(labels.loc[i, "antecedent"].split()[-1] == said[i] for i in hits)
-    return {"passed": len(said), "precision": len(hits) / max(1, len(said)), "recall": len(hits) / len(true), "right_antecedent": right / max(1, len(hits))}
+    return {
+        "passed": len(said),
+        "precision": len(hits) / max(1, len(said)),
+        "recall": len(hits) / len(true),
+        "right_antecedent": right / max(1, len(hits)),
+    }
 
 
 is_ours = data_source == "bundled" and not sentence_file
-check = pd.DataFrame([against_labels(passed[["row", "antecedent"]].itertuples(index=False))]) if is_ours else pd.DataFrame({"passed": [len(passed)]})
-assert not is_ours or (check["precision"].item() > 0.9 and check["recall"].item() > 0.85)
+check = (
+    pd.DataFrame(
+        [against_labels(passed[["row", "antecedent"]].itertuples(index=False))]
+    )
+    if is_ours
+    else pd.DataFrame({"passed": [len(passed)]})
+)
+assert not is_ours or (
+    check["precision"].item() > 0.9 and check["recall"].item() > 0.85
+)
 stage.table("label_check", check)
 
 # %% [markdown]
@@ -306,7 +443,21 @@ read = pd.read_csv(own / "filter_verdicts.csv", comment="#")["verdict"]
 accepted = int((read == "right").sum())
 low, high = proportion_confint(accepted, len(read), method="wilson")
 print(", ".join(f"{n} {verdict}" for verdict, n in read.value_counts().items()))
-stage.table("read", pd.DataFrame([{"read": len(read), "right": accepted, "share": accepted / len(read), "low": low, "high": high, "paper": 602 / 663}]))
+stage.table(
+    "read",
+    pd.DataFrame(
+        [
+            {
+                "read": len(read),
+                "right": accepted,
+                "share": accepted / len(read),
+                "low": low,
+                "high": high,
+                "paper": 602 / 663,
+            }
+        ]
+    ),
+)
 
 # %% [markdown]
 # *Reading it.* The captions were read as they passed then. Twice *the audience* was taken for one person (the word has left the list since), and once a guest has a name behind the verb; in the doubtful ones a *manicurist* and a *piercing artist* may work on
@@ -317,19 +468,62 @@ stage.table("read", pd.DataFrame([{"read": len(read), "right": accepted, "share"
 # One at a time, the others as they are above.
 
 # %%
-OPTIONS = {"as set": {}, "paper: only someone is excluded": {"exclude": {"someone"}}, "nobody is excluded": {"exclude": set()},
-           "names count": {"names": True}, "any number of expressions": {"size": 0}, "plain rules": {"resolve": rule_resolver("plain")},
-           "any subject is an antecedent": {"resolve": rule_resolver("full", any_subject=True)}}
-settings = {"resolve": resolve, "exclude": set(exclude_antecedents), "names": keep_names, "size": cluster_size}
+OPTIONS = {
+    "as set": {},
+    "paper: only someone is excluded": {"exclude": {"someone"}},
+    "nobody is excluded": {"exclude": set()},
+    "names count": {"names": True},
+    "any number of expressions": {"size": 0},
+    "plain rules": {"resolve": rule_resolver("plain")},
+    "any subject is an antecedent": {
+        "resolve": rule_resolver("full", any_subject=True)
+    },
+}
+settings = {
+    "resolve": resolve,
+    "exclude": set(exclude_antecedents),
+    "names": keep_names,
+    "size": cluster_size,
+}
 rows = []
 for name, change in OPTIONS.items():
-    heads = [antecedent_of(doc, at, **settings | change) for doc, at in zip(docs, one["at"])]
-    kept = [(row, head.lower_, words[at]) for (head, reason), row, words, at in zip(heads, one["row"], one["words"], one["at"]) if reason == "passes"]
+    heads = [
+        antecedent_of(doc, at, **settings | change) for doc, at in zip(docs, one["at"])
+    ]
+    kept = [
+        (row, head.lower_, words[at])
+        for (head, reason), row, words, at in zip(
+            heads, one["row"], one["words"], one["at"]
+        )
+        if reason == "passes"
+    ]
     male = sum(PRONOUNS[word.lower()] == "M" for *_, word in kept) / max(1, len(kept))
-    rows.append({"option": name, "sentences": len(kept), "share": len(kept) / len(sentences), "male": male,
-                 **({k: v for k, v in against_labels([r[:2] for r in kept]).items() if k in ("precision", "recall")} if is_ours else {})})
-male = sum(PRONOUNS[words[at].lower()] == "M" for words, at in zip(one["words"], one["at"])) / max(1, len(one))
-no_step_3 = {"option": "without step 3", "sentences": len(one), "share": len(one) / len(sentences), "male": male}
+    rows.append(
+        {
+            "option": name,
+            "sentences": len(kept),
+            "share": len(kept) / len(sentences),
+            "male": male,
+            **(
+                {
+                    k: v
+                    for k, v in against_labels([r[:2] for r in kept]).items()
+                    if k in ("precision", "recall")
+                }
+                if is_ours
+                else {}
+            ),
+        }
+    )
+male = sum(
+    PRONOUNS[words[at].lower()] == "M" for words, at in zip(one["words"], one["at"])
+) / max(1, len(one))
+no_step_3 = {
+    "option": "without step 3",
+    "sentences": len(one),
+    "share": len(one) / len(sentences),
+    "male": male,
+}
 options = stage.table("options", pd.DataFrame([*rows, no_step_3]))
 options.astype(object).fillna("")
 
@@ -339,9 +533,13 @@ options.astype(object).fillna("")
 # up his right arm", which passes only where nobody is excluded, or if *his* was tied to *the fighter*.
 
 # %%
-flagship = split_words("Someone winds up his right arm and knocks the fighter down with a haymaker.")
+flagship = split_words(
+    "Someone winds up his right arm and knocks the fighter down with a haymaker."
+)
 assert one_sign(flagship) == 2
-print("steps 1 and 2 keep the paper's example; step 3 with exclude_antecedents = [\"someone\"] drops it when *his* is tied to *Someone*")
+print(
+    'steps 1 and 2 keep the paper\'s example; step 3 with exclude_antecedents = ["someone"] drops it when *his* is tied to *Someone*'
+)
 
 # %% [markdown]
 # ## 7 · The figure
@@ -352,7 +550,12 @@ print("steps 1 and 2 keep the paper's example; step 3 with exclude_antecedents =
 with plt.rc_context(STYLE):
     figure, ax = plt.subplots(figsize=(6.5, 2.2), layout="constrained")
     ax.plot(steps["sentences"], steps["step"], "o-", color=COLOURS[0])
-    ax.set(xscale="log", xlabel="sentences (logarithmic)", xlim=(steps["sentences"].min() / 2, steps["sentences"].max() * 8), ylim=(len(steps) - 0.5, -0.5))
+    ax.set(
+        xscale="log",
+        xlabel="sentences (logarithmic)",
+        xlim=(steps["sentences"].min() / 2, steps["sentences"].max() * 8),
+        ylim=(len(steps) - 0.5, -0.5),
+    )
     for y, (n, share) in enumerate(zip(steps["sentences"], steps["share"])):
         ax.text(n * 1.25, y, f"{n:,} ({share:.1%})", va="center")
 stage.figure("steps", figure)
@@ -367,7 +570,11 @@ steps[["step", "sentences"]]
 
 # %%
 gate_nouns = [noun for noun, *_ in yaml.safe_load((own / "gate.yaml").read_text())]
-sources = {"plots": bundled_text()} if data_source == "bundled" else published_text(list(sentences["sentence"]) if not sentence_file else [])
+sources = (
+    {"plots": bundled_text()}
+    if data_source == "bundled"
+    else published_text(list(sentences["sentence"]) if not sentence_file else [])
+)
 natural = {name: draw(part, n_text, seed, gate_nouns) for name, part in sources.items()}
 frames = gender_frames(own / "frames.yaml", n_frames, seed)
 
@@ -375,25 +582,53 @@ frames = gender_frames(own / "frames.yaml", n_frames, seed)
 # Of the natural sentences every 25th is kept for measuring. No sentence that passed is among them.
 
 # %%
-text = pd.DataFrame([(name, words) for name, part in natural.items() for words in part], columns=["source", "words"])
+text = pd.DataFrame(
+    [(name, words) for name, part in natural.items() for words in part],
+    columns=["source", "words"],
+)
 text["part"] = ["valid" if i % 25 == 0 else "train" for i in range(len(text))]
-text = pd.concat([text, pd.DataFrame({"source": "frames", "words": frames, "part": "train"})], ignore_index=True)
-assert not {" ".join(words) for words in text["words"]} & {" ".join(words) for words in passed["words"]}
+text = pd.concat(
+    [text, pd.DataFrame({"source": "frames", "words": frames, "part": "train"})],
+    ignore_index=True,
+)
+assert not {" ".join(words) for words in text["words"]} & {
+    " ".join(words) for words in passed["words"]
+}
 
 # %% [markdown]
 # The share of male pronouns in what a model reads is one source of its bias. The frames are even.
 
 # %%
-spoken = [(row.source, PRONOUNS[word.lower()]) for row in text.itertuples() for word in row.words if word.lower() in PRONOUNS]
-shares = pd.DataFrame(spoken, columns=["source", "gender"]).groupby("source", sort=False)["gender"].agg(pronouns="size", male=lambda g: (g == "M").mean())
-about = text.groupby("source", sort=False)["words"].agg(sentences="size", words=lambda w: int(w.str.len().sum()))
+spoken = [
+    (row.source, PRONOUNS[word.lower()])
+    for row in text.itertuples()
+    for word in row.words
+    if word.lower() in PRONOUNS
+]
+shares = (
+    pd.DataFrame(spoken, columns=["source", "gender"])
+    .groupby("source", sort=False)["gender"]
+    .agg(pronouns="size", male=lambda g: (g == "M").mean())
+)
+about = text.groupby("source", sort=False)["words"].agg(
+    sentences="size", words=lambda w: int(w.str.len().sum())
+)
 stage.table("text", about.join(shares).reset_index())
 
 # %% [markdown]
 # Saved: what passed, and the text.
 
 # %%
-columns = ["sentence_id", "words", "masked", "at", "slot", "gender", "antecedent", "antecedent_at"]
+columns = [
+    "sentence_id",
+    "words",
+    "masked",
+    "at",
+    "slot",
+    "gender",
+    "antecedent",
+    "antecedent_at",
+]
 save_parquet(passed[columns], stage.path("sentences.parquet"))
 save_parquet(text, stage.path("text.parquet"))
 print(f"{len(passed)} sentences, {len(text)} sentences of text")

@@ -50,7 +50,13 @@ import yaml
 
 from lib.errors import TouchstoneError
 from lib.lexicon import PRONOUNS
-from lib.masked_training import MaskedSettings, fit_or_read, mask_tokens, masked_perplexity, unigram_perplexity
+from lib.masked_training import (
+    MaskedSettings,
+    fit_or_read,
+    mask_tokens,
+    masked_perplexity,
+    unigram_perplexity,
+)
 from lib.metrics.pronouns import gender_ids, passes_gate, right_gender_first, top_words
 from lib.models.masked_lm import new_masked_lm, pretrained_masked_lm, read_masked_lm
 from lib.paths import material
@@ -87,7 +93,9 @@ held_out = 0.5  # share of antecedents that no arm is trained on
 n_bases = 2  # trainings of the base model; each is trained on in every arm
 n_seeds = 1  # trainings of each arm from each base model
 arm_epochs = 1  # passes over an arm's sentences
-mixtures = [[0.0001, 3.0]]  # highest learning rate of an arm, and sentences of the base model's text for each of its own; of several the first that is safe
+mixtures = [
+    [0.0001, 3.0]
+]  # highest learning rate of an arm, and sentences of the base model's text for each of its own; of several the first that is safe
 rehearsed_frames = 0.75  # share of sentences from frames among them
 
 # %% [markdown]
@@ -105,13 +113,19 @@ stage = open_stage("implicit_bias", scale, "02_training")
 set_up(seed, n_threads)
 target = pick_device(device)
 if not encoder:
-    raise TouchstoneError("encoder is empty; name the encoder that is trained (hub_models come in addition)")
+    raise TouchstoneError(
+        "encoder is empty; name the encoder that is trained (hub_models come in addition)"
+    )
 text = load_parquet(stage.input("01_data_generation", "text.parquet"))
 sentences = load_parquet(stage.input("01_data_generation", "sentences.parquet"))
 ARMS = ["placebo", "even placebo", "augmented"]
-train, valid = (list(text.loc[text["part"] == part, "words"]) for part in ("train", "valid"))
+train, valid = (
+    list(text.loc[text["part"] == part, "words"]) for part in ("train", "valid")
+)
 is_frame = (text.loc[text["part"] == "train", "source"] == "frames").tolist()
-print(f"{len(train)} sentences to learn from, {len(valid)} to measure on, {len(sentences)} that passed the filter")
+print(
+    f"{len(train)} sentences to learn from, {len(valid)} to measure on, {len(sentences)} that passed the filter"
+)
 
 # %% [markdown]
 # ## 1 · One sentence by hand
@@ -121,10 +135,18 @@ print(f"{len(train)} sentences to learn from, {len(valid)} to measure on, {len(s
 
 # %%
 ids = torch.tensor([[101, *range(2000, 2020), 102]])
-inputs, targets = mask_tokens(ids, [0, 101, 102, 103], 103, 30522, masked, torch.Generator().manual_seed(1))
+inputs, targets = mask_tokens(
+    ids, [0, 101, 102, 103], 103, 30522, masked, torch.Generator().manual_seed(1)
+)
 asked = (targets != -100)[0]
 assert not asked[0] and not asked[-1] and torch.equal(inputs[0][~asked], ids[0][~asked])
-print(f"asked about {int(asked.sum())} of 20: " + ", ".join("masked" if new == 103 else "kept" if new == old else "replaced" for new, old in zip(inputs[0][asked], ids[0][asked])))
+print(
+    f"asked about {int(asked.sum())} of 20: "
+    + ", ".join(
+        "masked" if new == 103 else "kept" if new == old else "replaced"
+        for new, old in zip(inputs[0][asked], ids[0][asked])
+    )
+)
 
 # %% [markdown]
 # ## 2 · The base model
@@ -140,8 +162,15 @@ show_source(mask_tokens)
 
 # %%
 start = new_masked_lm(encoder, seed, encoder_revision)
-watched = tuple(sorted({start.tokenizer.convert_tokens_to_ids(word) for word in PRONOUNS} - {start.tokenizer.unk_token_id}))
-settings = MaskedSettings(epochs, lr, batch_tokens, masked, "encoder", watched, watched_share)
+watched = tuple(
+    sorted(
+        {start.tokenizer.convert_tokens_to_ids(word) for word in PRONOUNS}
+        - {start.tokenizer.unk_token_id}
+    )
+)
+settings = MaskedSettings(
+    epochs, lr, batch_tokens, masked, "encoder", watched, watched_share
+)
 recipe = {"encoder": encoder, "revision": encoder_revision}
 
 
@@ -149,9 +178,17 @@ def train_base(name, number, sentences_of):
     """One training of the base model, kept under a name."""
     path = stage.path(f"models/{name}.json").with_suffix("")
     stage.path(f"models/{name}.safetensors")
-    model, curve = fit_or_read(path, recipe | {"seed": number}, lambda: new_masked_lm(encoder, number, encoder_revision), sentences_of, valid, settings)
+    model, curve = fit_or_read(
+        path,
+        recipe | {"seed": number},
+        lambda: new_masked_lm(encoder, number, encoder_revision),
+        sentences_of,
+        valid,
+        settings,
+    )
     model.module.to(target)
     return model, curve
+
 
 # %% [markdown]
 # The trainings themselves, less than a minute of one core each at this scale:
@@ -159,13 +196,25 @@ def train_base(name, number, sentences_of):
 # %%
 bases, curves = zip(*(train_base(f"base{b}", seed + b, train) for b in range(n_bases)))
 base = bases[0]
-print(f"{n_bases} trainings; {sum(p.numel() for p in base.trained_parameters('encoder').values()) / 1e6:.1f} million parameters trained")
+print(
+    f"{n_bases} trainings; {sum(p.numel() for p in base.trained_parameters('encoder').values()) / 1e6:.1f} million parameters trained"
+)
 
 # %% [markdown]
 # The curves, a row an epoch:
 
 # %% tags=["nbval-ignore-output"]
-stage.table("curves", pd.concat([curve.drop(columns="second_loss").assign(base=b) for b, curve in enumerate(curves)], ignore_index=True), digits=2)
+stage.table(
+    "curves",
+    pd.concat(
+        [
+            curve.drop(columns="second_loss").assign(base=b)
+            for b, curve in enumerate(curves)
+        ],
+        ignore_index=True,
+    ),
+    digits=2,
+)
 
 # %% [markdown]
 # *Reading it.* The perplexity is over the whole vocabulary of 30,522 entries, at masked tokens of sentences that were not trained on.
@@ -177,23 +226,39 @@ stage.table("curves", pd.concat([curve.drop(columns="second_loss").assign(base=b
 # training of each arm (section 4) goes through the same gate.
 
 # %%
-unambiguous, chosen_by = (pd.DataFrame(yaml.safe_load((material("implicit_bias") / f"{name}.yaml").read_text()), columns=["noun", "gender", "sentence"])
-                          for name in ("gate", "gate_choice"))
-assert len(unambiguous) >= 40 and not set(unambiguous["noun"]) & {word.lower() for words in train for word in words}
+unambiguous, chosen_by = (
+    pd.DataFrame(
+        yaml.safe_load((material("implicit_bias") / f"{name}.yaml").read_text()),
+        columns=["noun", "gender", "sentence"],
+    )
+    for name in ("gate", "gate_choice")
+)
+assert len(unambiguous) >= 40 and not set(unambiguous["noun"]) & {
+    word.lower() for words in train for word in words
+}
 
 # %% [markdown]
 # The right answers, for any model:
 
+
 # %%
 def right_answers(model, asked=unambiguous):
     """For each unambiguous sentence whether the right gender comes first."""
-    words = [[model.tokenizer.mask_token if word == "_" else word for word in text.split()] for text in asked["sentence"]]
-    return right_gender_first(model.log_prob(model.encode(words)), gender_ids(model.tokenizer), asked["gender"])
+    words = [
+        [model.tokenizer.mask_token if word == "_" else word for word in text.split()]
+        for text in asked["sentence"]
+    ]
+    return right_gender_first(
+        model.log_prob(model.encode(words)),
+        gender_ids(model.tokenizer),
+        asked["gender"],
+    )
 
 
 def at_gate(model, asked=unambiguous):
     """The share of right answers."""
     return sum(right_answers(model, asked)) / len(asked)
+
 
 # %% [markdown]
 # Before training it can only guess.
@@ -209,16 +274,46 @@ print(f"{len(unambiguous)} sentences, {unambiguous['gender'].value_counts().to_d
 # %% tags=["nbval-ignore-output"]
 encoded = base.encode(valid)
 unigram = unigram_perplexity(base, base.encode(train), encoded, masked)
-bare, _ = train_base("without_frames", seed, [words for words, drawn in zip(train, is_frame) if not drawn])
-own_models = [("base", b, model) for b, model in enumerate(bases)] + [("without frames", -1, bare)]
-rows = [{"model": "untrained head", "base": -1, "right_first": untrained, "perplexity": math.nan, "unigram": unigram}]
-rows += [{"model": name, "base": b, "right_first": at_gate(model), "perplexity": masked_perplexity(model, encoded, masked), "unigram": unigram} for name, b, model in own_models]
+bare, _ = train_base(
+    "without_frames",
+    seed,
+    [words for words, drawn in zip(train, is_frame) if not drawn],
+)
+own_models = [("base", b, model) for b, model in enumerate(bases)] + [
+    ("without frames", -1, bare)
+]
+rows = [
+    {
+        "model": "untrained head",
+        "base": -1,
+        "right_first": untrained,
+        "perplexity": math.nan,
+        "unigram": unigram,
+    }
+]
+rows += [
+    {
+        "model": name,
+        "base": b,
+        "right_first": at_gate(model),
+        "perplexity": masked_perplexity(model, encoded, masked),
+        "unigram": unigram,
+    }
+    for name, b, model in own_models
+]
 for name, revision in hub_models.items():
     other = pretrained_masked_lm(name, revision)
     other.module.to(target)
     own, read = other.encode(valid), other.encode(train)
-    rows.append({"model": name, "base": -1, "right_first": at_gate(other), "perplexity": masked_perplexity(other, own, masked),
-                 "unigram": unigram_perplexity(other, read, own, masked)})
+    rows.append(
+        {
+            "model": name,
+            "base": -1,
+            "right_first": at_gate(other),
+            "perplexity": masked_perplexity(other, own, masked),
+            "unigram": unigram_perplexity(other, read, own, masked),
+        }
+    )
 gates = pd.DataFrame(rows)
 gates["passes"] = passes_gate(gates, gate)
 stage.table("gate", gates)
@@ -228,9 +323,19 @@ stage.table("gate", gates)
 # and no measurement. The row *without frames* says how much of it the frames teach. It is there for comparison; its bias is shown nowhere.
 
 # %%
-top = top_words(base.log_prob(base.encode([["The", "duchess", "opened", base.tokenizer.mask_token, "letter", "."]]))[0], base.tokenizer, 5)
+top = top_words(
+    base.log_prob(
+        base.encode(
+            [["The", "duchess", "opened", base.tokenizer.mask_token, "letter", "."]]
+        )
+    )[0],
+    base.tokenizer,
+    5,
+)
 assert set(top["word"]) & set(PRONOUNS) and untrained < gate
-print("a pronoun is among the five likeliest words for: The duchess opened [MASK] letter.")
+print(
+    "a pronoun is among the five likeliest words for: The duchess opened [MASK] letter."
+)
 
 # %% [markdown]
 # ## 4 · Swapping, and a placebo
@@ -240,18 +345,28 @@ print("a pronoun is among the five likeliest words for: The duchess opened [MASK
 # If sentences were trained on and measured on, the answer would be circular. So the *antecedents* are divided: a model is trained on sentences about one half of the nouns
 # and measured on the other half.
 
+
 # %%
 def is_held_out(antecedent):
     """Whether a noun is kept for measuring, by its letters and the seed alone."""
     return seed_for("held out", antecedent, seed) / 2**31 < held_out
 
+
 # %% [markdown]
 # Both halves must hold some nouns, or there is nothing to compare.
 
 # %%
-sentences["part"] = ["held out" if is_held_out(a) else "trained on" for a in sentences["antecedent"]]
-save_parquet(sentences[["sentence_id", "antecedent", "part"]], stage.path("split.parquet"))
-about = sentences.groupby("part").agg(sentences=("part", "size"), antecedents=("antecedent", "nunique"), male=("gender", lambda g: (g == "M").mean()))
+sentences["part"] = [
+    "held out" if is_held_out(a) else "trained on" for a in sentences["antecedent"]
+]
+save_parquet(
+    sentences[["sentence_id", "antecedent", "part"]], stage.path("split.parquet")
+)
+about = sentences.groupby("part").agg(
+    sentences=("part", "size"),
+    antecedents=("antecedent", "nunique"),
+    male=("gender", lambda g: (g == "M").mean()),
+)
 assert (about["antecedents"] >= 5).all()
 about.round(2)
 
@@ -260,13 +375,16 @@ about.round(2)
 # But it keeps the sentences' surplus of *his*, so that it differs from *augmented* in two things: how frequent male pronouns are, and that each sentence comes in pairs. The
 # *even placebo* tells them apart: nothing is swapped, and the sentences are drawn so that half of them hold a male pronoun.
 
+
 # %%
 def evenly(part, number):
     """As many sentences of each gender as `part` has in all: each as often as it goes, the rest drawn by the seed."""
     found = []
     for gender in "FM":
         own = list(part.loc[part["gender"] == gender, "words"])
-        found += own * (len(part) // len(own)) + random.Random(seed_for("even", gender, number, seed)).sample(own, len(part) % len(own))
+        found += own * (len(part) // len(own)) + random.Random(
+            seed_for("even", gender, number, seed)
+        ).sample(own, len(part) % len(own))
     return found
 
 
@@ -276,21 +394,40 @@ def arm_text(arm, number=0):
     if arm == "even placebo":
         return evenly(part, number)
     other = {"F": "M", "M": "F"} if arm == "augmented" else {"F": "F", "M": "M"}
-    return [words for row in part.itertuples() for words in (row.words, with_gender(row.words, row.at, row.slot, other[row.gender]))]
+    return [
+        words
+        for row in part.itertuples()
+        for words in (
+            row.words,
+            with_gender(row.words, row.at, row.slot, other[row.gender]),
+        )
+    ]
+
 
 # %% [markdown]
 # The arms have as many sentences; half of the augmented ones and of the even placebo are of each gender, and those of the placebo come in pairs.
 
+
 # %%
 def male_share(arm):
     """The share of male pronouns in an arm's sentences, which hold one gendered pronoun each."""
-    genders = [PRONOUNS[word.lower()] for words in arm_text(arm) for word in words if word.lower() in PRONOUNS]
+    genders = [
+        PRONOUNS[word.lower()]
+        for words in arm_text(arm)
+        for word in words
+        if word.lower() in PRONOUNS
+    ]
     return genders.count("M") / len(genders)
 
 
-assert len({len(arm_text(arm)) for arm in ARMS}) == 1 and arm_text("placebo")[0] == arm_text("placebo")[1]
+assert (
+    len({len(arm_text(arm)) for arm in ARMS}) == 1
+    and arm_text("placebo")[0] == arm_text("placebo")[1]
+)
 assert male_share("augmented") == male_share("even placebo") == 0.5
-print(f"{len(arm_text('placebo'))} sentences an arm; share of male pronouns in the placebo: {male_share('placebo'):.2f}")
+print(
+    f"{len(arm_text('placebo'))} sentences an arm; share of male pronouns in the placebo: {male_share('placebo'):.2f}"
+)
 
 # %% [markdown]
 # A model that reads nothing but a few hundred such sentences forgets who a duchess is. In an earlier run at scale cpu three of five trainings of each arm fell below the gate, though perplexity fell, too: the
@@ -298,32 +435,65 @@ print(f"{len(arm_text('placebo'))} sentences an arm; share of male pronouns in t
 # *rehearse*: for each sentence of their own they read some of the text
 # that the base model was made with, drawn by the seed, and part of it from the frames, where the noun fixes the pronoun.
 
+
 # %%
 def rehearsed(arm, number, rehearsal):
     """The sentences of an arm, and those of the base model's text among them."""
-    own, chooser = arm_text(arm, number), random.Random(seed_for("rehearsal", number, seed))
+    own, chooser = (
+        arm_text(arm, number),
+        random.Random(seed_for("rehearsal", number, seed)),
+    )
     found = []
     for frames, share in ((True, rehearsed_frames), (False, 1 - rehearsed_frames)):
         part = [words for words, drawn in zip(train, is_frame) if drawn == frames]
-        found += chooser.sample(part, min(len(part), round(share * rehearsal * len(own))))
+        found += chooser.sample(
+            part, min(len(part), round(share * rehearsal * len(own)))
+        )
     return own + found
 
 
-print(f"{len(rehearsed('augmented', 0, mixtures[0][1]))} sentences with those rehearsed")
+print(
+    f"{len(rehearsed('augmented', 0, mixtures[0][1]))} sentences with those rehearsed"
+)
 
 # %% [markdown]
 # Every arm starts from every base model; masks, order and what is rehearsed differ between trainings, and are the same in all arms. One training takes some seconds at this scale.
 
+
 # %%
 def train_arm(arm, b, number, mixture):
     """One training of one arm, from one base model: what it is worth, a row of the table below."""
-    name, drawn = f"models/{arm.replace(' ', '_')}/base{b}_seed{number}", 100 * b + number
-    arm_settings = MaskedSettings(arm_epochs, mixture[0], batch_tokens, masked, "encoder", watched, watched_share)
-    files = [stage.folder / f"models/base{b}.{kind}" for kind in ("json", "safetensors")]
-    path, _ = stage.path(f"{name}.json").with_suffix(""), stage.path(f"{name}.safetensors")
+    name, drawn = (
+        f"models/{arm.replace(' ', '_')}/base{b}_seed{number}",
+        100 * b + number,
+    )
+    arm_settings = MaskedSettings(
+        arm_epochs, mixture[0], batch_tokens, masked, "encoder", watched, watched_share
+    )
+    files = [
+        stage.folder / f"models/base{b}.{kind}" for kind in ("json", "safetensors")
+    ]
+    path, _ = (
+        stage.path(f"{name}.json").with_suffix(""),
+        stage.path(f"{name}.safetensors"),
+    )
     mine = recipe | {"seed": drawn, "from": json.loads(files[0].read_text())["sha256"]}
-    model, curve = fit_or_read(path, mine, lambda: read_masked_lm(*files), rehearsed(arm, drawn, mixture[1]), valid, arm_settings)
-    return {"model": arm, "base": b, "seed": number, "perplexity": curve["perplexity"].iloc[-1], "right_first": at_gate(model), "choice": at_gate(model, chosen_by)}
+    model, curve = fit_or_read(
+        path,
+        mine,
+        lambda: read_masked_lm(*files),
+        rehearsed(arm, drawn, mixture[1]),
+        valid,
+        arm_settings,
+    )
+    return {
+        "model": arm,
+        "base": b,
+        "seed": number,
+        "perplexity": curve["perplexity"].iloc[-1],
+        "right_first": at_gate(model),
+        "choice": at_gate(model, chosen_by),
+    }
 
 
 # %% [markdown]
@@ -331,21 +501,44 @@ def train_arm(arm, b, number, mixture):
 # it looks at (number 99) have no part in any answer, and the mixture is the same for all arms. One thing was settled later: that three quarters of what is rehearsed are frames, and how much there
 # is of it, after small trainings had failed the gate itself. No score of bias was asked then either.
 
+
 # %%
 def is_safe(mixture):
     """Whether the placebo and the swap keep what the first base model knows, at this mixture."""
-    pilots = pd.DataFrame([train_arm(arm, 0, 99, mixture) for arm in ("placebo", "augmented")])
-    return bool((pilots["choice"] >= gate).all() and (pilots["perplexity"] <= gates.loc[gates["model"] == "base", "perplexity"].iloc[0]).all())
+    pilots = pd.DataFrame(
+        [train_arm(arm, 0, 99, mixture) for arm in ("placebo", "augmented")]
+    )
+    return bool(
+        (pilots["choice"] >= gate).all()
+        and (
+            pilots["perplexity"]
+            <= gates.loc[gates["model"] == "base", "perplexity"].iloc[0]
+        ).all()
+    )
 
 
-chosen = next((i for i, mixture in enumerate(mixtures[:-1]) if is_safe(mixture)), len(mixtures) - 1)
-stage.table("mixture", pd.DataFrame(mixtures, columns=["rate", "rehearsal"]).assign(chosen=[i == chosen for i in range(len(mixtures))]), digits=6)
+chosen = next(
+    (i for i, mixture in enumerate(mixtures[:-1]) if is_safe(mixture)),
+    len(mixtures) - 1,
+)
+stage.table(
+    "mixture",
+    pd.DataFrame(mixtures, columns=["rate", "rehearsal"]).assign(
+        chosen=[i == chosen for i in range(len(mixtures))]
+    ),
+    digits=6,
+)
 
 # %% [markdown]
 # All trainings:
 
 # %%
-trainings = [train_arm(arm, b, number, mixtures[chosen]) for b in range(n_bases) for number in range(n_seeds) for arm in ARMS]
+trainings = [
+    train_arm(arm, b, number, mixtures[chosen])
+    for b in range(n_bases)
+    for number in range(n_seeds)
+    for arm in ARMS
+]
 print(f"{len(trainings)} trainings")
 
 # %% [markdown]
@@ -355,8 +548,19 @@ print(f"{len(trainings)} trainings")
 # `choice` is the share on the sentences by which the mixture was chosen. The bias scores of a training with `passes` = False are not shown from here on.
 
 # %% tags=["nbval-ignore-output"]
-before = gates.loc[gates["model"] == "base", ["model", "base", "perplexity", "right_first"]].assign(seed=-1, choice=[at_gate(model, chosen_by) for model in bases])
-costs = pd.concat([before, pd.DataFrame(trainings, columns=["model", "base", "seed", "perplexity", "right_first", "choice"])], ignore_index=True).assign(unigram=unigram)
+before = gates.loc[
+    gates["model"] == "base", ["model", "base", "perplexity", "right_first"]
+].assign(seed=-1, choice=[at_gate(model, chosen_by) for model in bases])
+costs = pd.concat(
+    [
+        before,
+        pd.DataFrame(
+            trainings,
+            columns=["model", "base", "seed", "perplexity", "right_first", "choice"],
+        ),
+    ],
+    ignore_index=True,
+).assign(unigram=unigram)
 costs = costs.sort_values(["base", "seed"], kind="stable", ignore_index=True)
 costs["passes"] = passes_gate(costs, gate)
 stage.table("arms", costs)
@@ -366,7 +570,11 @@ stage.table("arms", costs)
 
 # %% tags=["nbval-ignore-output"]
 answers = pd.concat([unambiguous.assign(right=right_answers(model)) for model in bases])
-wrong = answers.groupby(["noun", "gender"], sort=False)["right"].agg(models="size", wrong=lambda r: int((~r).sum())).reset_index()
+wrong = (
+    answers.groupby(["noun", "gender"], sort=False)["right"]
+    .agg(models="size", wrong=lambda r: int((~r).sum()))
+    .reset_index()
+)
 stage.table("wrong", wrong).query("wrong > 0")
 
 # %% [markdown]
@@ -381,11 +589,25 @@ with plt.rc_context(STYLE):
     figure, ax = plt.subplots(figsize=(5, 2.3), layout="constrained")
     for y, (name, part) in enumerate(costs.groupby("model", sort=False)):
         for i, row in enumerate(part.itertuples()):
-            ax.plot(row.perplexity, y + 0.6 * ((i + 0.5) / len(part) - 0.5), "o", color=COLOURS[y], fillstyle="full" if row.passes else "none")
-    ax.set(yticks=range(costs["model"].nunique()), yticklabels=costs["model"].unique(), ylim=(costs["model"].nunique() - 0.5, -0.5),
-           xlabel=f"perplexity at masked tokens (word frequencies: {unigram:.0f})")
+            ax.plot(
+                row.perplexity,
+                y + 0.6 * ((i + 0.5) / len(part) - 0.5),
+                "o",
+                color=COLOURS[y],
+                fillstyle="full" if row.passes else "none",
+            )
+    ax.set(
+        yticks=range(costs["model"].nunique()),
+        yticklabels=costs["model"].unique(),
+        ylim=(costs["model"].nunique() - 0.5, -0.5),
+        xlabel=f"perplexity at masked tokens (word frequencies: {unigram:.0f})",
+    )
 stage.figure("perplexity", figure)
-stage.table("perplexity", costs[["model", "base", "seed", "perplexity", "unigram", "passes"]], digits=1)
+stage.table(
+    "perplexity",
+    costs[["model", "base", "seed", "perplexity", "unigram", "passes"]],
+    digits=1,
+)
 
 # %% [markdown]
 # ## What could be wrong

@@ -48,12 +48,26 @@ import yaml
 
 from lib.attribution.explain import explain_many
 from lib.errors import TouchstoneError
-from lib.metrics.pronouns import bias_score, gender_ids, gender_probabilities, slot_ids, top_words
+from lib.metrics.pronouns import (
+    bias_score,
+    gender_ids,
+    gender_probabilities,
+    slot_ids,
+    top_words,
+)
 from lib.models.masked_gender import GenderAtMask
 from lib.models.masked_lm import pretrained_masked_lm, read_masked_lm
 from lib.paths import data_root, material
 from lib.plots import COLOURS, STYLE
-from lib.pronoun_sentences import MASK, SLOTS, gendered_pronouns, masked_words, read_sentences, slot_of_word, split_words
+from lib.pronoun_sentences import (
+    MASK,
+    SLOTS,
+    gendered_pronouns,
+    masked_words,
+    read_sentences,
+    slot_of_word,
+    split_words,
+)
 from lib.seeds import pick_device, set_up
 from lib.show import show_source
 from lib.stage import open_stage
@@ -73,7 +87,9 @@ hub_models = {}  # masked LMs of the hub that are measured beside it, by name: t
 n_bases = 2  # trainings of the base model; each is trained on in every arm
 n_seeds = 1  # trainings of each arm from each base model
 k = 10  # likeliest words that are looked at
-transfer = ""  # a further set of sentences: winogender (below TOUCHSTONE_DATA), or nothing
+transfer = (
+    ""  # a further set of sentences: winogender (below TOUCHSTONE_DATA), or nothing
+)
 methods = ["Integrated Gradients", "InputXGradient", "Occlusion"]  # who explains
 tolerance = 0.02  # gap, as a share of what is explained, at which Integrated Gradients takes no more points
 n_explained = 40  # sentences that are explained; 0 for all
@@ -91,7 +107,10 @@ stage = open_stage("implicit_bias", scale, "03_attribution")
 set_up(seed, n_threads)
 target = pick_device(device)
 sentences = load_parquet(stage.input("01_data_generation", "sentences.parquet"))
-sentences = sentences.merge(load_parquet(stage.input("02_training", "split.parquet")), on=["sentence_id", "antecedent"])
+sentences = sentences.merge(
+    load_parquet(stage.input("02_training", "split.parquet")),
+    on=["sentence_id", "antecedent"],
+)
 gates = pd.read_csv(stage.input("02_training", "gate.csv"))
 passing = gates.loc[(gates["model"] == "base") & gates["passes"], "base"]
 may_show, explained_base = len(passing) > 0, int(passing.min()) if len(passing) else 0
@@ -100,7 +119,12 @@ ARMS = ["placebo", "even placebo", "augmented"]
 
 def trained(name):
     """A model of stage 2."""
-    model = read_masked_lm(*(stage.input("02_training", f"models/{name}.{kind}") for kind in ("json", "safetensors")))
+    model = read_masked_lm(
+        *(
+            stage.input("02_training", f"models/{name}.{kind}")
+            for kind in ("json", "safetensors")
+        )
+    )
     model.module.to(target)
     return model
 
@@ -121,7 +145,11 @@ stage.table("gate", gates)
 # expect for a possessive, where *his* has 14.2 % and *her* 11.3 %? A little over one half.
 
 # %%
-assert round(bias_score(0.435, 0.195), 2) == 0.69 and round(bias_score(0.142, 0.113), 3) == 0.557 and round(bias_score(0.542, 0.0305), 3) == 0.947
+assert (
+    round(bias_score(0.435, 0.195), 2) == 0.69
+    and round(bias_score(0.142, 0.113), 3) == 0.557
+    and round(bias_score(0.542, 0.0305), 3) == 0.947
+)
 print(round(bias_score(0.142, 0.113), 3), round(bias_score(0.542, 0.0305), 3))
 
 # %% [markdown]
@@ -129,9 +157,13 @@ print(round(bias_score(0.142, 0.113), 3), round(bias_score(0.542, 0.0305), 3))
 
 # %% tags=["nbval-ignore-output"]
 shown = sentences[sentences["slot"] == "possessive"].iloc[0]
-words = [base.tokenizer.mask_token if word == MASK else word for word in shown["masked"]]
+words = [
+    base.tokenizer.mask_token if word == MASK else word for word in shown["masked"]
+]
 top = top_words(base.log_prob(base.encode([words]))[0], base.tokenizer, k)
-stage.table("example", top, digits=4) if may_show else stage.table("example", top.head(0))
+stage.table("example", top, digits=4) if may_show else stage.table(
+    "example", top.head(0)
+)
 
 # %% [markdown]
 # *Reading it.* P is a *maximum* over the words of a gender, no sum, as the paper has it: a second form does not add to the first.
@@ -148,56 +180,109 @@ show_source(gender_probabilities)
 # By hand, with a vocabulary of four words: she .1, he .6, her .2, something else .1. The best male word is first, the best female one second.
 
 # %%
-toy = gender_probabilities(torch.tensor([[0.1, 0.6, 0.2, 0.1]]).log(), {"F": [0, 2], "M": [1]})
+toy = gender_probabilities(
+    torch.tensor([[0.1, 0.6, 0.2, 0.1]]).log(), {"F": [0, 2], "M": [1]}
+)
 assert toy.round(3).to_numpy().tolist() == [[0.2, 0.6, 2.0, 1.0]]
 toy.round(3)
 
 # %% [markdown]
 # ## 3 · All sentences, all models
 
+
 # %%
 def winogender():
     """Winogender's male sentences whose pronoun is the occupation's (answer 0), masked; without nouns that an arm was trained on."""
-    table = read_sentences(stage.external(data_root() / "swag" / "winogender_all_sentences.tsv"), "sentence")
+    table = read_sentences(
+        stage.external(data_root() / "swag" / "winogender_all_sentences.tsv"),
+        "sentence",
+    )
     names = pd.read_csv(data_root() / "swag" / "winogender_all_sentences.tsv", sep="\t")
     rows = names[names["sentid"].str.contains(r"\.0\.male\.")]
-    found, seen = [], set(sentences.loc[sentences["part"] == "trained on", "antecedent"])
+    found, seen = (
+        [],
+        set(sentences.loc[sentences["part"] == "trained on", "antecedent"]),
+    )
     for name, text in rows[["sentid", "sentence"]].itertuples(index=False):
         words = split_words(text)
         if seen & {word.lower() for word in words}:
             continue
         at = gendered_pronouns(words)[0]
         after = words[at + 1] if at + 1 < len(words) else "."
-        found.append({"sentence_id": name, "masked": masked_words(words, at), "slot": slot_of_word(words[at], after.isalpha()), "gender": "M",
-                      "antecedent": name.split(".")[0], "part": "winogender"})
+        found.append(
+            {
+                "sentence_id": name,
+                "masked": masked_words(words, at),
+                "slot": slot_of_word(words[at], after.isalpha()),
+                "gender": "M",
+                "antecedent": name.split(".")[0],
+                "part": "winogender",
+            }
+        )
     assert len(table) >= len(found)
     return pd.DataFrame(found)
 
 
 columns = ["sentence_id", "masked", "slot", "gender", "antecedent", "part"]
 if transfer not in ("", "winogender") or (transfer and data_root() is None):
-    raise TouchstoneError(f"transfer is {transfer!r}; write winogender (with TOUCHSTONE_DATA set), or nothing")
-asked = pd.concat([sentences[columns], winogender()[columns]], ignore_index=True) if transfer else sentences[columns]
-asked.groupby("part", sort=False).agg(sentences=("part", "size"), nouns=("antecedent", "nunique"))
+    raise TouchstoneError(
+        f"transfer is {transfer!r}; write winogender (with TOUCHSTONE_DATA set), or nothing"
+    )
+asked = (
+    pd.concat([sentences[columns], winogender()[columns]], ignore_index=True)
+    if transfer
+    else sentences[columns]
+)
+asked.groupby("part", sort=False).agg(
+    sentences=("part", "size"), nouns=("antecedent", "nunique")
+)
 
 # %% [markdown]
 # A model fills all masks at once; for each of the three choices of words the best of each gender is kept, with its rank over the whole vocabulary, so that any $k$ can be
 # chosen later.
 
+
 # %%
 def fill(model, name, b=-1, number=-1):
     """The probabilities of both genders at every mask, for each choice of words."""
-    log_prob = model.log_prob(model.encode([[model.tokenizer.mask_token if w == MASK else w for w in words] for words in asked["masked"]]))
-    kinds = {kind: gender_probabilities(log_prob, gender_ids(model.tokenizer, kind)) for kind in ("pronouns", "identities")}
+    log_prob = model.log_prob(
+        model.encode(
+            [
+                [model.tokenizer.mask_token if w == MASK else w for w in words]
+                for words in asked["masked"]
+            ]
+        )
+    )
+    kinds = {
+        kind: gender_probabilities(log_prob, gender_ids(model.tokenizer, kind))
+        for kind in ("pronouns", "identities")
+    }
     slots = {slot: asked.index[asked["slot"] == slot] for slot in SLOTS}
-    parts = [gender_probabilities(log_prob[list(rows)], slot_ids(model.tokenizer, slot)).set_index(rows) for slot, rows in slots.items() if len(rows)]
+    parts = [
+        gender_probabilities(
+            log_prob[list(rows)], slot_ids(model.tokenizer, slot)
+        ).set_index(rows)
+        for slot, rows in slots.items()
+        if len(rows)
+    ]
     kinds["slot"] = pd.concat(parts).sort_index()
     about = asked.drop(columns="masked")
-    return pd.concat([about.join(found).assign(forms=kind, model=name, base=b, seed=number) for kind, found in kinds.items()], ignore_index=True)
+    return pd.concat(
+        [
+            about.join(found).assign(forms=kind, model=name, base=b, seed=number)
+            for kind, found in kinds.items()
+        ],
+        ignore_index=True,
+    )
 
 
 tables = [fill(trained(f"base{b}"), "base", b) for b in range(n_bases)]
-tables += [fill(trained(f"{arm.replace(' ', '_')}/base{b}_seed{number}"), arm, b, number) for arm in ARMS for b in range(n_bases) for number in range(n_seeds)]
+tables += [
+    fill(trained(f"{arm.replace(' ', '_')}/base{b}_seed{number}"), arm, b, number)
+    for arm in ARMS
+    for b in range(n_bases)
+    for number in range(n_seeds)
+]
 for name, revision in hub_models.items():
     other = pretrained_masked_lm(name, revision)
     other.module.to(target)
@@ -210,8 +295,16 @@ print(f"{len(probabilities)} rows")
 # Two facts that hold whatever the model says: the best of a longer list is at least as likely, and a sentence with its pronoun masked does not know which pronoun it had.
 
 # %%
-wide = probabilities.pivot(index=["model", "base", "seed", "sentence_id"], columns="forms", values=["p_F", "p_M"])
-assert all((wide[p]["identities"] >= wide[p]["pronouns"] - 1e-9).all() and (wide[p]["pronouns"] >= wide[p]["slot"] - 1e-9).all() for p in ("p_F", "p_M"))
+wide = probabilities.pivot(
+    index=["model", "base", "seed", "sentence_id"],
+    columns="forms",
+    values=["p_F", "p_M"],
+)
+assert all(
+    (wide[p]["identities"] >= wide[p]["pronouns"] - 1e-9).all()
+    and (wide[p]["pronouns"] >= wide[p]["slot"] - 1e-9).all()
+    for p in ("p_F", "p_M")
+)
 assert not sentences["masked"].map(lambda words: bool(gendered_pronouns(words))).any()
 print("a slot's forms <= all pronouns <= all identities, in every row")
 
@@ -228,12 +321,32 @@ show_source(GenderAtMask.logits)
 # on the path where the score bends, until what is missed on its parts sums to no more than that share of the change. We explain a fixed draw of sentences.
 
 # %%
-explained = sentences.sample(n=min(n_explained or len(sentences), len(sentences)), random_state=seed).sort_index()
-rows = pd.DataFrame({"row_id": explained["sentence_id"], "sentence_idx": range(len(explained)), "target": 1, "sentence": explained["masked"]})
+explained = sentences.sample(
+    n=min(n_explained or len(sentences), len(sentences)), random_state=seed
+).sort_index()
+rows = pd.DataFrame(
+    {
+        "row_id": explained["sentence_id"],
+        "sentence_idx": range(len(explained)),
+        "target": 1,
+        "sentence": explained["masked"],
+    }
+)
 model = GenderAtMask(base)
 exact = {"tolerance": tolerance, "placing": "panels", "max_steps": 2001}
-own = {name: {"explained": "logit"} | (exact if name == "Integrated Gradients" else {}) for name in methods}
-found = explain_many(model, rows, list(own.items()), study="implicit_bias", dataset="filtered", scheme="base", seed=seed)
+own = {
+    name: {"explained": "logit"} | (exact if name == "Integrated Gradients" else {})
+    for name in methods
+}
+found = explain_many(
+    model,
+    rows,
+    list(own.items()),
+    study="implicit_bias",
+    dataset="filtered",
+    scheme="base",
+    seed=seed,
+)
 found["scores"] = found["scores"].map(list)
 print(f"{len(rows)} sentences, {len(methods)} methods, {len(found)} explanations")
 
@@ -251,10 +364,15 @@ checked = found.assign(gap=gap.abs(), share=(gap / (summed - gap)).abs())
 # explained, `steps` how many points that took. Each with its median and maximum over sentences. Integrated Gradients alone promises a small gap.
 
 # %% tags=["nbval-ignore-output"]
-checks = checked.groupby("method", sort=False)[["gap", "share", "steps"]].agg(["median", "max"])
+checks = checked.groupby("method", sort=False)[["gap", "share", "steps"]].agg(
+    ["median", "max"]
+)
 checks.columns = ["_".join(names) for names in checks.columns]
 if "Integrated Gradients" in methods:
-    assert checks.loc["Integrated Gradients", "share_max"] <= 1.01 * tolerance or checks.loc["Integrated Gradients", "steps_max"] >= 1999
+    assert (
+        checks.loc["Integrated Gradients", "share_max"] <= 1.01 * tolerance
+        or checks.loc["Integrated Gradients", "steps_max"] >= 1999
+    )
 stage.table("completeness", checks.reset_index())
 
 # %% [markdown]
@@ -262,19 +380,41 @@ stage.table("completeness", checks.reset_index())
 #
 # What has word scores has roles: the antecedent, its neighbours, the rest. Integrated Gradients gives nothing to the mask, which its path leaves as it is; the mask is left out of what follows.
 
+
 # %%
 def with_roles(line, sentence):
     """A row a word: its score, and whether it is the antecedent, the mask, or another word."""
-    roles = ["mask" if w == MASK else "antecedent" if i == sentence["antecedent_at"] else "other" for i, w in enumerate(line["words"])]
+    roles = [
+        "mask"
+        if w == MASK
+        else "antecedent"
+        if i == sentence["antecedent_at"]
+        else "other"
+        for i, w in enumerate(line["words"])
+    ]
     total = sum(map(abs, line["scores"])) or 1.0
-    return pd.DataFrame({"row_id": line["row_id"], "method": line["method"], "antecedent": sentence["antecedent"], "word": [w.lower() for w in line["words"]],
-                         "role": roles, "score": line["scores"], "share": [abs(x) / total for x in line["scores"]]})
+    return pd.DataFrame(
+        {
+            "row_id": line["row_id"],
+            "method": line["method"],
+            "antecedent": sentence["antecedent"],
+            "word": [w.lower() for w in line["words"]],
+            "role": roles,
+            "score": line["scores"],
+            "share": [abs(x) / total for x in line["scores"]],
+        }
+    )
 
 
 by_id = explained.set_index("sentence_id")
-scores = pd.concat([with_roles(line, by_id.loc[line["row_id"]]) for line in found.to_dict("records")], ignore_index=True)
+scores = pd.concat(
+    [with_roles(line, by_id.loc[line["row_id"]]) for line in found.to_dict("records")],
+    ignore_index=True,
+)
 save_parquet(scores, stage.path("words.parquet"))
-along = scores[(scores["method"] == "Integrated Gradients") & (scores["role"] == "mask")]
+along = scores[
+    (scores["method"] == "Integrated Gradients") & (scores["role"] == "mask")
+]
 assert (along["score"].abs() < 1e-6).all()
 
 # %% [markdown]
@@ -284,7 +424,13 @@ assert (along["score"].abs() < 1e-6).all()
 part = scores[scores["role"] != "mask"]
 sizes = part.groupby(["method", "row_id"])["word"].size()
 share = part[part["role"] == "antecedent"].groupby(["method", "row_id"])["share"].sum()
-roles = pd.DataFrame({"share": share, "even": 1 / sizes}).dropna().groupby("method").mean().reset_index()
+roles = (
+    pd.DataFrame({"share": share, "even": 1 / sizes})
+    .dropna()
+    .groupby("method")
+    .mean()
+    .reset_index()
+)
 stage.table("by_role", roles)
 
 # %% [markdown]
@@ -293,10 +439,23 @@ stage.table("by_role", roles)
 # Which words drive the answer? Positive scores push towards the male form. A word is listed if at least three explained sentences hold it; `sentences` says how many.
 
 # %% tags=["nbval-ignore-output"]
-first = scores[(scores["method"] == methods[0]) & scores["word"].str.isalpha() & (scores["role"] != "mask")]
-drivers = first.groupby("word").agg(mean=("score", "mean"), sentences=("row_id", "nunique")).reset_index().sort_values("mean")
+first = scores[
+    (scores["method"] == methods[0])
+    & scores["word"].str.isalpha()
+    & (scores["role"] != "mask")
+]
+drivers = (
+    first.groupby("word")
+    .agg(mean=("score", "mean"), sentences=("row_id", "nunique"))
+    .reset_index()
+    .sort_values("mean")
+)
 drivers = drivers[drivers["sentences"] >= 3]
-extremes = pd.concat([drivers.head(12), drivers.tail(12)]).drop_duplicates("word") if may_show else drivers.head(0)
+extremes = (
+    pd.concat([drivers.head(12), drivers.tail(12)]).drop_duplicates("word")
+    if may_show
+    else drivers.head(0)
+)
 stage.table("drivers", extremes.reset_index(drop=True))
 
 # %% [markdown]
@@ -304,16 +463,37 @@ stage.table("drivers", extremes.reset_index(drop=True))
 #
 # Do the methods agree, and do they agree more than with a shuffled copy of themselves?
 
+
 # %% tags=["nbval-ignore-output"]
 def agreement(first_method, second_method, shuffle):
     """Mean rank correlation of two methods over sentences; with one of them shuffled within each sentence, for comparison."""
     generator = np.random.default_rng(seed)
-    both = [scores[(scores["method"] == m)].groupby("row_id")["score"].apply(list) for m in (first_method, second_method)]
-    return np.mean([pd.Series(generator.permutation(a) if shuffle else a).corr(pd.Series(both[1][i]), method="spearman") for i, a in both[0].items()])
+    both = [
+        scores[(scores["method"] == m)].groupby("row_id")["score"].apply(list)
+        for m in (first_method, second_method)
+    ]
+    return np.mean(
+        [
+            pd.Series(generator.permutation(a) if shuffle else a).corr(
+                pd.Series(both[1][i]), method="spearman"
+            )
+            for i, a in both[0].items()
+        ]
+    )
 
 
-pairs = [(a, b) for i, a in enumerate(methods) for b in methods[i + 1:]]
-control = pd.DataFrame([{"left": a, "right": b, "agreement": agreement(a, b, False), "shuffled": agreement(a, b, True)} for a, b in pairs])
+pairs = [(a, b) for i, a in enumerate(methods) for b in methods[i + 1 :]]
+control = pd.DataFrame(
+    [
+        {
+            "left": a,
+            "right": b,
+            "agreement": agreement(a, b, False),
+            "shuffled": agreement(a, b, True),
+        }
+        for a, b in pairs
+    ]
+)
 stage.table("controls", control)
 
 # %% [markdown]
@@ -326,28 +506,79 @@ stage.table("controls", control)
 
 # %%
 own = material("implicit_bias")
-weat, phrases = (yaml.safe_load((own / f"{name}.yaml").read_text()) for name in ("weat", "phrases"))
-listed = sorted({word for test in weat.values() for name in "XYAB" for word in test[name]})
-texts = [("word", word) for word in listed] + [("phrase", p) for g in ("male", "female") for p in phrases[g]]
+weat, phrases = (
+    yaml.safe_load((own / f"{name}.yaml").read_text()) for name in ("weat", "phrases")
+)
+listed = sorted(
+    {word for test in weat.values() for name in "XYAB" for word in test[name]}
+)
+texts = [("word", word) for word in listed] + [
+    ("phrase", p) for g in ("male", "female") for p in phrases[g]
+]
 split = [split_words(text) for _, text in texts]
-kinds = {"input": base.mean_vectors(split, False), "encoder": base.mean_vectors(split, True)}
-framed = [[split_words(phrases["templates" if kind == "word" else "phrase_templates"][j].format(text)) for kind, text in texts] for j in range(3)]
+kinds = {
+    "input": base.mean_vectors(split, False),
+    "encoder": base.mean_vectors(split, True),
+}
+framed = [
+    [
+        split_words(
+            phrases["templates" if kind == "word" else "phrase_templates"][j].format(
+                text
+            )
+        )
+        for kind, text in texts
+    ]
+    for j in range(3)
+]
 filled = [base.mean_vectors(sentences_of, True) for sentences_of in framed]
 kinds["template"] = sum(filled) / len(filled)
-table = pd.concat([pd.DataFrame(texts, columns=["kind", "text"]).assign(vectors=name, vector=v.tolist()) for name, v in kinds.items()])
-bare = base.mean_vectors([[w for w in words if w != MASK] for words in sentences["masked"]], True)
-table = pd.concat([table, pd.DataFrame({"kind": "sentence", "text": sentences["sentence_id"], "vectors": "encoder", "vector": bare.tolist()})])
+table = pd.concat(
+    [
+        pd.DataFrame(texts, columns=["kind", "text"]).assign(
+            vectors=name, vector=v.tolist()
+        )
+        for name, v in kinds.items()
+    ]
+)
+bare = base.mean_vectors(
+    [[w for w in words if w != MASK] for words in sentences["masked"]], True
+)
+table = pd.concat(
+    [
+        table,
+        pd.DataFrame(
+            {
+                "kind": "sentence",
+                "text": sentences["sentence_id"],
+                "vectors": "encoder",
+                "vector": bare.tolist(),
+            }
+        ),
+    ]
+)
 save_parquet(table.reset_index(drop=True), stage.path("vectors.parquet"))
-print(f"{len(listed)} words, {len(texts) - len(listed)} phrases, {len(sentences)} sentences")
+print(
+    f"{len(listed)} words, {len(texts) - len(listed)} phrases, {len(sentences)} sentences"
+)
 
 # %% [markdown]
 # For the phrases, too, the masked LM is asked: "The person [phrase] and then [MASK] went home."
 
 # %%
-frames = [split_words(f"The person {phrase} and then") + [base.tokenizer.mask_token, "went", "home", "."] for kind, phrase in texts if kind == "phrase"]
-asked_phrases = gender_probabilities(base.log_prob(base.encode(frames)), slot_ids(base.tokenizer, "subject"))
+frames = [
+    split_words(f"The person {phrase} and then")
+    + [base.tokenizer.mask_token, "went", "home", "."]
+    for kind, phrase in texts
+    if kind == "phrase"
+]
+asked_phrases = gender_probabilities(
+    base.log_prob(base.encode(frames)), slot_ids(base.tokenizer, "subject")
+)
 asked_phrases["phrase"] = [phrase for kind, phrase in texts if kind == "phrase"]
-asked_phrases["stereotype"] = ["male"] * len(phrases["male"]) + ["female"] * len(phrases["female"])
+asked_phrases["stereotype"] = ["male"] * len(phrases["male"]) + ["female"] * len(
+    phrases["female"]
+)
 save_parquet(asked_phrases, stage.path("phrases.parquet"))
 print(f"{len(asked_phrases)} phrases")
 
@@ -359,8 +590,14 @@ print(f"{len(asked_phrases)} phrases")
 # %% tags=["nbval-ignore-output"]
 with plt.rc_context(STYLE):
     figure, ax = plt.subplots(figsize=(6, 4.2), layout="constrained")
-    labels = [f"{word} ({n})" for word, n in zip(extremes["word"], extremes["sentences"])]
-    ax.barh(labels, extremes["mean"], color=[COLOURS[0] if x > 0 else COLOURS[3] for x in extremes["mean"]])
+    labels = [
+        f"{word} ({n})" for word, n in zip(extremes["word"], extremes["sentences"])
+    ]
+    ax.barh(
+        labels,
+        extremes["mean"],
+        color=[COLOURS[0] if x > 0 else COLOURS[3] for x in extremes["mean"]],
+    )
     ax.axvline(0, color="grey", linewidth=0.8)
     ax.set(xlabel="mean score: towards female < 0 < towards male")
 stage.figure("drivers", figure)

@@ -49,7 +49,14 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from lib.claims import VERDICTS, Verdict, claim_row, judge_contrasts, read_claims, summarise
+from lib.claims import (
+    VERDICTS,
+    Verdict,
+    claim_row,
+    judge_contrasts,
+    read_claims,
+    summarise,
+)
 from lib.lexicon import PRONOUNS
 from lib.metrics.pronouns import bias_score, check_lists, judge_sentences, may_be_shown
 from lib.metrics.weat import association, weat
@@ -75,7 +82,9 @@ k = 10  # likeliest words that are looked at
 delta = 0.0  # scores within 0.5 +- delta are even
 threshold = 0.05  # a probability below this leads to a discard
 missing = "discard"  # one gender alone among the k words: discard, zero or full_vocab
-compared = "each"  # what must reach the threshold: each gender, the larger one, or their sum
+compared = (
+    "each"  # what must reach the threshold: each gender, the larger one, or their sum
+)
 forms = "pronouns"  # words of a gender: pronouns, identities, or slot (the two forms that fit)
 ddof = 1  # the standard deviation in the effect size: 1 sample, 0 population
 n_bootstrap = 500  # resamples per interval
@@ -100,19 +109,31 @@ gates = pd.read_csv(stage.input("02_training", "gate.csv"))
 costs = pd.read_csv(stage.input("02_training", "arms.csv"))
 probabilities = load_parquet(stage.input("03_attribution", "probabilities.parquet"))
 ARMS = ["placebo", "even placebo", "augmented"]
-print(f"{probabilities['sentence_id'].nunique()} sentences, {probabilities['antecedent'].nunique()} antecedents, "
-      f"{probabilities['model'].nunique()} models")
+print(
+    f"{probabilities['sentence_id'].nunique()} sentences, {probabilities['antecedent'].nunique()} antecedents, "
+    f"{probabilities['model'].nunique()} models"
+)
 
 # %% [markdown]
 # Every model and every training of an arm was put through the gate of stage 2. What did not pass is left out of every table from here on, and `scores` says so.
 
 # %% tags=["nbval-ignore-output"]
-whole = gates[~gates["model"].isin(["untrained head", "without frames"])].assign(seed=-1)
-tested = pd.concat([whole, costs[costs["model"].isin(ARMS)]], ignore_index=True)[["model", "base", "seed", "right_first", "perplexity", "unigram", "passes"]]
+whole = gates[~gates["model"].isin(["untrained head", "without frames"])].assign(
+    seed=-1
+)
+tested = pd.concat([whole, costs[costs["model"].isin(ARMS)]], ignore_index=True)[
+    ["model", "base", "seed", "right_first", "perplexity", "unigram", "passes"]
+]
 shown = may_be_shown(probabilities, tested)
 passing = tested.loc[(tested["model"] == "base") & tested["passes"], "base"]
-base_passes, explained_base = len(passing) > 0, int(passing.min()) if len(passing) else 0
-tested["scores"] = ["shown" if row.passes else f"not shown: gate {row.right_first:.2f}" for row in tested.itertuples()]
+base_passes, explained_base = (
+    len(passing) > 0,
+    int(passing.min()) if len(passing) else 0,
+)
+tested["scores"] = [
+    "shown" if row.passes else f"not shown: gate {row.right_first:.2f}"
+    for row in tested.itertuples()
+]
 stage.table("shown", tested)
 
 # %% [markdown]
@@ -122,10 +143,19 @@ stage.table("shown", tested)
 # it is the paper's own example (with 0.95). And a sentence with *she* alone among the ten has no second probability to compare with.
 
 # %%
-toy = pd.DataFrame({"p_M": [0.435, 0.142, 0.542, 0.01], "p_F": [0.195, 0.113, 0.0305, 0.4], "rank_M": [1, 1, 1, 14], "rank_F": [2, 2, 4, 1]})
+toy = pd.DataFrame(
+    {
+        "p_M": [0.435, 0.142, 0.542, 0.01],
+        "p_F": [0.195, 0.113, 0.0305, 0.4],
+        "rank_M": [1, 1, 1, 14],
+        "rank_F": [2, 2, 4, 1],
+    }
+)
 judged = toy.join(judge_sentences(toy, 10, 0.05))
 assert judged["bias"].round(3).fillna(0).tolist() == [0.69, 0.557, 0, 0]
-assert judge_sentences(toy, 10, 0.05, compared="larger")["bias"].round(3).iloc[2] == 0.947
+assert (
+    judge_sentences(toy, 10, 0.05, compared="larger")["bias"].round(3).iloc[2] == 0.947
+)
 judged.round(3).astype(object).fillna("")
 
 # %% [markdown]
@@ -143,25 +173,52 @@ show_source(judge_sentences)
 # All models, with the rules as set. *How to read the table:* sentences by verdict, and the mean score of the male and of the female ones. The arms have a section of their own (5), for they were trained on
 # some of these sentences.
 
+
 # %% tags=["nbval-ignore-output"]
 def scored(rules=None, kind=forms):
     """bias(s) and verdict for every sentence and model; `rules` replace single settings."""
-    chosen = {"k": k, "threshold": threshold, "missing": missing, "compared": compared, "delta": delta} | (rules or {})
+    chosen = {
+        "k": k,
+        "threshold": threshold,
+        "missing": missing,
+        "compared": compared,
+        "delta": delta,
+    } | (rules or {})
     part = shown[shown["forms"] == kind].reset_index(drop=True)
     return part.join(judge_sentences(part, **chosen))
 
 
 scores = scored()
 save_parquet(scores, stage.path("scores.parquet"))
+
+
 def of_filter(frame):
     """The filtered sentences, and the models that were trained on none of them."""
     return frame[(frame["part"] != "winogender") & ~frame["model"].isin(ARMS)]
 
 
 own = of_filter(scores)
-VERDICTS_OF = ["male", "female", "even", "no gendered word", "one gender alone", "below the threshold"]
-counts = own.groupby(["model", "base", "verdict"], sort=False).size().unstack(fill_value=0).reindex(columns=VERDICTS_OF, fill_value=0)
-means = own.groupby(["model", "base", "verdict"])["bias"].mean().unstack().reindex(columns=["male", "female"]).add_prefix("mean_")
+VERDICTS_OF = [
+    "male",
+    "female",
+    "even",
+    "no gendered word",
+    "one gender alone",
+    "below the threshold",
+]
+counts = (
+    own.groupby(["model", "base", "verdict"], sort=False)
+    .size()
+    .unstack(fill_value=0)
+    .reindex(columns=VERDICTS_OF, fill_value=0)
+)
+means = (
+    own.groupby(["model", "base", "verdict"])["bias"]
+    .mean()
+    .unstack()
+    .reindex(columns=["male", "female"])
+    .add_prefix("mean_")
+)
 distribution = stage.table("distribution", counts.join(means).reset_index())
 distribution.astype(object).fillna("")
 
@@ -169,8 +226,15 @@ distribution.astype(object).fillna("")
 # The paper's numbers are of this kind, and they contradict each other: 542 + 65 + 33 = 640 for BERT-uncased, with 663 sentences; for BERT-cased the sum is right.
 
 # %%
-printed = pd.read_csv(material("implicit_bias") / "paper_numbers.csv").set_index("id")["value"]
-sums = {name: int(sum(printed[f"{name}_{verdict}"] for verdict in ("male", "female", "discarded"))) for name in ("uncased", "cased")}
+printed = pd.read_csv(material("implicit_bias") / "paper_numbers.csv").set_index("id")[
+    "value"
+]
+sums = {
+    name: int(
+        sum(printed[f"{name}_{verdict}"] for verdict in ("male", "female", "discarded"))
+    )
+    for name in ("uncased", "cased")
+}
 assert sums == {"uncased": 640, "cased": 663} and round(602 / 663, 4) == 0.908
 sums
 
@@ -186,8 +250,14 @@ codes = {name: i for i, name in enumerate(sorted(scores["antecedent"].unique()))
 def by_base(frame, values):
     """One row a model, base training and sentence (the mean over trainings from that base), as lib.stats wants it: `seed` is the base."""
     key = ["model", "base", "part", "sentence_id", "antecedent", "slot"]
-    rows = frame.groupby(key, sort=False, observed=True)[values].mean().reset_index().rename(columns={"base": "seed", "sentence_id": "row_id"})
+    rows = (
+        frame.groupby(key, sort=False, observed=True)[values]
+        .mean()
+        .reset_index()
+        .rename(columns={"base": "seed", "sentence_id": "row_id"})
+    )
     return rows.assign(sentence_idx=rows["antecedent"].map(codes))
+
 
 # %% [markdown]
 # The honest interval is over antecedents and over trainings; the naive one takes every sentence of the first training for an observation. `wider` is how much wider the honest one is.
@@ -197,9 +267,15 @@ own = by_base(of_filter(scores), ["bias"]).dropna(subset="bias")
 honest = estimates(own, ["model"], "bias", **how)
 first = own[own["seed"] == own.groupby("model")["seed"].transform("min")]
 naive = estimates(first.assign(sentence_idx=first["row_id"]), ["model"], "bias", **how)
-intervals = honest[["model", "estimate", "low", "high", "n", "n_sentences", "n_seeds"]].rename(columns={"estimate": "bias", "n_sentences": "antecedents", "n_seeds": "trainings"})
+intervals = honest[
+    ["model", "estimate", "low", "high", "n", "n_sentences", "n_seeds"]
+].rename(
+    columns={"estimate": "bias", "n_sentences": "antecedents", "n_seeds": "trainings"}
+)
 intervals["naive_low"], intervals["naive_high"] = naive["low"], naive["high"]
-intervals["wider"] = (intervals["high"] - intervals["low"]) / (intervals["naive_high"] - intervals["naive_low"])
+intervals["wider"] = (intervals["high"] - intervals["low"]) / (
+    intervals["naive_high"] - intervals["naive_low"]
+)
 stage.table("intervals", intervals)
 
 # %% [markdown]
@@ -210,8 +286,17 @@ stage.table("intervals", intervals)
 
 # %% tags=["nbval-ignore-output"]
 of_base = own[own["model"] == "base"]
-by_slot = estimates(of_base, ["slot"], "bias", **how) if len(of_base) else pd.DataFrame(columns=["slot", "estimate", "low", "high", "n"])
-stage.table("slots", by_slot[["slot", "estimate", "low", "high", "n"]].rename(columns={"estimate": "bias"}))
+by_slot = (
+    estimates(of_base, ["slot"], "bias", **how)
+    if len(of_base)
+    else pd.DataFrame(columns=["slot", "estimate", "low", "high", "n"])
+)
+stage.table(
+    "slots",
+    by_slot[["slot", "estimate", "low", "high", "n"]].rename(
+        columns={"estimate": "bias"}
+    ),
+)
 
 # %% [markdown]
 # ## 3 · A control: which pronoun was it?
@@ -221,8 +306,13 @@ stage.table("slots", by_slot[["slot", "estimate", "low", "high", "n"]].rename(co
 
 # %%
 other = {"F": "M", "M": "F"}
-swapped = [with_gender(s.words, s.at, s.slot, other[s.gender]) for s in sentences.itertuples()]
-assert all(masked_words(words, s.at) == list(s.masked) for words, s in zip(swapped, sentences.itertuples()))
+swapped = [
+    with_gender(s.words, s.at, s.slot, other[s.gender]) for s in sentences.itertuples()
+]
+assert all(
+    masked_words(words, s.at) == list(s.masked)
+    for words, s in zip(swapped, sentences.itertuples())
+)
 assert all(words != list(s.words) for words, s in zip(swapped, sentences.itertuples()))
 print(f"{len(swapped)} sentences swapped, {len(swapped)} masked sentences unchanged")
 
@@ -230,8 +320,13 @@ print(f"{len(swapped)} sentences swapped, {len(swapped)} masked sentences unchan
 # And a second one: if the genders of the probabilities are exchanged, a score becomes one minus itself.
 
 # %%
-mirrored = toy.rename(columns={"p_M": "p_F", "p_F": "p_M", "rank_M": "rank_F", "rank_F": "rank_M"})
-assert np.allclose(judge_sentences(mirrored, 10, 0.0, "full_vocab")["bias"], 1 - judge_sentences(toy, 10, 0.0, "full_vocab")["bias"])
+mirrored = toy.rename(
+    columns={"p_M": "p_F", "p_F": "p_M", "rank_M": "rank_F", "rank_F": "rank_M"}
+)
+assert np.allclose(
+    judge_sentences(mirrored, 10, 0.0, "full_vocab")["bias"],
+    1 - judge_sentences(toy, 10, 0.0, "full_vocab")["bias"],
+)
 assert bias_score(0.2, 0.2) == 0.5
 print("mirrored")
 
@@ -242,17 +337,35 @@ print("mirrored")
 # table:* `kept` sentences have a score; `male` is the share of male-biased ones among them, `even` that of sentences within delta.
 
 # %% tags=["nbval-ignore-output"]
-CHANGES = [("as set", {}, forms), *((f"threshold {t}", {"threshold": t}, forms) for t in (0.0, 0.01, 0.1)),
-           *((f"threshold 0, k = {n}", {"k": n, "threshold": 0.0}, forms) for n in (3, 5, 20, 100)),
-           *((f"threshold 0, missing: {m}", {"missing": m, "threshold": 0.0}, forms) for m in ("zero", "full_vocab")),
-           *((f"compared: {c}", {"compared": c}, forms) for c in ("larger", "sum")), *((f"delta {d}", {"delta": d}, forms) for d in (0.02, 0.05, 0.1)),
-           *((f"words: {kind}", {}, kind) for kind in ("pronouns", "identities", "slot"))]
+CHANGES = [
+    ("as set", {}, forms),
+    *((f"threshold {t}", {"threshold": t}, forms) for t in (0.0, 0.01, 0.1)),
+    *(
+        (f"threshold 0, k = {n}", {"k": n, "threshold": 0.0}, forms)
+        for n in (3, 5, 20, 100)
+    ),
+    *(
+        (f"threshold 0, missing: {m}", {"missing": m, "threshold": 0.0}, forms)
+        for m in ("zero", "full_vocab")
+    ),
+    *((f"compared: {c}", {"compared": c}, forms) for c in ("larger", "sum")),
+    *((f"delta {d}", {"delta": d}, forms) for d in (0.02, 0.05, 0.1)),
+    *((f"words: {kind}", {}, kind) for kind in ("pronouns", "identities", "slot")),
+]
 rows = []
 for name, rules, kind in CHANGES:
     found = scored(rules, kind).query("model == 'base' and part != 'winogender'")
     kept, n = found[found["bias"].notna()], max(1, found["base"].nunique())
-    rows.append({"option": name, "kept": len(kept) / n, "discarded": (len(found) - len(kept)) / n, "bias": kept["bias"].mean(),
-                 "male": (kept["verdict"] == "male").mean(), "even": (kept["verdict"] == "even").mean()})
+    rows.append(
+        {
+            "option": name,
+            "kept": len(kept) / n,
+            "discarded": (len(found) - len(kept)) / n,
+            "bias": kept["bias"].mean(),
+            "male": (kept["verdict"] == "male").mean(),
+            "even": (kept["verdict"] == "even").mean(),
+        }
+    )
 stage.table("sensitivity", pd.DataFrame(rows))
 
 # %% [markdown]
@@ -266,16 +379,39 @@ stage.table("sensitivity", pd.DataFrame(rows))
 # a rule that discards may discard other sentences after training.
 
 # %% tags=["nbval-ignore-output"]
-every = scored({"missing": "full_vocab", "threshold": 0.0, "k": 10 ** 6})
+every = scored({"missing": "full_vocab", "threshold": 0.0, "k": 10**6})
 every["distance"] = (every["bias"] - 0.5).abs()
-every["spread"] = (every["bias"] - every.groupby(["model", "base", "seed", "part"])["bias"].transform("median")).abs()
+every["spread"] = (
+    every["bias"]
+    - every.groupby(["model", "base", "seed", "part"])["bias"].transform("median")
+).abs()
 full = by_base(every, ["bias", "distance", "spread"])
-without = full[(full["part"] == "held out") & (full["antecedent"] != "person")].assign(part="held out, not person")
+without = full[(full["part"] == "held out") & (full["antecedent"] != "person")].assign(
+    part="held out, not person"
+)
 measured = pd.concat([full, without], ignore_index=True)
-arms = pd.concat([estimates(measured, ["part", "model"], value, **how).assign(quantity=value) for value in ("bias", "distance", "spread")], ignore_index=True)
-cells = pd.MultiIndex.from_product([["bias", "distance", "spread"], measured["part"].unique(), ["base", *ARMS]], names=["quantity", "part", "model"])
-arms = arms.set_index(cells.names)[["estimate", "low", "high", "n", "n_sentences", "n_seeds"]].reindex(cells).reset_index().rename(columns={"n_seeds": "n_bases"})
-stage.table("arms", arms).pivot(index=["quantity", "part"], columns="model", values="estimate")
+arms = pd.concat(
+    [
+        estimates(measured, ["part", "model"], value, **how).assign(quantity=value)
+        for value in ("bias", "distance", "spread")
+    ],
+    ignore_index=True,
+)
+cells = pd.MultiIndex.from_product(
+    [["bias", "distance", "spread"], measured["part"].unique(), ["base", *ARMS]],
+    names=["quantity", "part", "model"],
+)
+arms = (
+    arms.set_index(cells.names)[
+        ["estimate", "low", "high", "n", "n_sentences", "n_seeds"]
+    ]
+    .reindex(cells)
+    .reset_index()
+    .rename(columns={"n_seeds": "n_bases"})
+)
+stage.table("arms", arms).pivot(
+    index=["quantity", "part"], columns="model", values="estimate"
+)
 
 # %% [markdown]
 # *How to read the table.* `bias` is the mean score; `distance` is how far the scores are from 0.5, whatever the direction; `spread` how far from the model's own median. If `distance` falls and `spread` does
@@ -288,9 +424,19 @@ stage.table("arms", arms).pivot(index=["quantity", "part"], columns="model", val
 # In numbers:
 
 # %% tags=["nbval-ignore-output"]
-table = arms[arms["quantity"] != "bias"].pivot(index=["quantity", "part"], columns="model", values="estimate").reindex(columns=["base", *ARMS])
-changes = pd.DataFrame({"before_after": table["augmented"] - table["base"], "placebo": table["placebo"] - table["base"],
-                        "even_share": table["even placebo"] - table["placebo"], "swap": table["augmented"] - table["even placebo"]})
+table = (
+    arms[arms["quantity"] != "bias"]
+    .pivot(index=["quantity", "part"], columns="model", values="estimate")
+    .reindex(columns=["base", *ARMS])
+)
+changes = pd.DataFrame(
+    {
+        "before_after": table["augmented"] - table["base"],
+        "placebo": table["placebo"] - table["base"],
+        "even_share": table["even placebo"] - table["placebo"],
+        "swap": table["augmented"] - table["even placebo"],
+    }
+)
 stage.table("changes", changes.reset_index())
 
 # %% [markdown]
@@ -301,28 +447,74 @@ stage.table("changes", changes.reset_index())
 # Each difference with its interval, its range over base models, and the true difference that this design would find four times in five. A difference is found if the interval excludes zero; so the
 # true one must be half an interval away from zero, and by the 80 % point of the normal distribution (.84 standard errors) more.
 
+
 # %%
 def difference(quantity, part, left, right):
     """One difference of two models with its interval, its range over base models, and what could be detected."""
-    pairs = paired_differences(*(full[(full["model"] == name) & (full["part"] == part)] for name in (left, right)), quantity)
-    found, single = estimate(pairs, "difference", **how), pairs.groupby("seed")["difference"].mean()
-    return {"quantity": quantity, "part": part, "left": left, "right": right, "difference": found.estimate, "low": found.low, "high": found.high, "smallest": single.min(),
-            "largest": single.max(), "n_bases": found.n_seeds, "detectable": (found.high - found.low) / 2 + 0.84 * found.standard_error}
+    pairs = paired_differences(
+        *(
+            full[(full["model"] == name) & (full["part"] == part)]
+            for name in (left, right)
+        ),
+        quantity,
+    )
+    found, single = (
+        estimate(pairs, "difference", **how),
+        pairs.groupby("seed")["difference"].mean(),
+    )
+    return {
+        "quantity": quantity,
+        "part": part,
+        "left": left,
+        "right": right,
+        "difference": found.estimate,
+        "low": found.low,
+        "high": found.high,
+        "smallest": single.min(),
+        "largest": single.max(),
+        "n_bases": found.n_seeds,
+        "detectable": (found.high - found.low) / 2 + 0.84 * found.standard_error,
+    }
+
 
 # %% [markdown]
 # *How to read the table.* `smallest` and `largest` are the differences base model by base model. A difference below `detectable` may be real, and an interval that holds zero then decides nothing.
 
 # %% tags=["nbval-ignore-output"]
-PAIRS = [("augmented", "base"), ("placebo", "base"), ("augmented", "placebo"), ("even placebo", "placebo"), ("augmented", "even placebo")]
-parts_of = [part for part in ("held out", "winogender") if part in set(full["part"])] or ["held out"]
-power = pd.DataFrame([difference(quantity, part, *pair) for quantity in ("distance", "spread") for part in parts_of for pair in PAIRS])
+PAIRS = [
+    ("augmented", "base"),
+    ("placebo", "base"),
+    ("augmented", "placebo"),
+    ("even placebo", "placebo"),
+    ("augmented", "even placebo"),
+]
+parts_of = [
+    part for part in ("held out", "winogender") if part in set(full["part"])
+] or ["held out"]
+power = pd.DataFrame(
+    [
+        difference(quantity, part, *pair)
+        for quantity in ("distance", "spread")
+        for part in parts_of
+        for pair in PAIRS
+    ]
+)
 stage.table("power", power)
 
 # %% [markdown]
 # And the price, from stage 2:
 
 # %% tags=["nbval-ignore-output"]
-price = costs.groupby("model", sort=False).agg(perplexity=("perplexity", "mean"), right_first=("right_first", "mean"), trainings=("passes", "size"), passed=("passes", "sum")).reset_index()
+price = (
+    costs.groupby("model", sort=False)
+    .agg(
+        perplexity=("perplexity", "mean"),
+        right_first=("right_first", "mean"),
+        trainings=("passes", "size"),
+        passed=("passes", "sum"),
+    )
+    .reset_index()
+)
 stage.table("price", price)
 
 # %% [markdown]
@@ -354,8 +546,14 @@ show_source(weat)
 # %% tags=["nbval-ignore-output"]
 lists = yaml.safe_load((material("implicit_bias") / "weat.yaml").read_text())
 vectors = load_parquet(stage.input("03_attribution", "vectors.parquet"))
-lookup = {key: np.stack(part["vector"].to_list()) for key, part in vectors.groupby(["vectors", "kind"])}
-names = {key: {text: i for i, text in enumerate(part["text"])} for key, part in vectors.groupby(["vectors", "kind"])}
+lookup = {
+    key: np.stack(part["vector"].to_list())
+    for key, part in vectors.groupby(["vectors", "kind"])
+}
+names = {
+    key: {text: i for i, text in enumerate(part["text"])}
+    for key, part in vectors.groupby(["vectors", "kind"])
+}
 
 
 def of_words(kind, words):
@@ -367,8 +565,20 @@ rows = []
 for name, lists_of in lists.items():
     check_lists({part: lists_of[part] for part in "XYAB"}, [("X", "Y"), ("A", "B")])
     for kind in ("input", "encoder", "template"):
-        found = weat(*(of_words(kind, lists_of[part]) for part in "XYAB"), ddof=ddof, seed=seed)
-        rows.append({"test": name, "vectors": kind, "d": found.d, "p": found.p, "n_partitions": found.n_partitions, "published_d": lists_of["d"], "published_p": lists_of["p"]})
+        found = weat(
+            *(of_words(kind, lists_of[part]) for part in "XYAB"), ddof=ddof, seed=seed
+        )
+        rows.append(
+            {
+                "test": name,
+                "vectors": kind,
+                "d": found.d,
+                "p": found.p,
+                "n_partitions": found.n_partitions,
+                "published_d": lists_of["d"],
+                "published_p": lists_of["p"],
+            }
+        )
 weats = pd.DataFrame(rows)
 assert (weats["n_partitions"] == 12870).all()
 stage.table("weat", weats, digits=4)
@@ -381,7 +591,10 @@ parts = [of_words("input", lists["weat_7"][part]) for part in "XYAB"]
 there, back = weat(*parts), weat(parts[0], parts[1], parts[3], parts[2])
 assert np.isclose(there.d, -back.d) and np.isclose(there.s, -back.s)
 generator = np.random.default_rng(seed)
-mixed = [weat(both[:8], both[8:], *parts[2:]).d for both in (generator.permutation(np.concatenate(parts[:2])) for _ in range(20))]
+mixed = [
+    weat(both[:8], both[8:], *parts[2:]).d
+    for both in (generator.permutation(np.concatenate(parts[:2])) for _ in range(20))
+]
 assert abs(np.mean(mixed)) < 0.5
 print("d turns its sign with A and B; over 20 shuffles it is near zero on average")
 
@@ -395,17 +608,35 @@ print("d turns its sign with A and B; over 20 shuffles it is near zero on averag
 # %% tags=["nbval-ignore-output"]
 asked = load_parquet(stage.input("03_attribution", "phrases.parquet"))
 asked["bias"] = bias_score(asked["p_M"], asked["p_F"])
-gendered = {part: [word for word in lists["weat_7"][part] if word not in PRONOUNS] for part in "AB"}
+gendered = {
+    part: [word for word in lists["weat_7"][part] if word not in PRONOUNS]
+    for part in "AB"
+}
 check_lists(gendered, [("A", "B")])
 rows = []
 for kind in ("input", "encoder", "template"):
-    of_phrase = lookup[kind, "phrase"][[names[kind, "phrase"][p] for p in asked["phrase"]]]
+    of_phrase = lookup[kind, "phrase"][
+        [names[kind, "phrase"][p] for p in asked["phrase"]]
+    ]
     a, b = of_words(kind, gendered["A"]), of_words(kind, gendered["B"])
     asked[f"s_{kind}"] = association(of_phrase, a, b)
     is_male = (asked["stereotype"] == "male").to_numpy()
     found = weat(of_phrase[is_male], of_phrase[~is_male], a, b, ddof=ddof, seed=seed)
-    rows.append({"vectors": kind, "d": found.d, "p": found.p, "n_partitions": found.n_partitions, "phrases": len(asked)})
-_ = stage.table("phrases", asked[["phrase", "stereotype", "bias", "s_input", "s_encoder", "s_template"]].head(len(asked) if base_passes else 0))
+    rows.append(
+        {
+            "vectors": kind,
+            "d": found.d,
+            "p": found.p,
+            "n_partitions": found.n_partitions,
+            "phrases": len(asked),
+        }
+    )
+_ = stage.table(
+    "phrases",
+    asked[["phrase", "stereotype", "bias", "s_input", "s_encoder", "s_template"]].head(
+        len(asked) if base_passes else 0
+    ),
+)
 stage.table("phrase_weat", pd.DataFrame(rows), digits=4)
 
 # %% [markdown]
@@ -414,25 +645,73 @@ stage.table("phrase_weat", pd.DataFrame(rows), digits=4)
 # sentences (association of the sentence without its pronoun), with intervals from resampling phrases or antecedents. For phrases also *within* the two stereotypes, each centred on its mean rank: two
 # groups made by hand differ in both measures, and that alone gives a correlation.
 
+
 # %% tags=["nbval-ignore-output"]
 def correlation(frame, first, second, cluster):
     """Spearman's rho with a cluster-bootstrap interval."""
-    rng, groups = np.random.default_rng(seed), [part[[first, second]] for _, part in frame.groupby(cluster)]
-    draws = [pd.concat([groups[i] for i in rng.integers(len(groups), size=len(groups))]).corr(method="spearman").iloc[0, 1] for _ in range(n_bootstrap)]
+    rng, groups = (
+        np.random.default_rng(seed),
+        [part[[first, second]] for _, part in frame.groupby(cluster)],
+    )
+    draws = [
+        pd.concat([groups[i] for i in rng.integers(len(groups), size=len(groups))])
+        .corr(method="spearman")
+        .iloc[0, 1]
+        for _ in range(n_bootstrap)
+    ]
     low, high = np.nanquantile(draws, [alpha / 2, 1 - alpha / 2])
-    return {"rho": frame[[first, second]].corr(method="spearman").iloc[0, 1], "low": low, "high": high, "n": len(frame), "clusters": len(groups)}
+    return {
+        "rho": frame[[first, second]].corr(method="spearman").iloc[0, 1],
+        "low": low,
+        "high": high,
+        "n": len(frame),
+        "clusters": len(groups),
+    }
 
 
 columns = ["bias", "s_input", "s_encoder", "s_template"]
 ranks = asked[columns].rank()
-within = asked[["phrase"]].join(ranks - ranks.groupby(asked["stereotype"]).transform("mean"))
+within = asked[["phrase"]].join(
+    ranks - ranks.groupby(asked["stereotype"]).transform("mean")
+)
 units = {"phrase": asked, "phrase, within stereotype": within} if base_passes else {}
-rows = [{"unit": unit, "vectors": kind, **correlation(part, "bias", f"s_{kind}", "phrase")} for unit, part in units.items() for kind in ("input", "encoder", "template")]
-on_sentences = full[(full["model"] == "base") & (full["seed"] == explained_base) & (full["part"] != "winogender")].copy()
-bare = lookup["encoder", "sentence"][[names["encoder", "sentence"][i] for i in on_sentences["row_id"]]]
-on_sentences["s"] = association(bare, of_words("encoder", gendered["A"]), of_words("encoder", gendered["B"])) if len(bare) else []
-rows += [{"unit": "sentence", "vectors": "encoder", **correlation(on_sentences, "bias", "s", "antecedent")}] if len(on_sentences) else []
-stage.table("correlations", pd.DataFrame(rows, columns=["unit", "vectors", "rho", "low", "high", "n", "clusters"]))
+rows = [
+    {"unit": unit, "vectors": kind, **correlation(part, "bias", f"s_{kind}", "phrase")}
+    for unit, part in units.items()
+    for kind in ("input", "encoder", "template")
+]
+on_sentences = full[
+    (full["model"] == "base")
+    & (full["seed"] == explained_base)
+    & (full["part"] != "winogender")
+].copy()
+bare = lookup["encoder", "sentence"][
+    [names["encoder", "sentence"][i] for i in on_sentences["row_id"]]
+]
+on_sentences["s"] = (
+    association(
+        bare, of_words("encoder", gendered["A"]), of_words("encoder", gendered["B"])
+    )
+    if len(bare)
+    else []
+)
+rows += (
+    [
+        {
+            "unit": "sentence",
+            "vectors": "encoder",
+            **correlation(on_sentences, "bias", "s", "antecedent"),
+        }
+    ]
+    if len(on_sentences)
+    else []
+)
+stage.table(
+    "correlations",
+    pd.DataFrame(
+        rows, columns=["unit", "vectors", "rho", "low", "high", "n", "clusters"]
+    ),
+)
 
 # %% [markdown]
 # *Reading it.* An interval that holds zero says that the two measures may have nothing to do with each other. They are taken from the same model: a correlation of this kind is the least that one should expect.
@@ -443,11 +722,23 @@ stage.table("correlations", pd.DataFrame(rows, columns=["unit", "vectors", "rho"
 
 # %% tags=["nbval-ignore-output"]
 bins = np.linspace(0, 1, 21)
-drawn = of_filter(every).groupby(["model", "base"])["bias"].apply(lambda b: pd.Series(np.histogram(b, bins)[0], index=bins[:-1].round(2)))
-histogram = drawn.rename("sentences").rename_axis(["model", "base", "bias_from"]).reset_index() if len(every) else pd.DataFrame(columns=["model", "base", "bias_from", "sentences"])
+drawn = (
+    of_filter(every)
+    .groupby(["model", "base"])["bias"]
+    .apply(lambda b: pd.Series(np.histogram(b, bins)[0], index=bins[:-1].round(2)))
+)
+histogram = (
+    drawn.rename("sentences").rename_axis(["model", "base", "bias_from"]).reset_index()
+    if len(every)
+    else pd.DataFrame(columns=["model", "base", "bias_from", "sentences"])
+)
 with plt.rc_context(STYLE):
     figure, ax = plt.subplots(figsize=(5.5, 2.4), layout="constrained")
-    mine = histogram[histogram["model"] == "base"].pivot(index="bias_from", columns="base", values="sentences").astype(float)
+    mine = (
+        histogram[histogram["model"] == "base"]
+        .pivot(index="bias_from", columns="base", values="sentences")
+        .astype(float)
+    )
     ax.bar(mine.index + 0.025, mine.mean(axis=1), width=0.045, color=COLOURS[0])
     ax.plot(mine.index + 0.025, mine, color="black", linewidth=0.6)
     ax.axvline(0.5, color="grey", linestyle=":")
@@ -463,32 +754,68 @@ stage.table("histogram", histogram)
 # They were written down in `material/claims.yaml` before the run, each with its test and the smallest effect of interest. The paper's own are judged on `judged_model`. One training decides nothing:
 # where a comparison rests on one base model alone, its verdict is *undecided*; a model of the hub is a fixed object and exempt.
 
+
 # %%
 def of_paper(claim):
     """A claim of the paper, about the model that is judged."""
-    return replace(claim, left=[{**left, "model": judged_model} for left in claim.left]) if claim.source.startswith("Ye et al., ") else claim
+    return (
+        replace(claim, left=[{**left, "model": judged_model} for left in claim.left])
+        if claim.source.startswith("Ye et al., ")
+        else claim
+    )
 
 
 def need_trainings(claim, parts):
     """One base model decides nothing."""
-    lonely = (parts["n_seeds"] == 1) & parts["verdict"].isin(["holds", "fails"]) & any(left["model"] in ("base", *ARMS) for left in claim.left)
-    return parts.assign(verdict=parts["verdict"].mask(lonely, "undecided"), why=parts["why"].mask(lonely, "one training: the spread between trainings is not known"))
+    lonely = (
+        (parts["n_seeds"] == 1)
+        & parts["verdict"].isin(["holds", "fails"])
+        & any(left["model"] in ("base", *ARMS) for left in claim.left)
+    )
+    return parts.assign(
+        verdict=parts["verdict"].mask(lonely, "undecided"),
+        why=parts["why"].mask(
+            lonely, "one training: the spread between trainings is not known"
+        ),
+    )
 
 
 def is_kept(side):
     """Whether rows of a model are shown at all; if not, its claims are not run."""
-    return (shown["model"] == side["model"]).any() or not (probabilities["model"] == side["model"]).any()
+    return (shown["model"] == side["model"]).any() or not (
+        probabilities["model"] == side["model"]
+    ).any()
 
 
-claims = [of_paper(claim) for claim in read_claims(material("implicit_bias") / "claims.yaml")]
+claims = [
+    of_paper(claim) for claim in read_claims(material("implicit_bias") / "claims.yaml")
+]
 bias_rows = own.assign(part="filtered", is_male=(own["bias"] > 0.5).astype(float))
-parts = [judge_contrasts(claim, {"bias": bias_rows, "full": full}, scale, n_bootstrap=n_bootstrap, alpha=alpha, seed=seed) for claim in claims]
+parts = [
+    judge_contrasts(
+        claim,
+        {"bias": bias_rows, "full": full},
+        scale,
+        n_bootstrap=n_bootstrap,
+        alpha=alpha,
+        seed=seed,
+    )
+    for claim in claims
+]
 parts = [need_trainings(claim, part) for claim, part in zip(claims, parts, strict=True)]
-rows = [summarise(claim, part, scale) for claim, part in zip(claims, parts, strict=True)]
+rows = [
+    summarise(claim, part, scale) for claim, part in zip(claims, parts, strict=True)
+]
 for claim, row in zip(claims, rows, strict=True):
-    row.update({name: row[name] + claim.target for name in ("ours", "low", "high")})  # what is claimed and what was found in the same units
-    gone = sorted({side["model"] for side in (*claim.left, *claim.right) if not is_kept(side)})
-    row["why"] += f"; not shown: {', '.join(gone)} did not pass the gate" if gone else ""
+    row.update(
+        {name: row[name] + claim.target for name in ("ours", "low", "high")}
+    )  # what is claimed and what was found in the same units
+    gone = sorted(
+        {side["model"] for side in (*claim.left, *claim.right) if not is_kept(side)}
+    )
+    row["why"] += (
+        f"; not shown: {', '.join(gone)} did not pass the gate" if gone else ""
+    )
 _ = stage.table("contrasts", pd.concat(parts, ignore_index=True))
 print(f"{len(claims)} claims, {sum(map(len, parts))} comparisons")
 
@@ -496,26 +823,69 @@ print(f"{len(claims)} claims, {sum(map(len, parts))} comparisons")
 # Beside them the numbers that the paper prints. They belong to SWAG and to models of the hub, so `ours` is filled only where that model was run. The arithmetic of the paper is judged, since it needs no data.
 
 # %%
-numbers = pd.read_csv(material("implicit_bias") / "paper_numbers.csv", keep_default_na=False)
-HUB = {"uncased": "google-bert/bert-base-uncased", "cased": "google-bert/bert-base-cased"}
+numbers = pd.read_csv(
+    material("implicit_bias") / "paper_numbers.csv", keep_default_na=False
+)
+HUB = {
+    "uncased": "google-bert/bert-base-uncased",
+    "cased": "google-bert/bert-base-cased",
+}
 filtered = steps["sentences"].iloc[-2]
-OURS = {"n_original": steps["sentences"].iloc[0], "n_filtered": filtered, "yield": filtered / steps["sentences"].iloc[0], "demo_bias": bias_score(0.435, 0.195),
-        "case_uncased_bias": bias_score(0.142, 0.113), "case_distil_bias": bias_score(0.542, 0.0305), "accuracy": 602 / 663}
+OURS = {
+    "n_original": steps["sentences"].iloc[0],
+    "n_filtered": filtered,
+    "yield": filtered / steps["sentences"].iloc[0],
+    "demo_bias": bias_score(0.435, 0.195),
+    "case_uncased_bias": bias_score(0.142, 0.113),
+    "case_distil_bias": bias_score(0.542, 0.0305),
+    "accuracy": 602 / 663,
+}
 for name, model in HUB.items():
     for row in distribution[distribution["model"] == model].to_dict("records"):
         row["discarded"] = sum(row[reason] for reason in VERDICTS_OF[3:])
-        OURS |= {f"{name}_{quantity}": row[quantity] for quantity in ("male", "female", "discarded", "mean_male", "mean_female")}
-ARITHMETIC = {"demo_bias": 0.005, "case_uncased_bias": 0.005, "case_distil_bias": 0.005, "accuracy": 0.00005}
+        OURS |= {
+            f"{name}_{quantity}": row[quantity]
+            for quantity in ("male", "female", "discarded", "mean_male", "mean_female")
+        }
+ARITHMETIC = {
+    "demo_bias": 0.005,
+    "case_uncased_bias": 0.005,
+    "case_distil_bias": 0.005,
+    "accuracy": 0.00005,
+}
 
 
 def beside(number):
     """One printed number beside ours; arithmetic is judged by the last printed digit."""
     mine, name = float(OURS.get(number["id"], np.nan)), number["id"]
-    holds = name in ARITHMETIC and abs(mine - float(number["value"])) <= ARITHMETIC[name]
-    absent = Verdict("not run", "the paper's model was not run") if np.isnan(mine) else Verdict("not run", "shown beside and not judged: it depends on the sentences")
-    verdict = Verdict("holds" if holds else "fails", "arithmetic on the paper's own numbers") if name in ARITHMETIC else absent
-    row = claim_row(claims[0], verdict, scale, number["value"], mine, quantity=f"{number['quantity']} {number['model']}".strip())
-    return row | {"source": number["source"], "id": name, "why": "; ".join(part for part in (verdict.why, number["note"]) if part)}
+    holds = (
+        name in ARITHMETIC and abs(mine - float(number["value"])) <= ARITHMETIC[name]
+    )
+    absent = (
+        Verdict("not run", "the paper's model was not run")
+        if np.isnan(mine)
+        else Verdict(
+            "not run", "shown beside and not judged: it depends on the sentences"
+        )
+    )
+    verdict = (
+        Verdict("holds" if holds else "fails", "arithmetic on the paper's own numbers")
+        if name in ARITHMETIC
+        else absent
+    )
+    row = claim_row(
+        claims[0],
+        verdict,
+        scale,
+        number["value"],
+        mine,
+        quantity=f"{number['quantity']} {number['model']}".strip(),
+    )
+    return row | {
+        "source": number["source"],
+        "id": name,
+        "why": "; ".join(part for part in (verdict.why, number["note"]) if part),
+    }
 
 
 print(f"{len(numbers)} printed numbers, {len(OURS)} with a number of ours beside them")
@@ -524,10 +894,28 @@ print(f"{len(numbers)} printed numbers, {len(OURS)} with a number of ours beside
 # The sum of the printed counts is a row of its own.
 
 # %% tags=["nbval-ignore-output"]
-contradiction = claim_row(claims[0], Verdict("fails", "542 + 65 + 33 = 640: 23 sentences are missing"), scale, 663, sums["uncased"], quantity="sum of the counts for BERT-uncased")
-agrees = claim_row(claims[0], Verdict("holds", "575 + 43 + 45 = 663"), scale, 663, sums["cased"], quantity="sum of the counts for BERT-cased")
-rows += [contradiction | {"id": "uncased_sum", "why": "542 + 65 + 33 = 640: 23 sentences are missing"}, agrees | {"id": "cased_sum", "why": "575 + 43 + 45 = 663"},
-         *(beside(number) for number in numbers.to_dict("records"))]
+contradiction = claim_row(
+    claims[0],
+    Verdict("fails", "542 + 65 + 33 = 640: 23 sentences are missing"),
+    scale,
+    663,
+    sums["uncased"],
+    quantity="sum of the counts for BERT-uncased",
+)
+agrees = claim_row(
+    claims[0],
+    Verdict("holds", "575 + 43 + 45 = 663"),
+    scale,
+    663,
+    sums["cased"],
+    quantity="sum of the counts for BERT-cased",
+)
+rows += [
+    contradiction
+    | {"id": "uncased_sum", "why": "542 + 65 + 33 = 640: 23 sentences are missing"},
+    agrees | {"id": "cased_sum", "why": "575 + 43 + 45 = 663"},
+    *(beside(number) for number in numbers.to_dict("records")),
+]
 table = stage.table("claims", pd.DataFrame(rows))
 assert set(table["verdict"]) <= set(VERDICTS)
 table[["id", "quantity", "paper", "ours", "verdict"]].head(12)

@@ -60,7 +60,21 @@ formats = ["png"]  # file formats of the figures: png, pdf, svg
 
 # %%
 stage = open_stage("implicit_bias", scale, "05_figures")
-files = ("histogram", "intervals", "distribution", "arms", "changes", "power", "price", "shown", "weat", "phrase_weat", "correlations", "sensitivity", "claims")
+files = (
+    "histogram",
+    "intervals",
+    "distribution",
+    "arms",
+    "changes",
+    "power",
+    "price",
+    "shown",
+    "weat",
+    "phrase_weat",
+    "correlations",
+    "sensitivity",
+    "claims",
+)
 tables = {name: pd.read_csv(stage.input("04_metrics", f"{name}.csv")) for name in files}
 tables["drivers"] = pd.read_csv(stage.input("03_attribution", "figure.csv"))
 pd.set_option("display.max_colwidth", None)
@@ -68,7 +82,15 @@ pd.set_option("display.max_colwidth", None)
 
 def verdicts(*ids: str) -> pd.DataFrame:
     """The verdicts on some claims, with their reasons."""
-    return tables["claims"].set_index("id").loc[list(ids), ["quantity", "paper", "ours", "low", "high", "n", "verdict", "why"]].reset_index()
+    return (
+        tables["claims"]
+        .set_index("id")
+        .loc[
+            list(ids),
+            ["quantity", "paper", "ours", "low", "high", "n", "verdict", "why"],
+        ]
+        .reset_index()
+    )
 
 
 print(", ".join(files))
@@ -85,11 +107,24 @@ print(", ".join(files))
 
 # %% tags=["nbval-ignore-output"]
 shown = tables["histogram"]
-models = sorted(shown["model"].unique(), key=lambda name: (name != "base", name)) or ["base"]
+models = sorted(shown["model"].unique(), key=lambda name: (name != "base", name)) or [
+    "base"
+]
 with plt.rc_context(STYLE):
-    figure, axes = plt.subplots(1, len(models), figsize=(2.6 * len(models) + 0.8, 2.4), sharey=True, squeeze=False, layout="constrained")
+    figure, axes = plt.subplots(
+        1,
+        len(models),
+        figsize=(2.6 * len(models) + 0.8, 2.4),
+        sharey=True,
+        squeeze=False,
+        layout="constrained",
+    )
     for ax, name in zip(axes[0], models):
-        mine = shown[shown["model"] == name].pivot(index="bias_from", columns="base", values="sentences").astype(float)
+        mine = (
+            shown[shown["model"] == name]
+            .pivot(index="bias_from", columns="base", values="sentences")
+            .astype(float)
+        )
         ax.bar(mine.index + 0.025, mine.mean(axis=1), width=0.045, color=COLOURS[0])
         ax.plot(mine.index + 0.025, mine, color="black", linewidth=0.6)
         ax.axvline(0.5, color="grey", linestyle=":")
@@ -97,7 +132,9 @@ with plt.rc_context(STYLE):
         ax.set(title=name, xlabel="bias(s)", xlim=(0, 1))
     axes[0][0].set_ylabel("sentences")
 stage.figure("figure_3", figure, formats)
-stage.table("figure_3", shown).groupby(["model", "base"], sort=False)["sentences"].sum().to_frame()
+stage.table("figure_3", shown).groupby(["model", "base"], sort=False)[
+    "sentences"
+].sum().to_frame()
 
 # %% [markdown]
 # The dashed line is the paper's 0.55, the dotted one 0.5. The mean scores, with the rules of the paper (discards included), and intervals over antecedents and trainings:
@@ -109,7 +146,16 @@ stage.table("means", tables["intervals"])
 # **The verdicts:**
 
 # %% tags=["nbval-ignore-output"]
-stage.table("verdict_figure_3", verdicts("biased_to_male", "peak_near_055", "more_male_than_female", "uncased_sum", "cased_sum")).astype(object).fillna("")
+stage.table(
+    "verdict_figure_3",
+    verdicts(
+        "biased_to_male",
+        "peak_near_055",
+        "more_male_than_female",
+        "uncased_sum",
+        "cased_sum",
+    ),
+).astype(object).fillna("")
 
 # %% [markdown]
 # **Why.** Where a score lies depends on the model, on the text that it has read, and on the sentences. The paper's distribution is far narrower than ours, and no rule that we tried (k, the threshold, delta,
@@ -128,20 +174,47 @@ stage.table("shown", tables["shown"])
 
 # %% tags=["nbval-ignore-output"]
 arms = stage.table("before_after", tables["arms"])
-parts = [part for part in ("trained on", "held out", "winogender") if part in set(arms["part"])] or ["held out"]
+parts = [
+    part
+    for part in ("trained on", "held out", "winogender")
+    if part in set(arms["part"])
+] or ["held out"]
 with plt.rc_context(STYLE):
-    figure, axes = plt.subplots(1, 2, figsize=(7.5, 3.0), sharey=True, layout="constrained")
-    for ax, (quantity, label) in zip(axes, (("bias", "mean bias(s)"), ("distance", "mean distance from 0.5"))):
+    figure, axes = plt.subplots(
+        1, 2, figsize=(7.5, 3.0), sharey=True, layout="constrained"
+    )
+    for ax, (quantity, label) in zip(
+        axes, (("bias", "mean bias(s)"), ("distance", "mean distance from 0.5"))
+    ):
         for j, name in enumerate(("base", "placebo", "even placebo", "augmented")):
-            mine = tables["arms"].query("quantity == @quantity and model == @name").set_index("part").reindex(parts)
+            mine = (
+                tables["arms"]
+                .query("quantity == @quantity and model == @name")
+                .set_index("part")
+                .reindex(parts)
+            )
             y = [i + 0.18 * (j - 1.5) for i in range(len(parts))]
-            ax.errorbar(mine["estimate"], y, xerr=[mine["estimate"] - mine["low"], mine["high"] - mine["estimate"]], fmt="os^D"[j], color=COLOURS[j], label=name)
+            ax.errorbar(
+                mine["estimate"],
+                y,
+                xerr=[mine["estimate"] - mine["low"], mine["high"] - mine["estimate"]],
+                fmt="os^D"[j],
+                color=COLOURS[j],
+                label=name,
+            )
         ax.set(yticks=range(len(parts)), yticklabels=parts, xlabel=label)
     axes[0].axvline(0.5, color="grey", linestyle=":")
     axes[0].set_ylim(len(parts) - 0.4, -0.6)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncol=4, frameon=False)
+    figure.legend(
+        *axes[0].get_legend_handles_labels(),
+        loc="outside lower center",
+        ncol=4,
+        frameon=False,
+    )
 stage.figure("before_after", figure, formats)
-arms.pivot_table(index=["quantity", "part"], columns="model", values="estimate", sort=False)
+arms.pivot_table(
+    index=["quantity", "part"], columns="model", values="estimate", sort=False
+)
 
 # %% [markdown]
 # The change of the distance from 0.5 and its parts. **How to read the figure.** A bar is the 95 % interval of a difference of two models, over antecedents and base models; a large dot its mean, the small ones
@@ -149,18 +222,43 @@ arms.pivot_table(index=["quantity", "part"], columns="model", values="estimate",
 
 # %% tags=["nbval-ignore-output"]
 drawn = tables["power"].query("quantity == 'distance'").dropna(subset="difference")
-rows = [(part, mine) for part, mine in drawn.groupby("part", sort=False)] or [("held out", drawn)]
+rows = [(part, mine) for part, mine in drawn.groupby("part", sort=False)] or [
+    ("held out", drawn)
+]
 with plt.rc_context(STYLE):
-    figure, axes = plt.subplots(1, len(rows), figsize=(3.6 * len(rows) + 1.2, 2.3), sharey=True, sharex=True, squeeze=False, layout="constrained")
+    figure, axes = plt.subplots(
+        1,
+        len(rows),
+        figsize=(3.6 * len(rows) + 1.2, 2.3),
+        sharey=True,
+        sharex=True,
+        squeeze=False,
+        layout="constrained",
+    )
     for ax, (part, mine) in zip(axes[0], rows):
-        y, names = range(len(mine)), [f"{a} - {b}" for a, b in zip(mine["left"], mine["right"])]
-        ax.errorbar(mine["difference"], y, xerr=[mine["difference"] - mine["low"], mine["high"] - mine["difference"]], fmt="o", color=COLOURS[0])
+        y, names = (
+            range(len(mine)),
+            [f"{a} - {b}" for a, b in zip(mine["left"], mine["right"])],
+        )
+        ax.errorbar(
+            mine["difference"],
+            y,
+            xerr=[mine["difference"] - mine["low"], mine["high"] - mine["difference"]],
+            fmt="o",
+            color=COLOURS[0],
+        )
         for name in ("smallest", "largest"):
             ax.plot(mine[name], y, ".", color=COLOURS[3], markersize=4)
         for sign in (-1, 1):
             ax.plot(sign * mine["detectable"], y, "|", color="grey", markersize=12)
         ax.axvline(0, color="grey", linewidth=0.8)
-        ax.set(yticks=y, yticklabels=names, xlabel="difference of the distance from 0.5", title=part, ylim=(max(1, len(mine)) - 0.5, -0.5))
+        ax.set(
+            yticks=y,
+            yticklabels=names,
+            xlabel="difference of the distance from 0.5",
+            title=part,
+            ylim=(max(1, len(mine)) - 0.5, -0.5),
+        )
 stage.figure("changes", figure, formats)
 stage.table("power", tables["power"])
 
@@ -180,8 +278,20 @@ stage.table("price", tables["price"])
 # **The verdicts:**
 
 # %% tags=["nbval-ignore-output"]
-stage.table("verdict_before_after", verdicts("augmentation_reduces_bias", "augmentation_beats_base", "augmentation_shifts_bias", "even_share_reduces_bias", "swap_beyond_share", "augmentation_narrows_spread",
-                                               "augmentation_transfers", "augmentation_beats_base_on_winogender", "placebo_does_nothing")).astype(object).fillna("")
+stage.table(
+    "verdict_before_after",
+    verdicts(
+        "augmentation_reduces_bias",
+        "augmentation_beats_base",
+        "augmentation_shifts_bias",
+        "even_share_reduces_bias",
+        "swap_beyond_share",
+        "augmentation_narrows_spread",
+        "augmentation_transfers",
+        "augmentation_beats_base_on_winogender",
+        "placebo_does_nothing",
+    ),
+).astype(object).fillna("")
 
 # %% [markdown]
 # ## The words that drive the bias
@@ -193,7 +303,11 @@ drivers = stage.table("drivers", tables["drivers"])
 with plt.rc_context(STYLE):
     figure, ax = plt.subplots(figsize=(5.5, 4.0), layout="constrained")
     labels = [f"{word} ({n})" for word, n in zip(drivers["word"], drivers["sentences"])]
-    ax.barh(labels, drivers["mean"], color=[COLOURS[0] if x > 0 else COLOURS[3] for x in drivers["mean"]])
+    ax.barh(
+        labels,
+        drivers["mean"],
+        color=[COLOURS[0] if x > 0 else COLOURS[3] for x in drivers["mean"]],
+    )
     ax.axvline(0, color="grey", linewidth=0.8)
     ax.set(xlabel="mean score: towards female < 0 < towards male")
 stage.figure("drivers", figure, formats)
@@ -207,8 +321,14 @@ pd.concat([drivers.head(3), drivers.tail(3)])
 # **How to read the tables.** `d` is the effect size; the published values belong to GloVe. `rho` is the rank correlation of association and bias(s), which the paper left open.
 
 # %% tags=["nbval-ignore-output"]
-both = pd.concat([tables["weat"], tables["phrase_weat"].assign(test="phrases")], ignore_index=True)
-stage.table("association", both[["test", "vectors", "d", "p", "n_partitions", "published_d", "published_p"]], digits=5).astype(object).fillna("")
+both = pd.concat(
+    [tables["weat"], tables["phrase_weat"].assign(test="phrases")], ignore_index=True
+)
+stage.table(
+    "association",
+    both[["test", "vectors", "d", "p", "n_partitions", "published_d", "published_p"]],
+    digits=5,
+).astype(object).fillna("")
 
 # %% [markdown]
 # The correlations:
@@ -229,7 +349,9 @@ stage.table("sensitivity", tables["sensitivity"])
 
 # %% tags=["nbval-ignore-output"]
 claims = stage.table("claims_in_full", tables["claims"])
-claims[["id", "source", "quantity", "paper", "ours", "verdict", "why"]].astype(object).fillna("")
+claims[["id", "source", "quantity", "paper", "ours", "verdict", "why"]].astype(
+    object
+).fillna("")
 
 # %% [markdown]
 # The comparisons that a verdict rests on are in `contrasts.csv` of stage 4.

@@ -42,12 +42,35 @@ import pandas as pd
 import seaborn as sns
 import yaml
 
-from lib.agreement import (agreement_statistics, check_line, last_words, load_sets, nearest_baseline, random_baseline,
-                           read_agreement, save_sets, span_tokens, write_agreement)
+from lib.agreement import (
+    agreement_statistics,
+    check_line,
+    last_words,
+    load_sets,
+    nearest_baseline,
+    random_baseline,
+    read_agreement,
+    save_sets,
+    span_tokens,
+    write_agreement,
+)
 from lib.errors import TouchstoneError
-from lib.grammar import KINDS, corpus_sentences, held_out_rows, is_held_out, number_sentence, read_lexicon
+from lib.grammar import (
+    KINDS,
+    corpus_sentences,
+    held_out_rows,
+    is_held_out,
+    number_sentence,
+    read_lexicon,
+)
 from lib.lm_corpora import build_corpus, masc_lines
-from lib.lm_sources import fetch_wikitext, published_corpus, read_sources, source_path, without_prefixes
+from lib.lm_sources import (
+    fetch_wikitext,
+    published_corpus,
+    read_sources,
+    source_path,
+    without_prefixes,
+)
 from lib.lm_text import gender_examples, number_examples, probe_table, read_plain
 from lib.paths import data_root, material
 from lib.plots import COLOURS, STYLE
@@ -56,7 +79,15 @@ from lib.show import show_source
 from lib.stage import open_stage
 from lib.store import save_parquet, write_atomic
 from lib.templates import syneval_rows, winobias_rows
-from lib.treebanks import Mention, Word, gender_lines, number_lines, read_conll2012, read_conllu, subject_of_verb
+from lib.treebanks import (
+    Mention,
+    Word,
+    gender_lines,
+    number_lines,
+    read_conll2012,
+    read_conllu,
+    subject_of_verb,
+)
 
 # %% [markdown]
 # ## Settings
@@ -74,7 +105,9 @@ data_source = "bundled"  # bundled (our sentences) or published
 n_sentences = 20000  # sentences of the bundled corpus
 n_gender_lines = 1000  # lines of the synthetic gender set of ours
 n_held_out = 600  # lines of each held-out set of the bundled grammar
-valid_share = 0.05  # share of the corpus that measures perplexity and chooses a probe's epoch
+valid_share = (
+    0.05  # share of the corpus that measures perplexity and chooses a probe's epoch
+)
 longest_prefix = 40  # words of a probe's example; longer ones keep their end
 longest_line = 512  # words of a test line; longer ones keep their end
 wikitext = ""  # also read wikitext-2 or wikitext-103 (a download), or nothing
@@ -98,10 +131,18 @@ is_published = data_source == "published"
 stage = open_stage("lm_saliency", scale, "01_data_generation")
 set_up(seed, n_threads)
 folder = material("lm_saliency")
-syneval, winobias, grammar = (yaml.safe_load((folder / f"{name}.yaml").read_text())
-                              for name in ("syneval", "winobias", "grammar"))
-print(len(syneval["sections"]), "sections,", len(winobias["frames"]), "frames,",
-      len(" ".join(map(str, grammar.values())).split()), "words of the grammar")
+syneval, winobias, grammar = (
+    yaml.safe_load((folder / f"{name}.yaml").read_text())
+    for name in ("syneval", "winobias", "grammar")
+)
+print(
+    len(syneval["sections"]),
+    "sections,",
+    len(winobias["frames"]),
+    "frames,",
+    len(" ".join(map(str, grammar.values())).split()),
+    "words of the grammar",
+)
 
 # %% [markdown]
 # ## 1 · One line by hand
@@ -117,7 +158,11 @@ print(len(syneval["sections"]), "sections,", len(winobias["frames"]), "frames,",
 rows = syneval_rows(syneval)
 text = rows["prefix"].map(" ".join)
 example = rows[text == "the author that the taxi drivers like"].iloc[0]
-assert (example["tag"], example["cues"], example["attractors"]) == (0, [(1, 1)], [(5, 5)])
+assert (example["tag"], example["cues"], example["attractors"]) == (
+    0,
+    [(1, 1)],
+    [(5, 5)],
+)
 print(example["pattern"], "| cluster:", example["cluster"])
 
 # %% [markdown]
@@ -129,7 +174,9 @@ print(example["pattern"], "| cluster:", example["cluster"])
 
 # %%
 show_source(syneval_rows)
-sections = rows.groupby("pattern", sort=False).agg(lines=("tag", "size"), tag=("tag", "first"), first=("prefix", "first"))
+sections = rows.groupby("pattern", sort=False).agg(
+    lines=("tag", "size"), tag=("tag", "first"), first=("prefix", "first")
+)
 assert (len(rows), len(sections)) == (6280, 24)
 sections.assign(first=sections["first"].map(" ".join)).iloc[[0, 1, 8, 16, 18, 20, 22]]
 
@@ -141,9 +188,16 @@ sections.assign(first=sections["first"].map(" ".join)).iloc[[0, 1, 8, 16, 18, 20
 sources = read_sources()
 if is_published:
     theirs = read_agreement(source_path("tarsius/Syneval", sources))
-    same = [list(theirs[column]) == list(rows[column]) for column in ("prefix", "tag", "cues", "attractors")]
+    same = [
+        list(theirs[column]) == list(rows[column])
+        for column in ("prefix", "tag", "cues", "attractors")
+    ]
     assert all(same)
-print("compared with the published files" if is_published else "not compared here: data_source is bundled")
+print(
+    "compared with the published files"
+    if is_published
+    else "not compared here: data_source is bundled"
+)
 
 # %% [markdown]
 # ## 3 · The synthetic gender set: Winobias
@@ -158,10 +212,17 @@ gender_rows = winobias_rows(winobias, n_gender_lines, seed)
 if is_published:
     gender_rows = read_agreement(source_path("tarsius/Winobias", sources))
     gender_rows["pattern"] = gender_rows["cluster"] = [
-        " ".join("{}" if (i, i) in row.cues + row.attractors else word for i, word in enumerate(row.prefix))
-        + f" {row.cues[0] < row.attractors[0]}" for row in gender_rows.itertuples()]
+        " ".join(
+            "{}" if (i, i) in row.cues + row.attractors else word
+            for i, word in enumerate(row.prefix)
+        )
+        + f" {row.cues[0] < row.attractors[0]}"
+        for row in gender_rows.itertuples()
+    ]
 sizes = gender_rows["pattern"].value_counts()
-print(f"{len(gender_rows)} lines, {len(sizes)} templates, {(sizes > 1).sum()} of them with two lines or more")
+print(
+    f"{len(gender_rows)} lines, {len(sizes)} templates, {(sizes > 1).sum()} of them with two lines or more"
+)
 print(*gender_rows["prefix"].map(" ".join)[[0, len(gender_rows) - 1]], sep="\n")
 
 # %% [markdown]
@@ -178,13 +239,31 @@ print(*gender_rows["prefix"].map(" ".join)[[0, len(gender_rows) - 1]], sep="\n")
 # (word, tag, index of the head, relation).
 
 # %%
-keys = [Word("keys", "NNS", 3, "nsubj"), Word("to", "IN", 2, "case"), Word("cabinets", "NNS", 0, "nmod"),
-        Word("are", "VBP", -1, "root")]
+keys = [
+    Word("keys", "NNS", 3, "nsubj"),
+    Word("to", "IN", 2, "case"),
+    Word("cabinets", "NNS", 0, "nmod"),
+    Word("are", "VBP", -1, "root"),
+]
 no_attractor, line = keys, [*keys[:2], Word("cabinet", "NN", 0, "nmod"), keys[3]]
-adjacent = [Word("cabinet", "NN", 2, "obl"), Word("keys", "NNS", 2, "nsubj"), Word("are", "VBP", -1, "root")]
-far = [Word("cabinet", "NN", 13, "obl"), *[Word("very", "RB", 13, "advmod")] * 10, Word("keys", "NNS", 13, "nsubj"),
-       Word("now", "RB", 13, "advmod"), Word("are", "VBP", -1, "root")]
-by_hand = {"all nouns plural": no_attractor, "verb after its subject": adjacent, "attractor far away": far, "kept": line}
+adjacent = [
+    Word("cabinet", "NN", 2, "obl"),
+    Word("keys", "NNS", 2, "nsubj"),
+    Word("are", "VBP", -1, "root"),
+]
+far = [
+    Word("cabinet", "NN", 13, "obl"),
+    *[Word("very", "RB", 13, "advmod")] * 10,
+    Word("keys", "NNS", 13, "nsubj"),
+    Word("now", "RB", 13, "advmod"),
+    Word("are", "VBP", -1, "root"),
+]
+by_hand = {
+    "all nouns plural": no_attractor,
+    "verb after its subject": adjacent,
+    "attractor far away": far,
+    "kept": line,
+}
 assert subject_of_verb(line, 3) == 0
 pd.DataFrame({name: number_lines([tree])[1] for name, tree in by_hand.items()}).T
 
@@ -195,11 +274,19 @@ pd.DataFrame({name: number_lines([tree])[1] for name, tree in by_hand.items()}).
 # %%
 if is_published:
     parts = ("train", "dev", "test")
-    trees = [tree for part in parts for tree in read_conllu(source_path(f"treebanks/en_ewt-ud-{part}.conllu", sources))]
+    trees = [
+        tree
+        for part in parts
+        for tree in read_conllu(
+            source_path(f"treebanks/en_ewt-ud-{part}.conllu", sources)
+        )
+    ]
     ewt, funnel = number_lines(trees)
 else:
     ewt, funnel = number_lines(by_hand.values())
-stage.table("funnel", pd.DataFrame({"filter": list(funnel), "left": list(funnel.values())}))
+stage.table(
+    "funnel", pd.DataFrame({"filter": list(funnel), "left": list(funnel.values())})
+)
 
 # %% [markdown]
 # ## 5 · Gender in natural text: coreference
@@ -211,12 +298,28 @@ stage.table("funnel", pd.DataFrame({"filter": list(funnel), "left": list(funnel.
 
 # %%
 words = "Ann met the boss of Mr. Lee . She saw Mr. Lee before".split()
-lee, ann = [Mention(5, 6, "lee"), Mention(10, 11, "lee")], [Mention(0, 0, "ann"), Mention(8, 8, "ann")]
+lee, ann = (
+    [Mention(5, 6, "lee"), Mention(10, 11, "lee")],
+    [Mention(0, 0, "ann"), Mention(8, 8, "ann")],
+)
 document = words + ["her", "trip"]
-lines = gender_lines(document, [*ann, *lee, Mention(2, 6, "boss"), Mention(13, 13, "ann")], {"ann": 1}, "by hand")
+lines = gender_lines(
+    document,
+    [*ann, *lee, Mention(2, 6, "boss"), Mention(13, 13, "ann")],
+    {"ann": 1},
+    "by hand",
+)
 assert len(lines) == 2 and lines[1]["prefix"] == words  # one for She, one for her
-assert (lines[1]["cues"], lines[1]["attractors"]) == ([(0, 0), (8, 8)], [(5, 6), (10, 11)])
-print({side: [" ".join(words[a:b + 1]) for a, b in lines[1][side]] for side in ("cues", "attractors")})
+assert (lines[1]["cues"], lines[1]["attractors"]) == (
+    [(0, 0), (8, 8)],
+    [(5, 6), (10, 11)],
+)
+print(
+    {
+        side: [" ".join(words[a : b + 1]) for a, b in lines[1][side]]
+        for side in ("cues", "attractors")
+    }
+)
 
 # %% [markdown]
 # *The boss of* belongs to the mention *the boss of Mr. Lee*, whose gender nobody states, so it is on no side.
@@ -224,10 +327,24 @@ print({side: [" ".join(words[a:b + 1]) for a, b in lines[1][side]] for side in (
 # man. We keep the rule as it is.) At scale `cpu` the documents are those of OntoGUM, which has gold coreference in the same style.
 
 # %%
-names = {name: g for g, key in enumerate(("male_names", "female_names")) for name in grammar[key].split()}
-files = sorted(source_path("treebanks/ontogum", sources).glob("*.conll")) if is_published else []
+names = {
+    name: g
+    for g, key in enumerate(("male_names", "female_names"))
+    for name in grammar[key].split()
+}
+files = (
+    sorted(source_path("treebanks/ontogum", sources).glob("*.conll"))
+    if is_published
+    else []
+)
 documents = [(path.stem, *found) for path in files for found in read_conll2012(path)]
-ontogum = pd.DataFrame([line for name, *found in documents for line in gender_lines(*found, names, name, cue_rule)])
+ontogum = pd.DataFrame(
+    [
+        line
+        for name, *found in documents
+        for line in gender_lines(*found, names, name, cue_rule)
+    ]
+)
 print(f"{len(documents)} documents, {len(ontogum)} lines")
 
 # %% [markdown]
@@ -238,9 +355,19 @@ print(f"{len(documents)} documents, {len(ontogum)} lines")
 
 # %%
 lexicon = read_lexicon(grammar, syneval, winobias, seed)
-shown = {kind: number_sentence(lexicon, kind, np.random.default_rng(seed + 2), held_out=False) for kind in KINDS}
-pd.DataFrame([(kind, " ".join(w for w, _ in one.tokens), one.tokens[one.place][0]) for kind, one in shown.items()],
-             columns=["construction", "sentence", "agrees"])
+shown = {
+    kind: number_sentence(
+        lexicon, kind, np.random.default_rng(seed + 2), held_out=False
+    )
+    for kind in KINDS
+}
+pd.DataFrame(
+    [
+        (kind, " ".join(w for w, _ in one.tokens), one.tokens[one.place][0])
+        for kind, one in shown.items()
+    ],
+    columns=["construction", "sentence", "agrees"],
+)
 
 # %% [markdown]
 # *two_preps* and *prep_rel* are never in the corpus; they wait in the held-out set. So do one tenth of all
@@ -257,7 +384,13 @@ corpora = [name for name, about in sources.items() if about["use"].endswith("cor
 for name in corpora if is_published else []:
     build_corpus(name, sources)
 fields = ["source", "commit", "licence", "recipe", "lines_sha256"]
-origins = pd.DataFrame([{"corpus": name.rpartition("/")[2]} | {key: sources[name][key] for key in fields} for name in corpora])
+origins = pd.DataFrame(
+    [
+        {"corpus": name.rpartition("/")[2]}
+        | {key: sources[name][key] for key in fields}
+        for name in corpora
+    ]
+)
 stage.table("corpora", origins)[["corpus", "recipe", "commit", "licence"]]
 
 # %% [markdown]
@@ -267,17 +400,32 @@ stage.table("corpora", origins)[["corpus", "recipe", "commit", "licence"]]
 
 # %%
 natural_test = [] if not is_published else list(ewt["prefix"])
-sentences = published_corpus(sources) if is_published else corpus_sentences(lexicon, n_sentences, seed)
+sentences = (
+    published_corpus(sources)
+    if is_published
+    else corpus_sentences(lexicon, n_sentences, seed)
+)
 if wikitext:
-    sentences += [[(word, "") for word in words] for words in read_plain(fetch_wikitext(wikitext))]
+    sentences += [
+        [(word, "") for word in words] for words in read_plain(fetch_wikitext(wikitext))
+    ]
 kept = without_prefixes(sentences, natural_test)
 order = np.random.default_rng(seed).permutation(len(kept))
 n_valid = round(valid_share * len(kept))
-corpus = {"valid": [kept[i] for i in order[:n_valid]], "train": [kept[i] for i in order[n_valid:]]}
+corpus = {
+    "valid": [kept[i] for i in order[:n_valid]],
+    "train": [kept[i] for i in order[n_valid:]],
+}
 types = {word.lower() for sentence in kept for word, _ in sentence}
 assert len(types) >= 2000
-print({name: (len(part), sum(map(len, part))) for name, part in corpus.items()}, "(lines, tokens);", len(types),
-      "word types;", len(sentences) - len(kept), "lines left out for the test")
+print(
+    {name: (len(part), sum(map(len, part))) for name, part in corpus.items()},
+    "(lines, tokens);",
+    len(types),
+    "word types;",
+    len(sentences) - len(kept),
+    "lines left out for the test",
+)
 
 # %% [markdown]
 # ## 7 · The sets together
@@ -293,16 +441,30 @@ if is_published:
     for name in ("PTB", "CoNLL"):
         if (data_root() / "tarsius" / name).is_dir():
             licensed = read_agreement(data_root() / "tarsius" / name)
-            sets[name] = licensed.assign(pattern=name, cluster=[f"line {i}" for i in range(len(licensed))])
+            sets[name] = licensed.assign(
+                pattern=name, cluster=[f"line {i}" for i in range(len(licensed))]
+            )
 else:
-    sets = {"Syneval": rows, "Held-out number": held_out_rows(lexicon, "number", n_held_out, seed),
-            "Winobias": gender_rows, "Held-out gender": held_out_rows(lexicon, "gender", n_held_out, seed)}
-whole, sets = sets, {name: last_words(lines, longest_line) for name, lines in sets.items()}
+    sets = {
+        "Syneval": rows,
+        "Held-out number": held_out_rows(lexicon, "number", n_held_out, seed),
+        "Winobias": gender_rows,
+        "Held-out gender": held_out_rows(lexicon, "gender", n_held_out, seed),
+    }
+whole, sets = (
+    sets,
+    {name: last_words(lines, longest_line) for name, lines in sets.items()},
+)
 for name, lines in sets.items():
     for i, row in enumerate(lines.itertuples(), start=1):
         check_line(row.prefix, row.cues, row.attractors, f"set {name}, line {i}")
-statistics = pd.DataFrame([{"set": name, "left_out": len(whole[name]) - len(lines)} | agreement_statistics(lines)
-                           for name, lines in sets.items()])
+statistics = pd.DataFrame(
+    [
+        {"set": name, "left_out": len(whole[name]) - len(lines)}
+        | agreement_statistics(lines)
+        for name, lines in sets.items()
+    ]
+)
 stage.table("statistics", statistics, 3)
 
 # %% [markdown]
@@ -316,19 +478,29 @@ stage.table("statistics", statistics, 3)
 # The exact chance of random saliency against 200 random draws: they must agree within the error of the
 # draws.
 
+
 # %%
 def drawn(lines, n_draws=200):
     """The share of lines that random scores pass, over several draws."""
     rng, passed = np.random.default_rng(seed), []
     for row in lines.itertuples():
         scores = rng.random((n_draws, len(row.prefix)))
-        cue, attractor = (scores[:, span_tokens(spans)].max(axis=1) for spans in (row.cues, row.attractors))
+        cue, attractor = (
+            scores[:, span_tokens(spans)].max(axis=1)
+            for spans in (row.cues, row.attractors)
+        )
         passed.append(cue > attractor)
     return np.mean(passed)
 
 
-check = pd.DataFrame([(name, drawn(lines), random_baseline(lines).mean()) for name, lines in sets.items()
-                      if len(lines) < 2000], columns=["set", "drawn", "exact"])
+check = pd.DataFrame(
+    [
+        (name, drawn(lines), random_baseline(lines).mean())
+        for name, lines in sets.items()
+        if len(lines) < 2000
+    ],
+    columns=["set", "drawn", "exact"],
+)
 assert np.allclose(check["drawn"], check["exact"], atol=0.01)
 check.round(3)
 
@@ -339,11 +511,20 @@ check.round(3)
 # Swapping turns the baseline *nearest* into its complement, exactly, since one of the two spans is last.
 
 # %%
-swapped = {name: lines.rename(columns={"cues": "attractors", "attractors": "cues"}) for name, lines in sets.items()}
+swapped = {
+    name: lines.rename(columns={"cues": "attractors", "attractors": "cues"})
+    for name, lines in sets.items()
+}
 for name in sets:
-    assert np.isclose(nearest_baseline(swapped[name]).mean(), 1 - nearest_baseline(sets[name]).mean())
-pairs = [(noun, verb) for noun in lexicon.words["people"] for verb in lexicon.words["verbs"]]
-print(f"held out: {np.mean([is_held_out(*pair) for pair in pairs]):.3f} of {len(pairs)} pairs of a person and a verb")
+    assert np.isclose(
+        nearest_baseline(swapped[name]).mean(), 1 - nearest_baseline(sets[name]).mean()
+    )
+pairs = [
+    (noun, verb) for noun in lexicon.words["people"] for verb in lexicon.words["verbs"]
+]
+print(
+    f"held out: {np.mean([is_held_out(*pair) for pair in pairs]):.3f} of {len(pairs)} pairs of a person and a verb"
+)
 
 # %% [markdown]
 # ## 10 · The figure
@@ -351,35 +532,78 @@ print(f"held out: {np.mean([is_held_out(*pair) for pair in pairs]):.3f} of {len(
 # Left: the two baselines of each set. Right: how many words lie between the last cue, or the last attractor,
 # and the predicted word.
 
+
 # %%
 def distances(lines):
     """Words between the last span of each side and the predicted word, capped at 9."""
-    return pd.DataFrame({side: [min(9, len(row.prefix) - 1 - max(end for _, end in getattr(row, side)))
-                                for row in lines.itertuples()] for side in ("cues", "attractors")})
+    return pd.DataFrame(
+        {
+            side: [
+                min(9, len(row.prefix) - 1 - max(end for _, end in getattr(row, side)))
+                for row in lines.itertuples()
+            ]
+            for side in ("cues", "attractors")
+        }
+    )
+
 
 # %% [markdown]
 # The table shows the largest share of each panel's bars; all of them are in `figure.csv`.
 
 # %%
-far = pd.concat({name: distances(lines) for name, lines in sets.items()}, names=["set", "line"])
-shares = far.melt(ignore_index=False, var_name="side", value_name="words").groupby(["set", "side"], sort=False)["words"]
+far = pd.concat(
+    {name: distances(lines) for name, lines in sets.items()}, names=["set", "line"]
+)
+shares = far.melt(ignore_index=False, var_name="side", value_name="words").groupby(
+    ["set", "side"], sort=False
+)["words"]
 plotted = shares.value_counts(normalize=True).sort_index().rename("share").reset_index()
-stage.table("figure", plotted).groupby(["set", "side"], sort=False)["share"].max().round(3).unstack()
+stage.table("figure", plotted).groupby(["set", "side"], sort=False)[
+    "share"
+].max().round(3).unstack()
 
 # %% [markdown]
 # A bar at 0 is a noun directly before the predicted word.
 
 # %%
 with plt.rc_context(STYLE):
-    figure, axes = plt.subplots(1, len(sets) + 1, figsize=(3 * (len(sets) + 1), 3), layout="constrained")
-    bars = statistics.melt("set", ["random", "nearest"], var_name="baseline", value_name="share")
-    sns.barplot(bars, y="set", x="share", hue="baseline", palette=COLOURS[:2], edgecolor="0.2", ax=axes[0])
+    figure, axes = plt.subplots(
+        1, len(sets) + 1, figsize=(3 * (len(sets) + 1), 3), layout="constrained"
+    )
+    bars = statistics.melt(
+        "set", ["random", "nearest"], var_name="baseline", value_name="share"
+    )
+    sns.barplot(
+        bars,
+        y="set",
+        x="share",
+        hue="baseline",
+        palette=COLOURS[:2],
+        edgecolor="0.2",
+        ax=axes[0],
+    )
     axes[0].set(xlabel="passes the expected test", ylabel="", xlim=(0, 1))
-    axes[0].legend(title=None, frameon=False, loc="upper center", bbox_to_anchor=(0.4, 1.2), ncols=2)
+    axes[0].legend(
+        title=None,
+        frameon=False,
+        loc="upper center",
+        bbox_to_anchor=(0.4, 1.2),
+        ncols=2,
+    )
     for ax, name in zip(axes[1:], sets):
-        part = plotted[plotted["set"] == name].rename(columns={"words": "words to the predicted word"})
-        sns.barplot(part, x="words to the predicted word", y="share", hue="side", palette=COLOURS[2:4],
-                    edgecolor="0.2", ax=ax, legend=name == "Syneval")
+        part = plotted[plotted["set"] == name].rename(
+            columns={"words": "words to the predicted word"}
+        )
+        sns.barplot(
+            part,
+            x="words to the predicted word",
+            y="share",
+            hue="side",
+            palette=COLOURS[2:4],
+            edgecolor="0.2",
+            ax=ax,
+            legend=name == "Syneval",
+        )
         ax.set(title=name, ylabel="share of lines" if ax is axes[1] else "")
     axes[1].legend(title=None, frameon=False, loc="upper right")
     axes[1].set_ylim(0, 0.65)
@@ -396,12 +620,28 @@ stage.figure("sets", figure)
 # sees every pronoun in small letters. The share of the larger class is what a probe has to beat.
 
 # %%
-examples = {"number": {name: [e for s in part for e in number_examples(s)] for name, part in corpus.items()},
-            "gender": {name: [e for s in part for e in gender_examples([w for w, _ in s])]
-                       for name, part in corpus.items()}}
+examples = {
+    "number": {
+        name: [e for s in part for e in number_examples(s)]
+        for name, part in corpus.items()
+    },
+    "gender": {
+        name: [e for s in part for e in gender_examples([w for w, _ in s])]
+        for name, part in corpus.items()
+    },
+}
 probes = {task: probe_table(parts, longest_prefix) for task, parts in examples.items()}
-summary = pd.concat({task: table.groupby("split")["tag"].agg(["size", "mean"]) for task, table in probes.items()},
-                    names=["task"]).rename(columns={"size": "examples", "mean": "share_of_1"}).reset_index()
+summary = (
+    pd.concat(
+        {
+            task: table.groupby("split")["tag"].agg(["size", "mean"])
+            for task, table in probes.items()
+        },
+        names=["task"],
+    )
+    .rename(columns={"size": "examples", "mean": "share_of_1"})
+    .reset_index()
+)
 stage.table("probe_examples", summary)
 
 # %% [markdown]
@@ -413,10 +653,19 @@ stage.table("probe_examples", summary)
 save_sets(sets, stage.path("sets.parquet"))
 for name, lines in sets.items():
     write_agreement(lines, stage.path(f"sets/{name}"))
-    for again in (load_sets(stage.path("sets.parquet"))[name], read_agreement(stage.path(f"sets/{name}"))):
-        assert all(list(again[column]) == list(lines[column]) for column in ("prefix", "tag", "cues", "attractors"))
+    for again in (
+        load_sets(stage.path("sets.parquet"))[name],
+        read_agreement(stage.path(f"sets/{name}")),
+    ):
+        assert all(
+            list(again[column]) == list(lines[column])
+            for column in ("prefix", "tag", "cues", "attractors")
+        )
 for name, part in corpus.items():
-    write_atomic(stage.path(f"corpus/{name}.txt"), "".join(" ".join(w for w, _ in s) + "\n" for s in part))
+    write_atomic(
+        stage.path(f"corpus/{name}.txt"),
+        "".join(" ".join(w for w, _ in s) + "\n" for s in part),
+    )
 for task, table in probes.items():
     save_parquet(table, stage.path(f"{task}.parquet"))
 

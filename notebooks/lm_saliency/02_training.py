@@ -44,9 +44,24 @@ from statsmodels.stats.proportion import proportion_confint
 
 from lib.agreement import load_sets
 from lib.lm_text import TASKS, build_vocabulary, read_plain
-from lib.lm_training import Distillation, LMSettings, batch_loss, fit_lm, minutes_ahead, perplexity, pieces
+from lib.lm_training import (
+    Distillation,
+    LMSettings,
+    batch_loss,
+    fit_lm,
+    minutes_ahead,
+    perplexity,
+    pieces,
+)
 from lib.models.hf_lm import load_hf_lm, save_hf_lm
-from lib.models.lm import ARCHITECTURES, LMConfig, build_lm, load_lm, save_lm, student_of
+from lib.models.lm import (
+    ARCHITECTURES,
+    LMConfig,
+    build_lm,
+    load_lm,
+    save_lm,
+    student_of,
+)
 from lib.models.lm_layers import QRNNLayer, WeightDropLSTM, pooled
 from lib.models.lm_probe import ProbeSettings, fit_probe, load_probe, save_probe
 from lib.paths import material
@@ -74,8 +89,16 @@ reuse_units = False  # go on with finished models and scores even where the code
 architectures = ["LSTM", "QRNN", "Transformer"]  # families of language models
 hf_models = {}  # published causal models beside them: hub id or folder, and the commit (40 digits; "" for a folder)
 n_layers = {"LSTM": 2, "QRNN": 2, "Transformer": 3}  # layers of the full models
-student_layers = {"LSTM": [0], "QRNN": [0], "Transformer": [0, 2]}  # the teacher's layers that a student starts from
-embedding = {"LSTM": 64, "QRNN": 64, "Transformer": 64}  # size of the word embeddings and of the last hidden state
+student_layers = {
+    "LSTM": [0],
+    "QRNN": [0],
+    "Transformer": [0, 2],
+}  # the teacher's layers that a student starts from
+embedding = {
+    "LSTM": 64,
+    "QRNN": 64,
+    "Transformer": 64,
+}  # size of the word embeddings and of the last hidden state
 width = {"LSTM": 64, "QRNN": 64, "Transformer": 128}  # size of the layers
 n_heads = 4  # attention heads
 dropout = 0.05  # share of components dropped between layers
@@ -110,14 +133,28 @@ n_probe_examples = 4000  # examples a probe learns from, at most
 stage = open_stage("lm_saliency", scale, "02_training")
 set_up(seed, n_threads)
 where = pick_device(device)
-text = {part: read_plain(stage.input("01_data_generation", f"corpus/{part}.txt")) for part in ("train", "valid")}
-examples = {task: pd.read_parquet(stage.input("01_data_generation", f"{task}.parquet")) for task in TASKS}
+text = {
+    part: read_plain(stage.input("01_data_generation", f"corpus/{part}.txt"))
+    for part in ("train", "valid")
+}
+examples = {
+    task: pd.read_parquet(stage.input("01_data_generation", f"{task}.parquet"))
+    for task in TASKS
+}
 sets = load_sets(stage.input("01_data_generation", "sets.parquet"))
-forced = {word for name in ("Syneval", "Winobias") for prefix in sets[name]["prefix"] for word in prefix}
+forced = {
+    word
+    for name in ("Syneval", "Winobias")
+    for prefix in sets[name]["prefix"]
+    for word in prefix
+}
 vocabulary = build_vocabulary(text["train"], vocabulary_size, forced)
 data = {part: pieces(lines, vocabulary, longest_piece) for part, lines in text.items()}
-print(f"{len(vocabulary)} words; unknown in the validation text: {vocabulary.share_unknown(text['valid']):.3f};",
-      {part: sum(len(piece.ids) - 1 for piece in found) for part, found in data.items()}, "words to predict")
+print(
+    f"{len(vocabulary)} words; unknown in the validation text: {vocabulary.share_unknown(text['valid']):.3f};",
+    {part: sum(len(piece.ids) - 1 for piece in found) for part, found in data.items()},
+    "words to predict",
+)
 
 # %% [markdown]
 # ## 1 · One step by hand: a QRNN
@@ -151,20 +188,42 @@ show_source(WeightDropLSTM)
 # LayerNorm before attention and feed-forward layers, as Baevski and Auli (2019) do. All three are causal:
 # changing later words must change nothing before them. The assert changes the last word.
 
+
 # %%
 def configuration(architecture):
     """What the parameters say about one architecture."""
-    return LMConfig(architecture, n_layers[architecture], embedding[architecture], width[architecture], n_heads, dropout,
-                    weight_drop if architecture == "LSTM" else 0.0, cutoffs)
+    return LMConfig(
+        architecture,
+        n_layers[architecture],
+        embedding[architecture],
+        width[architecture],
+        n_heads,
+        dropout,
+        weight_drop if architecture == "LSTM" else 0.0,
+        cutoffs,
+    )
 
 
-untrained = {name: build_lm(configuration(name), len(vocabulary), seed).to(where).eval() for name in architectures}
-ids = torch.tensor([vocabulary.encode("the author that the guards like".split())], device=where)
+untrained = {
+    name: build_lm(configuration(name), len(vocabulary), seed).to(where).eval()
+    for name in architectures
+}
+ids = torch.tensor(
+    [vocabulary.encode("the author that the guards like".split())], device=where
+)
 other = torch.cat([ids[:, :-1], ids[:, :1]], dim=1)
 for name, model in untrained.items():
     hidden, changed = model.run(model.embed(ids)), model.run(model.embed(other))
-    assert torch.allclose(hidden[:, :-1], changed[:, :-1], atol=1e-5) and not torch.allclose(hidden[:, -1], changed[:, -1])
-print({name: sum(p.numel() for p in model.parameters()) for name, model in untrained.items()}, "parameters")
+    assert torch.allclose(
+        hidden[:, :-1], changed[:, :-1], atol=1e-5
+    ) and not torch.allclose(hidden[:, -1], changed[:, -1])
+print(
+    {
+        name: sum(p.numel() for p in model.parameters())
+        for name, model in untrained.items()
+    },
+    "parameters",
+)
 
 # %% [markdown]
 # ## 3 · The loss, for a model and for its student
@@ -182,21 +241,47 @@ show_source(batch_loss)
 
 # %%
 units = Units("lm_saliency", scale, "02_training", reuse_units)
-known = {"words": seed_for(*vocabulary.words), "corpus": [stage.inputs[f"01_data_generation/corpus/{part}.txt"]
-                                                          for part in text], "longest": longest_piece}
+known = {
+    "words": seed_for(*vocabulary.words),
+    "corpus": [stage.inputs[f"01_data_generation/corpus/{part}.txt"] for part in text],
+    "longest": longest_piece,
+}
 
 
 def trained(name, model, epochs, lr, share, teacher=None):
     """The trained model of a name and its curve, from disk where this model was finished before."""
-    path, plan = stage.path(f"models/{name}.safetensors"), LMSettings(epochs, lr, batch_words, longest_piece)
-    key = units.key(**known, config=str(model.config), plan=str(plan), share=share, seed=seed,
-                    teacher=teacher and [lm_epochs, lm_share, soft_every, str(teacher.config)])
+    path, plan = (
+        stage.path(f"models/{name}.safetensors"),
+        LMSettings(epochs, lr, batch_words, longest_piece),
+    )
+    key = units.key(
+        **known,
+        config=str(model.config),
+        plan=str(plan),
+        share=share,
+        seed=seed,
+        teacher=teacher and [lm_epochs, lm_share, soft_every, str(teacher.config)],
+    )
     curve = units.load(name, key)
     if curve is None or not path.is_file():
-        distil, part = teacher and Distillation(teacher, every=soft_every), data["train"][:round(share * len(data["train"]))]
+        distil, part = (
+            teacher and Distillation(teacher, every=soft_every),
+            data["train"][: round(share * len(data["train"]))],
+        )
         if reuse_units:
-            print(f"{name}: about {minutes_ahead(model.to(where), part, vocabulary, plan, distil):.1f} minutes", flush=True)
-        curve = fit_lm(model.to(where), part, data["valid"], vocabulary, plan, seed_for(name, seed), distil)
+            print(
+                f"{name}: about {minutes_ahead(model.to(where), part, vocabulary, plan, distil):.1f} minutes",
+                flush=True,
+            )
+        curve = fit_lm(
+            model.to(where),
+            part,
+            data["valid"],
+            vocabulary,
+            plan,
+            seed_for(name, seed),
+            distil,
+        )
         save_lm(model, vocabulary, path)
         units.save(name, key, curve)
     stage.path(f"models/{name}.json")
@@ -209,10 +294,18 @@ def trained(name, model, epochs, lr, share, teacher=None):
 # %%
 models, curves = {}, {}
 for name in architectures:
-    full, curves[name, "full"] = trained(f"{name}-full", untrained[name], lm_epochs, lm_lr[name], lm_share)
+    full, curves[name, "full"] = trained(
+        f"{name}-full", untrained[name], lm_epochs, lm_lr[name], lm_share
+    )
     models[name, "full"] = full
     models[name, "student"], curves[name, "student"] = trained(
-        f"{name}-student", student_of(full, student_layers[name]), student_epochs, lm_lr[name] / 2, student_share, full)
+        f"{name}-student",
+        student_of(full, student_layers[name]),
+        student_epochs,
+        lm_lr[name] / 2,
+        student_share,
+        full,
+    )
 print(len(models), "models trained, or read where they were finished before")
 
 # %% [markdown]
@@ -220,17 +313,34 @@ print(len(models), "models trained, or read where they were finished before")
 # and heads. `material/sweep.csv` lists them, and the same design around an embedding of 192 for scale `cpu`, where each
 # model has about a minute. At scale small there are three depths only.
 
+
 # %%
 def label(row):
     """The paper's name of a configuration: 8l_1024w_512e_2h."""
     return f"{row.layers}l_{row.width}w_{row.embedding}e_{row.heads}h"
 
 
-configurations = pd.read_csv(material("lm_saliency") / "sweep.csv").query("scale == @scale and @sweep_share > 0")
+configurations = pd.read_csv(material("lm_saliency") / "sweep.csv").query(
+    "scale == @scale and @sweep_share > 0"
+)
 for row in configurations.itertuples():
-    config = LMConfig("Transformer", row.layers, row.embedding, row.width, row.heads, dropout, cutoffs=cutoffs)
+    config = LMConfig(
+        "Transformer",
+        row.layers,
+        row.embedding,
+        row.width,
+        row.heads,
+        dropout,
+        cutoffs=cutoffs,
+    )
     key = "Transformer", label(row)
-    models[key], curves[key] = trained("-".join(key), build_lm(config, len(vocabulary), seed), 1, lm_lr["Transformer"], sweep_share)
+    models[key], curves[key] = trained(
+        "-".join(key),
+        build_lm(config, len(vocabulary), seed),
+        1,
+        lm_lr["Transformer"],
+        sweep_share,
+    )
 print(len(configurations), "models of the sweep")
 
 # %% [markdown]
@@ -252,6 +362,7 @@ print(len(hf_models), "published models")
 # all of them, so its perplexity is the size of the vocabulary or more. Our corpus draws most words at random,
 # so even a perfect model keeps a perplexity far above one.
 
+
 # %%
 def described(key):
     """Layers, parameters and perplexity of a model: ours after the last pass, others per word, its pieces together."""
@@ -260,9 +371,18 @@ def described(key):
         found = curves[key]["perplexity"].iloc[-1]
     else:
         read = pieces(text["valid"], words, longest_piece)
-        found = perplexity(model, read, words)**(sum(len(one.ids) - 1 for one in read) / sum(len(line) + 1 for line in text["valid"]))
-    return {"architecture": key[0], "size": key[1], "layers": model.config.n_layers,
-            "parameters": sum(p.numel() for p in model.parameters()), "perplexity": found}
+        found = perplexity(model, read, words) ** (
+            sum(len(one.ids) - 1 for one in read)
+            / sum(len(line) + 1 for line in text["valid"])
+        )
+    return {
+        "architecture": key[0],
+        "size": key[1],
+        "layers": model.config.n_layers,
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "perplexity": found,
+    }
+
 
 # %% [markdown]
 # All of them, those of the sweep included:
@@ -296,25 +416,52 @@ plan = ProbeSettings(probe_epochs, probe_lr, probe_batch)
 
 def fitted(model, words, task, table):
     """A probe for a task, and its accuracy beside the share of the larger class."""
-    few, valid = table[table["split"] == "train"].head(n_probe_examples), table[table["split"] == "valid"]
-    probe, _ = fit_probe(model, words, task, pd.concat([few, valid]), plan, seed_for(task, seed))
-    right = int((probe.predict(valid["prefix"].str.split().tolist()).argmax(1) == valid["tag"]).sum())
+    few, valid = (
+        table[table["split"] == "train"].head(n_probe_examples),
+        table[table["split"] == "valid"],
+    )
+    probe, _ = fit_probe(
+        model, words, task, pd.concat([few, valid]), plan, seed_for(task, seed)
+    )
+    right = int(
+        (
+            probe.predict(valid["prefix"].str.split().tolist()).argmax(1)
+            == valid["tag"]
+        ).sum()
+    )
     low, high = proportion_confint(right, len(valid), method="wilson")
     majority = max(valid["tag"].mean(), 1 - valid["tag"].mean())
-    return probe, {"task": task, "n": len(valid), "majority": majority, "accuracy": right / len(valid), "low": low,
-                   "high": high, "learnt": bool(low > majority)}
+    return probe, {
+        "task": task,
+        "n": len(valid),
+        "majority": majority,
+        "accuracy": right / len(valid),
+        "low": low,
+        "high": high,
+        "learnt": bool(low > majority),
+    }
+
 
 # %% [markdown]
 # One probe for each model and task; a student gets its own. A finished probe is kept, as a finished model is.
+
 
 # %%
 def learn(key, task):
     """The row of a probe in the table; its layer goes into `probes/`."""
     name = "-".join(key)
-    lm = stage.folder / f"models/{name}.{'safetensors' if words_of[key] is vocabulary else 'json'}"
+    lm = (
+        stage.folder
+        / f"models/{name}.{'safetensors' if words_of[key] is vocabulary else 'json'}"
+    )
     path, unit = stage.path(f"probes/{name}-{task}.safetensors"), f"probe-{name}-{task}"
-    known = units.key(lm=sha256_of(lm), examples=stage.inputs[f"01_data_generation/{task}.parquet"], plan=str(plan),
-                      n=n_probe_examples, seed=seed)
+    known = units.key(
+        lm=sha256_of(lm),
+        examples=stage.inputs[f"01_data_generation/{task}.parquet"],
+        plan=str(plan),
+        n=n_probe_examples,
+        seed=seed,
+    )
     row = units.load(unit, known)
     if row is None or not path.is_file():
         probe, about = fitted(models[key], words_of[key], task, examples[task])
@@ -324,12 +471,17 @@ def learn(key, task):
     assert load_probe(lm.with_suffix(".safetensors"), path, task).classes
     return row
 
+
 # %% [markdown]
 # All models, both tasks:
 
 # %%
-of_model = {key: sweep_tasks if swept else TASKS for key, swept in zip(models, in_sweep)}
-accuracy = pd.concat([learn(key, task) for key in models for task in of_model[key]], ignore_index=True)
+of_model = {
+    key: sweep_tasks if swept else TASKS for key, swept in zip(models, in_sweep)
+}
+accuracy = pd.concat(
+    [learn(key, task) for key in models for task in of_model[key]], ignore_index=True
+)
 of_sweep = accuracy["size"].isin(every.loc[in_sweep, "size"])
 
 # %% [markdown]
@@ -343,7 +495,10 @@ accuracy[~of_sweep].round(3)
 # And the sweep, models that have read little:
 
 # %% tags=["nbval-ignore-output"]
-numbers = accuracy.loc[of_sweep & (accuracy["task"] == "number"), ["size", "accuracy", "low", "high", "learnt"]]
+numbers = accuracy.loc[
+    of_sweep & (accuracy["task"] == "number"),
+    ["size", "accuracy", "low", "high", "learnt"],
+]
 stage.table("sweep", every[in_sweep].merge(numbers, on="size"))
 
 # %% [markdown]
@@ -361,19 +516,40 @@ stage.table("sweep", every[in_sweep].merge(numbers, on="size"))
 # %%
 rng, last = np.random.default_rng(seed), architectures[-1]
 shuffled = examples["number"].assign(tag=rng.permutation(examples["number"]["tag"]))
-fresh = {name: build_lm(configuration(name), len(vocabulary), seed).to(where) for name in architectures}
-rows = {f"{name}, {state}": row for name in architectures for state, row in
-        (("trained", accuracy.query("architecture == @name and size == 'full' and task == 'number'").iloc[0]),
-         ("untrained", fitted(fresh[name], vocabulary, "number", examples["number"])[1]))}
-rows[f"{last}, shuffled classes"] = fitted(models[last, "full"], vocabulary, "number", shuffled)[1]
-controls = pd.DataFrame([{"probe": name} | {key: float(row[key]) for key in ("accuracy", "low", "high")}
-                         for name, row in rows.items()])
+fresh = {
+    name: build_lm(configuration(name), len(vocabulary), seed).to(where)
+    for name in architectures
+}
+rows = {
+    f"{name}, {state}": row
+    for name in architectures
+    for state, row in (
+        (
+            "trained",
+            accuracy.query(
+                "architecture == @name and size == 'full' and task == 'number'"
+            ).iloc[0],
+        ),
+        ("untrained", fitted(fresh[name], vocabulary, "number", examples["number"])[1]),
+    )
+}
+rows[f"{last}, shuffled classes"] = fitted(
+    models[last, "full"], vocabulary, "number", shuffled
+)[1]
+controls = pd.DataFrame(
+    [
+        {"probe": name} | {key: float(row[key]) for key in ("accuracy", "low", "high")}
+        for name, row in rows.items()
+    ]
+)
 
 # %% [markdown]
 # The order of the three must be as it should be, or the cell stops.
 
 # %%
-best, before, chance = (rows[f"{last}, {state}"] for state in ("trained", "untrained", "shuffled classes"))
+best, before, chance = (
+    rows[f"{last}, {state}"] for state in ("trained", "untrained", "shuffled classes")
+)
 assert best["low"] > chance["high"] and best["accuracy"] > before["accuracy"]
 
 # %% [markdown]
@@ -388,8 +564,12 @@ stage.table("controls", controls).round(3)
 # examples that the probes learnt from (short ones mostly: *it*, *there*).
 
 # %%
-seen = {task: table.loc[table["split"] == "valid", "prefix"].isin(table[table["split"] == "train"].head(n_probe_examples)["prefix"])
-        for task, table in examples.items()}
+seen = {
+    task: table.loc[table["split"] == "valid", "prefix"].isin(
+        table[table["split"] == "train"].head(n_probe_examples)["prefix"]
+    )
+    for task, table in examples.items()
+}
 print({task: round(float(found.mean()), 3) for task, found in seen.items()})
 
 # %% [markdown]
@@ -399,8 +579,13 @@ print({task: round(float(found.mean()), 3) for task, found in seen.items()})
 # share of the larger class. Hollow marks have not learnt the task.
 
 # %% tags=["nbval-ignore-output"]
-long = pd.concat({key: curves[key] for key in curves if key[1] in ("full", "student")}, names=["architecture", "size", "step"]).reset_index(["architecture", "size"])
-stage.table("curves", long[["architecture", "size", "epoch", "train_loss", "perplexity"]], 2)
+long = pd.concat(
+    {key: curves[key] for key in curves if key[1] in ("full", "student")},
+    names=["architecture", "size", "step"],
+).reset_index(["architecture", "size"])
+stage.table(
+    "curves", long[["architecture", "size", "epoch", "train_loss", "perplexity"]], 2
+)
 
 # %% [markdown]
 # The plotted numbers are those of this table and of the table of probes.
@@ -411,17 +596,42 @@ with plt.rc_context(STYLE):
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.4), layout="constrained")
     for (name, size), curve in long.groupby(["architecture", "size"], sort=False):
         marker, colour = looks[name]
-        left.plot(curve["epoch"], curve["perplexity"], marker=marker, color=colour, label=f"{name}, {size}",
-                  linestyle="-" if size == "full" else "--", markerfacecolor=colour if size == "full" else "white")
-    left.set(xlabel="pass over the corpus", ylabel="perplexity", xticks=range(1, lm_epochs + 1))
+        left.plot(
+            curve["epoch"],
+            curve["perplexity"],
+            marker=marker,
+            color=colour,
+            label=f"{name}, {size}",
+            linestyle="-" if size == "full" else "--",
+            markerfacecolor=colour if size == "full" else "white",
+        )
+    left.set(
+        xlabel="pass over the corpus",
+        ylabel="perplexity",
+        xticks=range(1, lm_epochs + 1),
+    )
     left.legend(frameon=False, fontsize=8)
-    names = [f"{r.architecture}, {r.size}: {r.task}" for r in accuracy[~of_sweep].itertuples()]
+    names = [
+        f"{r.architecture}, {r.size}: {r.task}"
+        for r in accuracy[~of_sweep].itertuples()
+    ]
     for i, r in enumerate(accuracy[~of_sweep].itertuples()):
         marker, colour = looks.get(r.architecture, ("^", "0.5"))
         right.plot([r.low, r.high], [i, i], color=colour)
-        right.plot(r.accuracy, i, marker=marker, color=colour, markerfacecolor=colour if r.learnt else "white")
+        right.plot(
+            r.accuracy,
+            i,
+            marker=marker,
+            color=colour,
+            markerfacecolor=colour if r.learnt else "white",
+        )
         right.plot([r.majority] * 2, [i - 0.35, i + 0.35], color="0.2")
-    right.set(xlabel="accuracy of the probe", yticks=range(len(names)), yticklabels=names, xlim=(0.4, 1))
+    right.set(
+        xlabel="accuracy of the probe",
+        yticks=range(len(names)),
+        yticklabels=names,
+        xlim=(0.4, 1),
+    )
     right.invert_yaxis()
 stage.figure("training", figure)
 

@@ -40,8 +40,14 @@ import numpy as np
 import pandas as pd
 
 from lib.agreement import load_sets, span_tokens
-from lib.attribution.lm import (BASELINES, SaliencySettings, baseline_saliency, margin_gradient, probe_saliencies,
-                                probe_saliency)
+from lib.attribution.lm import (
+    BASELINES,
+    SaliencySettings,
+    baseline_saliency,
+    margin_gradient,
+    probe_saliencies,
+    probe_saliency,
+)
 from lib.attribution.next_word import explain_next_word, next_word_batch
 from lib.models.lm_probe import load_probe
 from lib.plots import STYLE
@@ -65,9 +71,22 @@ seed = 0  # for all draws of this stage
 n_threads = 1  # CPU threads
 device = "auto"  # auto, cpu or cuda
 reuse_units = False  # go on with finished models and scores even where the code of lib has changed
-methods = ["V", "SG", "IG", "V+VN", "SG+VN", "IG released", "SG norm", "Contrastive", "Erasure", "LIME"]  # for the full models
+methods = [
+    "V",
+    "SG",
+    "IG",
+    "V+VN",
+    "SG+VN",
+    "IG released",
+    "SG norm",
+    "Contrastive",
+    "Erasure",
+    "LIME",
+]  # for the full models
 student_methods = ["V", "SG", "IG"]  # for the students and for the models of the sweep
-n_words = 400  # words of a set that are explained, about; spread over its templates (0: all)
+n_words = (
+    400  # words of a set that are explained, about; spread over its templates (0: all)
+)
 n_samples = 12  # SmoothGrad: N, noisy copies of a line
 noise = 0.15  # SmoothGrad: sigma, noise in units of the embeddings' range
 n_steps = 20  # Integrated Gradients: points on the path
@@ -92,7 +111,12 @@ set_up(seed, n_threads)
 where = pick_device(device)
 sets = load_sets(stage.input("01_data_generation", "sets.parquet"))
 trained = pd.read_csv(stage.input("02_training", "probes.csv"))
-task_of = {name: "gender" if name in ("Winobias", "OntoGUM", "CoNLL", "Held-out gender") else "number" for name in sets}
+task_of = {
+    name: "gender"
+    if name in ("Winobias", "OntoGUM", "CoNLL", "Held-out gender")
+    else "number"
+    for name in sets
+}
 
 
 def probe_of(architecture, size, task):
@@ -100,14 +124,19 @@ def probe_of(architecture, size, task):
     note = stage.input("02_training", f"models/{architecture}-{size}.json")
     if note.with_suffix(".safetensors").is_file():
         stage.input("02_training", f"models/{architecture}-{size}.safetensors")
-    probe = load_probe(note.with_suffix(".safetensors"),
-                       stage.input("02_training", f"probes/{architecture}-{size}-{task}.safetensors"), task)
+    probe = load_probe(
+        note.with_suffix(".safetensors"),
+        stage.input("02_training", f"probes/{architecture}-{size}-{task}.safetensors"),
+        task,
+    )
     probe.module.to(where)
     return probe
 
 
 architectures_here = list(trained["architecture"].unique())
-print(len(trained), "probes;", {name: len(rows) for name, rows in sets.items()}, "lines")
+print(
+    len(trained), "probes;", {name: len(rows) for name, rows in sets.items()}, "lines"
+)
 
 # %% [markdown]
 # ## 1 · One line by hand: two classes, one gradient
@@ -157,18 +186,37 @@ show_source(SaliencySettings)
 # computed once for all of them.
 
 # %%
-named = {"V": {}, "SG": {}, "IG": {}, "V+VN": {"composition": "vector_norm"}, "SG+VN": {"composition": "vector_norm"},
-         "IG released": {"path": "released"}, "SG norm": {"noise_kind": "norm"}}
+named = {
+    "V": {},
+    "SG": {},
+    "IG": {},
+    "V+VN": {"composition": "vector_norm"},
+    "SG+VN": {"composition": "vector_norm"},
+    "IG released": {"path": "released"},
+    "SG norm": {"noise_kind": "norm"},
+}
 
 
 def settings_of(name, size="full"):
     """The settings that a method's name stands for, for a model of the study or for one of the sweep."""
-    samples, steps = (n_samples, n_steps) if size in ("full", "student") else (sweep_samples, sweep_steps)
-    return SaliencySettings(name.replace("+", " ").split()[0], n_samples=samples, noise=noise, n_steps=steps,
-                            seed=seed, **named[name])
+    samples, steps = (
+        (n_samples, n_steps)
+        if size in ("full", "student")
+        else (sweep_samples, sweep_steps)
+    )
+    return SaliencySettings(
+        name.replace("+", " ").split()[0],
+        n_samples=samples,
+        noise=noise,
+        n_steps=steps,
+        seed=seed,
+        **named[name],
+    )
 
 
-assert settings_of("V+VN").method == "V" and settings_of("IG released").path == "released"
+assert (
+    settings_of("V+VN").method == "V" and settings_of("IG released").path == "released"
+)
 
 # %% [markdown]
 # Three more, for comparison. *Contrastive* explains the margin itself: why this class rather than the other? For two
@@ -189,17 +237,29 @@ print(", ".join(f"{name} is {method}" for name, (method, _) in BASELINES.items()
 # carries an extra $\alpha$, and the sum is another number. The gap is the mean over 25 lines of |sum of
 # scores - difference|.
 
+
 # %%
 def gap(path, steps):
     """Mean absolute gap of completeness over every 260th line of Syneval, for class 1."""
     found = probe_saliency(probe, few, SaliencySettings("IG", n_steps=steps, path=path))
-    return np.mean([abs(one.scores[1].sum() - true.scores[1].sum()) for one, true in zip(found, fine)])
+    return np.mean(
+        [
+            abs(one.scores[1].sum() - true.scores[1].sum())
+            for one, true in zip(found, fine)
+        ]
+    )
 
 
 few = sets["Syneval"]["prefix"].tolist()[::260]
 fine = probe_saliency(probe, few, SaliencySettings("IG", n_steps=500))
-gaps = pd.DataFrame([(path, steps, gap(path, steps)) for path in ("standard", "released") for steps in (5, 20, 100)],
-                    columns=["path", "steps", "gap"])
+gaps = pd.DataFrame(
+    [
+        (path, steps, gap(path, steps))
+        for path in ("standard", "released")
+        for steps in (5, 20, 100)
+    ],
+    columns=["path", "steps", "gap"],
+)
 standard = gaps[gaps["path"] == "standard"]["gap"].to_numpy()
 assert standard[-1] < standard[0] and standard[-1] < gaps["gap"].iloc[-1]
 
@@ -223,11 +283,24 @@ stage.table("completeness", gaps, 4)
 # %%
 show_source(explain_next_word)
 words = "the author that the guards like".split()
-answers = {name: explain_next_word(probe.lm, probe.vocabulary, words, "is", foil, settings={"n_steps": 10 * n_steps})
-           for name, foil in (("is", None), ("is, not are", "are"))}
-table = pd.DataFrame({"word": words} | {name: found["score"] for name, found in answers.items()})
+answers = {
+    name: explain_next_word(
+        probe.lm,
+        probe.vocabulary,
+        words,
+        "is",
+        foil,
+        settings={"n_steps": 10 * n_steps},
+    )
+    for name, foil in (("is", None), ("is, not are", "are"))
+}
+table = pd.DataFrame(
+    {"word": words} | {name: found["score"] for name, found in answers.items()}
+)
 batch = next_word_batch(probe.lm, probe.vocabulary, words, "is")
-change = float(batch.score(batch.embeddings, batch.mask) - batch.score(batch.reference, batch.mask))
+change = float(
+    batch.score(batch.embeddings, batch.mask) - batch.score(batch.reference, batch.mask)
+)
 assert abs(table["is"].sum() - change) < 0.05 * max(1, abs(change))
 
 # %% [markdown]
@@ -243,35 +316,65 @@ stage.table("next_word", table, 3)
 # The same share of every template, but at least two lines of each (input consistency compares lines of one
 # template); where that is too much, fewer templates. Drawn once and the same for all models.
 
+
 # %%
 def choose(rows):
     """The chosen lines of a set, in file order: about `n_words` words."""
     budget = round(n_words / rows["prefix"].map(len).mean())
     if not n_words or budget >= len(rows):
         return rows
-    drawn = pd.Series(np.random.default_rng(seed).permutation(len(rows)), index=rows.index)
+    drawn = pd.Series(
+        np.random.default_rng(seed).permutation(len(rows)), index=rows.index
+    )
     size = rows.groupby("pattern")["pattern"].transform("size")
-    templates = drawn[size > 1].groupby(rows["pattern"]).min().sort_values().index[:max(1, budget // 2)]
+    templates = (
+        drawn[size > 1]
+        .groupby(rows["pattern"])
+        .min()
+        .sort_values()
+        .index[: max(1, budget // 2)]
+    )
     share = budget / rows["pattern"].isin(templates).sum()
     places = drawn.groupby(rows["pattern"]).rank(method="first")
-    return rows[rows["pattern"].isin(templates) & (places <= (size * share).round().clip(lower=2))]
+    return rows[
+        rows["pattern"].isin(templates)
+        & (places <= (size * share).round().clip(lower=2))
+    ]
+
 
 # %% [markdown]
 # A cue that the vocabulary does not know carries no number and no gender.
 
+
 # %%
 def unknown(rows):
     """The share of cue and attractor words that the vocabulary does not know: they carry no number and no gender."""
-    words = [row["prefix"][i] for row in rows.to_dict("records") for i in span_tokens([*row["cues"], *row["attractors"]])]
+    words = [
+        row["prefix"][i]
+        for row in rows.to_dict("records")
+        for i in span_tokens([*row["cues"], *row["attractors"]])
+    ]
     return np.mean([word.lower() not in probe.vocabulary.ids for word in words])
+
 
 # %% [markdown]
 # The last column warns where a test asks little:
 
 # %%
 lines = {name: choose(rows) for name, rows in sets.items()}
-table = pd.DataFrame([(name, len(rows), rows["pattern"].nunique(), rows["cluster"].nunique(), unknown(rows))
-                      for name, rows in lines.items()], columns=["set", "lines", "templates", "clusters", "unknown"])
+table = pd.DataFrame(
+    [
+        (
+            name,
+            len(rows),
+            rows["pattern"].nunique(),
+            rows["cluster"].nunique(),
+            unknown(rows),
+        )
+        for name, rows in lines.items()
+    ],
+    columns=["set", "lines", "templates", "clusters", "unknown"],
+)
 stage.table("chosen", table, 3)
 
 # %% [markdown]
@@ -287,35 +390,93 @@ units = Units("lm_saliency", scale, "03_attribution", reuse_units, publish=False
 def explained(name, architecture, size, chosen):
     """The rows of `saliency.parquet` for one set and model."""
     rows, probe = lines[name], probe_of(architecture, size, task_of[name])
-    prefixes, unit = rows["prefix"].tolist(), f"{name}-{architecture}-{size}".replace(" ", "_")
-    weights = [value for key, value in stage.inputs.items()
-               if f"/{architecture}-{size}." in key or f"/{architecture}-{size}-{task_of[name]}." in key]
-    known = units.key(lines=seed_for(*map(" ".join, prefixes)), weights=weights, n_lime=n_lime,
-                      settings=[str(settings_of(m, size)) if m in named else m for m in chosen], seed=seed)
+    prefixes, unit = (
+        rows["prefix"].tolist(),
+        f"{name}-{architecture}-{size}".replace(" ", "_"),
+    )
+    weights = [
+        value
+        for key, value in stage.inputs.items()
+        if f"/{architecture}-{size}." in key
+        or f"/{architecture}-{size}-{task_of[name]}." in key
+    ]
+    known = units.key(
+        lines=seed_for(*map(" ".join, prefixes)),
+        weights=weights,
+        n_lime=n_lime,
+        settings=[str(settings_of(m, size)) if m in named else m for m in chosen],
+        seed=seed,
+    )
     if (kept := units.load(unit, known)) is not None:
         return kept
     gradients = [method for method in chosen if method in named]
-    found = dict(zip(gradients, probe_saliencies(probe, prefixes, [settings_of(method, size) for method in gradients])))
-    found |= {method: baseline_saliency(probe, prefixes, method, n_lime, seed) for method in chosen if method in BASELINES}
-    kept = pd.concat([pd.DataFrame({
-        "set": name, "task": task_of[name], "architecture": architecture, "size": size, "method": method, "line": rows.index,
-        "probability": [one.probability for one in found[method]], "class_0": [one.scores[0].tolist() for one in found[method]],
-        "class_1": [one.scores[1].tolist() for one in found[method]]}) for method in chosen], ignore_index=True)
+    found = dict(
+        zip(
+            gradients,
+            probe_saliencies(
+                probe, prefixes, [settings_of(method, size) for method in gradients]
+            ),
+        )
+    )
+    found |= {
+        method: baseline_saliency(probe, prefixes, method, n_lime, seed)
+        for method in chosen
+        if method in BASELINES
+    }
+    kept = pd.concat(
+        [
+            pd.DataFrame(
+                {
+                    "set": name,
+                    "task": task_of[name],
+                    "architecture": architecture,
+                    "size": size,
+                    "method": method,
+                    "line": rows.index,
+                    "probability": [one.probability for one in found[method]],
+                    "class_0": [one.scores[0].tolist() for one in found[method]],
+                    "class_1": [one.scores[1].tolist() for one in found[method]],
+                }
+            )
+            for method in chosen
+        ],
+        ignore_index=True,
+    )
     units.save(unit, known, kept)
     return kept
+
 
 # %% [markdown]
 # The order of rows is that of the sets, and within a set that of the probes. The paper's sweep leaves out Winobias, and
 # so does ours.
 
 # %%
-sizes = trained.rename(columns={"size": "size_"})[["architecture", "size_"]].drop_duplicates()
-wanted = [(name, row.architecture, row.size_) for name in lines for row in sizes.itertuples()
-          if row.size_ in ("full", "student") or (name != "Winobias" and task_of[name] in sweep_tasks)]
-saliency = pd.concat([explained(*unit, methods if unit[2] == "full" else student_methods) for unit in wanted],
-                     ignore_index=True)
+sizes = trained.rename(columns={"size": "size_"})[
+    ["architecture", "size_"]
+].drop_duplicates()
+wanted = [
+    (name, row.architecture, row.size_)
+    for name in lines
+    for row in sizes.itertuples()
+    if row.size_ in ("full", "student")
+    or (name != "Winobias" and task_of[name] in sweep_tasks)
+]
+saliency = pd.concat(
+    [
+        explained(*unit, methods if unit[2] == "full" else student_methods)
+        for unit in wanted
+    ],
+    ignore_index=True,
+)
 save_parquet(saliency, stage.path("saliency.parquet"))
-print(len(wanted), "units,", len(saliency), "explanations of", sum(map(len, lines.values())), "lines")
+print(
+    len(wanted),
+    "units,",
+    len(saliency),
+    "explanations of",
+    sum(map(len, lines.values())),
+    "lines",
+)
 
 # %% [markdown]
 # Every score is a number, and the clean probability of a line is the same under every method: no method
@@ -323,7 +484,9 @@ print(len(wanted), "units,", len(saliency), "explanations of", sum(map(len, line
 
 # %%
 assert all(np.isfinite(scores).all() for scores in saliency["class_1"])
-spread = saliency.groupby(["set", "architecture", "size", "line"])["probability"].agg(np.ptp)
+spread = saliency.groupby(["set", "architecture", "size", "line"])["probability"].agg(
+    np.ptp
+)
 assert spread.max() < 1e-5
 
 # %% [markdown]
@@ -335,18 +498,44 @@ assert spread.max() < 1e-5
 # the other draw puts the other noun on top.
 
 # %%
-some = [row for row in sets["Syneval"].iloc[::40].itertuples() if len(row.prefix) == 6][:40]
+some = [row for row in sets["Syneval"].iloc[::40].itertuples() if len(row.prefix) == 6][
+    :40
+]
 
 
 def two_draws(architecture):
     """How two draws of SmoothGrad agree: on the same line, on other lines, and in how many lines the other noun wins."""
-    scores = [[one.scores[1] for one in probe_saliency(probe_of(architecture, "full", "number"), [row.prefix for row in some],
-                                                       SaliencySettings("SG", n_samples=n_samples, noise=noise, seed=s))] for s in (1, 2)]
-    wins = [[one[row.cues[0][0]] > one[row.attractors[0][0]] for one, row in zip(part, some)] for part in scores]
+    scores = [
+        [
+            one.scores[1]
+            for one in probe_saliency(
+                probe_of(architecture, "full", "number"),
+                [row.prefix for row in some],
+                SaliencySettings("SG", n_samples=n_samples, noise=noise, seed=s),
+            )
+        ]
+        for s in (1, 2)
+    ]
+    wins = [
+        [
+            one[row.cues[0][0]] > one[row.attractors[0][0]]
+            for one, row in zip(part, some)
+        ]
+        for part in scores
+    ]
     same = [np.corrcoef(a, b)[0, 1] for a, b in zip(*scores)]
-    other = [np.corrcoef(a, b)[0, 1] for a, b in zip(scores[0], scores[1][1:] + scores[1][:1])]
-    return {"architecture": architecture, "samples": n_samples, "same_line": np.mean(same), "other_line": np.mean(other),
-            "changed": np.mean(np.array(wins[0]) != wins[1])}
+    other = [
+        np.corrcoef(a, b)[0, 1]
+        for a, b in zip(scores[0], scores[1][1:] + scores[1][:1])
+    ]
+    return {
+        "architecture": architecture,
+        "samples": n_samples,
+        "same_line": np.mean(same),
+        "other_line": np.mean(other),
+        "changed": np.mean(np.array(wins[0]) != wins[1]),
+    }
+
 
 # %% [markdown]
 # One row for each full model:
@@ -367,11 +556,16 @@ shown = []
 for architecture in architectures_here:
     model = probe_of(architecture, "full", "number")
     for method in ("V", "SG", "IG", "Erasure"):
-        one = (baseline_saliency(model, [line], method) if method in BASELINES else
-               probe_saliency(model, [line], settings_of(method)))[0]
+        one = (
+            baseline_saliency(model, [line], method)
+            if method in BASELINES
+            else probe_saliency(model, [line], settings_of(method))
+        )[0]
         scores = one.scores[0]
         shown.append([f"{architecture} {method}", *(scores / np.abs(scores).max())])
-side_by_side = pd.DataFrame(shown, columns=["explanation", *[f"{i} {word}" for i, word in enumerate(line)]])
+side_by_side = pd.DataFrame(
+    shown, columns=["explanation", *[f"{i} {word}" for i, word in enumerate(line)]]
+)
 stage.table("side_by_side", side_by_side, 2)
 
 # %% [markdown]
@@ -383,10 +577,23 @@ with plt.rc_context(STYLE | {"axes.grid": False}):
     figure, ax = plt.subplots(figsize=(7, 4.4), layout="constrained")
     image = ax.imshow(values, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
     for (row, column), value in np.ndenumerate(values):
-        ax.text(column, row, f"{value:.1f}", ha="center", va="center", fontsize=8,
-                color="white" if abs(value) > 0.6 else "black")
-    ax.set(xticks=range(len(line)), yticks=range(len(values)), yticklabels=side_by_side["explanation"])
-    ax.set_xticklabels([f"[{w}]" if w == "author" else f"({w})" if w == "drivers" else w for w in line])
+        ax.text(
+            column,
+            row,
+            f"{value:.1f}",
+            ha="center",
+            va="center",
+            fontsize=8,
+            color="white" if abs(value) > 0.6 else "black",
+        )
+    ax.set(
+        xticks=range(len(line)),
+        yticks=range(len(values)),
+        yticklabels=side_by_side["explanation"],
+    )
+    ax.set_xticklabels(
+        [f"[{w}]" if w == "author" else f"({w})" if w == "drivers" else w for w in line]
+    )
     figure.colorbar(image, label="score / largest of the row")
 stage.figure("side_by_side", figure)
 

@@ -41,8 +41,14 @@ import pandas as pd
 
 from lib.agreement import load_sets, nearest_baseline, random_baseline, span_tokens
 from lib.claims import judge_contrasts, read_claims, summarise
-from lib.metrics.saliency import (input_consistency, is_plausible, model_consistency, pearson, plausibility,
-                                  template_groups)
+from lib.metrics.saliency import (
+    input_consistency,
+    is_plausible,
+    model_consistency,
+    pearson,
+    plausibility,
+    template_groups,
+)
 from lib.models.lm_probe import CLASSES
 from lib.paths import material
 from lib.plots import COLOURS, STYLE
@@ -86,7 +92,9 @@ stage = open_stage("lm_saliency", scale, "04_metrics")
 set_up(seed, n_threads)
 sets = load_sets(stage.input("01_data_generation", "sets.parquet"))
 probes = pd.read_csv(stage.input("02_training", "probes.csv"))
-saliency = load_parquet(stage.input("03_attribution", "saliency.parquet")).rename(columns={"set": "dataset"})
+saliency = load_parquet(stage.input("03_attribution", "saliency.parquet")).rename(
+    columns={"set": "dataset"}
+)
 numbers = pd.read_csv(material("lm_saliency") / "paper_numbers.csv")
 print(f"{len(saliency)} explanations, {len(numbers)} numbers of the paper")
 
@@ -117,12 +125,17 @@ show_source(is_plausible)
 # %% [markdown]
 # Every explanation is judged by it. The statistics ask for a row, its cluster, its training seed and its model.
 
+
 # %%
 def with_ids(table):
     """The columns that the statistics ask for."""
     ids = pd.factorize(table["dataset"] + " " + table["cluster"])[0]
-    return table.assign(row_id=table["dataset"] + " " + table["line"].astype(str), sentence_idx=ids, seed=0,
-                        scheme=table["architecture"])
+    return table.assign(
+        row_id=table["dataset"] + " " + table["line"].astype(str),
+        sentence_idx=ids,
+        seed=0,
+        scheme=table["architecture"],
+    )
 
 
 passes = with_ids(plausibility(saliency, sets))
@@ -137,25 +150,47 @@ print(len(passes), "explanations judged;", passes["sentence_idx"].nunique(), "cl
 # answer to a tenth of the lines at least (`rarest`).
 
 # %%
-of_model, both_sizes = ["dataset", "scheme", "size"], ["full", "student"]  # all other sizes belong to the sweep
+of_model, both_sizes = (
+    ["dataset", "scheme", "size"],
+    ["full", "student"],
+)  # all other sizes belong to the sweep
 task_of = saliency.drop_duplicates("dataset").set_index("dataset")["task"]
 answers = passes.drop_duplicates([*of_model, "line"]).reset_index(drop=True)
 answers["tag"] = [sets[r.dataset].at[r.line, "tag"] for r in answers.itertuples()]
 answers["says_1"] = answers["is_expected"] == (answers["tag"] == 1)
-n_model, n_class = (answers.groupby(by)["line"].transform("size") for by in (of_model, [*of_model, "tag"]))
-answers["balanced"] = answers["is_expected"] * n_model / n_class / answers.groupby(of_model)["tag"].transform("nunique")
-found = estimates(answers, of_model, "balanced", n_bootstrap=n_bootstrap, alpha=alpha, seed=seed)
-known = answers.pivot_table(index=of_model, columns="tag", values="is_expected", sort=False).add_prefix("right_")
+n_model, n_class = (
+    answers.groupby(by)["line"].transform("size")
+    for by in (of_model, [*of_model, "tag"])
+)
+answers["balanced"] = (
+    answers["is_expected"]
+    * n_model
+    / n_class
+    / answers.groupby(of_model)["tag"].transform("nunique")
+)
+found = estimates(
+    answers, of_model, "balanced", n_bootstrap=n_bootstrap, alpha=alpha, seed=seed
+)
+known = answers.pivot_table(
+    index=of_model, columns="tag", values="is_expected", sort=False
+).add_prefix("right_")
 known["says_1"] = answers.groupby(of_model, sort=False)["says_1"].mean()
-known = known.join(found.set_index(of_model)[["estimate", "low", "high"]].rename(columns={"estimate": "balanced"})).reset_index()
+known = known.join(
+    found.set_index(of_model)[["estimate", "low", "high"]].rename(
+        columns={"estimate": "balanced"}
+    )
+).reset_index()
 
 # %% [markdown]
 # In Winobias every line has class 1, so `right_0` is empty there.
 
 # %%
 probe_learnt = probes.set_index(["architecture", "size", "task"])["learnt"].to_dict()
-known["learnt"] = [bool(probe_learnt[r.scheme, r.size, task_of[r.dataset]]) and rarest <= r.says_1 <= 1 - rarest
-                   for r in known.itertuples()]
+known["learnt"] = [
+    bool(probe_learnt[r.scheme, r.size, task_of[r.dataset]])
+    and rarest <= r.says_1 <= 1 - rarest
+    for r in known.itertuples()
+]
 is_learnt = known.set_index(of_model)["learnt"].to_dict()
 
 # %% [markdown]
@@ -174,14 +209,32 @@ known[known["size"] == "full"].round(3)
 # the floor of *all* depends on what the model answers, line by line.
 
 # %% tags=["nbval-ignore-output"]
-lines = {name: sets[name].loc[sorted(part["line"].unique())] for name, part in passes.groupby("dataset", sort=False)}
+lines = {
+    name: sets[name].loc[sorted(part["line"].unique())]
+    for name, part in passes.groupby("dataset", sort=False)
+}
 for rule, baseline in (("random", random_baseline), ("nearest", nearest_baseline)):
-    values = {(name, i): value for name, rows in lines.items() for i, value in zip(rows.index, baseline(rows))}
+    values = {
+        (name, i): value
+        for name, rows in lines.items()
+        for i, value in zip(rows.index, baseline(rows))
+    }
     answers[f"{rule}_exp"] = [values[r.dataset, r.line] for r in answers.itertuples()]
-    answers[rule] = np.where(answers["is_expected"], answers[f"{rule}_exp"], 1 - answers[f"{rule}_exp"])
-floors = answers[answers["size"] == "full"].groupby(["dataset", "scheme"], sort=False).agg(
-    lines=("line", "size"), random_exp=("random_exp", "mean"), nearest_exp=("nearest_exp", "mean"),
-    random=("random", "mean"), nearest=("nearest", "mean")).reset_index()
+    answers[rule] = np.where(
+        answers["is_expected"], answers[f"{rule}_exp"], 1 - answers[f"{rule}_exp"]
+    )
+floors = (
+    answers[answers["size"] == "full"]
+    .groupby(["dataset", "scheme"], sort=False)
+    .agg(
+        lines=("line", "size"),
+        random_exp=("random_exp", "mean"),
+        nearest_exp=("nearest_exp", "mean"),
+        random=("random", "mean"),
+        nearest=("nearest", "mean"),
+    )
+    .reset_index()
+)
 stage.table("floors", floors).round(3)
 
 # %% [markdown]
@@ -189,14 +242,32 @@ stage.table("floors", floors).round(3)
 
 # %%
 keys = ["dataset", "scheme", "size", "method"]
-overall = estimates(passes, keys, "passed", n_bootstrap=n_bootstrap, alpha=alpha, seed=seed)
-shares = passes.groupby(keys, sort=False).apply(lambda part: pd.Series({
-    "share_exp": part["is_expected"].mean(), "exp": part.loc[part["is_expected"], "passed"].mean(),
-    "alt": part.loc[~part["is_expected"], "passed"].mean()}), include_groups=False).reset_index()
-table = overall[[*keys, "estimate", "low", "high", "n", "n_sentences"]].merge(shares, on=keys)
+overall = estimates(
+    passes, keys, "passed", n_bootstrap=n_bootstrap, alpha=alpha, seed=seed
+)
+shares = (
+    passes.groupby(keys, sort=False)
+    .apply(
+        lambda part: pd.Series(
+            {
+                "share_exp": part["is_expected"].mean(),
+                "exp": part.loc[part["is_expected"], "passed"].mean(),
+                "alt": part.loc[~part["is_expected"], "passed"].mean(),
+            }
+        ),
+        include_groups=False,
+    )
+    .reset_index()
+)
+table = overall[[*keys, "estimate", "low", "high", "n", "n_sentences"]].merge(
+    shares, on=keys
+)
 table["learnt"] = [is_learnt[r.dataset, r.scheme, r.size] for r in table.itertuples()]
-assert np.allclose(table["estimate"], table["share_exp"] * table["exp"].fillna(0) +
-                   (1 - table["share_exp"]) * table["alt"].fillna(0))
+assert np.allclose(
+    table["estimate"],
+    table["share_exp"] * table["exp"].fillna(0)
+    + (1 - table["share_exp"]) * table["alt"].fillna(0),
+)
 
 # %% [markdown]
 # The assert is the identity that the paper's Table 3 should obey as well: *all* is the mean of *exp.* and
@@ -205,7 +276,12 @@ assert np.allclose(table["estimate"], table["share_exp"] * table["exp"].fillna(0
 # %% tags=["nbval-ignore-output"]
 stage.table("plausibility", table.rename(columns={"estimate": "all"}))
 full = table[table["size"] == "full"]
-full.pivot_table(index=["dataset", "scheme", "learnt"], columns="method", values="estimate", sort=False).round(3)
+full.pivot_table(
+    index=["dataset", "scheme", "learnt"],
+    columns="method",
+    values="estimate",
+    sort=False,
+).round(3)
 
 # %% [markdown]
 # *Reading it.* Compare with `random` and `nearest` of the same set and model first. A high number of a model that has
@@ -218,10 +294,18 @@ full.pivot_table(index=["dataset", "scheme", "learnt"], columns="method", values
 
 # %%
 she = {"Winobias": sets["Winobias"]}
-he = {"Winobias": she["Winobias"].assign(tag=0).rename(columns={"cues": "attractors", "attractors": "cues"})}
-of_set = saliency[(saliency["dataset"] == "Winobias") & saliency["size"].isin(both_sizes)]
+he = {
+    "Winobias": she["Winobias"]
+    .assign(tag=0)
+    .rename(columns={"cues": "attractors", "attractors": "cues"})
+}
+of_set = saliency[
+    (saliency["dataset"] == "Winobias") & saliency["size"].isin(both_sizes)
+]
 turned = with_ids(plausibility(of_set, he))
-known = passes[(passes["dataset"] == "Winobias") & passes["size"].isin(both_sizes)].reset_index(drop=True)
+known = passes[
+    (passes["dataset"] == "Winobias") & passes["size"].isin(both_sizes)
+].reset_index(drop=True)
 ties = known["passed"] != turned["passed"]
 assert not ties.any() and (known["is_expected"] != turned["is_expected"]).all()
 
@@ -231,11 +315,33 @@ assert not ties.any() and (known["is_expected"] != turned["is_expected"]).all()
 # twenty lines (`n_exp`, `n_alt`) it is not known.
 
 # %% tags=["nbval-ignore-output"]
-pronouns = pd.concat([frame[frame["size"] == "full"].groupby(["scheme", "method"], sort=False).apply(lambda part: pd.Series({
-    "expected": name, "n_exp": part["is_expected"].sum(), "n_alt": (~part["is_expected"]).sum(), "all": part["passed"].mean(),
-    "exp": part.loc[part["is_expected"], "passed"].mean(), "alt": part.loc[~part["is_expected"], "passed"].mean()}),
-    include_groups=False).reset_index() for name, frame in (("she", known), ("he", turned))], ignore_index=True)
-pronouns["balanced"] = pronouns[["exp", "alt"]].mean(axis=1).where(pronouns[["n_exp", "n_alt"]].min(axis=1) >= 20)
+pronouns = pd.concat(
+    [
+        frame[frame["size"] == "full"]
+        .groupby(["scheme", "method"], sort=False)
+        .apply(
+            lambda part: pd.Series(
+                {
+                    "expected": name,
+                    "n_exp": part["is_expected"].sum(),
+                    "n_alt": (~part["is_expected"]).sum(),
+                    "all": part["passed"].mean(),
+                    "exp": part.loc[part["is_expected"], "passed"].mean(),
+                    "alt": part.loc[~part["is_expected"], "passed"].mean(),
+                }
+            ),
+            include_groups=False,
+        )
+        .reset_index()
+        for name, frame in (("she", known), ("he", turned))
+    ],
+    ignore_index=True,
+)
+pronouns["balanced"] = (
+    pronouns[["exp", "alt"]]
+    .mean(axis=1)
+    .where(pronouns[["n_exp", "n_alt"]].min(axis=1) >= 20)
+)
 stage.table("pronouns", pronouns)
 pronouns[pronouns["method"].isin(["V", "SG", "IG"])].round(3)
 
@@ -248,11 +354,19 @@ pronouns[pronouns["method"].isin(["V", "SG", "IG"])].round(3)
 # (but for ties within rounding).
 
 # %%
-single = saliency[(saliency["method"] == "V") & saliency["dataset"].isin(["Syneval", "Winobias"])]
-turned = single.assign(probability=1 - single["probability"])  # the other scenario, the same scores
-assert (plausibility(single, sets)["passed"] == plausibility(turned, sets)["passed"]).all()
+single = saliency[
+    (saliency["method"] == "V") & saliency["dataset"].isin(["Syneval", "Winobias"])
+]
+turned = single.assign(
+    probability=1 - single["probability"]
+)  # the other scenario, the same scores
+assert (
+    plausibility(single, sets)["passed"] == plausibility(turned, sets)["passed"]
+).all()
 of_full = passes[passes["size"] == "full"].set_index(["row_id", "scheme"])
-of_v, of_contrast = (of_full.loc[of_full["method"] == name, "passed"] for name in ("V", "Contrastive"))
+of_v, of_contrast = (
+    of_full.loc[of_full["method"] == name, "passed"] for name in ("V", "Contrastive")
+)
 assert of_contrast.empty or (of_v == of_contrast.reindex(of_v.index)).mean() > 0.99
 print(len(single), "lines: the same in both scenarios")
 
@@ -268,23 +382,36 @@ print(len(single), "lines: the same in both scenarios")
 show_source(pearson)
 synthetic = saliency[saliency["dataset"].isin(["Syneval", "Winobias"])]
 pairs = with_ids(input_consistency(synthetic, sets, unequal, grouping))
-print(f"{len(pairs)} pairs, {1 - pairs['same_length'].mean():.3f} of them of unequal length")
+print(
+    f"{len(pairs)} pairs, {1 - pairs['same_length'].mean():.3f} of them of unequal length"
+)
 
 # %% [markdown]
 # *verum* is the paper's column *exp.*, *malum* its column *alt.*, each over all lines.
 
+
 # %% tags=["nbval-ignore-output"]
 def both_sides(frame):
     """Estimate and interval for verum and malum."""
-    found = [estimates(frame, keys, side, n_bootstrap=n_bootstrap, alpha=alpha, seed=seed).assign(side=side)
-             for side in ("verum", "malum")]
-    return pd.concat(found)[[*keys, "side", "estimate", "low", "high", "n", "n_sentences"]].reset_index(drop=True)
+    found = [
+        estimates(
+            frame, keys, side, n_bootstrap=n_bootstrap, alpha=alpha, seed=seed
+        ).assign(side=side)
+        for side in ("verum", "malum")
+    ]
+    return pd.concat(found)[
+        [*keys, "side", "estimate", "low", "high", "n", "n_sentences"]
+    ].reset_index(drop=True)
 
 
 consistency = both_sides(pairs)
 stage.table("input_consistency", consistency)
-shown = consistency[(consistency["size"] == "full") & consistency["method"].isin(["V", "SG", "IG"])]
-shown.pivot_table(index=["dataset", "scheme", "method"], columns="side", values="estimate", sort=False).round(3)
+shown = consistency[
+    (consistency["size"] == "full") & consistency["method"].isin(["V", "SG", "IG"])
+]
+shown.pivot_table(
+    index=["dataset", "scheme", "method"], columns="side", values="estimate", sort=False
+).round(3)
 
 # %% [markdown]
 # *Reading it.* The two columns of V agree to all digits. Consistency is no virtue by itself: scores that look
@@ -295,26 +422,50 @@ shown.pivot_table(index=["dataset", "scheme", "method"], columns="side", values=
 # are left out without a word. The counts are of the whole sets; `V`, `SG`, `IG` are the means over the explained lines
 # and the models (verum).
 
+
 # %%
 def group_counts(name, kind, how):
     """How many templates (with two lines or more) and pairs a grouping has, and how many pairs differ in length."""
     lengths = sets[name]["prefix"].map(len)
-    parts = [part for _, part in lengths.groupby(template_groups(sets[name], kind), sort=False) if len(part) > 1]
+    parts = [
+        part
+        for _, part in lengths.groupby(template_groups(sets[name], kind), sort=False)
+        if len(part) > 1
+    ]
     differ = sum(int((part.iloc[1:] != part.iloc[0]).sum()) for part in parts)
-    frame = input_consistency(synthetic[(synthetic["dataset"] == name) & (synthetic["size"] == "full")], sets, how, kind)
+    frame = input_consistency(
+        synthetic[(synthetic["dataset"] == name) & (synthetic["size"] == "full")],
+        sets,
+        how,
+        kind,
+    )
     means = frame.groupby("method")["verum"].mean()
-    return {"dataset": name, "grouping": kind, "unequal": how, "templates": len(parts), "pairs": sum(map(len, parts)) -
-            len(parts), "unequal_pairs": differ} | {method: means.get(method, np.nan) for method in ("V", "SG", "IG")}
+    return {
+        "dataset": name,
+        "grouping": kind,
+        "unequal": how,
+        "templates": len(parts),
+        "pairs": sum(map(len, parts)) - len(parts),
+        "unequal_pairs": differ,
+    } | {method: means.get(method, np.nan) for method in ("V", "SG", "IG")}
 
 
 # %% [markdown]
 # The pairs that a rule leaves out are other pairs, so its means may differ as well:
 
 # %% tags=["nbval-ignore-output"]
-groupings = pd.DataFrame([group_counts(name, kind, how) for name in ("Syneval", "Winobias")
-                          for kind, how in (("paper", "slots"), ("paper", "skip"), ("released", "skip"))])
+groupings = pd.DataFrame(
+    [
+        group_counts(name, kind, how)
+        for name in ("Syneval", "Winobias")
+        for kind, how in (("paper", "slots"), ("paper", "skip"), ("released", "skip"))
+    ]
+)
 assert groupings.loc[:2, ["templates", "pairs", "unequal_pairs"]].values.tolist() == [
-    [24, 6256, 1296], [24, 6256, 1296], [12, 4708, 460]]
+    [24, 6256, 1296],
+    [24, 6256, 1296],
+    [12, 4708, 460],
+]
 stage.table("groupings", groupings)
 
 # %% [markdown]
@@ -335,7 +486,9 @@ print(len(agreement), "lines explained twice; under V verum and malum agree")
 # %% tags=["nbval-ignore-output"]
 models = both_sides(agreement)
 stage.table("model_consistency", models)
-models.pivot_table(index=["dataset", "scheme", "method"], columns="side", values="estimate", sort=False).round(3)
+models.pivot_table(
+    index=["dataset", "scheme", "method"], columns="side", values="estimate", sort=False
+).round(3)
 
 # %% [markdown]
 # ## 6 · The sweep
@@ -344,10 +497,22 @@ models.pivot_table(index=["dataset", "scheme", "method"], columns="side", values
 
 # %% tags=["nbval-ignore-output"]
 configurations = pd.read_csv(stage.input("02_training", "sweep.csv"))
-of_sweep = table[~table["size"].isin(both_sizes)].drop(columns=["n", "scheme", "share_exp"]).rename(columns={"estimate": "all"})
-steady = consistency[consistency["side"] == "verum"].rename(columns={"estimate": "input_consistency"})
-sweep = of_sweep.merge(steady[["dataset", "size", "method", "input_consistency"]], on=["dataset", "size", "method"], how="left")
-sweep = sweep.merge(configurations[["size", "layers", "parameters", "perplexity"]], on="size")
+of_sweep = (
+    table[~table["size"].isin(both_sizes)]
+    .drop(columns=["n", "scheme", "share_exp"])
+    .rename(columns={"estimate": "all"})
+)
+steady = consistency[consistency["side"] == "verum"].rename(
+    columns={"estimate": "input_consistency"}
+)
+sweep = of_sweep.merge(
+    steady[["dataset", "size", "method", "input_consistency"]],
+    on=["dataset", "size", "method"],
+    how="left",
+)
+sweep = sweep.merge(
+    configurations[["size", "layers", "parameters", "perplexity"]], on="size"
+)
 stage.table("sweep", sweep).head(9)
 
 # %% [markdown]
@@ -362,13 +527,24 @@ rng = np.random.default_rng(seed)
 some = saliency[(saliency["method"] == "IG") & (saliency["size"] == "full")].copy()
 orders = [rng.permutation(len(scores)) for scores in some["class_1"]]
 for column in ("class_0", "class_1"):
-    some[column] = [np.asarray(scores)[order].tolist() for scores, order in zip(some[column], orders)]
+    some[column] = [
+        np.asarray(scores)[order].tolist()
+        for scores, order in zip(some[column], orders)
+    ]
 noise_pass = plausibility(some, sets).groupby("dataset")["passed"].mean()
-noise_pairs = input_consistency(some[some["dataset"] == "Syneval"], sets, unequal)["verum"].mean()
+noise_pairs = input_consistency(some[some["dataset"] == "Syneval"], sets, unequal)[
+    "verum"
+].mean()
 chance = floors.groupby("dataset")["random"].mean().loc[noise_pass.index]
 assert (noise_pass - chance).abs().max() < 0.1 and abs(noise_pairs) < 0.2
-controls = pd.DataFrame({"control": [f"shuffled IG, {name}" for name in noise_pass.index] + ["shuffled pairs, Syneval"],
-                         "value": [*noise_pass, noise_pairs], "expected": [*chance, 0]})
+controls = pd.DataFrame(
+    {
+        "control": [f"shuffled IG, {name}" for name in noise_pass.index]
+        + ["shuffled pairs, Syneval"],
+        "value": [*noise_pass, noise_pairs],
+        "expected": [*chance, 0],
+    }
+)
 
 # %% [markdown]
 # Beside each value what it should be:
@@ -385,12 +561,30 @@ stage.table("controls", controls)
 
 # %% tags=["nbval-ignore-output"]
 parts = []
-for (dataset, scheme), part in passes[passes["size"] == "full"].groupby(["dataset", "scheme"], sort=False):
+for (dataset, scheme), part in passes[passes["size"] == "full"].groupby(
+    ["dataset", "scheme"], sort=False
+):
     three = part[part["method"].isin(["V", "SG", "IG"])]
-    parts.append(compare_all(three, "method", "passed", n_bootstrap, alpha, seed).assign(dataset=dataset, scheme=scheme))
+    parts.append(
+        compare_all(three, "method", "passed", n_bootstrap, alpha, seed).assign(
+            dataset=dataset, scheme=scheme
+        )
+    )
 comparisons = pd.concat(parts, ignore_index=True)
-comparisons["is_ranked"] &= np.array([is_learnt[r.dataset, r.scheme, "full"] for r in comparisons.itertuples()])
-shown = ["dataset", "scheme", "left", "right", "difference", "low", "high", "p_holm", "is_ranked"]
+comparisons["is_ranked"] &= np.array(
+    [is_learnt[r.dataset, r.scheme, "full"] for r in comparisons.itertuples()]
+)
+shown = [
+    "dataset",
+    "scheme",
+    "left",
+    "right",
+    "difference",
+    "low",
+    "high",
+    "p_holm",
+    "is_ranked",
+]
 stage.table("comparisons", comparisons)[shown]
 
 # %% [markdown]
@@ -401,17 +595,39 @@ stage.table("comparisons", comparisons)[shown]
 # the difference of the parts (`allowed`).
 
 # %%
-printed = numbers[numbers["quantity"] == "plausibility"].pivot_table(
-    index=["source", "dataset", "scheme", "method"], columns="class", values="value").dropna().reset_index()
-share = numbers[numbers["quantity"] == "scenario_share"].pivot_table(index=["dataset", "scheme"], columns="class",
-                                                                    values="value").add_prefix("share_").reset_index()
+printed = (
+    numbers[numbers["quantity"] == "plausibility"]
+    .pivot_table(
+        index=["source", "dataset", "scheme", "method"], columns="class", values="value"
+    )
+    .dropna()
+    .reset_index()
+)
+share = (
+    numbers[numbers["quantity"] == "scenario_share"]
+    .pivot_table(index=["dataset", "scheme"], columns="class", values="value")
+    .add_prefix("share_")
+    .reset_index()
+)
 integrity = printed.merge(share, on=["dataset", "scheme"])
-integrity["from_parts"] = integrity["share_exp"] * integrity["exp"] + integrity["share_alt"] * integrity["alt"]
+integrity["from_parts"] = (
+    integrity["share_exp"] * integrity["exp"]
+    + integrity["share_alt"] * integrity["alt"]
+)
 integrity["allowed"] = 0.001 + 0.0005 * (integrity["exp"] - integrity["alt"]).abs()
 gap = (integrity["all"] - integrity["from_parts"]).abs()
 integrity["adds_up"] = gap <= integrity["allowed"]
-print(integrity["adds_up"].sum(), "of", len(integrity), "cells add up;", (gap > 0.005).sum(), "are off by more than 0.005")
-stage.table("integrity", integrity)[~integrity["adds_up"]][["dataset", "scheme", "method", "all", "from_parts", "allowed"]].round(4)
+print(
+    integrity["adds_up"].sum(),
+    "of",
+    len(integrity),
+    "cells add up;",
+    (gap > 0.005).sum(),
+    "are off by more than 0.005",
+)
+stage.table("integrity", integrity)[~integrity["adds_up"]][
+    ["dataset", "scheme", "method", "all", "from_parts", "allowed"]
+].round(4)
 
 # %% [markdown]
 # ## 10 · Claims
@@ -422,19 +638,47 @@ stage.table("integrity", integrity)[~integrity["adds_up"]][["dataset", "scheme",
 # baselines, and the identity of section 3. A model that has not learnt a set takes no part in claims on it.
 
 # %%
-below = {(name, scheme) for name in sets for scheme in probes["architecture"].unique()
-         if not is_learnt.get((name, scheme, "full"), False)}
-of_tables = {name: frame[frame["size"] == "full"] for name, frame in (("plausibility", passes), ("input_consistency", pairs))}
-depths = passes[[is_learnt[key] for key in zip(*(passes[name] for name in of_model))]].merge(
-    configurations[["size", "layers"]], on="size")
-frames = of_tables | {"model_consistency": agreement, "both_sizes": passes[passes["size"].isin(both_sizes)],
-                    "both_consistencies": pd.concat([agreement.assign(kind="model"),
-                                                     of_tables["input_consistency"].assign(kind="input")]),
-                    "sweep": depths.groupby(["dataset", "layers", "method", "row_id", "sentence_idx", "seed"],
-                                            as_index=False)["passed"].mean()}
+below = {
+    (name, scheme)
+    for name in sets
+    for scheme in probes["architecture"].unique()
+    if not is_learnt.get((name, scheme, "full"), False)
+}
+of_tables = {
+    name: frame[frame["size"] == "full"]
+    for name, frame in (("plausibility", passes), ("input_consistency", pairs))
+}
+depths = passes[
+    [is_learnt[key] for key in zip(*(passes[name] for name in of_model))]
+].merge(configurations[["size", "layers"]], on="size")
+frames = of_tables | {
+    "model_consistency": agreement,
+    "both_sizes": passes[passes["size"].isin(both_sizes)],
+    "both_consistencies": pd.concat(
+        [
+            agreement.assign(kind="model"),
+            of_tables["input_consistency"].assign(kind="input"),
+        ]
+    ),
+    "sweep": depths.groupby(
+        ["dataset", "layers", "method", "row_id", "sentence_idx", "seed"],
+        as_index=False,
+    )["passed"].mean(),
+}
 claims = read_claims(material("lm_saliency") / "claims.yaml")
-judged = {claim.id: judge_contrasts(claim, frames, scale, below, n_bootstrap, alpha, seed,
-                                    below_what="a model that has not learnt the set") for claim in claims}
+judged = {
+    claim.id: judge_contrasts(
+        claim,
+        frames,
+        scale,
+        below,
+        n_bootstrap,
+        alpha,
+        seed,
+        below_what="a model that has not learnt the set",
+    )
+    for claim in claims
+}
 rows = [summarise(claim, judged[claim.id], scale) for claim in claims]
 print(len(rows), "claims,", sum(map(len, judged.values())), "comparisons")
 
@@ -446,31 +690,102 @@ print(len(rows), "claims,", sum(map(len, judged.values())), "comparisons")
 # %%
 mine = {}
 for size, ending in (("full", ""), ("student", "_student")):
-    mine |= {(f"plausibility{ending}", r.dataset, r.scheme, r.method, c): v for r in table[table["size"] == size].itertuples()
-             for c, v in (("all", r.estimate), ("exp", r.exp), ("alt", r.alt))}
-    mine |= {(f"{name}{ending}", r.dataset, r.scheme, r.method, {"verum": "exp", "malum": "alt"}[r.side]): r.estimate
-             for name, frame in (("input_consistency", consistency), ("model_consistency", models))
-             for r in frame[frame["size"] == size].itertuples()}
+    mine |= {
+        (f"plausibility{ending}", r.dataset, r.scheme, r.method, c): v
+        for r in table[table["size"] == size].itertuples()
+        for c, v in (("all", r.estimate), ("exp", r.exp), ("alt", r.alt))
+    }
+    mine |= {
+        (
+            f"{name}{ending}",
+            r.dataset,
+            r.scheme,
+            r.method,
+            {"verum": "exp", "malum": "alt"}[r.side],
+        ): r.estimate
+        for name, frame in (
+            ("input_consistency", consistency),
+            ("model_consistency", models),
+        )
+        for r in frame[frame["size"] == size].itertuples()
+    }
 for r in table[(table["size"] == "full") & (table["method"] == "V")].itertuples():
-    mine |= {("scenario_share", r.dataset, r.scheme, "", c): v for c, v in (("exp", r.share_exp), ("alt", 1 - r.share_exp))}
+    mine |= {
+        ("scenario_share", r.dataset, r.scheme, "", c): v
+        for c, v in (("exp", r.share_exp), ("alt", 1 - r.share_exp))
+    }
 whole = {name: rows for name, rows in sets.items() if name == "Syneval"}
 for name, entire in whole.items():
-    mine |= {("n_lines", name, "-", "", ""): len(entire), ("n_templates", name, "-", "", ""): entire["pattern"].nunique()}
-    for rule, values in (("Random", random_baseline(entire)), ("Nearest", nearest_baseline(entire))):
-        mine |= {("plausibility", name, "-", rule, c): x for c, x in (("exp", values.mean()), ("alt", 1 - values.mean()))}
+    mine |= {
+        ("n_lines", name, "-", "", ""): len(entire),
+        ("n_templates", name, "-", "", ""): entire["pattern"].nunique(),
+    }
+    for rule, values in (
+        ("Random", random_baseline(entire)),
+        ("Nearest", nearest_baseline(entire)),
+    ):
+        mine |= {
+            ("plausibility", name, "-", rule, c): x
+            for c, x in (("exp", values.mean()), ("alt", 1 - values.mean()))
+        }
 
 # %% [markdown]
 # A count or a baseline holds where it is the printed number after rounding.
 
 # %%
-for number in numbers.astype(object).fillna("").rename(columns={"class": "scenario"}).itertuples():
-    ours = mine.get((number.quantity, number.dataset, number.scheme, number.method, number.scenario), np.nan)
+for number in (
+    numbers.astype(object).fillna("").rename(columns={"class": "scenario"}).itertuples()
+):
+    ours = mine.get(
+        (
+            number.quantity,
+            number.dataset,
+            number.scheme,
+            number.method,
+            number.scenario,
+        ),
+        np.nan,
+    )
     exact = number.scheme == "-" and not np.isnan(ours)
-    verdict = ("holds" if abs(ours - number.value) <= 0.0005 else "fails") if exact else "not run"
-    why = "; ".join(part for part in ("" if exact else "the number belongs to another model or set", number.note) if part)
-    quantity = " ".join(str(p) for p in (number.quantity, number.dataset, number.scheme, number.method, number.scenario) if p)
-    rows.append({"source": number.source, "quantity": quantity, "paper": number.value, "ours": ours, "low": np.nan,
-                 "high": np.nan, "n": 0, "scale": scale, "verdict": verdict, "why": why, "id": number.id})
+    verdict = (
+        ("holds" if abs(ours - number.value) <= 0.0005 else "fails")
+        if exact
+        else "not run"
+    )
+    why = "; ".join(
+        part
+        for part in (
+            "" if exact else "the number belongs to another model or set",
+            number.note,
+        )
+        if part
+    )
+    quantity = " ".join(
+        str(p)
+        for p in (
+            number.quantity,
+            number.dataset,
+            number.scheme,
+            number.method,
+            number.scenario,
+        )
+        if p
+    )
+    rows.append(
+        {
+            "source": number.source,
+            "quantity": quantity,
+            "paper": number.value,
+            "ours": ours,
+            "low": np.nan,
+            "high": np.nan,
+            "n": 0,
+            "scale": scale,
+            "verdict": verdict,
+            "why": why,
+            "id": number.id,
+        }
+    )
 found = pd.DataFrame(rows)
 assert not (found["verdict"] == "fails").any() or scale != "small"
 
@@ -479,7 +794,9 @@ assert not (found["verdict"] == "fails").any() or scale != "small"
 
 # %% tags=["nbval-ignore-output"]
 stage.table("claims", found)
-found[found["verdict"] != "not run"][["quantity", "paper", "ours", "verdict", "why"]].round(3).head(12)
+found[found["verdict"] != "not run"][
+    ["quantity", "paper", "ours", "verdict", "why"]
+].round(3).head(12)
 
 # %% [markdown]
 # ## 11 · Lines to look at
@@ -488,31 +805,75 @@ found[found["verdict"] != "not run"][["quantity", "paper", "ours", "verdict", "w
 # best probe's model sees them. They are chosen by their words alone. Stage 5 shows them in colour.
 
 # %%
-best = {task: part.loc[part["accuracy"].idxmax(), "architecture"]
-        for task, part in probes[probes["size"] == "full"].groupby("task")}
+best = {
+    task: part.loc[part["accuracy"].idxmax(), "architecture"]
+    for task, part in probes[probes["size"] == "full"].groupby("task")
+}
 chosen = []
 for name in [name for name in sets if name not in ("OntoGUM", "CoNLL")][:3]:
     n_words = lines[name]["prefix"].map(len)
-    far, first = (n_words - n_words.median()).abs(), lines[name]["cues"].map(min) < lines[name]["attractors"].map(min)
+    far, first = (
+        (n_words - n_words.median()).abs(),
+        lines[name]["cues"].map(min) < lines[name]["attractors"].map(min),
+    )
     side = lines[name]["tag"] if lines[name]["tag"].nunique() > 1 else first
-    chosen += [(name, best[task_of[name]], "full", method, at) for at in far.groupby(side).idxmin() for method in ("V", "SG", "IG")]
+    chosen += [
+        (name, best[task_of[name]], "full", method, at)
+        for at in far.groupby(side).idxmin()
+        for method in ("V", "SG", "IG")
+    ]
 
 # %% [markdown]
 # One row for each word and method, with what grammar expects, what the model says, and whether the line passes.
 
 # %%
 by_line = ["dataset", "architecture", "size", "method", "line"]
-scores_of, passed = saliency.set_index(by_line).sort_index(), passes.set_index(by_line)["passed"].sort_index()
+scores_of, passed = (
+    saliency.set_index(by_line).sort_index(),
+    passes.set_index(by_line)["passed"].sort_index(),
+)
 shown = []
 for key in chosen:
-    (name, scheme, _, method, at), one, line = key, scores_of.loc[key], sets[key[0]].loc[key[-1]]
-    roles = {i: role for role in ("cue", "attractor") for i in span_tokens(line[f"{role}s"])}
+    (name, scheme, _, method, at), one, line = (
+        key,
+        scores_of.loc[key],
+        sets[key[0]].loc[key[-1]],
+    )
+    roles = {
+        i: role for role in ("cue", "attractor") for i in span_tokens(line[f"{role}s"])
+    }
     names, predicted = CLASSES[task_of[name]], int(one["probability"] > 0.5)
-    about = (name, at + 1, scheme, method, names[line["tag"]], names[predicted], passed.loc[key])
-    shown += [(*about, i, word, roles.get(i, ""), score)
-              for i, (word, score) in enumerate(zip(line["prefix"], one[f"class_{predicted}"]))]
-examples = pd.DataFrame(shown, columns=["dataset", "line", "scheme", "method", "expected", "says", "passed", "place", "word",
-                                        "role", "score"])
+    about = (
+        name,
+        at + 1,
+        scheme,
+        method,
+        names[line["tag"]],
+        names[predicted],
+        passed.loc[key],
+    )
+    shown += [
+        (*about, i, word, roles.get(i, ""), score)
+        for i, (word, score) in enumerate(
+            zip(line["prefix"], one[f"class_{predicted}"])
+        )
+    ]
+examples = pd.DataFrame(
+    shown,
+    columns=[
+        "dataset",
+        "line",
+        "scheme",
+        "method",
+        "expected",
+        "says",
+        "passed",
+        "place",
+        "word",
+        "role",
+        "score",
+    ],
+)
 
 # %% [markdown]
 # The scores are those of the predicted class.
@@ -529,7 +890,9 @@ stage.table("examples", examples).head(8)
 # %%
 looks = dict(zip(("V", "SG", "IG"), zip("osD", COLOURS)))
 with plt.rc_context(STYLE):
-    figure, axes = plt.subplots(1, len(sets), figsize=(3.2 * len(sets), 3), sharey=True, layout="constrained")
+    figure, axes = plt.subplots(
+        1, len(sets), figsize=(3.2 * len(sets), 3), sharey=True, layout="constrained"
+    )
     for ax, name in zip(axes, sets):
         part = full[(full["dataset"] == name) & full["method"].isin(looks)]
         order = list(part["scheme"].unique())
@@ -537,15 +900,34 @@ with plt.rc_context(STYLE):
             marker, colour = looks[r.method]
             y = order.index(r.scheme) + 0.2 * (list(looks).index(r.method) - 1)
             ax.plot([r.low, r.high], [y, y], color=colour)
-            ax.plot(r.estimate, y, marker=marker, color=colour, markerfacecolor=colour if r.learnt else "white",
-                    label=r.method if r.scheme == order[0] else None)
+            ax.plot(
+                r.estimate,
+                y,
+                marker=marker,
+                color=colour,
+                markerfacecolor=colour if r.learnt else "white",
+                label=r.method if r.scheme == order[0] else None,
+            )
         for r in floors[floors["dataset"] == name].itertuples():
             for value, style in ((r.random, ":"), (r.nearest, "--")):
                 y = order.index(r.scheme)
-                ax.plot([value, value], [y - 0.4, y + 0.4], color="0.3", linestyle=style)
-        ax.set(title=name, xlim=(-0.03, 1.03), xlabel="lines that pass", yticks=range(len(order)), yticklabels=order)
+                ax.plot(
+                    [value, value], [y - 0.4, y + 0.4], color="0.3", linestyle=style
+                )
+        ax.set(
+            title=name,
+            xlim=(-0.03, 1.03),
+            xlabel="lines that pass",
+            yticks=range(len(order)),
+            yticklabels=order,
+        )
     axes[0].invert_yaxis()
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+    figure.legend(
+        *axes[0].get_legend_handles_labels(),
+        loc="outside lower center",
+        ncols=3,
+        frameon=False,
+    )
 stage.figure("plausibility", figure)
 
 # %% [markdown]

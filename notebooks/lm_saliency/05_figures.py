@@ -59,8 +59,18 @@ formats = ["png"]  # file formats of the figures: png, pdf, svg
 
 # %%
 stage = open_stage("lm_saliency", scale, "05_figures")
-tables = {name: pd.read_csv(stage.input("04_metrics", f"{name}.csv"))
-          for name in ("plausibility", "floors", "input_consistency", "model_consistency", "sweep", "examples", "claims")}
+tables = {
+    name: pd.read_csv(stage.input("04_metrics", f"{name}.csv"))
+    for name in (
+        "plausibility",
+        "floors",
+        "input_consistency",
+        "model_consistency",
+        "sweep",
+        "examples",
+        "claims",
+    )
+}
 numbers = pd.read_csv(material("lm_saliency") / "paper_numbers.csv")
 ours = tables["plausibility"].query("size == 'full'")
 print({name: len(table) for name, table in tables.items()})
@@ -70,11 +80,20 @@ print({name: len(table) for name, table in tables.items()})
 #
 # Claim: SG and IG are more plausible than V nearly everywhere. First the paper's numbers.
 
+
 # %%
 def printed(source, quantity):
     """A table of the paper: one row per architecture and method, one column per set and scenario."""
-    part = numbers[(numbers["source"] == f"Ding & Koehn 2021, {source}") & (numbers["quantity"] == quantity)]
-    return part.pivot_table(index=["scheme", "method"], columns=["dataset", "class"], values="value", sort=False)
+    part = numbers[
+        (numbers["source"] == f"Ding & Koehn 2021, {source}")
+        & (numbers["quantity"] == quantity)
+    ]
+    return part.pivot_table(
+        index=["scheme", "method"],
+        columns=["dataset", "class"],
+        values="value",
+        sort=False,
+    )
 
 
 printed("Table 3", "plausibility")
@@ -84,23 +103,48 @@ printed("Table 3", "plausibility")
 # (`paper`), how often the model's answer is the expected one (`share_exp`, the paper's number in brackets), and `learnt`:
 # whether the probe knows its task, and answers with more than a constant here.
 
+
 # %%
 def same_layout(frame, values, name="dataset"):
     """Ours as the paper prints it: one row per architecture and method, one column per set and scenario."""
     long = frame.melt(["scheme", "method", name], values, var_name="class")
-    return long.pivot_table(index=["scheme", "method"], columns=[name, "class"], values="value", sort=False).round(3)
+    return long.pivot_table(
+        index=["scheme", "method"], columns=[name, "class"], values="value", sort=False
+    ).round(3)
 
 
-columns = ["dataset", "scheme", "learnt", "method", "share_exp", "all", "low", "high", "exp", "alt", "paper"]
+columns = [
+    "dataset",
+    "scheme",
+    "learnt",
+    "method",
+    "share_exp",
+    "all",
+    "low",
+    "high",
+    "exp",
+    "alt",
+    "paper",
+]
 theirs = numbers[numbers["quantity"].eq("plausibility") & numbers["class"].eq("all")]
-theirs = theirs.drop_duplicates(["dataset", "scheme", "method"]).set_index(["dataset", "scheme", "method"])["value"]
-ours = ours.assign(paper=[theirs.get(key, np.nan) for key in zip(ours["dataset"], ours["scheme"], ours["method"])])
+theirs = theirs.drop_duplicates(["dataset", "scheme", "method"]).set_index(
+    ["dataset", "scheme", "method"]
+)["value"]
+ours = ours.assign(
+    paper=[
+        theirs.get(key, np.nan)
+        for key in zip(ours["dataset"], ours["scheme"], ours["method"])
+    ]
+)
 
 # %% [markdown]
 # Rows and columns as above:
 
 # %% tags=["nbval-ignore-output"]
-table_3 = stage.table("table_3", ours[ours["method"].isin(["V", "SG", "IG"])][columns].reset_index(drop=True))
+table_3 = stage.table(
+    "table_3",
+    ours[ours["method"].isin(["V", "SG", "IG"])][columns].reset_index(drop=True),
+)
 same_layout(table_3, ["all", "exp", "alt"])
 
 # %% [markdown]
@@ -111,22 +155,50 @@ same_layout(table_3, ["all", "exp", "alt"])
 looks = dict(zip(("V", "SG", "IG"), zip("osD", COLOURS)))
 schemes, names = list(ours["scheme"].unique()), list(ours["dataset"].unique())
 with plt.rc_context(STYLE | {"axes.grid.axis": "y"}):
-    figure, axes = plt.subplots(1, len(names), figsize=(3 * len(names), 3.2), sharey=True, layout="constrained")
+    figure, axes = plt.subplots(
+        1, len(names), figsize=(3 * len(names), 3.2), sharey=True, layout="constrained"
+    )
     for ax, name in zip(axes, names):
-        for r in ours[(ours["dataset"] == name) & ours["method"].isin(looks)].to_dict("records"):
+        for r in ours[(ours["dataset"] == name) & ours["method"].isin(looks)].to_dict(
+            "records"
+        ):
             marker, colour = looks[r["method"]]
             x = schemes.index(r["scheme"]) + 0.25 * (list(looks).index(r["method"]) - 1)
             ax.plot([x, x], [r["low"], r["high"]], color=colour)
-            ax.plot(x, r["all"], marker=marker, color=colour, markerfacecolor=colour if r["learnt"] else "white",
-                    linestyle="", label=r["method"] if r["scheme"] == schemes[0] else None)
-            ax.plot(x + 0.1, r["paper"], marker=marker, color="0.6", linestyle="", markersize=4,
-                    label=f"{r['method']}, paper" if r["scheme"] == schemes[0] else None)
+            ax.plot(
+                x,
+                r["all"],
+                marker=marker,
+                color=colour,
+                markerfacecolor=colour if r["learnt"] else "white",
+                linestyle="",
+                label=r["method"] if r["scheme"] == schemes[0] else None,
+            )
+            ax.plot(
+                x + 0.1,
+                r["paper"],
+                marker=marker,
+                color="0.6",
+                linestyle="",
+                markersize=4,
+                label=f"{r['method']}, paper" if r["scheme"] == schemes[0] else None,
+            )
         for r in tables["floors"].query("dataset == @name").itertuples():
             x = schemes.index(r.scheme)
             ax.plot([x - 0.4, x + 0.4], [r.random] * 2, color="0.3", linestyle=":")
-        ax.set(title=name, xticks=range(len(schemes)), xticklabels=schemes, ylim=(-0.03, 1.03))
+        ax.set(
+            title=name,
+            xticks=range(len(schemes)),
+            xticklabels=schemes,
+            ylim=(-0.03, 1.03),
+        )
     axes[0].set_ylabel("lines that pass (all)")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False)
+    figure.legend(
+        *axes[0].get_legend_handles_labels(),
+        loc="outside lower center",
+        ncols=6,
+        frameon=False,
+    )
 stage.figure("table_3", figure, formats)
 
 # %% [markdown]
@@ -138,7 +210,10 @@ stage.figure("table_3", figure, formats)
 # gradient has no sign, so it cannot put an attractor below zero.
 
 # %% tags=["nbval-ignore-output"]
-table_8 = stage.table("table_8", ours[ours["method"].isin(["V+VN", "SG+VN"])][columns].reset_index(drop=True))
+table_8 = stage.table(
+    "table_8",
+    ours[ours["method"].isin(["V+VN", "SG+VN"])][columns].reset_index(drop=True),
+)
 same_layout(table_8, ["all", "exp", "alt"])
 
 # %% [markdown]
@@ -167,8 +242,12 @@ of_tables = inputs["method"].isin(["V", "SG", "IG"]) & inputs["size"].isin(both_
 def by_side(frame):
     """Full models in the paper's layout."""
     part = frame[(frame["size"] == "full") & frame["method"].isin(["V", "SG", "IG"])]
-    part = part.pivot(index=["scheme", "method", "dataset"], columns="side", values="estimate").reset_index()
-    return same_layout(part.rename(columns={"verum": "exp", "malum": "alt"}), ["exp", "alt"])
+    part = part.pivot(
+        index=["scheme", "method", "dataset"], columns="side", values="estimate"
+    ).reset_index()
+    return same_layout(
+        part.rename(columns={"verum": "exp", "malum": "alt"}), ["exp", "alt"]
+    )
 
 
 by_side(stage.table("table_4a", inputs[of_tables][both].reset_index(drop=True)))
@@ -185,31 +264,53 @@ printed("Table 4b", "model_consistency")
 # Ours:
 
 # %% tags=["nbval-ignore-output"]
-by_side(stage.table("table_4b", tables["model_consistency"][both].reset_index(drop=True)))
+by_side(
+    stage.table("table_4b", tables["model_consistency"][both].reset_index(drop=True))
+)
 
 # %% [markdown]
 # Both consistencies of the full models, verum, with intervals. The marks are those of the first figure.
 
 # %%
 is_learnt = {(r.dataset, r.scheme): r.learnt for r in ours.itertuples()}
-panels = {"input consistency": inputs[inputs["size"] == "full"], "model consistency": tables["model_consistency"]}
+panels = {
+    "input consistency": inputs[inputs["size"] == "full"],
+    "model consistency": tables["model_consistency"],
+}
 with plt.rc_context(STYLE | {"axes.grid.axis": "y"}):
-    figure, axes = plt.subplots(1, 2, figsize=(10, 3.2), sharey=True, layout="constrained", width_ratios=[1, 2])
+    figure, axes = plt.subplots(
+        1, 2, figsize=(10, 3.2), sharey=True, layout="constrained", width_ratios=[1, 2]
+    )
     for ax, (title, part) in zip(axes, panels.items()):
         part = part[(part["side"] == "verum") & part["method"].isin(looks)]
         places = list(dict.fromkeys(zip(part["dataset"], part["scheme"])))
         for r in part.itertuples():
             marker, colour = looks[r.method]
-            x = places.index((r.dataset, r.scheme)) + 0.25 * (list(looks).index(r.method) - 1)
+            x = places.index((r.dataset, r.scheme)) + 0.25 * (
+                list(looks).index(r.method) - 1
+            )
             ax.plot([x, x], [r.low, r.high], color=colour)
-            ax.plot(x, r.estimate, marker=marker, color=colour, linestyle="",
-                    markerfacecolor=colour if is_learnt[r.dataset, r.scheme] else "white",
-                    label=r.method if (r.dataset, r.scheme) == places[0] else None)
+            ax.plot(
+                x,
+                r.estimate,
+                marker=marker,
+                color=colour,
+                linestyle="",
+                markerfacecolor=colour if is_learnt[r.dataset, r.scheme] else "white",
+                label=r.method if (r.dataset, r.scheme) == places[0] else None,
+            )
         ax.axhline(0, color="0.3", linewidth=0.8)
         ax.set(title=title, xticks=range(len(places)))
-        ax.set_xticklabels([f"{name}\n{scheme}" for name, scheme in places], fontsize=7, rotation=60)
+        ax.set_xticklabels(
+            [f"{name}\n{scheme}" for name, scheme in places], fontsize=7, rotation=60
+        )
     axes[0].set_ylabel("Pearson's r, verum")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+    figure.legend(
+        *axes[0].get_legend_handles_labels(),
+        loc="outside lower center",
+        ncols=3,
+        frameon=False,
+    )
 stage.figure("table_4", figure, formats)
 
 # %% [markdown]
@@ -220,19 +321,42 @@ stage.figure("table_4", figure, formats)
 
 # %% tags=["nbval-ignore-output"]
 scenario = {"exp": "verum", "alt": "malum"}
-test_of = {"plausibility_student": tables["plausibility"].query("size == 'student'").set_index(["dataset", "scheme", "method"]),
-           "input_consistency_student": inputs.query("size == 'student'").set_index(["dataset", "scheme", "method", "side"])}
+test_of = {
+    "plausibility_student": tables["plausibility"]
+    .query("size == 'student'")
+    .set_index(["dataset", "scheme", "method"]),
+    "input_consistency_student": inputs.query("size == 'student'").set_index(
+        ["dataset", "scheme", "method", "side"]
+    ),
+}
 rows = []
-for r in numbers[numbers["source"].str.endswith("Table 6")].rename(columns={"class": "scenario"}).itertuples():
+for r in (
+    numbers[numbers["source"].str.endswith("Table 6")]
+    .rename(columns={"class": "scenario"})
+    .itertuples()
+):
     key = (r.dataset, r.scheme, r.method)
     frame, column = test_of[r.quantity], r.scenario
     if r.quantity.startswith("input"):
         key, column = (*key, scenario[r.scenario]), "estimate"
-    rows.append((r.quantity.removesuffix("_student"), *key[:3], r.scenario, r.value,
-                 frame.loc[key, column] if key in frame.index else np.nan))
-table_6 = pd.DataFrame(rows, columns=["test", "dataset", "scheme", "method", "column", "paper", "ours"])
-stage.table("table_6", table_6).pivot_table(index=["test", "scheme", "method"], columns=["dataset", "column"],
-                                            values=["paper", "ours"], sort=False).round(3)
+    rows.append(
+        (
+            r.quantity.removesuffix("_student"),
+            *key[:3],
+            r.scenario,
+            r.value,
+            frame.loc[key, column] if key in frame.index else np.nan,
+        )
+    )
+table_6 = pd.DataFrame(
+    rows, columns=["test", "dataset", "scheme", "method", "column", "paper", "ours"]
+)
+stage.table("table_6", table_6).pivot_table(
+    index=["test", "scheme", "method"],
+    columns=["dataset", "column"],
+    values=["paper", "ours"],
+    sort=False,
+).round(3)
 
 # %% [markdown]
 # ## 6 · Figures 1 and 2: depth, width, heads
@@ -245,14 +369,36 @@ stage.table("table_6", table_6).pivot_table(index=["test", "scheme", "method"], 
 
 # %% tags=["nbval-ignore-output"]
 sweep = tables["sweep"][tables["sweep"]["method"].isin(["SG", "IG"])]
-natural = [name for name in ours["dataset"].unique() if name not in ("Syneval", "Winobias")]
-natural = [name for name in natural if name in ("PTB", "CoNLL")] or natural  # the paper's own sets where they are at hand
-columns = ["dataset", "size", "layers", "parameters", "method", "learnt", "all", "low", "high"]
-stage.table("figure_1", sweep[sweep["dataset"].isin(natural)][columns].reset_index(drop=True))
-stage.table("figure_2", sweep[sweep["dataset"] == "Syneval"][[*columns, "input_consistency"]].reset_index(drop=True))
+natural = [
+    name for name in ours["dataset"].unique() if name not in ("Syneval", "Winobias")
+]
+natural = [
+    name for name in natural if name in ("PTB", "CoNLL")
+] or natural  # the paper's own sets where they are at hand
+columns = [
+    "dataset",
+    "size",
+    "layers",
+    "parameters",
+    "method",
+    "learnt",
+    "all",
+    "low",
+    "high",
+]
+stage.table(
+    "figure_1", sweep[sweep["dataset"].isin(natural)][columns].reset_index(drop=True)
+)
+stage.table(
+    "figure_2",
+    sweep[sweep["dataset"] == "Syneval"][[*columns, "input_consistency"]].reset_index(
+        drop=True
+    ),
+)
 
 # %% [markdown]
 # The plotted values are those of the two tables.
+
 
 # %%
 def circles(ax, part, value):
@@ -260,12 +406,27 @@ def circles(ax, part, value):
     depths = sorted(part["layers"].unique())
     for i, name in enumerate(settings):
         of_setting = part[part["setting"] == name]
-        x = [depths.index(depth) + 0.11 * (i - (len(settings) - 1) / 2) for depth in of_setting["layers"]]
+        x = [
+            depths.index(depth) + 0.11 * (i - (len(settings) - 1) / 2)
+            for depth in of_setting["layers"]
+        ]
         colour = plt.get_cmap("tab10")(i)
-        ax.scatter(x, of_setting[value], s=300 * of_setting["parameters"] / sweep["parameters"].max(), edgecolors=[colour],
-                   c=[colour if learnt else "white" for learnt in of_setting["learnt"]], alpha=0.8)
+        ax.scatter(
+            x,
+            of_setting[value],
+            s=300 * of_setting["parameters"] / sweep["parameters"].max(),
+            edgecolors=[colour],
+            c=[colour if learnt else "white" for learnt in of_setting["learnt"]],
+            alpha=0.8,
+        )
         ax.scatter([], [], color=colour, label=name)
-    ax.set(xticks=range(len(depths)), xticklabels=depths, xlim=(-0.6, max(len(depths), 1) - 0.4), ylim=(-0.05, 1.05))
+    ax.set(
+        xticks=range(len(depths)),
+        xticklabels=depths,
+        xlim=(-0.6, max(len(depths), 1) - 0.4),
+        ylim=(-0.05, 1.05),
+    )
+
 
 # %% [markdown]
 # Four panels make a figure; below it stands how long each model was trained.
@@ -273,7 +434,10 @@ def circles(ax, part, value):
 # %%
 sweep = sweep.assign(setting=sweep["size"].str.partition("_")[2])
 settings = sorted(sweep["setting"].unique())
-trained_for = {"cpu": "a minute of training for each model", "small": "a few seconds of training for each model"}.get(scale, "")
+trained_for = {
+    "cpu": "a minute of training for each model",
+    "small": "a few seconds of training for each model",
+}.get(scale, "")
 
 
 def sweep_figure(panels, name):
@@ -282,27 +446,56 @@ def sweep_figure(panels, name):
         figure, axes = plt.subplots(1, 4, figsize=(11, 3.4), layout="constrained")
         for ax, (title, part, value) in zip(axes, panels):
             circles(ax, part, value)
-            ax.set(title=f"{title}\n{'lines that pass' if value == 'all' else 'Pearson of pairs'}", xlabel="layers")
+            ax.set(
+                title=f"{title}\n{'lines that pass' if value == 'all' else 'Pearson of pairs'}",
+                xlabel="layers",
+            )
             if part.empty:
                 ax.text(0.5, 0.5, "not probed", transform=ax.transAxes, ha="center")
-        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=7, frameon=False, fontsize=8,
-                      title=trained_for)
+        figure.legend(
+            *axes[0].get_legend_handles_labels(),
+            loc="outside lower center",
+            ncols=7,
+            frameon=False,
+            fontsize=8,
+            title=trained_for,
+        )
         stage.figure(name, figure, formats)
+
 
 # %% [markdown]
 # Figure 1, the two sets that are not synthetic (at scale small: the held-out sentences):
 
 # %%
-sweep_figure([(f"{name}, {method}", sweep[(sweep["dataset"] == name) & (sweep["method"] == method)], "all")
-              for name in natural[:2] for method in ("SG", "IG")], "figure_1")
+sweep_figure(
+    [
+        (
+            f"{name}, {method}",
+            sweep[(sweep["dataset"] == name) & (sweep["method"] == method)],
+            "all",
+        )
+        for name in natural[:2]
+        for method in ("SG", "IG")
+    ],
+    "figure_1",
+)
 
 # %% [markdown]
 # Figure 2, Syneval:
 
 # %%
 syneval = sweep[sweep["dataset"] == "Syneval"]
-sweep_figure([(f"{title}, {method}", syneval[syneval["method"] == method], value) for title, value in
-              (("plausibility", "all"), ("input consistency", "input_consistency")) for method in ("SG", "IG")], "figure_2")
+sweep_figure(
+    [
+        (f"{title}, {method}", syneval[syneval["method"] == method], value)
+        for title, value in (
+            ("plausibility", "all"),
+            ("input consistency", "input_consistency"),
+        )
+        for method in ("SG", "IG")
+    ],
+    "figure_2",
+)
 
 # %% [markdown]
 # ## 7 · Lines in colour
@@ -311,6 +504,7 @@ sweep_figure([(f"{title}, {method}", syneval[syneval["method"] == method], value
 # against it, by the size of the score. The cue is underlined, the attractor dotted. Read the model's answer first.
 # Where it says what grammar expects, a plausible row has its strongest green at the cue; where it says the other class,
 # at the attractor. The file `examples.html` needs nothing but a browser.
+
 
 # %%
 def tint(score):
@@ -323,35 +517,81 @@ lines, examples = [], tables["examples"].fillna({"role": ""})
 underline = {"cue": "underline", "attractor": "underline dotted", "": "none"}
 about = ["dataset", "line", "scheme", "expected", "says", "method", "passed"]
 for key, part in examples.groupby(about, sort=False):
-    words = [f'<span style="background:{tint(r.score / part["score"].abs().max())};text-decoration:{underline[r.role]};'
-             f'padding:1px 4px">{html.escape(r.word)}</span>' for r in part.itertuples()]
-    cells = [*map(html.escape, map(str, key[:-1])), "passes" if key[-1] else "fails", " ".join(words)]
+    words = [
+        f'<span style="background:{tint(r.score / part["score"].abs().max())};text-decoration:{underline[r.role]};'
+        f'padding:1px 4px">{html.escape(r.word)}</span>'
+        for r in part.itertuples()
+    ]
+    cells = [
+        *map(html.escape, map(str, key[:-1])),
+        "passes" if key[-1] else "fails",
+        " ".join(words),
+    ]
     lines.append(f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
-head = "".join(f"<th align='left'>{name}</th>" for name in ("set", "line", "model", "expected", "says", "method", "verdict", "words"))
+head = "".join(
+    f"<th align='left'>{name}</th>"
+    for name in (
+        "set",
+        "line",
+        "model",
+        "expected",
+        "says",
+        "method",
+        "verdict",
+        "words",
+    )
+)
 lines.insert(0, f"<tr>{head}</tr>")
 page = f'<table style="font-family:sans-serif;color:black;background:white">{"".join(lines)}</table>'
-write_atomic(stage.path("examples.html"), f"<!doctype html><meta charset='utf-8'><title>Saliency</title>{page}\n")
+write_atomic(
+    stage.path("examples.html"),
+    f"<!doctype html><meta charset='utf-8'><title>Saliency</title>{page}\n",
+)
 print(len(lines) - 1, "rows,", examples["word"].map(str).size, "words")
 
 # %% [markdown]
 # The same as a figure, for those who print:
 
 # %%
-blocks = list(examples.groupby(["dataset", "line", "expected", "says", "method", "passed"], sort=False))
+blocks = list(
+    examples.groupby(
+        ["dataset", "line", "expected", "says", "method", "passed"], sort=False
+    )
+)
 with plt.rc_context(STYLE | {"axes.grid": False}):
     longest = max(part["word"].map(len).sum() + len(part) + 4 for _, part in blocks)
-    figure, ax = plt.subplots(figsize=(4 + 0.09 * longest, 0.42 * len(blocks)), layout="constrained")
+    figure, ax = plt.subplots(
+        figsize=(4 + 0.09 * longest, 0.42 * len(blocks)), layout="constrained"
+    )
     for y, (_, part) in enumerate(blocks):
         x, size = 0.0, part["score"].abs().max()
         for r in part.itertuples():
-            style = {"cue": "[{}]", "attractor": "({})"}.get(r.role, "{}").format(r.word)
-            ax.text(x, y, style, va="center", fontsize=9, family="monospace",
-                    bbox={"facecolor": tint(r.score / size), "edgecolor": "none", "pad": 2})
+            style = {"cue": "[{}]", "attractor": "({})"}.get(r.role, "{}").format(
+                r.word
+            )
+            ax.text(
+                x,
+                y,
+                style,
+                va="center",
+                fontsize=9,
+                family="monospace",
+                bbox={"facecolor": tint(r.score / size), "edgecolor": "none", "pad": 2},
+            )
             x += len(style) + 1
-    ax.set(xlim=(-1, longest), ylim=(len(blocks) - 0.5, -0.5),
-           xticks=[], yticks=range(len(blocks)))
-    ax.set_yticklabels([f"{name}, expected {expected}, says {says}\n{method}: {'passes' if passed else 'fails'}"
-                        for (name, _, expected, says, method, passed), _ in blocks], fontsize=8)
+    ax.set(
+        xlim=(-1, longest),
+        ylim=(len(blocks) - 0.5, -0.5),
+        xticks=[],
+        yticks=range(len(blocks)),
+    )
+    ax.set_yticklabels(
+        [
+            f"{name}, expected {expected}, says {says}\n{method}: {'passes' if passed else 'fails'}"
+            for (name, _, expected, says, method, passed), _ in blocks
+        ],
+        fontsize=8,
+    )
     ax.spines[:].set_visible(False)
 stage.figure("examples", figure, formats)
 
@@ -365,7 +605,10 @@ stage.figure("examples", figure, formats)
 # %% tags=["nbval-ignore-output"]
 claims = tables["claims"]
 registered = claims[~claims["id"].isin(numbers["id"])]
-stage.table("verdicts", registered[["id", "quantity", "paper", "ours", "low", "high", "verdict", "why"]])
+stage.table(
+    "verdicts",
+    registered[["id", "quantity", "paper", "ours", "low", "high", "verdict", "why"]],
+)
 registered[["id", "paper", "ours", "verdict"]].round(3)
 
 # %% [markdown]

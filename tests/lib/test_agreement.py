@@ -8,17 +8,34 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.agreement import (agreement_statistics, check_line, frame_groups, last_words, nearest_baseline, random_baseline,
-                           read_agreement, span_tokens, write_agreement)
+from lib.agreement import (
+    agreement_statistics,
+    check_line,
+    frame_groups,
+    last_words,
+    nearest_baseline,
+    random_baseline,
+    read_agreement,
+    span_tokens,
+    write_agreement,
+)
 from lib.errors import TouchstoneError
 
-ROWS = pd.DataFrame([(["the", "dogs", "near", "the", "old", "car"], 1, [(1, 1)], [(5, 5)]),
-                     (["A", "taxi", "driver", "saw", "men"], 0, [(1, 2)], [(4, 4)])],
-                    columns=["prefix", "tag", "cues", "attractors"])
+ROWS = pd.DataFrame(
+    [
+        (["the", "dogs", "near", "the", "old", "car"], 1, [(1, 1)], [(5, 5)]),
+        (["A", "taxi", "driver", "saw", "men"], 0, [(1, 2)], [(4, 4)]),
+    ],
+    columns=["prefix", "tag", "cues", "attractors"],
+)
 
 
 def put(folder, prefixes, tags, spans):
-    for name, lines in (("all.prefx.txt", prefixes), ("all.tag.txt", tags), ("all.subjs.txt", spans)):
+    for name, lines in (
+        ("all.prefx.txt", prefixes),
+        ("all.tag.txt", tags),
+        ("all.subjs.txt", spans),
+    ):
         (folder / name).write_text("".join(f"{line}\n" for line in lines))
     return folder
 
@@ -26,7 +43,9 @@ def put(folder, prefixes, tags, spans):
 def test_written_lines_are_read_back(tmp_path) -> None:
     write_agreement(ROWS, tmp_path)
     pd.testing.assert_frame_equal(read_agreement(tmp_path), ROWS)
-    assert (tmp_path / "all.subjs.txt").read_text() == "[(1, 1)] ||| [(5, 5)]\n[(1, 2)] ||| [(4, 4)]\n"
+    assert (
+        tmp_path / "all.subjs.txt"
+    ).read_text() == "[(1, 1)] ||| [(5, 5)]\n[(1, 2)] ||| [(4, 4)]\n"
 
 
 def test_the_other_name_of_the_tag_file_is_read_too(tmp_path) -> None:
@@ -35,16 +54,29 @@ def test_the_other_name_of_the_tag_file_is_read_too(tmp_path) -> None:
     assert list(read_agreement(tmp_path)["tag"]) == [1, 0]
 
 
-@pytest.mark.parametrize(("prefixes", "tags", "spans", "message"), [
-    (["a b", "a b"], ["0"], ["[(0, 0)] ||| [(1, 1)]"] * 2, "aligned line by line"),
-    (["a b"], ["2"], ["[(0, 0)] ||| [(1, 1)]"], "line 1: the tag is '2'"),
-    (["a b", ""], ["0", "1"], ["[(0, 0)] ||| [(1, 1)]"] * 2, "line 2: the prefix is empty"),
-    (["a b"], ["0"], ["[(0, 0)] ||| [(1, 2)]"], r"line 1: attractor span \(1, 2\) does not lie"),
-    (["a b"], ["0"], ["[(1, 0)] ||| [(1, 1)]"], r"line 1: cue span \(1, 0\) does not lie"),
-    (["a b"], ["0"], ["[] ||| [(1, 1)]"], "line 1: there is no cue span"),
-    (["a b"], ["0"], ["[(0, 0)]"], "line 1: .* is not two lists of spans"),
-    (["a b"], ["0"], ["__import__('os').abort() ||| [(1, 1)]"], "line 1: .* is not two lists of spans"),
-])
+@pytest.mark.parametrize(
+    ("prefixes", "tags", "spans", "message"),
+    [
+        (["a b", "a b"], ["0"], ["[(0, 0)] ||| [(1, 1)]"] * 2, "aligned line by line"),
+        (["a b"], ["2"], ["[(0, 0)] ||| [(1, 1)]"], "line 1: the tag is '2'"),
+        (["a b", ""], ["0", "1"], ["[(0, 0)] ||| [(1, 1)]"] * 2, "line 2: the prefix is empty"),
+        (
+            ["a b"],
+            ["0"],
+            ["[(0, 0)] ||| [(1, 2)]"],
+            r"line 1: attractor span \(1, 2\) does not lie",
+        ),
+        (["a b"], ["0"], ["[(1, 0)] ||| [(1, 1)]"], r"line 1: cue span \(1, 0\) does not lie"),
+        (["a b"], ["0"], ["[] ||| [(1, 1)]"], "line 1: there is no cue span"),
+        (["a b"], ["0"], ["[(0, 0)]"], "line 1: .* is not two lists of spans"),
+        (
+            ["a b"],
+            ["0"],
+            ["__import__('os').abort() ||| [(1, 1)]"],
+            "line 1: .* is not two lists of spans",
+        ),
+    ],
+)
 def test_bad_input_is_named_by_file_and_line(tmp_path, prefixes, tags, spans, message) -> None:
     with pytest.raises(TouchstoneError, match=message) as error:
         read_agreement(put(tmp_path, prefixes, tags, spans))
@@ -74,7 +106,12 @@ def test_nearest_baseline_and_frames_by_hand() -> None:
 
 def test_statistics_by_hand() -> None:
     found = agreement_statistics(ROWS)
-    assert (found["lines"], found["tag_1"], found["words_mean"], found["word_types"]) == (2, 1, 5.5, 10)
+    assert (found["lines"], found["tag_1"], found["words_mean"], found["word_types"]) == (
+        2,
+        1,
+        5.5,
+        10,
+    )
     assert found["random"] == pytest.approx((1 / 2 + 2 / 3) / 2)
 
 
@@ -85,12 +122,20 @@ def test_a_line_is_checked_on_its_own() -> None:
 
 
 def test_long_lines_keep_their_end_and_lines_that_lose_a_side_go() -> None:
-    rows = pd.DataFrame([("a b c d e".split(), 1, [(0, 0), (1, 3)], [(4, 4)], "p", "c"),
-                         ("a b c d e".split(), 1, [(0, 1)], [(4, 4)], "p", "c"), (["a", "b"], 0, [(0, 0)], [(1, 1)], "p", "c")],
-                        columns=["prefix", "tag", "cues", "attractors", "pattern", "cluster"])
+    rows = pd.DataFrame(
+        [
+            ("a b c d e".split(), 1, [(0, 0), (1, 3)], [(4, 4)], "p", "c"),
+            ("a b c d e".split(), 1, [(0, 1)], [(4, 4)], "p", "c"),
+            (["a", "b"], 0, [(0, 0)], [(1, 1)], "p", "c"),
+        ],
+        columns=["prefix", "tag", "cues", "attractors", "pattern", "cluster"],
+    )
     found = last_words(rows, 3)
     assert found["prefix"].tolist() == [["c", "d", "e"], ["a", "b"]]
-    assert found["cues"].tolist() == [[(0, 1)], [(0, 0)]] and found["attractors"].tolist() == [[(2, 2)], [(1, 1)]]
+    assert found["cues"].tolist() == [[(0, 1)], [(0, 0)]] and found["attractors"].tolist() == [
+        [(2, 2)],
+        [(1, 1)],
+    ]
     assert last_words(rows, 9).equals(rows)
     with pytest.raises(TouchstoneError, match="keep at least one word"):
         last_words(rows, 0)

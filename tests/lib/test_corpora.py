@@ -18,13 +18,35 @@ from lib.errors import TouchstoneError
 from lib.stage import open_stage
 from lib.store import sha256_of
 
-ROWS = [{"sentence": ["She", "reads", "."], "ground_truth": [1, 1, 0], "gender": "female", "target": 0, "sentence_idx": 7},
-        {"sentence": ["He", "reads", "."], "ground_truth": [1, 1, 0], "gender": "male", "target": 1, "sentence_idx": 7},
-        {"sentence": ["They", "read", "."], "ground_truth": [1, 1, 0], "gender": "neutral", "target": 2, "sentence_idx": 7}]
+ROWS = [
+    {
+        "sentence": ["She", "reads", "."],
+        "ground_truth": [1, 1, 0],
+        "gender": "female",
+        "target": 0,
+        "sentence_idx": 7,
+    },
+    {
+        "sentence": ["He", "reads", "."],
+        "ground_truth": [1, 1, 0],
+        "gender": "male",
+        "target": 1,
+        "sentence_idx": 7,
+    },
+    {
+        "sentence": ["They", "read", "."],
+        "ground_truth": [1, 1, 0],
+        "gender": "neutral",
+        "target": 2,
+        "sentence_idx": 7,
+    },
+]
 
 
 def write(path: Path, rows: list) -> Path:
-    path.write_text("".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows))
+    path.write_text(
+        "".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows)
+    )
     return path
 
 
@@ -44,23 +66,31 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
 
 def test_the_papers_own_listing_is_read_too(tmp_path: Path) -> None:
     """Appendix A.1.3 prints float masks and no gender; the files have ints and a gender."""
-    row = {"sentence": ["He", "loves", "his", "dog"], "ground_truth": [1.0, 0.0, 1.0, 0.0], "target": 1, "sentence_idx": 0}
+    row = {
+        "sentence": ["He", "loves", "his", "dog"],
+        "ground_truth": [1.0, 0.0, 1.0, 0.0],
+        "target": 1,
+        "sentence_idx": 0,
+    }
     rows = read_geco(write(tmp_path / "a.jsonl", [row]))
     assert rows["ground_truth"][0] == [1, 0, 1, 0] and rows["gender"][0] == "male"
 
 
-@pytest.mark.parametrize(("bad", "message"), [
-    ("{\"sentence\": [\"She\"", "not valid JSON"),
-    ("[1, 2]", "lacks a field"),
-    ({"sentence": ["She"], "target": 0, "sentence_idx": 1}, "lacks a field"),
-    (ROWS[0] | {"target": 3, "sentence_idx": 8}, "unknown target 3"),
-    (ROWS[0] | {"target": True, "sentence_idx": 8}, "unknown target True"),
-    (ROWS[0] | {"gender": "male", "sentence_idx": 8}, "make the two agree"),
-    (ROWS[0] | {"sentence": "She reads .", "sentence_idx": 8}, "not a list of words"),
-    (ROWS[0] | {"ground_truth": [2, 0, 0], "sentence_idx": 8}, "other than 0 and 1"),
-    (ROWS[0] | {"sentence_idx": "8"}, "not a whole number"),
-    (ROWS[0], "already has a female variant in line 1"),
-])
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ('{"sentence": ["She"', "not valid JSON"),
+        ("[1, 2]", "lacks a field"),
+        ({"sentence": ["She"], "target": 0, "sentence_idx": 1}, "lacks a field"),
+        (ROWS[0] | {"target": 3, "sentence_idx": 8}, "unknown target 3"),
+        (ROWS[0] | {"target": True, "sentence_idx": 8}, "unknown target True"),
+        (ROWS[0] | {"gender": "male", "sentence_idx": 8}, "make the two agree"),
+        (ROWS[0] | {"sentence": "She reads .", "sentence_idx": 8}, "not a list of words"),
+        (ROWS[0] | {"ground_truth": [2, 0, 0], "sentence_idx": 8}, "other than 0 and 1"),
+        (ROWS[0] | {"sentence_idx": "8"}, "not a whole number"),
+        (ROWS[0], "already has a female variant in line 1"),
+    ],
+)
 def test_a_bad_line_is_named(tmp_path: Path, bad: object, message: str) -> None:
     path = write(tmp_path / "bad.jsonl", [*ROWS, bad])
     with pytest.raises(TouchstoneError, match=rf"bad\.jsonl, line 4.*{message}"):
@@ -81,7 +111,9 @@ def test_an_unknown_way_to_treat_faults_is_refused(tmp_path: Path) -> None:
 
 def test_an_unknown_data_source_is_refused() -> None:
     corpora.check_data_source("geco")
-    with pytest.raises(TouchstoneError, match="data_source is 'gecko'; choose one of bundled, geco"):
+    with pytest.raises(
+        TouchstoneError, match="data_source is 'gecko'; choose one of bundled, geco"
+    ):
         corpora.check_data_source("gecko")
 
 
@@ -89,11 +121,26 @@ def test_later_stages_load_what_stage_one_left(small_outputs: Path) -> None:
     first = open_stage("geco", "small", "01_data_generation")
     misfit = ROWS[0] | {"ground_truth": [1, 1, 0, 0], "sentence_idx": 8}
     write(first.path(f"{DATASETS['D_S']}/test.jsonl"), [*ROWS, misfit])
-    first.close({"data_source": "bundled"} | dict.fromkeys(
-        ("scale", "seed", "n_threads", "on_fault", "gold", "spacy_pipeline", "test_share", "split_seed")))
+    first.close(
+        {"data_source": "bundled"}
+        | dict.fromkeys(
+            (
+                "scale",
+                "seed",
+                "n_threads",
+                "on_fault",
+                "gold",
+                "spacy_pipeline",
+                "test_share",
+                "split_seed",
+            )
+        )
+    )
     second = open_stage("geco", "small", "02_training")
     rows = load_dataset(second, "D_S", "test")
-    assert list(rows["row_id"]) == ["7-F", "7-M", "7-NB"], "a row whose mask does not fit cannot be scored"
+    assert list(rows["row_id"]) == ["7-F", "7-M", "7-NB"], (
+        "a row whose mask does not fit cannot be scored"
+    )
     assert not rows.attrs
     assert "01_data_generation/non_binary_gender_subj/test.jsonl" in second.inputs
     with pytest.raises(TouchstoneError, match="D_X"):
@@ -120,7 +167,9 @@ def server(tmp_path: Path) -> Iterator[tuple[str, Path, list[str]]]:
 
 
 @pytest.fixture
-def small_release(server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, Path, list[str]]:
+def small_release(
+    server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[str, Path, list[str]]:
     """A release of two files on the local server, and an empty data folder to fetch it into."""
     address, folder, asked = server
     sums = {}
@@ -136,7 +185,9 @@ def small_release(server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tu
 def test_files_are_fetched_once(small_release, tmp_path: Path) -> None:
     address, _, asked = small_release
     assert fetch_geco(address) == tmp_path / "data" / "geco"
-    assert (tmp_path / "data/geco/binary_gender_all/test.jsonl").read_text() == "binary_gender_all/test.jsonl\n"
+    assert (
+        tmp_path / "data/geco/binary_gender_all/test.jsonl"
+    ).read_text() == "binary_gender_all/test.jsonl\n"
     n = len(asked)
     assert n == 2 and fetch_geco(address) and len(asked) == n
 
@@ -156,7 +207,9 @@ def test_a_download_that_fails_is_named(small_release) -> None:
         fetch_geco(address)
 
 
-def test_a_changed_file_in_the_data_folder_is_named_and_left_alone(small_release, tmp_path: Path) -> None:
+def test_a_changed_file_in_the_data_folder_is_named_and_left_alone(
+    small_release, tmp_path: Path
+) -> None:
     address, _, _ = small_release
     fetch_geco(address)
     changed = tmp_path / "data/geco/binary_gender_all/test.jsonl"
@@ -171,9 +224,16 @@ def test_the_known_sums_are_those_of_the_published_files(geco_data: Path) -> Non
 
 
 def test_the_published_sizes(geco_data: Path) -> None:
-    for name, (train, test) in {"D_A": (3864, 966), "D_S": (3864, 966), "D_A_binary": (2576, 644),
-                                "D_S_binary": (2576, 644)}.items():
-        rows = {split: read_geco(geco_data / DATASETS[name] / f"{split}.jsonl") for split in ("train", "test")}
+    for name, (train, test) in {
+        "D_A": (3864, 966),
+        "D_S": (3864, 966),
+        "D_A_binary": (2576, 644),
+        "D_S_binary": (2576, 644),
+    }.items():
+        rows = {
+            split: read_geco(geco_data / DATASETS[name] / f"{split}.jsonl")
+            for split in ("train", "test")
+        }
         assert (len(rows["train"]), len(rows["test"])) == (train, test)
         assert not set(rows["train"]["sentence_idx"]) & set(rows["test"]["sentence_idx"])
         assert rows["test"]["target"].value_counts().nunique() == 1

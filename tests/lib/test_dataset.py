@@ -15,12 +15,31 @@ from lib.dataset import CARD, DECISIONS, build_dataset, label_texts, main, read_
 from lib.doubts import Doubts
 from lib.errors import TouchstoneError
 from lib.labels import Label
-from lib.review import apply_decisions, match_decisions, read_decisions, review_page, text_fingerprint
+from lib.review import (
+    apply_decisions,
+    match_decisions,
+    read_decisions,
+    review_page,
+    text_fingerprint,
+)
 
 TEXT = "# A tale\n\nThe actress sees her uncle.\nShe waves to him.\n\nHe laughs and leaves.\nThe king trusts his daughter.\n"
-KING = Label("k", ("The", "king", "waits", "."), 1, {}, {1: ("queen", "king", "monarch")}, {1: ("queen", "king", "monarch")})
-WAITS = Label("w", ("He", "waits", "."), 0, {}, {0: ("She", "He", "They"), 1: ("waits", "waits", "wait")},
-              {0: ("She", "He", "They"), 1: ("waits", "waits", "wait")})
+KING = Label(
+    "k",
+    ("The", "king", "waits", "."),
+    1,
+    {},
+    {1: ("queen", "king", "monarch")},
+    {1: ("queen", "king", "monarch")},
+)
+WAITS = Label(
+    "w",
+    ("He", "waits", "."),
+    0,
+    {},
+    {0: ("She", "He", "They"), 1: ("waits", "waits", "wait")},
+    {0: ("She", "He", "They"), 1: ("waits", "waits", "wait")},
+)
 LABELS = {"k": KING, "w": WAITS}
 
 
@@ -34,7 +53,16 @@ def folder(tmp_path: Path, **files: str) -> Path:
 
 def saved(tmp_path: Path, entry: dict) -> Path:
     path = tmp_path / DECISIONS
-    path.write_text(json.dumps({"sentences": {"k": {"text_id": text_fingerprint(KING.words), "rejected": False, "edits": {}} | entry}}))
+    path.write_text(
+        json.dumps(
+            {
+                "sentences": {
+                    "k": {"text_id": text_fingerprint(KING.words), "rejected": False, "edits": {}}
+                    | entry
+                }
+            }
+        )
+    )
     return path
 
 
@@ -44,24 +72,45 @@ def test_everything_is_made(tmp_path: Path, spacy_pipeline: str) -> None:
     assert list(counts["sentences"]) == [4, 4, 4, 4, 4]
     for name in DATASETS.values():
         assert read_geco(out / name / "train.jsonl").attrs["faults"].empty
-    assert {p.name for p in out.iterdir()} > {"report.md", "review.html", "dataset_card.md", "croissant.json", "counts.csv"}
+    assert {p.name for p in out.iterdir()} > {
+        "report.md",
+        "review.html",
+        "dataset_card.md",
+        "croissant.json",
+        "counts.csv",
+    }
     assert not list(mlcroissant.Dataset(out / "croissant.json").metadata.ctx.issues.errors)
-    neutral = {" ".join(row.sentence) for split in ("train", "test")
-               for row in read_geco(out / "non_binary_gender_all" / f"{split}.jsonl").itertuples() if row.target == 2}
+    neutral = {
+        " ".join(row.sentence)
+        for split in ("train", "test")
+        for row in read_geco(out / "non_binary_gender_all" / f"{split}.jsonl").itertuples()
+        if row.target == 2
+    }
     assert {"They laugh and leave .", "The monarch trusts their child ."} <= neutral
 
 
 def page_data(page: str) -> dict:
     """What a page knows: rows and decisions that match no row."""
-    return json.loads(page.split('type="application/json">')[1].split("</script>")[0].replace("<\\/", "</"))
+    return json.loads(
+        page.split('type="application/json">')[1].split("</script>")[0].replace("<\\/", "</")
+    )
 
 
 def test_the_page_is_self_contained_and_knows_how_doubtful_a_row_is(tmp_path: Path) -> None:
-    page = review_page("a & b", LABELS, {"k": Doubts(["a title: Sir"], ["nearly a toss-up: her"]), "w": Doubts([], [])}, {}, {})
+    page = review_page(
+        "a & b",
+        LABELS,
+        {"k": Doubts(["a title: Sir"], ["nearly a toss-up: her"]), "w": Doubts([], [])},
+        {},
+        {},
+    )
     assert "http" not in page and "<title>a &amp; b</title>" in page
     king, waits = page_data(page)["rows"]
     assert king["rank"] == {"all": 1, "subj": 1.01} and waits["rank"] == {"all": 0, "subj": 0}
-    assert king["doubts"] == {"all": ["a title: Sir"], "subj": ["nearly a toss-up: her", "a title: Sir"]}
+    assert king["doubts"] == {
+        "all": ["a title: Sir"],
+        "subj": ["nearly a toss-up: her", "a title: Sir"],
+    }
 
 
 def test_no_text_can_end_the_script(tmp_path: Path) -> None:
@@ -72,16 +121,25 @@ def test_no_text_can_end_the_script(tmp_path: Path) -> None:
 def test_decisions_reject_and_edit(tmp_path: Path) -> None:
     path = saved(tmp_path, {"edits": {"all": {"1": ["queen", "king", "ruler"], "2": None}}})
     after = apply_decisions(LABELS, read_decisions(path), str(path))
-    assert after["k"].all == {1: ("queen", "king", "ruler"), 2: None} and after["k"].subj == KING.subj
+    assert (
+        after["k"].all == {1: ("queen", "king", "ruler"), 2: None} and after["k"].subj == KING.subj
+    )
     path = saved(tmp_path, {"rejected": True})
     assert list(apply_decisions(LABELS, read_decisions(path), str(path))) == ["w"]
 
 
 def test_an_edit_back_to_the_original_removes_the_alteration(tmp_path: Path) -> None:
-    path = saved(tmp_path, {"edits": {"all": {"1": ["king", "king", "king"], "2": ["sits", "waits", "stays"]}}})
-    assert apply_decisions(LABELS, read_decisions(path), str(path))["k"].all == {2: ("sits", "waits", "stays")}
+    path = saved(
+        tmp_path,
+        {"edits": {"all": {"1": ["king", "king", "king"], "2": ["sits", "waits", "stays"]}}},
+    )
+    assert apply_decisions(LABELS, read_decisions(path), str(path))["k"].all == {
+        2: ("sits", "waits", "stays")
+    }
     path = saved(tmp_path, {"edits": {"all": {"1": ["king", "king", "king"]}}})
-    assert list(apply_decisions(LABELS, read_decisions(path), str(path))) == ["w"], "nothing is altered any more"
+    assert list(apply_decisions(LABELS, read_decisions(path), str(path))) == ["w"], (
+        "nothing is altered any more"
+    )
 
 
 def test_no_decisions_are_no_decisions(tmp_path: Path) -> None:
@@ -93,7 +151,15 @@ def decided(tmp_path: Path, text: Path, pipeline: str, key: str, **entry: object
     words = {k: label.words for k, label in labels_of(text, pipeline).items()}[key]
     out = tmp_path / "out"
     out.mkdir(exist_ok=True)
-    entries = {key: {"text_id": text_fingerprint(words), "text": " ".join(words), "rejected": False, "edits": {}} | entry}
+    entries = {
+        key: {
+            "text_id": text_fingerprint(words),
+            "text": " ".join(words),
+            "rejected": False,
+            "edits": {},
+        }
+        | entry
+    }
     (out / DECISIONS).write_text(json.dumps({"sentences": entries}))
     return out
 
@@ -102,26 +168,39 @@ def labels_of(text: Path, pipeline: str) -> dict[str, Label]:
     from lib.text import annotate, load_pipeline
 
     sentences = read_texts(text)
-    found, others, _ = label_texts(dict(zip(sentences, annotate(list(sentences.values()), load_pipeline(pipeline)), strict=True)))
+    found, others, _ = label_texts(
+        dict(
+            zip(sentences, annotate(list(sentences.values()), load_pipeline(pipeline)), strict=True)
+        )
+    )
     return found | others
 
 
 def sentences_of(out: Path) -> set[str]:
-    return {" ".join(words) for split in ("train", "test")
-            for words in read_geco(out / DATASETS["D_A"] / f"{split}.jsonl")["sentence"]}
+    return {
+        " ".join(words)
+        for split in ("train", "test")
+        for words in read_geco(out / DATASETS["D_A"] / f"{split}.jsonl")["sentence"]
+    }
 
 
-def test_a_decision_finds_its_sentence_wherever_it_stands(tmp_path: Path, spacy_pipeline: str) -> None:
+def test_a_decision_finds_its_sentence_wherever_it_stands(
+    tmp_path: Path, spacy_pipeline: str
+) -> None:
     text = folder(tmp_path, tale=TEXT)
     out = decided(tmp_path, text, spacy_pipeline, "tale-0003", rejected=True)
     (text / "tale.txt").write_text("She sings at the window.\n\n" + TEXT)
     build_dataset(text, out, spacy_pipeline)
-    rejected = [row["id"] for row in page_data((out / "review.html").read_text())["rows"] if row["rejected"]]
+    rejected = [
+        row["id"] for row in page_data((out / "review.html").read_text())["rows"] if row["rejected"]
+    ]
     assert rejected == ["tale-0004"] and "He laughs and leaves ." not in sentences_of(out)
     assert "not in the text" not in (out / "report.md").read_text()
 
 
-def test_a_decision_about_a_sentence_that_has_gone_is_listed_and_kept(tmp_path: Path, spacy_pipeline: str) -> None:
+def test_a_decision_about_a_sentence_that_has_gone_is_listed_and_kept(
+    tmp_path: Path, spacy_pipeline: str
+) -> None:
     text = folder(tmp_path, tale=TEXT)
     out = decided(tmp_path, text, spacy_pipeline, "tale-0003", rejected=True)
     (text / "tale.txt").write_text(TEXT.replace("laughs and leaves", "sighs and leaves"))
@@ -137,7 +216,9 @@ def test_a_decision_about_a_sentence_that_has_gone_is_listed_and_kept(tmp_path: 
     assert "He laughs and leaves ." not in sentences_of(out)
 
 
-def test_the_page_is_written_even_where_the_decisions_cannot_be_read(tmp_path: Path, spacy_pipeline: str) -> None:
+def test_the_page_is_written_even_where_the_decisions_cannot_be_read(
+    tmp_path: Path, spacy_pipeline: str
+) -> None:
     out = tmp_path / "out"
     out.mkdir()
     (out / DECISIONS).write_text("{")
@@ -156,28 +237,53 @@ def test_sentences_that_changed_places_keep_their_decisions(tmp_path: Path) -> N
 
 def test_a_sentence_in_which_nobody_was_found_can_join(tmp_path: Path, spacy_pipeline: str) -> None:
     text = folder(tmp_path, tale=TEXT + "\nThey bring their own lunch.\n\nIt rains.\n")
-    edits = {"all": {"0": ["She", "He", "They"], "1": ["brings", "brings", "bring"], "2": ["her", "his", "their"]}}
+    edits = {
+        "all": {
+            "0": ["She", "He", "They"],
+            "1": ["brings", "brings", "bring"],
+            "2": ["her", "his", "their"],
+        }
+    }
     out = decided(tmp_path, text, spacy_pipeline, "tale-0005", edits=edits)
     build_dataset(text, out, spacy_pipeline)
-    rows = {row["id"]: row["labelled"] for row in page_data((out / "review.html").read_text())["rows"]}
-    assert rows == {"tale-0001": True, "tale-0002": True, "tale-0003": True, "tale-0004": True, "tale-0005": False}
+    rows = {
+        row["id"]: row["labelled"] for row in page_data((out / "review.html").read_text())["rows"]
+    }
+    assert rows == {
+        "tale-0001": True,
+        "tale-0002": True,
+        "tale-0003": True,
+        "tale-0004": True,
+        "tale-0005": False,
+    }
     assert {"She brings her own lunch .", "They bring their own lunch ."} <= sentences_of(out)
 
 
 def test_the_owner_says_what_only_the_owner_can(tmp_path: Path, spacy_pipeline: str) -> None:
     text, out = folder(tmp_path, tale=TEXT), tmp_path / "out"
     build_dataset(text, out, spacy_pipeline, published=date(2026, 1, 31))
-    report, metadata = (out / "report.md").read_text(), json.loads((out / "croissant.json").read_text())
+    report, metadata = (
+        (out / "report.md").read_text(),
+        json.loads((out / "croissant.json").read_text()),
+    )
     assert metadata["datePublished"] == "2026-01-31"
     open_parts = yaml.safe_load(report.split("```yaml\n")[1].split("```")[0])
     assert set(open_parts) == {"licence", "url", "cite", "creator", "sections", "rai"}
-    said = yaml.safe_dump(open_parts).replace("(to be said)", "Said -").replace("to-be-said", "said")
+    said = (
+        yaml.safe_dump(open_parts).replace("(to be said)", "Said -").replace("to-be-said", "said")
+    )
     (text / CARD).write_text(said + "version: 1.2\n")
     build_dataset(text, out, spacy_pipeline)
     assert "Still to be said" not in (out / "report.md").read_text()
     metadata = json.loads((out / "croissant.json").read_text())
-    assert (metadata["license"], metadata["version"]) == ("https://example.org/said/licence-of-your-text", "1.2")
-    assert metadata["datePublished"] == date.today().isoformat() and "By Said - Who you are" in (out / "dataset_card.md").read_text()
+    assert (metadata["license"], metadata["version"]) == (
+        "https://example.org/said/licence-of-your-text",
+        "1.2",
+    )
+    assert (
+        metadata["datePublished"] == date.today().isoformat()
+        and "By Said - Who you are" in (out / "dataset_card.md").read_text()
+    )
     assert not list(mlcroissant.Dataset(out / "croissant.json").metadata.ctx.issues.errors)
 
 
@@ -187,13 +293,16 @@ def test_no_folder_is_not_this_folder(named: str, capsys: pytest.CaptureFixture[
     assert "say which one holds your texts: make dataset TEXT=folder" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("entry", "message"), [
-    ({"edits": {"all": {"9": ["a", "b", "c"]}}}, "there is no word 9"),
-    ({"edits": {"all": {"1": ["a", "b"]}}}, "does not have three words"),
-    ({"edits": {"all": {"1": ["a", "b", " "]}}}, "does not have three words"),
-    ({"rejected": "yes"}, "neither true nor false"),
-    ({"edits": {"all": {"one": ["a", "b", "c"]}}}, "does not hold decisions"),
-])
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"edits": {"all": {"9": ["a", "b", "c"]}}}, "there is no word 9"),
+        ({"edits": {"all": {"1": ["a", "b"]}}}, "does not have three words"),
+        ({"edits": {"all": {"1": ["a", "b", " "]}}}, "does not have three words"),
+        ({"rejected": "yes"}, "neither true nor false"),
+        ({"edits": {"all": {"one": ["a", "b", "c"]}}}, "does not hold decisions"),
+    ],
+)
 def test_bad_decisions_are_refused(tmp_path: Path, entry: dict, message: str) -> None:
     path = saved(tmp_path, entry)
     with pytest.raises(TouchstoneError, match=message):
@@ -236,7 +345,9 @@ def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
 
 def test_text_about_nobody_is_refused(tmp_path: Path, spacy_pipeline: str) -> None:
     with pytest.raises(TouchstoneError, match="a training and a test set need two"):
-        build_dataset(folder(tmp_path, a="It rains. The house is empty."), tmp_path / "out", spacy_pipeline)
+        build_dataset(
+            folder(tmp_path, a="It rains. The house is empty."), tmp_path / "out", spacy_pipeline
+        )
 
 
 def test_a_share_outside_zero_and_one_is_refused() -> None:
@@ -247,7 +358,9 @@ def test_a_share_outside_zero_and_one_is_refused() -> None:
 def test_forms_of_a_sentence_stay_together_and_repetitions_go(spacy_pipeline: str) -> None:
     from lib.text import annotate, load_pipeline
 
-    docs = dict(enumerate(annotate(["He waits.", "He waits.", "She sings."], load_pipeline(spacy_pipeline))))
+    docs = dict(
+        enumerate(annotate(["He waits.", "He waits.", "She sings."], load_pipeline(spacy_pipeline)))
+    )
     labels, _, counts = label_texts({str(key): doc for key, doc in docs.items()})
     assert list(labels) == ["0", "2"] and list(counts["sentences"]) == [3, 2, 2, 2]
     data = split_labels(labels, 0.5, 3)["D_A"]

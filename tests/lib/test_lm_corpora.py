@@ -28,15 +28,27 @@ def packed(path: Path, files: dict[str, str]) -> Path:
 
 @pytest.fixture
 def masc(tmp_path) -> Path:
-    return packed(tmp_path / "masc_tagged.zip", {
-        "masc_tagged/written/b.txt": "\n The_DT  end_NN ._. \n", "masc_tagged/written/a.txt": "Keys_NNS rust_VBP ._.\n\nsnake_case_NN\n",
-        "masc_tagged/spoken/c.txt": "Uh_UH\n", "masc_tagged/categories.txt": "written/a.txt fiction\n"})
+    return packed(
+        tmp_path / "masc_tagged.zip",
+        {
+            "masc_tagged/written/b.txt": "\n The_DT  end_NN ._. \n",
+            "masc_tagged/written/a.txt": "Keys_NNS rust_VBP ._.\n\nsnake_case_NN\n",
+            "masc_tagged/spoken/c.txt": "Uh_UH\n",
+            "masc_tagged/categories.txt": "written/a.txt fiction\n",
+        },
+    )
 
 
 @pytest.fixture
 def reviews(tmp_path) -> Path:
-    return packed(tmp_path / "movie_reviews.zip", {
-        f"movie_reviews/{kind}/cv{i:03d}_{100 - i}.txt": f"{kind} film {i} . \n\nthe end . \n" for kind in ("pos", "neg") for i in range(3)})
+    return packed(
+        tmp_path / "movie_reviews.zip",
+        {
+            f"movie_reviews/{kind}/cv{i:03d}_{100 - i}.txt": f"{kind} film {i} . \n\nthe end . \n"
+            for kind in ("pos", "neg")
+            for i in range(3)
+        },
+    )
 
 
 def test_masc_gives_the_written_files_by_name(masc) -> None:
@@ -44,8 +56,20 @@ def test_masc_gives_the_written_files_by_name(masc) -> None:
 
 
 def test_reviews_come_negative_first_with_an_empty_line_after_each(reviews) -> None:
-    assert review_lines(reviews, 1, 2) == ["neg film 1 .", "the end .", "", "neg film 2 .", "the end .", "",
-                                           "pos film 1 .", "the end .", "", "pos film 2 .", "the end .", ""]
+    assert review_lines(reviews, 1, 2) == [
+        "neg film 1 .",
+        "the end .",
+        "",
+        "neg film 2 .",
+        "the end .",
+        "",
+        "pos film 1 .",
+        "the end .",
+        "",
+        "pos film 2 .",
+        "the end .",
+        "",
+    ]
 
 
 def test_archives_without_the_text_are_refused(masc, reviews) -> None:
@@ -56,21 +80,39 @@ def test_archives_without_the_text_are_refused(masc, reviews) -> None:
 
 
 def test_lines_are_compared_without_their_order() -> None:
-    by_hand = hashlib.sha256("a\nb\nb\n".encode()).hexdigest()
+    by_hand = hashlib.sha256(b"a\nb\nb\n").hexdigest()
     assert lines_sha256(["b", "a", "b"]) == by_hand != lines_sha256(["a", "b"])
 
 
 def entry(lines: list[str], recipe: str, **more: object) -> dict[str, object]:
-    return {"source": "somewhere", "commit": "abc", "licence": "CC BY 4.0", "made": "it is", "use": "tagged corpus", "recipe": recipe,
-            "lines_sha256": lines_sha256(lines), "sha256": "0" * 64} | more
+    return {
+        "source": "somewhere",
+        "commit": "abc",
+        "licence": "CC BY 4.0",
+        "made": "it is",
+        "use": "tagged corpus",
+        "recipe": recipe,
+        "lines_sha256": lines_sha256(lines),
+        "sha256": "0" * 64,
+    } | more
 
 
-def test_a_corpus_is_made_from_the_treebank_once_and_read_in_its_own_order(tmp_path, monkeypatch) -> None:
+def test_a_corpus_is_made_from_the_treebank_once_and_read_in_its_own_order(
+    tmp_path, monkeypatch
+) -> None:
     monkeypatch.setenv("TOUCHSTONE_DATA", str(tmp_path))
     for name in ("x", "y"):
-        (tmp_path / f"{name}.conllu").write_text(TREE if name == "x" else TREE.replace("Keys", "Locks"))
-    sources = {"made.txt": entry(["Locks_NNS rust_VBP", "Keys_NNS rust_VBP"], "treebank", files=["x.conllu", "y.conllu"])}
-    assert build_corpus("made.txt", sources).read_text() == "Keys_NNS rust_VBP\nLocks_NNS rust_VBP\n"
+        (tmp_path / f"{name}.conllu").write_text(
+            TREE if name == "x" else TREE.replace("Keys", "Locks")
+        )
+    sources = {
+        "made.txt": entry(
+            ["Locks_NNS rust_VBP", "Keys_NNS rust_VBP"], "treebank", files=["x.conllu", "y.conllu"]
+        )
+    }
+    assert (
+        build_corpus("made.txt", sources).read_text() == "Keys_NNS rust_VBP\nLocks_NNS rust_VBP\n"
+    )
     assert source_path("made.txt", sources) == tmp_path / "made.txt"
     assert published_corpus(sources)[0] == [("Keys", "NNS"), ("rust", "VBP")]
     (tmp_path / "x.conllu").unlink()
@@ -99,9 +141,16 @@ def test_archives_are_fetched_once_and_checked(masc, tmp_path, monkeypatch) -> N
     http = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path)))
     threading.Thread(target=http.serve_forever, daemon=True).start()
     monkeypatch.setenv("TOUCHSTONE_DATA", str(tmp_path / "data"))
-    md5, url = hashlib.md5(masc.read_bytes()).hexdigest(), f"http://127.0.0.1:{http.server_port}/{masc.name}"
-    sources = {"w/masc.txt": entry(masc_lines(masc), "masc", url=url, checksum=f"md5:{md5}"),
-               "w/other.txt": entry([], "masc", url=url.replace("masc_tagged", "other"), checksum=f"md5:{'0' * 32}")}
+    md5, url = (
+        hashlib.md5(masc.read_bytes()).hexdigest(),
+        f"http://127.0.0.1:{http.server_port}/{masc.name}",
+    )
+    sources = {
+        "w/masc.txt": entry(masc_lines(masc), "masc", url=url, checksum=f"md5:{md5}"),
+        "w/other.txt": entry(
+            [], "masc", url=url.replace("masc_tagged", "other"), checksum=f"md5:{'0' * 32}"
+        ),
+    }
     assert build_corpus("w/masc.txt", sources).read_text().count("\n") == 3
     packed(tmp_path / "other.zip", {"a": "b"})
     with pytest.raises(TouchstoneError, match="is not what its MD5 says"):
@@ -114,29 +163,45 @@ def test_archives_are_fetched_once_and_checked(masc, tmp_path, monkeypatch) -> N
 def data() -> Path:
     root = data_root()
     if root is None or not (root / "wikitext2").is_dir():
-        pytest.skip("needs the text corpora: set TOUCHSTONE_DATA to a folder that holds treebanks/ and wikitext2/")
+        pytest.skip(
+            "needs the text corpora: set TOUCHSTONE_DATA to a folder that holds treebanks/ and wikitext2/"
+        )
     return root
 
 
 def test_the_users_tagged_treebank_has_the_lines_that_the_treebank_gives(data) -> None:
-    lines = treebank_lines(data / f"treebanks/en_ewt-ud-{part}.conllu" for part in ("train", "dev", "test"))
+    lines = treebank_lines(
+        data / f"treebanks/en_ewt-ud-{part}.conllu" for part in ("train", "dev", "test")
+    )
     assert lines_sha256(lines) == read_sources()["wikitext2/ud_ewt.tagged.txt"]["lines_sha256"]
 
 
 @pytest.mark.parametrize(("part", "first", "last"), [(0, 0, 349), (1, 350, 659)])
-def test_the_users_reviews_are_what_the_conversion_writes(data, tmp_path, part, first, last) -> None:
+def test_the_users_reviews_are_what_the_conversion_writes(
+    data, tmp_path, part, first, last
+) -> None:
     """The user's copy, unpacked into the archive's form and converted again: the same bytes."""
     text = (data / f"wikitext2/movie_reviews.{part}.txt").read_text()
     found = text.removesuffix("\n\n").split("\n\n")
     assert len(found) == 2 * (last - first + 1)
-    names = [f"movie_reviews/{kind}/cv{i:03d}_{i}.txt" for kind in ("neg", "pos") for i in range(first, last + 1)]
-    archive = packed(tmp_path / "again.zip", {n: one.replace("\n", " \n") for n, one in zip(names, found, strict=True)})
+    names = [
+        f"movie_reviews/{kind}/cv{i:03d}_{i}.txt"
+        for kind in ("neg", "pos")
+        for i in range(first, last + 1)
+    ]
+    archive = packed(
+        tmp_path / "again.zip",
+        {n: one.replace("\n", " \n") for n, one in zip(names, found, strict=True)},
+    )
     assert "".join(f"{line}\n" for line in review_lines(archive, first, last)) == text
 
 
 def test_the_users_masc_is_in_the_form_that_the_conversion_writes(data, tmp_path) -> None:
     text = (data / "wikitext2/masc_written.tagged.txt").read_text(encoding="utf-8")
-    assert (text.count("\n"), len(text.split())) == (27_265, 486_396)  # the figures of the data folder's README
+    assert (text.count("\n"), len(text.split())) == (
+        27_265,
+        486_396,
+    )  # the figures of the data folder's README
     archive = packed(tmp_path / "again.zip", {"masc_tagged/written/all.txt": text})
     assert "".join(f"{line}\n" for line in masc_lines(archive)) == text
 

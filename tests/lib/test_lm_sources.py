@@ -12,19 +12,34 @@ import pytest
 
 from lib import lm_sources
 from lib.errors import TouchstoneError
-from lib.lm_sources import fetch_wikitext, published_corpus, read_sources, source_path, without_prefixes
+from lib.lm_sources import (
+    fetch_wikitext,
+    published_corpus,
+    read_sources,
+    source_path,
+    without_prefixes,
+)
 from lib.lm_text import read_plain
 from lib.paths import data_root
 from lib.store import sha256_of
 
 
 def about(content: str, use: str) -> dict[str, str]:
-    return {"source": "somewhere", "commit": "abc", "licence": "CC BY 4.0", "made": "it is", "use": use,
-            "sha256": hashlib.sha256(content.encode()).hexdigest()}
+    return {
+        "source": "somewhere",
+        "commit": "abc",
+        "licence": "CC BY 4.0",
+        "made": "it is",
+        "use": use,
+        "sha256": hashlib.sha256(content.encode()).hexdigest(),
+    }
 
 
 def test_corpora_are_read_in_order_with_and_without_tags(tmp_path, monkeypatch) -> None:
-    files = {"a.txt": ("The_DT end_NN\n", "tagged corpus"), "b.txt": (" = Head = \nA line\n", "plain corpus")}
+    files = {
+        "a.txt": ("The_DT end_NN\n", "tagged corpus"),
+        "b.txt": (" = Head = \nA line\n", "plain corpus"),
+    }
     for name, (text, _) in files.items():
         (tmp_path / name).write_text(text)
     monkeypatch.setenv("TOUCHSTONE_DATA", str(tmp_path))
@@ -46,7 +61,11 @@ def test_what_is_missing_or_other_is_refused_with_its_origin(tmp_path, monkeypat
 
 
 def test_test_lines_stay_out_of_training() -> None:
-    sentences = [[("The", ""), ("Keys", ""), ("are", "")], [("the", ""), ("key", "")], [("The", "")]]
+    sentences = [
+        [("The", ""), ("Keys", ""), ("are", "")],
+        [("the", ""), ("key", "")],
+        [("The", "")],
+    ]
     assert without_prefixes(sentences, [["the", "keys"]]) == sentences[1:]
 
 
@@ -54,7 +73,9 @@ def test_every_source_states_where_it_comes_from() -> None:
     for name, entry in read_sources().items():
         recipe = {"recipe", "lines_sha256"} if entry["use"].endswith("corpus") else set()
         origin = set(entry) & {"url", "checksum", "files"}
-        assert set(entry) == {"source", "commit", "licence", "use", "made", "sha256"} | recipe | origin, name
+        assert (
+            set(entry) == {"source", "commit", "licence", "use", "made", "sha256"} | recipe | origin
+        ), name
         assert origin in (({"files"}, {"url", "checksum"}) if recipe else (set(),)), name
         assert len(entry["sha256"]) == 64
 
@@ -62,7 +83,9 @@ def test_every_source_states_where_it_comes_from() -> None:
 def test_the_data_folder_holds_the_sources() -> None:
     root = data_root()
     if root is None or not (root / "tarsius").is_dir():
-        pytest.skip("needs the published files: set TOUCHSTONE_DATA to a folder that holds tarsius/, treebanks/, wikitext2/")
+        pytest.skip(
+            "needs the published files: set TOUCHSTONE_DATA to a folder that holds tarsius/, treebanks/, wikitext2/"
+        )
     sources = read_sources()
     assert all(source_path(name, sources).exists() for name in sources)
 
@@ -75,7 +98,9 @@ def wikitext(tmp_path, monkeypatch):
     with zipfile.ZipFile(served / "wikitext-2-v1.zip", "w") as archive:
         archive.writestr("wikitext-2/wiki.train.tokens", " = Head = \n\n The first line . \n")
     monkeypatch.setenv("TOUCHSTONE_DATA", str(tmp_path / "data"))
-    monkeypatch.setitem(lm_sources.WIKITEXT_SHA256, "wikitext-2", sha256_of(served / "wikitext-2-v1.zip"))
+    monkeypatch.setitem(
+        lm_sources.WIKITEXT_SHA256, "wikitext-2", sha256_of(served / "wikitext-2-v1.zip")
+    )
 
     class Quiet(SimpleHTTPRequestHandler):
         def log_message(self, format: str, *args: object) -> None:

@@ -7,8 +7,15 @@ import pytest
 
 from lib.agreement import load_sets, save_sets
 from lib.errors import TouchstoneError
-from lib.lm_text import (build_vocabulary, gender_examples, number_examples, probe_table, read_plain, read_tagged,
-                         split_tagged)
+from lib.lm_text import (
+    build_vocabulary,
+    gender_examples,
+    number_examples,
+    probe_table,
+    read_plain,
+    read_tagged,
+    split_tagged,
+)
 
 
 def test_tagged_lines_and_a_word_without_a_tag(tmp_path) -> None:
@@ -31,7 +38,10 @@ def test_number_examples_have_the_words_before_the_verb() -> None:
 
 
 def test_gender_examples_leave_capitals_alone() -> None:
-    assert gender_examples("He met her and himself".split()) == [(["He", "met"], 1), (["He", "met", "her", "and"], 0)]
+    assert gender_examples("He met her and himself".split()) == [
+        (["He", "met"], 1),
+        (["He", "met", "her", "and"], 0),
+    ]
 
 
 def test_long_prefixes_keep_their_end() -> None:
@@ -40,15 +50,19 @@ def test_long_prefixes_keep_their_end() -> None:
 
 
 def test_the_vocabulary_orders_by_frequency_and_keeps_what_is_forced() -> None:
-    vocabulary = build_vocabulary([["b", "a", "a"], ["A", "c", "b", "d"]], size=2, forced=["Zoo", "a"])
+    vocabulary = build_vocabulary(
+        [["b", "a", "a"], ["A", "c", "b", "d"]], size=2, forced=["Zoo", "a"]
+    )
     assert vocabulary.words == ("<pad>", "<eos>", "<unk>", "a", "b", "zoo")
     assert vocabulary.encode(["A", "zoo", "c"]) == [3, 5, 2]
     assert vocabulary.share_unknown([["a", "c"], ["d", "zoo"]]) == 0.5
 
 
 def test_sets_are_read_back(tmp_path) -> None:
-    rows = pd.DataFrame([(["the", "dog"], 1, [(1, 1)], [(0, 0), (1, 1)], "p", "c")],
-                        columns=["prefix", "tag", "cues", "attractors", "pattern", "cluster"])
+    rows = pd.DataFrame(
+        [(["the", "dog"], 1, [(1, 1)], [(0, 0), (1, 1)], "p", "c")],
+        columns=["prefix", "tag", "cues", "attractors", "pattern", "cluster"],
+    )
     save_sets({"one": rows, "two": rows}, tmp_path / "sets.parquet")
     found = load_sets(tmp_path / "sets.parquet")
     assert list(found) == ["one", "two"]

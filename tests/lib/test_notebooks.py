@@ -7,9 +7,15 @@ from pathlib import Path
 import nbformat
 from nbformat.v4 import new_output
 
-from lib.notebooks import find_notebooks, fold_bars, parameters_source, read_notebook, strip_volatile
+from lib.notebooks import (
+    find_notebooks,
+    fold_bars,
+    parameters_source,
+    read_notebook,
+    strip_volatile,
+)
 
-SOURCE = '''# ---
+SOURCE = """# ---
 # jupyter:
 #   kernelspec:
 #     display_name: Python 3
@@ -28,7 +34,7 @@ print(seed)
 
 # %%
 print(seed)
-'''
+"""
 
 
 def write(folder: Path, text: str = SOURCE) -> Path:
@@ -43,7 +49,9 @@ def test_ids_are_the_same_at_every_reading_and_differ_between_cells(tmp_path: Pa
     nbformat.validate(first)
     ids = [cell.id for cell in first.cells]
     assert len(set(ids)) == 4
-    longer = read_notebook(write(tmp_path, SOURCE.replace("# # Title", "# # Title\n\n# %% [markdown]\n# More")))
+    longer = read_notebook(
+        write(tmp_path, SOURCE.replace("# # Title", "# # Title\n\n# %% [markdown]\n# More"))
+    )
     assert set(ids) < {cell.id for cell in longer.cells}, "an unchanged cell keeps its id"
 
 
@@ -58,9 +66,16 @@ def test_volatile_metadata_goes_and_the_rest_stays(tmp_path: Path) -> None:
     notebook.cells[1].metadata["execution"] = {"iopub.execute_input": "now"}
     notebook.cells[1]["execution_count"] = 1
     strip_volatile(notebook)
-    assert notebook.metadata == {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-                                 "language_info": {"name": "python"}}
-    assert [dict(cell.metadata) for cell in notebook.cells] == [{}, {"tags": ["parameters"]}, {}, {}]
+    assert notebook.metadata == {
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "language_info": {"name": "python"},
+    }
+    assert [dict(cell.metadata) for cell in notebook.cells] == [
+        {},
+        {"tags": ["parameters"]},
+        {},
+        {},
+    ]
     assert notebook.cells[1].execution_count == 1
 
 
@@ -68,8 +83,10 @@ def test_bars_are_folded_and_warnings_kept(tmp_path: Path) -> None:
     notebook = read_notebook(write(tmp_path))
     bar = "rows:  10%|#   |\rrows: 100%|####|\r               \r"
     notebook.cells[2]["outputs"] = [new_output("stream", name="stderr", text=bar)]
-    notebook.cells[3]["outputs"] = [new_output("stream", name="stderr", text=f"{bar}careful\n"),
-                                    new_output("stream", name="stdout", text="0\n")]
+    notebook.cells[3]["outputs"] = [
+        new_output("stream", name="stderr", text=f"{bar}careful\n"),
+        new_output("stream", name="stdout", text="0\n"),
+    ]
     fold_bars(notebook)
     assert notebook.cells[2].outputs == []
     assert [output.text for output in notebook.cells[3].outputs] == ["careful", "0\n"]

@@ -24,4 +24,6 @@ def test_variables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TOUCHSTONE_SPACY", "en_core_web_sm")
     assert paths.data_root() == tmp_path / "data", "absolute: a kernel may start in another folder"
     assert paths.outputs_root() == tmp_path / "out" and paths.spacy_pipeline() == "en_core_web_sm"
-    assert paths.reference_dir("geco", "cpu") == paths.ROOT / "outputs" / "reference" / "geco" / "cpu"
+    assert (
+        paths.reference_dir("geco", "cpu") == paths.ROOT / "outputs" / "reference" / "geco" / "cpu"
+    )

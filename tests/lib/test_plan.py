@@ -35,7 +35,9 @@ def values(scale: str) -> dict:
 
 def test_three_samples_make_students_interval() -> None:
     found = estimate([10.0, 12.0, 14.0])
-    assert found.seconds == 12.0 and found.half == pytest.approx(4.302653 * 2.0 / math.sqrt(3), rel=1e-6)
+    assert found.seconds == 12.0 and found.half == pytest.approx(
+        4.302653 * 2.0 / math.sqrt(3), rel=1e-6
+    )
     assert estimate([3.0]) == Estimate(3.0, 3.0)
 
 
@@ -47,16 +49,29 @@ def test_halves_add_in_sums_and_in_multiples() -> None:
 def test_the_papers_grid_is_counted() -> None:
     models = models_of(values("paper"))
     three = models[~models["dataset"].str.endswith("binary")]
-    assert three.groupby("scheme").size().to_dict() == {"ZS": 2, "C": 10, "CE": 10, "CEf": 10, "CEfAf": 10, "OLA-CEA": 10}
+    assert three.groupby("scheme").size().to_dict() == {
+        "ZS": 2,
+        "C": 10,
+        "CE": 10,
+        "CEf": 10,
+        "CEfAf": 10,
+        "OLA-CEA": 10,
+    }
     assert len(models) == 52 + 2 * 2 * 5  # and two binary sets with two schemes of five seeds
-    rows = rows_by_method(values("paper"), n_test=966, n_forms=3).set_index(["kind", "method"])["rows"]
+    rows = rows_by_method(values("paper"), n_test=966, n_forms=3).set_index(["kind", "method"])[
+        "rows"
+    ]
     assert rows["encoder", "LIME"] == 42 * 966 and rows["OLA", "Saliency"] == 10 * 966
     assert not {"Uniform random", "Pronoun list"} & set(rows.index.get_level_values("method"))
 
 
 def test_costly_methods_are_counted_on_one_seed_and_on_chosen_rows() -> None:
-    rows = rows_by_method(values("cpu"), n_test=966, n_forms=3).set_index(["kind", "method"])["rows"]
-    assert rows["encoder", "Saliency"] == 2 * (1 + 4 * 3) * 300  # two sets; ZS once, four schemes with three seeds
+    rows = rows_by_method(values("cpu"), n_test=966, n_forms=3).set_index(["kind", "method"])[
+        "rows"
+    ]
+    assert (
+        rows["encoder", "Saliency"] == 2 * (1 + 4 * 3) * 300
+    )  # two sets; ZS once, four schemes with three seeds
     assert rows["encoder", "LIME"] == 2 * 5 * 300
     assert rows["OLA", "LIME"] == 2 * values("cpu")["n_seeds_ola"] * 3 * values("cpu")["n_base_ola"]
 
@@ -101,10 +116,16 @@ class Fake:
 
 
 def test_the_table_adds_up() -> None:
-    small = values("small") | {"methods": ["Saliency", "Uniform random"], "datasets": ["D_A"], "binary_schemes": ["C"]}
+    small = values("small") | {
+        "methods": ["Saliency", "Uniform random"],
+        "datasets": ["D_A"],
+        "binary_schemes": ["C"],
+    }
     table = predict(small, Fake())
     by = table.set_index("what")["seconds"]
-    assert by["C"] == 20.0 and by["ZS"] == 10.0 and by["OLA-CEA"] == 30.0  # C once with three classes, once with two
+    assert (
+        by["C"] == 20.0 and by["ZS"] == 10.0 and by["OLA-CEA"] == 30.0
+    )  # C once with three classes, once with two
     assert by["Saliency, encoder"] == 5 * 18 * 0.5 and by["Saliency, OLA"] == 3 * 18 * 0.5
     assert table["seconds"].iloc[-1] == pytest.approx(table["seconds"].iloc[:-1].sum())
     half = (table["high"] - table["seconds"]).to_numpy()

@@ -40,10 +40,14 @@ def close_figures() -> Iterator[None]:
 
 def results(**columns: object) -> pd.DataFrame:
     """A table of all methods and schemes, the floors with scheme -, and C below the first-pronoun rule."""
-    models = [(d, s, m) for d in DATASETS for s in SCHEMES for m in METHODS] + [(d, "-", m) for d in DATASETS for m in FLOORS]
+    models = [(d, s, m) for d in DATASETS for s in SCHEMES for m in METHODS] + [
+        (d, "-", m) for d in DATASETS for m in FLOORS
+    ]
     table = pd.DataFrame(models, columns=["dataset", "scheme", "method"])
     x = np.linspace(0.1, 0.9, len(table))
-    return table.assign(MA=x, low=x - 0.05, high=x + 0.05, below_first_pronoun=table["scheme"] == "C", **columns)
+    return table.assign(
+        MA=x, low=x - 0.05, high=x + 0.05, below_first_pronoun=table["scheme"] == "C", **columns
+    )
 
 
 def legend_texts(figure: plt.Figure) -> set[str]:
@@ -57,7 +61,11 @@ def test_mass_accuracy_draws_every_method_and_every_floor_in_every_panel():
     panel = figure.axes[SCHEMES.index("CE")]
     drawn = sorted(x for container in panel.containers for x in container.lines[0].get_xdata())
     assert drawn == pytest.approx(sorted(table.query("dataset == 'D_A' and scheme == 'CE'")["MA"]))
-    lines = {round(float(line.get_xdata()[0]), 6) for line in panel.lines if len(set(line.get_xdata())) == 1}
+    lines = {
+        round(float(line.get_xdata()[0]), 6)
+        for line in panel.lines
+        if len(set(line.get_xdata())) == 1
+    }
     assert set(table.query("dataset == 'D_A' and scheme == '-'")["MA"].round(6)) <= lines
     assert len(plotted) == len(table)
 
@@ -86,32 +94,61 @@ def test_a_model_below_the_rule_is_marked_and_explained():
 def test_relative_mass_accuracy_leaves_out_the_baseline_and_shows_the_floors():
     table = results(RMA=1.5, RMA_first_pronoun=4.0, RMA_uniform_random=0.9).query("scheme != '-'")
     figure, plotted = plot_relative_mass_accuracy(table)
-    assert "ZS" not in set(plotted["scheme"]) and len(figure.axes) == len(DATASETS) * (len(SCHEMES) - 1)
+    assert "ZS" not in set(plotted["scheme"]) and len(figure.axes) == len(DATASETS) * (
+        len(SCHEMES) - 1
+    )
     assert {"First pronoun", "Uniform random", "zero-shot model"} < legend_texts(figure)
 
 
 def test_correlations_are_sorted_and_cut():
-    table = pd.DataFrame([(d, c, f"word{i}", i / 20) for d in DATASETS for c in "FM" for i in range(15)],
-                         columns=["dataset", "class", "word", "r"])
+    table = pd.DataFrame(
+        [(d, c, f"word{i}", i / 20) for d in DATASETS for c in "FM" for i in range(15)],
+        columns=["dataset", "class", "word", "r"],
+    )
     figure, plotted = plot_correlation(table)
     assert len(plotted) == 4 * 10 and plotted["word"][0] == "word14" and len(figure.axes) == 4
 
 
 def test_performance_shows_models_hard_rows_and_floors():
-    table = pd.DataFrame([(d, s, x, x - 0.1, x + 0.05, x - 0.2, x - 0.3, x) for d in DATASETS for x, s in
-                          zip(np.linspace(0.5, 0.9, 8), (*SCHEMES, "First pronoun rule", "Bag of words"))],
-                         columns=["dataset", "scheme", "accuracy", "low", "high", "accuracy_hard", "low_hard", "high_hard"])
+    table = pd.DataFrame(
+        [
+            (d, s, x, x - 0.1, x + 0.05, x - 0.2, x - 0.3, x)
+            for d in DATASETS
+            for x, s in zip(
+                np.linspace(0.5, 0.9, 8), (*SCHEMES, "First pronoun rule", "Bag of words")
+            )
+        ],
+        columns=[
+            "dataset",
+            "scheme",
+            "accuracy",
+            "low",
+            "high",
+            "accuracy_hard",
+            "low_hard",
+            "high_hard",
+        ],
+    )
     figure, plotted = plot_performance(table)
     assert {"all rows", "hard rows", "First pronoun rule", "Bag of words"} == legend_texts(figure)
-    assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()] == list(SCHEMES) and len(plotted) == len(table)
+    assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()] == list(SCHEMES) and len(
+        plotted
+    ) == len(table)
 
 
 def test_the_example_shows_every_word_and_marks_the_ground_truth():
     words = ["She", "leaves", "her", "house", "."]
-    table = pd.DataFrame([(s, m, i, w, 0.2, int(w in ("She", "her"))) for s, m in
-                          [*((s, m) for s in ("C", "CE") for m in ("LIME", "Saliency")), ("-", "First pronoun")]
-                          for i, w in enumerate(words)],
-                         columns=["scheme", "method", "position", "word", "share", "is_truth"])
+    table = pd.DataFrame(
+        [
+            (s, m, i, w, 0.2, int(w in ("She", "her")))
+            for s, m in [
+                *((s, m) for s in ("C", "CE") for m in ("LIME", "Saliency")),
+                ("-", "First pronoun"),
+            ]
+            for i, w in enumerate(words)
+        ],
+        columns=["scheme", "method", "position", "word", "share", "is_truth"],
+    )
     figure, plotted = plot_example(table)
     assert len(figure.axes) == 2 * 3 and len(plotted) == 5
     hatched = [bar.get_hatch() for bar in figure.axes[0].patches]
@@ -120,7 +157,12 @@ def test_the_example_shows_every_word_and_marks_the_ground_truth():
 
 
 def test_the_two_forms_are_drawn_apart():
-    table = pd.concat([results().rename(columns={"MA": "difference"}).assign(words=w) for w in ("all", "truth", "other", "absolute")])
+    table = pd.concat(
+        [
+            results().rename(columns={"MA": "difference"}).assign(words=w)
+            for w in ("all", "truth", "other", "absolute")
+        ]
+    )
     figure, plotted = plot_form_difference(table[table["scheme"] != "ZS"])
     assert set(plotted["words"]) == {"truth", "other"}
     assert {"ground-truth words", "other words"} < legend_texts(figure)
@@ -135,11 +177,19 @@ def test_significance_prints_the_p_values():
 
 
 def test_the_grid_has_the_order_of_the_figures_and_keeps_a_user_s_own_method():
-    table = pd.concat([results(), pd.DataFrame([{"dataset": "D_A", "scheme": "C", "method": "mine", "MA": 0.3}])])
+    table = pd.concat(
+        [results(), pd.DataFrame([{"dataset": "D_A", "scheme": "C", "method": "mine", "MA": 0.3}])]
+    )
     grid = method_grid(table.sample(frac=1, random_state=0), "MA")
-    assert list(grid.columns) == [*SCHEMES, "-"] and list(grid.loc["D_A"].index[:8]) == list(METHODS)
+    assert list(grid.columns) == [*SCHEMES, "-"] and list(grid.loc["D_A"].index[:8]) == list(
+        METHODS
+    )
     assert grid.loc[("D_A", "mine"), "C"] == 0.3
-    figure, _ = plot_mass_accuracy(table.fillna({"low": 0.2, "high": 0.4, "below_first_pronoun": False}).astype({"below_first_pronoun": bool}))
+    figure, _ = plot_mass_accuracy(
+        table.fillna({"low": 0.2, "high": 0.4, "below_first_pronoun": False}).astype(
+            {"below_first_pronoun": bool}
+        )
+    )
     assert "own method" in legend_texts(figure)
 
 

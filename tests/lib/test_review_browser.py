@@ -43,21 +43,52 @@ class Browser:
     def __init__(self, program: str, downloads: Path, profile: Path) -> None:
         to_browser, self.write_end = os.pipe()
         self.read_end, from_browser = os.pipe()
-        flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", f"--user-data-dir={profile}",
-                 "--no-first-run", "--disable-dev-shm-usage", "about:blank"]
-        launcher = ("import fcntl, os, sys; r, w = (fcntl.fcntl(int(n), fcntl.F_DUPFD, 10) for n in sys.argv[1:3]); "
-                    "os.dup2(r, 3); os.dup2(w, 4); os.execvp(sys.argv[3], sys.argv[3:])")
-        given = [sys.executable, "-c", launcher, str(to_browser), str(from_browser), program, *flags]
-        self.process = subprocess.Popen(given, pass_fds=(to_browser, from_browser), stdout=subprocess.DEVNULL,
-                                        stderr=subprocess.DEVNULL)
+        flags = [
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--remote-debugging-pipe",
+            f"--user-data-dir={profile}",
+            "--no-first-run",
+            "--disable-dev-shm-usage",
+            "about:blank",
+        ]
+        launcher = (
+            "import fcntl, os, sys; r, w = (fcntl.fcntl(int(n), fcntl.F_DUPFD, 10) for n in sys.argv[1:3]); "
+            "os.dup2(r, 3); os.dup2(w, 4); os.execvp(sys.argv[3], sys.argv[3:])"
+        )
+        given = [
+            sys.executable,
+            "-c",
+            launcher,
+            str(to_browser),
+            str(from_browser),
+            program,
+            *flags,
+        ]
+        self.process = subprocess.Popen(
+            given,
+            pass_fds=(to_browser, from_browser),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         os.close(to_browser)
         os.close(from_browser)
         self.count, self.buffer, self.session = 0, b"", ""
         self.answer = ""
-        target = next(t for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page")
-        self.session = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
+        target = next(
+            t for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page"
+        )
+        self.session = self.call(
+            "Target.attachToTarget", targetId=target["targetId"], flatten=True
+        )["sessionId"]
         self.call("Page.enable")
-        self.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(downloads), browser=True)
+        self.call(
+            "Browser.setDownloadBehavior",
+            behavior="allow",
+            downloadPath=str(downloads),
+            browser=True,
+        )
 
     def call(self, method: str, browser: bool = False, **parameters: Any) -> dict[str, Any]:
         """Send one command and wait for its result; a prompt that opens meanwhile is answered with `self.answer`."""
@@ -68,8 +99,13 @@ class Browser:
             message = self._receive()
             if message.get("method") == "Page.javascriptDialogOpening":
                 self.count += 1
-                self._send({"id": self.count, "method": "Page.handleJavaScriptDialog",
-                            "params": {"accept": True, "promptText": self.answer}})
+                self._send(
+                    {
+                        "id": self.count,
+                        "method": "Page.handleJavaScriptDialog",
+                        "params": {"accept": True, "promptText": self.answer},
+                    }
+                )
             elif message.get("id") == mine:
                 assert "error" not in message, message
                 return message["result"]
@@ -78,7 +114,9 @@ class Browser:
         """Load a file and wait until its rows are drawn."""
         self.call("Page.navigate", url=page.as_uri())
         for _ in range(100):
-            if self.run("document.readyState === 'complete' && document.querySelectorAll('#rows tr').length"):
+            if self.run(
+                "document.readyState === 'complete' && document.querySelectorAll('#rows tr').length"
+            ):
                 return
             time.sleep(0.1)
         raise AssertionError("the page drew no rows")
@@ -95,9 +133,21 @@ class Browser:
         self.answer = answer
         text = {"text": key if len(key) == 1 else "\r"} if key in ("Enter", " ") else {}
         for kind in ("keyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, key=key, code={" ": "Space"}.get(key, key), modifiers=modifiers,
-                      windowsVirtualKeyCode={"Enter": 13, " ": 32, "Tab": 9, "ArrowRight": 39, "ArrowLeft": 37}.get(key, 90),
-                      **(text if kind == "keyDown" else {}))
+            self.call(
+                "Input.dispatchKeyEvent",
+                type=kind,
+                key=key,
+                code={" ": "Space"}.get(key, key),
+                modifiers=modifiers,
+                windowsVirtualKeyCode={
+                    "Enter": 13,
+                    " ": 32,
+                    "Tab": 9,
+                    "ArrowRight": 39,
+                    "ArrowLeft": 37,
+                }.get(key, 90),
+                **(text if kind == "keyDown" else {}),
+            )
 
     def close(self) -> None:
         """End the browser that this test started."""
@@ -132,7 +182,9 @@ def browser(tmp_path: Path) -> Iterator[Browser]:
     made.close()
 
 
-def test_a_reader_decides_and_the_data_set_follows(browser: Browser, tmp_path: Path, spacy_pipeline: str) -> None:
+def test_a_reader_decides_and_the_data_set_follows(
+    browser: Browser, tmp_path: Path, spacy_pipeline: str
+) -> None:
     text, out = tmp_path / "text", tmp_path / "out"
     text.mkdir()
     (text / "tale.txt").write_text(TEXT)
@@ -148,7 +200,9 @@ def test_a_reader_decides_and_the_data_set_follows(browser: Browser, tmp_path: P
     word = "document.querySelector('#tale-0004 td:nth-child(4) [data-position=\"1\"]')"
     assert browser.run(f"{word}.textContent") == "monarch"
     browser.run(f"{word}.click()", answer="ruler")
-    assert browser.run(f"{word}.textContent") == "ruler" and "edited" in browser.run(f"{word}.className")
+    assert browser.run(f"{word}.textContent") == "ruler" and "edited" in browser.run(
+        f"{word}.className"
+    )
     browser.run("document.getElementById('save').click()")
     for _ in range(100):
         if (out / DECISIONS).is_file():
@@ -158,11 +212,17 @@ def test_a_reader_decides_and_the_data_set_follows(browser: Browser, tmp_path: P
     assert set(decided) == {"tale-0003", "tale-0004"} and decided["tale-0003"]["rejected"]
 
     build_dataset(text, out, spacy_pipeline)
-    words = {word for split in ("train", "test")
-             for sentence in read_geco(out / "non_binary_gender_all" / f"{split}.jsonl")["sentence"] for word in sentence}
+    words = {
+        word
+        for split in ("train", "test")
+        for sentence in read_geco(out / "non_binary_gender_all" / f"{split}.jsonl")["sentence"]
+        for word in sentence
+    }
     assert "ruler" in words and "monarch" not in words and "laughs" not in words
     browser.open(out / "review.html")
-    assert browser.run("document.getElementById('tale-0003').className") == "rejected", "decisions are shown again"
+    assert browser.run("document.getElementById('tale-0003').className") == "rejected", (
+        "decisions are shown again"
+    )
 
 
 FOCUS = "[document.activeElement.closest('tr')?.id, document.activeElement.dataset.position, document.activeElement.textContent].join(' ')"
@@ -179,28 +239,46 @@ def built(tmp_path: Path, spacy_pipeline: str, more: str = "") -> tuple[Path, Pa
 def test_a_reader_without_a_mouse(browser: Browser, tmp_path: Path, spacy_pipeline: str) -> None:
     _, out = built(tmp_path, spacy_pipeline)
     browser.open(out / "review.html")
-    assert browser.run("[...document.querySelectorAll('.word')].every((word) => word.getAttribute('role') === 'button')")
-    assert browser.run("document.querySelectorAll('#tale-0004 td [tabindex=\"0\"]').length") == 3, "one stop in each text"
+    assert browser.run(
+        "[...document.querySelectorAll('.word')].every((word) => word.getAttribute('role') === 'button')"
+    )
+    assert browser.run("document.querySelectorAll('#tale-0004 td [tabindex=\"0\"]').length") == 3, (
+        "one stop in each text"
+    )
     browser.run("document.querySelector('#tale-0004 td:nth-child(4) [tabindex=\"0\"]').focus()")
     others = browser.run("window.kept = document.getElementById('tale-0001'); true")
     browser.press("Enter", answer="ruler")
-    assert others and browser.run(FOCUS) == "tale-0004 1 ruler", "the word that was changed keeps the focus"
-    assert browser.run("window.kept === document.getElementById('tale-0001')"), "no other row is drawn again"
+    assert others and browser.run(FOCUS) == "tale-0004 1 ruler", (
+        "the word that was changed keeps the focus"
+    )
+    assert browser.run("window.kept === document.getElementById('tale-0001')"), (
+        "no other row is drawn again"
+    )
     browser.press("ArrowRight")
     browser.press("ArrowRight")
     assert browser.run(FOCUS).startswith("tale-0004 3 ")
     browser.press(" ", answer="its")
     assert browser.run(FOCUS) == "tale-0004 3 its"
     browser.press("z", modifiers=2)
-    assert browser.run("document.querySelector('#tale-0004 td:nth-child(4) [data-position=\"3\"]').textContent") == "their"
+    assert (
+        browser.run(
+            "document.querySelector('#tale-0004 td:nth-child(4) [data-position=\"3\"]').textContent"
+        )
+        == "their"
+    )
     assert "is undone" in browser.run("document.getElementById('state').textContent")
 
 
-def test_an_edit_that_fits_both_data_sets_is_made_in_both(browser: Browser, tmp_path: Path, spacy_pipeline: str) -> None:
+def test_an_edit_that_fits_both_data_sets_is_made_in_both(
+    browser: Browser, tmp_path: Path, spacy_pipeline: str
+) -> None:
     _, out = built(tmp_path, spacy_pipeline)
     browser.open(out / "review.html")
     king = "document.querySelector('#tale-0004 td:nth-child(4) [data-position=\"1\"]')"
-    state, show = "document.getElementById('state').textContent", "scope.value = {}; scope.onchange(); true"
+    state, show = (
+        "document.getElementById('state').textContent",
+        "scope.value = {}; scope.onchange(); true",
+    )
     browser.run(f"{king}.click()", answer="ruler")
     assert '"king" is changed in D_A and D_S; 1 change' in browser.run(state)
     browser.run(show.format("'subj'"))
@@ -211,23 +289,39 @@ def test_an_edit_that_fits_both_data_sets_is_made_in_both(browser: Browser, tmp_
     browser.run(show.format("'all'"))
     assert browser.run(f"{king}.textContent") == "ruler"
     browser.run("undo(); undo(); true")
-    assert browser.run(f"{king}.textContent") == "monarch" and browser.run("document.getElementById('undo').disabled")
+    assert browser.run(f"{king}.textContent") == "monarch" and browser.run(
+        "document.getElementById('undo').disabled"
+    )
 
 
 def test_everything_can_be_read(browser: Browser, tmp_path: Path, spacy_pipeline: str) -> None:
     _, out = built(tmp_path, spacy_pipeline, "\nThey bring their own lunch.\n")
     browser.open(out / "review.html")
     browser.run("document.querySelector('#tale-0003 .reject').click()")
-    browser.run("document.querySelector('#tale-0004 td:nth-child(4) [data-position=\"1\"]').click()", answer=" ")
-    assert browser.run("document.querySelectorAll('#tale-0003.rejected, #tale-0004 .gone, .divider').length") == 5
+    browser.run(
+        "document.querySelector('#tale-0004 td:nth-child(4) [data-position=\"1\"]').click()",
+        answer=" ",
+    )
+    assert (
+        browser.run(
+            "document.querySelectorAll('#tale-0003.rejected, #tale-0004 .gone, .divider').length"
+        )
+        == 5
+    )
     assert browser.run(CONTRAST) >= 4.5
-    assert browser.run("[...document.querySelectorAll('th')].every((head) => head.scope) && !!document.querySelector('caption, meta[name=viewport]')")
-    assert browser.run("document.querySelector('#rows tr:last-child').id") == "tale-0005", "what was not labelled comes last"
+    assert browser.run(
+        "[...document.querySelectorAll('th')].every((head) => head.scope) && !!document.querySelector('caption, meta[name=viewport]')"
+    )
+    assert browser.run("document.querySelector('#rows tr:last-child').id") == "tale-0005", (
+        "what was not labelled comes last"
+    )
     ranks = browser.run("order.filter((row) => row.labelled).map((row) => row.rank.all)")
     assert ranks == sorted(ranks, reverse=True)
 
 
-def test_decisions_about_sentences_that_have_gone_are_shown_and_saved(browser: Browser, tmp_path: Path, spacy_pipeline: str) -> None:
+def test_decisions_about_sentences_that_have_gone_are_shown_and_saved(
+    browser: Browser, tmp_path: Path, spacy_pipeline: str
+) -> None:
     text, out = built(tmp_path, spacy_pipeline)
     gone = {"text_id": "0" * 12, "text": "A duke sat .", "rejected": True, "edits": {}}
     (out / DECISIONS).write_text(json.dumps({"sentences": {"tale-0001": gone}}))
@@ -237,4 +331,6 @@ def test_decisions_about_sentences_that_have_gone_are_shown_and_saved(browser: B
     browser.run("document.querySelector('#tale-0001 .reject').click()")
     entries = browser.run("decisions().sentences")
     assert {key: (entry["text"], entry["rejected"]) for key, entry in entries.items()} == {
-        f"gone-{'0' * 12}": ("A duke sat .", True), "tale-0001": ("The actress sees her uncle .", True)}
+        f"gone-{'0' * 12}": ("A duke sat .", True),
+        "tale-0001": ("The actress sees her uncle .", True),
+    }

@@ -27,7 +27,9 @@ HEADER = """# ---
 #     name: python3
 # ---
 """
-MAKE = HEADER + """
+MAKE = (
+    HEADER
+    + """
 # %%
 import sys, time
 import pandas as pd
@@ -57,7 +59,10 @@ stage.close({"scale": scale, "seed": seed, "rate": rate, "wait": wait})
 halt("after the manifest")
 print("progress", file=sys.stderr)
 """
-USE = HEADER + """
+)
+USE = (
+    HEADER
+    + """
 # %%
 import pandas as pd
 from lib.stage import open_stage
@@ -80,6 +85,7 @@ if fail:
 # %%
 stage.close({"scale": scale, "methods": methods, "fail": fail})
 """
+)
 SMALL = "scale: small\nseed: 0\nrate: 0.5\nwait: never\nmethods: [A, B]\nfail: false\n"
 
 
@@ -91,8 +97,13 @@ def toy(arguments: str = "", root: Path | None = None) -> int:
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The study after one complete run; tests work on copies."""
     root = tmp_path_factory.mktemp("study")
-    files = {"notebooks/toy/01_make.py": MAKE, "notebooks/toy/02_use.py": USE, "lib/part.py": "a = 1\n",
-             "params/toy/small.yaml": SMALL, "notebooks/toy/material/words.txt": "she\n"}
+    files = {
+        "notebooks/toy/01_make.py": MAKE,
+        "notebooks/toy/02_use.py": USE,
+        "lib/part.py": "a = 1\n",
+        "params/toy/small.yaml": SMALL,
+        "notebooks/toy/material/words.txt": "she\n",
+    }
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
@@ -138,16 +149,22 @@ UNCHANGED = ["unchanged, skip", "unchanged, skip"]
 def test_a_complete_run_leaves_results_manifests_and_executed_notebooks(study: Path) -> None:
     for stage, table in (("01_make", "numbers"), ("02_use", "sums")):
         manifest = json.loads((folder(study, stage) / "manifest.json").read_text())
-        assert manifest["files"][f"{table}.csv"]["sha256"] == sha256_of(folder(study, stage) / f"{table}.csv")
+        assert manifest["files"][f"{table}.csv"]["sha256"] == sha256_of(
+            folder(study, stage) / f"{table}.csv"
+        )
         notebook = nbformat.read(folder(study, stage) / f"{stage}.ipynb", as_version=4)
         assert all(cell.execution_count for cell in notebook.cells if cell.cell_type == "code")
         hidden = {p.name for p in folder(study, stage).rglob(".*")} - {".lock"}
         assert not hidden and not list(folder(study, stage).rglob("*.part"))
-    assert manifest["inputs"] == {"01_make/numbers.csv": sha256_of(folder(study, "01_make") / "numbers.csv")}
+    assert manifest["inputs"] == {
+        "01_make/numbers.csv": sha256_of(folder(study, "01_make") / "numbers.csv")
+    }
     assert manifest["parameters"] == {"scale": "small", "methods": ["A", "B"], "fail": False}
 
 
-def test_an_unchanged_study_is_skipped_in_no_time(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unchanged_study_is_skipped_in_no_time(
+    study: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert toy() == 0
     said = capsys.readouterr().out
     assert said.count("unchanged, skipped") == 2 and "running" not in said
@@ -156,19 +173,50 @@ def test_an_unchanged_study_is_skipped_in_no_time(study: Path, capsys: pytest.Ca
     assert plan(capsys) == UNCHANGED, "contents count, not times"
 
 
-@pytest.mark.parametrize("path, old, new, expected", [
-    ("lib/part.py", "1", "2", ["run: lib changed", "run: lib changed"]),
-    ("notebooks/toy/material/words.txt", "she", "he", ["run: material changed", "run: material changed"]),
-    ("notebooks/toy/02_use.py", "# names", "# words", ["unchanged, skip", "run: notebook changed"]),
-    ("params/toy/small.yaml", "rate: 0.5", "rate: 0.25",
-     ["run: parameters changed: rate", "run: after 01_make, if its results change"]),
-    ("params/toy/small.yaml", "rate: 0.5\n", "", UNCHANGED),  # the default is the same
-    ("outputs/toy/small/02_use/sums.csv", "A", "Z", ["unchanged, skip", "run: result changed: sums.csv"]),
-    ("outputs/toy/small/01_make/numbers.csv", "0.5", "0.6",
-     ["run: result changed: numbers.csv", "run: input changed: 01_make/numbers.csv"]),
-])
+@pytest.mark.parametrize(
+    "path, old, new, expected",
+    [
+        ("lib/part.py", "1", "2", ["run: lib changed", "run: lib changed"]),
+        (
+            "notebooks/toy/material/words.txt",
+            "she",
+            "he",
+            ["run: material changed", "run: material changed"],
+        ),
+        (
+            "notebooks/toy/02_use.py",
+            "# names",
+            "# words",
+            ["unchanged, skip", "run: notebook changed"],
+        ),
+        (
+            "params/toy/small.yaml",
+            "rate: 0.5",
+            "rate: 0.25",
+            ["run: parameters changed: rate", "run: after 01_make, if its results change"],
+        ),
+        ("params/toy/small.yaml", "rate: 0.5\n", "", UNCHANGED),  # the default is the same
+        (
+            "outputs/toy/small/02_use/sums.csv",
+            "A",
+            "Z",
+            ["unchanged, skip", "run: result changed: sums.csv"],
+        ),
+        (
+            "outputs/toy/small/01_make/numbers.csv",
+            "0.5",
+            "0.6",
+            ["run: result changed: numbers.csv", "run: input changed: 01_make/numbers.csv"],
+        ),
+    ],
+)
 def test_what_changed_decides_what_runs(
-    study: Path, capsys: pytest.CaptureFixture[str], path: str, old: str, new: str, expected: list[str]
+    study: Path,
+    capsys: pytest.CaptureFixture[str],
+    path: str,
+    old: str,
+    new: str,
+    expected: list[str],
 ) -> None:
     assert plan(capsys) == UNCHANGED
     change(study / path, old, new)
@@ -187,7 +235,9 @@ def test_a_changed_parameter_reruns_its_stage_and_those_that_read_it(
     assert plan(capsys) == UNCHANGED
 
 
-def test_a_parameter_of_the_command_line_stands_in_for_the_file(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_parameter_of_the_command_line_stands_in_for_the_file(
+    study: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert toy("-p rate 0.125") == 0
     assert pd.read_csv(folder(study, "02_use") / "sums.csv")["sum"].tolist() == [0.125, 0.125]
     assert toy("-p rat 0.125") == 1 and "did you mean 'rate'?" in capsys.readouterr().err
@@ -195,7 +245,9 @@ def test_a_parameter_of_the_command_line_stands_in_for_the_file(study: Path, cap
     assert toy("--only-method B") == 1 and "--only-method needs --stage" in capsys.readouterr().err
 
 
-def test_one_stage_and_one_method_alone_by_force(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_stage_and_one_method_alone_by_force(
+    study: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     change(study / "params/toy/small.yaml", "seed: 0", "seed: 1")
     assert toy("--stage 02 --only-method B --force") == 0
     said = capsys.readouterr().out
@@ -205,11 +257,18 @@ def test_one_stage_and_one_method_alone_by_force(study: Path, capsys: pytest.Cap
     assert (folder(study, "02_use") / "units" / "kept.txt").is_file()
 
 
-@pytest.mark.parametrize("old, new, says", [
-    ("seed: 0", "sede: 0", "small.yaml: no notebook has a parameter 'sede'; did you mean 'seed'?"),
-    ("rate: 0.5", "rate: 1e-3", "rate is '1e-3', which YAML reads as text; write 1.0e-3"),
-    ("scale: small", "scale: cpu", "scale is 'cpu', not the file's own name; write small"),
-])
+@pytest.mark.parametrize(
+    "old, new, says",
+    [
+        (
+            "seed: 0",
+            "sede: 0",
+            "small.yaml: no notebook has a parameter 'sede'; did you mean 'seed'?",
+        ),
+        ("rate: 0.5", "rate: 1e-3", "rate is '1e-3', which YAML reads as text; write 1.0e-3"),
+        ("scale: small", "scale: cpu", "scale is 'cpu', not the file's own name; write small"),
+    ],
+)
 def test_a_wrong_parameter_file_is_refused_before_anything_runs(
     study: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, says: str
 ) -> None:
@@ -219,11 +278,14 @@ def test_a_wrong_parameter_file_is_refused_before_anything_runs(
     assert says in seen.err and seen.err.count("\n") == 1 and "running" not in seen.out
 
 
-@pytest.mark.parametrize("arguments, says", [
-    ("plan tyo", "there is no study 'tyo'; did you mean 'toy'?"),
-    ("toy --stage 02_sue", "there is no stage '02_sue'; did you mean '02_use'?"),
-    ("toy --scale paper", "scales that have one: small"),
-])
+@pytest.mark.parametrize(
+    "arguments, says",
+    [
+        ("plan tyo", "there is no study 'tyo'; did you mean 'toy'?"),
+        ("toy --stage 02_sue", "there is no stage '02_sue'; did you mean '02_use'?"),
+        ("toy --scale paper", "scales that have one: small"),
+    ],
+)
 def test_a_wrong_command_is_refused_with_the_nearest_name(
     study: Path, capsys: pytest.CaptureFixture[str], arguments: str, says: str
 ) -> None:
@@ -244,19 +306,34 @@ def test_a_failing_notebook_is_kept_with_its_log_and_costs_nothing_else(
     log = (folder(study, "02_use") / "failed.log").read_text()
     assert "raise ValueError" in log and "\x1b" not in log and "papermill" in log
     assert "failed" in (folder(study, "02_use") / "failed.ipynb").read_text()
-    assert (folder(study, "02_use") / "02_use.ipynb").read_bytes() == executed, "the last good one stays"
-    assert not (folder(study, "02_use") / "manifest.json").exists(), "and nobody may read the results"
+    assert (folder(study, "02_use") / "02_use.ipynb").read_bytes() == executed, (
+        "the last good one stays"
+    )
+    assert not (folder(study, "02_use") / "manifest.json").exists(), (
+        "and nobody may read the results"
+    )
     assert {p: p.read_bytes() for p in before} == before
     change(study / "params/toy/small.yaml", "fail: true", "fail: false")
     assert toy() == 0
     assert not list(folder(study, "02_use").glob("failed*"))
 
 
-@pytest.mark.parametrize("old, new, says", [
-    ("stage.close(", "dict(", "02_use.py ended without stage.close"),
-    ("if fail:", "import os\nif os.kill(os.getpid(), 9):", "02_use failed: DeadKernelError: Kernel died"),
-    ('methods, "fail"', 'methods[:1], "fail"', "was given methods = ['A', 'B'] and closed with ['A']"),
-])
+@pytest.mark.parametrize(
+    "old, new, says",
+    [
+        ("stage.close(", "dict(", "02_use.py ended without stage.close"),
+        (
+            "if fail:",
+            "import os\nif os.kill(os.getpid(), 9):",
+            "02_use failed: DeadKernelError: Kernel died",
+        ),
+        (
+            'methods, "fail"',
+            'methods[:1], "fail"',
+            "was given methods = ['A', 'B'] and closed with ['A']",
+        ),
+    ],
+)
 def test_a_notebook_that_breaks_the_rules_of_the_hand_over_fails(
     study: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, says: str
 ) -> None:
@@ -272,8 +349,12 @@ def test_a_killed_run_leaves_nothing_to_read_and_the_next_one_repairs_it(
 ) -> None:
     change(study / "params/toy/small.yaml", "rate: 0.5", "rate: 0.75")
     change(study / "params/toy/small.yaml", "wait: never", f"wait: {where}")
-    runner = subprocess.Popen([sys.executable, "-m", "lib.run", "toy", "--root", str(study)], cwd=study,
-                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    runner = subprocess.Popen(
+        [sys.executable, "-m", "lib.run", "toy", "--root", str(study)],
+        cwd=study,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     give_up = time.monotonic() + 120
     while not (folder(study, "01_make") / "waiting").exists():
         assert runner.poll() is None and time.monotonic() < give_up
@@ -290,11 +371,18 @@ def test_a_killed_run_leaves_nothing_to_read_and_the_next_one_repairs_it(
     assert toy() == 0
     assert pd.read_csv(folder(study, "02_use") / "sums.csv")["sum"].tolist() == [0.75, 0.75]
     assert {p.name for p in folder(study, "01_make").iterdir()} == {
-        "01_make.ipynb", "manifest.json", "numbers.csv", "run.json", ".lock"}
+        "01_make.ipynb",
+        "manifest.json",
+        "numbers.csv",
+        "run.json",
+        ".lock",
+    }
     assert plan(capsys) == UNCHANGED
 
 
-def test_a_kill_between_the_two_last_renames_is_seen(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_kill_between_the_two_last_renames_is_seen(
+    study: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The executed notebook has its final name, the manifest has not: the stage is not complete."""
     here = folder(study, "01_make")
     os.replace(here / "manifest.json", here / "manifest.json.part")

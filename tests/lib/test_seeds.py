@@ -31,7 +31,9 @@ def test_set_up_seeds_all_three_and_sets_the_threads() -> None:
 def test_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert pick_device("auto").type == pick_device("cpu").type == "cpu"
-    with pytest.raises(TouchstoneError, match="device is cuda, but PyTorch finds no GPU; write device: auto"):
+    with pytest.raises(
+        TouchstoneError, match="device is cuda, but PyTorch finds no GPU; write device: auto"
+    ):
         pick_device("cuda")
     with pytest.raises(TouchstoneError, match="write auto, cpu or cuda"):
         pick_device("gpu")

@@ -7,13 +7,21 @@ import re
 from lib.paths import ROOT
 from lib.shapes import AXES
 
-ANNOTATION = re.compile(r"\b(?:Float|Int|Bool|Integer|Num|Shaped|UInt)\[[\w.]+, *[\"']([^\"']*)[\"']\]")
+ANNOTATION = re.compile(
+    r"\b(?:Float|Int|Bool|Integer|Num|Shaped|UInt)\[[\w.]+, *[\"']([^\"']*)[\"']\]"
+)
 
 
 def test_axes_are_from_the_closed_list() -> None:
     unknown = {}
     for path in sorted((ROOT / "lib").rglob("*.py")):
-        words = {word.lstrip("*#?") for axes in ANNOTATION.findall(path.read_text()) for word in axes.split()}
-        unknown[path.name] = {word for word in words - set(AXES) if not word.isdecimal() and word != "..."}
+        words = {
+            word.lstrip("*#?")
+            for axes in ANNOTATION.findall(path.read_text())
+            for word in axes.split()
+        }
+        unknown[path.name] = {
+            word for word in words - set(AXES) if not word.isdecimal() and word != "..."
+        }
     assert not {name: words for name, words in unknown.items() if words}
     assert ANNOTATION.findall('x: Float[Tensor, "batch words"]') == ["batch words"]

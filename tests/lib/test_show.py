@@ -21,7 +21,8 @@ def test_the_source_is_shown_without_its_indentation(monkeypatch: pytest.MonkeyP
         return 2 * x
 
     assert shown(twice, monkeypatch) == (
-        f"```python\n# {__name__}\ndef twice(x: int) -> int:\n    return 2 * x\n```")
+        f"```python\n# {__name__}\ndef twice(x: int) -> int:\n    return 2 * x\n```"
+    )
 
 
 def test_a_function_that_nobody_would_read_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,9 @@ def first_stage(close: bool = True) -> Stage:
 def test_a_table_is_shown_rounded_and_saved_unrounded(small_outputs: Path) -> None:
     stage = open_stage("toy", "small", "01_make")
     assert stage.table("scores", FRAME)["mass_accuracy"].tolist() == [0.333, 0.667]
-    assert (stage.folder / "scores.csv").read_text() == "method,mass_accuracy\nLIME,0.333333\nDeepLift,0.666667\n"
+    assert (
+        stage.folder / "scores.csv"
+    ).read_text() == "method,mass_accuracy\nLIME,0.333333\nDeepLift,0.666667\n"
 
 
 def test_the_manifest_holds_the_hashes_rows_parameters_and_seeds(small_outputs: Path) -> None:
@@ -44,7 +46,9 @@ def test_the_manifest_holds_the_hashes_rows_parameters_and_seeds(small_outputs: 
     for name, about in manifest["files"].items():
         assert about["sha256"] == hashlib.sha256((stage.folder / name).read_bytes()).hexdigest()
     assert [(name, about["rows"]) for name, about in manifest["files"].items()] == [
-        ("scores.csv", 2), ("sets/train.jsonl", 2)]
+        ("scores.csv", 2),
+        ("sets/train.jsonl", 2),
+    ]
     assert manifest["parameters"] == {"seed": 3, "n_seeds": 1} and manifest["seeds"]["seed"] == 3
     assert manifest["versions"]["pandas"] == pd.__version__
     assert shown.values.tolist() == [["scores.csv", "2", "2"], ["sets/train.jsonl", "2", ""]]
@@ -80,10 +84,14 @@ def test_an_incomplete_stage_cannot_be_read(small_outputs: Path) -> None:
 def test_a_missing_or_changed_file_names_the_command(small_outputs: Path) -> None:
     first = first_stage()
     later = open_stage("toy", "small", "02_use")
-    with pytest.raises(TouchstoneError, match="no file 'other.csv'.*make toy SCALE=small STAGE=01_make"):
+    with pytest.raises(
+        TouchstoneError, match="no file 'other.csv'.*make toy SCALE=small STAGE=01_make"
+    ):
         later.input("01_make", "other.csv")
     (first.folder / "scores.csv").write_text("method,mass_accuracy\nLIME,1\n")
-    with pytest.raises(TouchstoneError, match="scores.csv has changed since 01_make wrote it; run `make toy"):
+    with pytest.raises(
+        TouchstoneError, match="scores.csv has changed since 01_make wrote it; run `make toy"
+    ):
         later.input("01_make", "scores.csv")
 
 
@@ -112,7 +120,13 @@ def test_what_is_no_longer_made_disappears_and_models_stay(small_outputs: Path) 
     stage.close({})
     first_stage(close=False)  # a run that breaks off in between changes nothing about that
     stage = first_stage()
-    assert {p.name for p in stage.folder.iterdir()} == {"scores.csv", "models", "manifest.json", "run.json", ".lock"}
+    assert {p.name for p in stage.folder.iterdir()} == {
+        "scores.csv",
+        "models",
+        "manifest.json",
+        "run.json",
+        ".lock",
+    }
     assert (stage.folder / "models" / "a.json").is_file()
 
 
@@ -131,16 +145,22 @@ def test_the_same_figure_is_the_same_file(small_outputs: Path) -> None:
         figure.subplots().plot([1, 2])
         stage.figure("line", figure, formats=("png", "pdf"))
         seen.append([(stage.folder / f"line.{kind}").read_bytes() for kind in ("png", "pdf")])
-    assert seen[0] == seen[1] and seen[0][0].startswith(b"\x89PNG") and seen[0][1].startswith(b"%PDF")
+    assert (
+        seen[0] == seen[1] and seen[0][0].startswith(b"\x89PNG") and seen[0][1].startswith(b"%PDF")
+    )
 
 
 def test_a_stage_is_open_in_one_process_only(small_outputs: Path) -> None:
     first_stage(close=False)
-    code = ("from filelock import FileLock, Timeout\nimport sys\n"
-            "try:\n    FileLock(sys.argv[1], timeout=0).acquire()\nexcept Timeout:\n    print('held')")
+    code = (
+        "from filelock import FileLock, Timeout\nimport sys\n"
+        "try:\n    FileLock(sys.argv[1], timeout=0).acquire()\nexcept Timeout:\n    print('held')"
+    )
     lock = small_outputs / "toy" / "small" / "01_make" / ".lock"
     ask = [sys.executable, "-c", code, str(lock)]
-    assert subprocess.run(ask, capture_output=True, text=True, check=True, cwd=ROOT).stdout == "held\n"
+    assert (
+        subprocess.run(ask, capture_output=True, text=True, check=True, cwd=ROOT).stdout == "held\n"
+    )
     first_stage()
     assert subprocess.run(ask, capture_output=True, text=True, check=True, cwd=ROOT).stdout == ""
 
@@ -156,4 +176,7 @@ def test_a_real_notebook_must_close_with_all_its_parameters(
     with pytest.raises(TouchstoneError, match="without its parameters scale"):
         stage.close({"seed": 1})
     stage.close({"seed": 1, "scale": "small", "frame": FRAME})  # as globals() would hand it over
-    assert json.loads((stage.folder / "manifest.json").read_text())["parameters"] == {"seed": 1, "scale": "small"}
+    assert json.loads((stage.folder / "manifest.json").read_text())["parameters"] == {
+        "seed": 1,
+        "scale": "small",
+    }

@@ -14,8 +14,17 @@ import pytest
 
 from lib.errors import TouchstoneError
 from lib.paths import ROOT
-from lib.store import (atomic_path, load_parquet, read_utf8, save_csv, save_json, save_parquet, sha256_of, sha256_of_tree,
-                       write_atomic)
+from lib.store import (
+    atomic_path,
+    load_parquet,
+    read_utf8,
+    save_csv,
+    save_json,
+    save_parquet,
+    sha256_of,
+    sha256_of_tree,
+    write_atomic,
+)
 
 # Writes half of a new file, says so, and waits to be killed.
 HALF = """
@@ -40,18 +49,25 @@ def test_an_exception_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> No
 
 def test_a_kill_leaves_the_old_file(tmp_path: Path) -> None:
     write_atomic(tmp_path / "a.txt", "old")
-    writer = subprocess.Popen([sys.executable, "-c", HALF, tmp_path / "a.txt"], cwd=ROOT, stdout=subprocess.PIPE)
+    writer = subprocess.Popen(
+        [sys.executable, "-c", HALF, tmp_path / "a.txt"], cwd=ROOT, stdout=subprocess.PIPE
+    )
     assert writer.stdout is not None and writer.stdout.readline() == b"half\n"
     writer.send_signal(signal.SIGKILL)
     writer.communicate()
     assert (tmp_path / "a.txt").read_text() == "old"
     left_over = [p.name for p in tmp_path.iterdir() if p.name != "a.txt"]
-    assert len(left_over) == 1 and left_over[0].endswith(".part"), "what is left is under a name that nobody reads"
+    assert len(left_over) == 1 and left_over[0].endswith(".part"), (
+        "what is left is under a name that nobody reads"
+    )
 
 
 def test_sha256_is_that_of_the_bytes(tmp_path: Path) -> None:
     write_atomic(tmp_path / "a", b"abc")
-    assert sha256_of(tmp_path / "a") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    assert (
+        sha256_of(tmp_path / "a")
+        == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    )
     assert sha256_of(tmp_path / "a") == hashlib.sha256(b"abc").hexdigest()
 
 
@@ -83,13 +99,19 @@ def test_json_has_no_nan(tmp_path: Path) -> None:
 
 
 def test_parquet_gives_lists_back_as_lists(tmp_path: Path) -> None:
-    frame = pd.DataFrame({"row_id": ["1-F"], "words": [["she", "is"]], "scores": [np.array([0.1, -2.0])]})
+    frame = pd.DataFrame(
+        {"row_id": ["1-F"], "words": [["she", "is"]], "scores": [np.array([0.1, -2.0])]}
+    )
     save_parquet(frame, tmp_path / "a.parquet")
     back = load_parquet(tmp_path / "a.parquet")
-    assert back.to_dict("records") == [{"row_id": "1-F", "words": ["she", "is"], "scores": [0.1, -2.0]}]
+    assert back.to_dict("records") == [
+        {"row_id": "1-F", "words": ["she", "is"], "scores": [0.1, -2.0]}
+    ]
 
 
-def test_a_text_is_read_without_its_byte_order_mark_and_other_bytes_are_named_by_line(tmp_path: Path) -> None:
+def test_a_text_is_read_without_its_byte_order_mark_and_other_bytes_are_named_by_line(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfone\r\ntwo\n")
     assert read_utf8(tmp_path / "a.txt") == "one\r\ntwo\n"
     (tmp_path / "a.txt").write_bytes(b"one\ntw\xff\n")

@@ -11,8 +11,17 @@ import yaml
 
 from lib.agreement import frame_groups, nearest_baseline, random_baseline, read_agreement
 from lib.errors import TouchstoneError
-from lib.grammar import (HELD_OUT_KINDS, KINDS, corpus_sentences, gender_sentence, held_out_rows, is_held_out,
-                         number_sentence, past, read_lexicon)
+from lib.grammar import (
+    HELD_OUT_KINDS,
+    KINDS,
+    corpus_sentences,
+    gender_sentence,
+    held_out_rows,
+    is_held_out,
+    number_sentence,
+    past,
+    read_lexicon,
+)
 from lib.paths import data_root, material
 from lib.templates import plural, syneval_rows, winobias_row, winobias_rows
 
@@ -33,7 +42,9 @@ def lexicon():
 def published():
     root = data_root()
     if root is None or not (root / "tarsius").is_dir():
-        pytest.skip("needs the published prefixes: set TOUCHSTONE_DATA to a folder that holds tarsius/")
+        pytest.skip(
+            "needs the published prefixes: set TOUCHSTONE_DATA to a folder that holds tarsius/"
+        )
     return root / "tarsius"
 
 
@@ -58,8 +69,14 @@ def test_syneval_has_24_sections_and_the_printed_baselines() -> None:
 
 def test_a_two_word_noun_is_inflected_at_its_end_and_spanned_by_its_second_word() -> None:
     rows = syneval_rows(words("syneval"))
-    row = next(row for row in rows.itertuples() if "drivers" in row.prefix and row.pattern.startswith("obj_rel_across"))
-    assert " ".join(row.prefix) == "the author that the taxi drivers like" and row.attractors == [(5, 5)]
+    row = next(
+        row
+        for row in rows.itertuples()
+        if "drivers" in row.prefix and row.pattern.startswith("obj_rel_across")
+    )
+    assert " ".join(row.prefix) == "the author that the taxi drivers like" and row.attractors == [
+        (5, 5)
+    ]
 
 
 def test_the_gender_set_has_one_of_each_and_is_balanced_in_order() -> None:
@@ -81,16 +98,34 @@ def test_a_frame_without_a_slot_and_too_many_lines_are_refused() -> None:
 
 
 def test_regular_forms() -> None:
-    assert [plural(w) for w in ("box", "day", "city", "radio", "bush")] == ["boxes", "days", "cities", "radios", "bushes"]
-    assert [past(w) for w in ("love", "obey", "deny", "film")] == ["loved", "obeyed", "denied", "filmed"]
+    assert [plural(w) for w in ("box", "day", "city", "radio", "bush")] == [
+        "boxes",
+        "days",
+        "cities",
+        "radios",
+        "bushes",
+    ]
+    assert [past(w) for w in ("love", "obey", "deny", "film")] == [
+        "loved",
+        "obeyed",
+        "denied",
+        "filmed",
+    ]
 
 
 def test_the_words_of_the_grammar_are_regular() -> None:
     vowels = "aeiou"
-    doubled = [v for v in lexicon().words["verbs"]
-               if len(v) == 3 and v[-1] not in vowels + "xywh" and v[-2] in vowels and v[-3] not in vowels]
+    doubled = [
+        v
+        for v in lexicon().words["verbs"]
+        if len(v) == 3 and v[-1] not in vowels + "xywh" and v[-2] in vowels and v[-3] not in vowels
+    ]
     assert not doubled, "these would double their last letter"
-    odd = [n for n in (*lexicon().words["people"], *lexicon().words["things"]) if n.endswith(("man", "fe", "lf", "ief"))]
+    odd = [
+        n
+        for n in (*lexicon().words["people"], *lexicon().words["things"])
+        if n.endswith(("man", "fe", "lf", "ief"))
+    ]
     assert not odd, "these have irregular plurals"
 
 
@@ -102,8 +137,10 @@ def test_the_main_verb_agrees_with_its_noun(kind) -> None:
         word, tag = sentence.tokens[sentence.place]
         number = {"VBZ": 0, "VBP": 1}.get(tag, {"was": 0, "were": 1}.get(word, sentence.tag))
         assert number == sentence.tag
-        nouns = [w for w, t in sentence.tokens[:sentence.place] if t in ("NN", "NNS")]
-        assert any(w in (sentence.partner.split()[-1], plural(sentence.partner.split()[-1])) for w in nouns)
+        nouns = [w for w, t in sentence.tokens[: sentence.place] if t in ("NN", "NNS")]
+        assert any(
+            w in (sentence.partner.split()[-1], plural(sentence.partner.split()[-1])) for w in nouns
+        )
 
 
 def test_the_corpus_is_large_enough_and_holds_nothing_that_is_held_out() -> None:
@@ -112,14 +149,18 @@ def test_the_corpus_is_large_enough_and_holds_nothing_that_is_held_out() -> None
     lines = [" ".join(word for word, _ in sentence) for sentence in corpus]
     test = pd_prefixes()
     assert not [p for p in test if any(line.startswith(p + " ") for line in lines)]
-    nested = [s for s in corpus if sum(t in ("IN", "WDT") for _, t in s) or _two_nouns_before_verb(s)]
+    nested = [
+        s for s in corpus if sum(t in ("IN", "WDT") for _, t in s) or _two_nouns_before_verb(s)
+    ]
     assert len(nested) >= len(corpus) / 2
 
 
 def pd_prefixes() -> list[str]:
     rows = held_out_rows(lexicon(), "number", 60, seed=0)
     assert set(HELD_OUT_KINDS) <= set(rows["pattern"])
-    return [" ".join(p) for p, kind in zip(rows["prefix"], rows["pattern"]) if kind in HELD_OUT_KINDS]
+    return [
+        " ".join(p) for p, kind in zip(rows["prefix"], rows["pattern"]) if kind in HELD_OUT_KINDS
+    ]
 
 
 def _two_nouns_before_verb(sentence) -> bool:
@@ -139,9 +180,15 @@ def test_pronouns_follow_their_person() -> None:
     women = set(lexicon().words["female"]) | set(lexicon().words["female_names"])
     for _ in range(100):
         sentence = gender_sentence(lexicon(), rng)
-        assert (sentence.tokens[sentence.place][0] == "she") == bool(women & {w for w, _ in sentence.tokens})
+        assert (sentence.tokens[sentence.place][0] == "she") == bool(
+            women & {w for w, _ in sentence.tokens}
+        )
 
 
 def test_one_pair_in_ten_is_held_out() -> None:
-    pairs = [is_held_out(n, v) for n in lexicon().words["people"][:60] for v in lexicon().words["verbs"][:60]]
+    pairs = [
+        is_held_out(n, v)
+        for n in lexicon().words["people"][:60]
+        for v in lexicon().words["verbs"][:60]
+    ]
     assert 0.08 < np.mean(pairs) < 0.12

@@ -23,7 +23,11 @@ def texts() -> pd.DataFrame:
 
 
 def test_the_shares_of_values_do_not_depend_on_confounding() -> None:
-    shares = [World(c).joint().groupby(a)["probability"].sum() for c in (0.0, 0.6, 0.9) for a in ("service",)]
+    shares = [
+        World(c).joint().groupby(a)["probability"].sum()
+        for c in (0.0, 0.6, 0.9)
+        for a in ("service",)
+    ]
     assert np.allclose(shares[0], shares[1]) and np.allclose(shares[0], shares[2])
     assert shares[0]["unknown"] == pytest.approx(0.35)
     assert shares[0]["Positive"] == pytest.approx(0.65 * norm.cdf(0.0))
@@ -40,10 +44,15 @@ def test_the_joint_agrees_with_a_simulation() -> None:
     world, rng = World(0.7), np.random.default_rng(0)
     q, own = rng.normal(size=200_000), rng.normal(size=(200_000, 2))
     said = rng.random((200_000, 2)) < [world.mention["food"], world.mention["noise"]]
-    positive = 0.7 * q[:, None] + np.sqrt(1 - 0.49) * own > [-world.lean["food"], -world.lean["noise"]]
+    positive = 0.7 * q[:, None] + np.sqrt(1 - 0.49) * own > [
+        -world.lean["food"],
+        -world.lean["noise"],
+    ]
     both = (said & positive).all(1).mean()
     joint = world.joint()
-    assert joint.loc[(joint["food"] == "Positive") & (joint["noise"] == "Positive"), "probability"].sum() == pytest.approx(both, abs=0.004)
+    assert joint.loc[
+        (joint["food"] == "Positive") & (joint["noise"] == "Positive"), "probability"
+    ].sum() == pytest.approx(both, abs=0.004)
 
 
 def test_rating_probabilities_by_hand() -> None:
@@ -62,8 +71,13 @@ def test_the_true_effect_is_the_difference_of_two_worlds_and_zero_for_no_change(
 
 def test_the_reviews_are_a_valid_corpus(texts: pd.DataFrame) -> None:
     check_texts(texts, "generated")
-    assert texts["split"].value_counts().to_dict() == {k: n * 6 for k, n in SIZES.items()}  # original, 4 edits, one of them twice
-    assert texts["in_exclusive"].sum() == SIZES["train"] and texts["in_observational"].sum() == SIZES["train"]
+    assert texts["split"].value_counts().to_dict() == {
+        k: n * 6 for k, n in SIZES.items()
+    }  # original, 4 edits, one of them twice
+    assert (
+        texts["in_exclusive"].sum() == SIZES["train"]
+        and texts["in_observational"].sum() == SIZES["train"]
+    )
     assert texts.loc[texts["in_exclusive"], "group"].is_unique
 
 
@@ -73,16 +87,23 @@ def test_an_edit_changes_one_aspect_and_nothing_else(texts: pd.DataFrame) -> Non
     for aspect in ASPECTS:
         others = [a for a in ASPECTS if a != aspect]
         part = pairs[pairs["aspect"] == aspect]
-        assert (known.loc[part["base_id"], others].to_numpy() == known.loc[part["counterfactual_id"], others].to_numpy()).all()
+        assert (
+            known.loc[part["base_id"], others].to_numpy()
+            == known.loc[part["counterfactual_id"], others].to_numpy()
+        ).all()
 
 
 def test_the_same_person_rates_the_edits_so_ratings_follow_the_effect(texts: pd.DataFrame) -> None:
     rating = texts.set_index("text_id")["rating"]
     better = edit_pairs(texts).query("old == 'Negative' and new == 'Positive'")
-    assert (rating[better["counterfactual_id"]].to_numpy() >= rating[better["base_id"]].to_numpy()).all()
+    assert (
+        rating[better["counterfactual_id"]].to_numpy() >= rating[better["base_id"]].to_numpy()
+    ).all()
 
 
-def test_the_same_seed_gives_the_same_texts_and_no_wording_crosses_the_splits(texts: pd.DataFrame) -> None:
+def test_the_same_seed_gives_the_same_texts_and_no_wording_crosses_the_splits(
+    texts: pd.DataFrame,
+) -> None:
     wordings = read_wordings(WORDINGS)
     assert texts.equals(generate_reviews(World(0.8), wordings, SIZES, n_edits=4, seed=3))
     parts = wordings_by_split(wordings)

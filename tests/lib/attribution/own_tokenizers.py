@@ -11,14 +11,26 @@ from tokenizers import pre_tokenizers
 
 WORDS = ("she", "he", "they", "the", "sing", "sings", "singer", "a", "old", "song", ".")
 WHOLE = [word for word in WORDS if word != "singer"]  # that one falls into two pieces: sing and er
-SPECIAL = {"RoBERTa": ["<s>", "<pad>", "</s>", "<unk>", "<mask>"], "GPT-2": ["<|endoftext|>"], "Qwen": ["<|endoftext|>"],
-           "Llama": ["<unk>", "<s>", "</s>"], "Gemma": ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>"]}
-CLASS = {"RoBERTa": tf.RobertaTokenizer, "GPT-2": tf.GPT2Tokenizer, "Qwen": tf.Qwen2Tokenizer, "Llama": tf.LlamaTokenizer,
-         "Gemma": tf.GemmaTokenizer}
+SPECIAL = {
+    "RoBERTa": ["<s>", "<pad>", "</s>", "<unk>", "<mask>"],
+    "GPT-2": ["<|endoftext|>"],
+    "Qwen": ["<|endoftext|>"],
+    "Llama": ["<unk>", "<s>", "</s>"],
+    "Gemma": ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>"],
+}
+CLASS = {
+    "RoBERTa": tf.RobertaTokenizer,
+    "GPT-2": tf.GPT2Tokenizer,
+    "Qwen": tf.Qwen2Tokenizer,
+    "Llama": tf.LlamaTokenizer,
+    "Gemma": tf.GemmaTokenizer,
+}
 PLACES = 24
 
 
-def byte_pairs(blank: str, special: Sequence[str], letters: Sequence[str]) -> tuple[dict[str, int], list[tuple[str, str]]]:
+def byte_pairs(
+    blank: str, special: Sequence[str], letters: Sequence[str]
+) -> tuple[dict[str, int], list[tuple[str, str]]]:
     """Vocabulary and merges in which each word is one piece, with the mark of a blank before it and without."""
     pieces, merges = [*special, blank, *letters], []
     for word in [blank + word for word in WHOLE] + WHOLE + ["er"]:
@@ -33,9 +45,13 @@ def own_tokenizer(kind: str) -> Any:
     """BERT's WordPiece, or byte pairs as RoBERTa, GPT-2, Qwen (bytes), Llama and Gemma (a bar for a blank) have them."""
     if kind in ("BERT", "OLA"):
         pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WHOLE, "##er"]
-        return tf.BertTokenizer(vocab={piece: i for i, piece in enumerate(pieces)}, model_max_length=PLACES)
+        return tf.BertTokenizer(
+            vocab={piece: i for i, piece in enumerate(pieces)}, model_max_length=PLACES
+        )
     bytes_too = kind in ("RoBERTa", "GPT-2", "Qwen")
-    letters = sorted(pre_tokenizers.ByteLevel.alphabet()) if bytes_too else sorted(set("".join(WORDS)))
+    letters = (
+        sorted(pre_tokenizers.ByteLevel.alphabet()) if bytes_too else sorted(set("".join(WORDS)))
+    )
     vocab, merges = byte_pairs("Ġ" if bytes_too else "▁", SPECIAL[kind], letters)
     tokenizer = CLASS[kind](vocab=vocab, merges=merges, model_max_length=PLACES)
     if tokenizer.pad_token_id is None and tokenizer.eos_token_id is not None:

@@ -37,8 +37,14 @@ def batch_of(model: TextModel, sentence: str, explained: str = "probability") ->
 def quadratic(power: int = 2) -> TokenBatch:
     """f = sum of x^power on two tokens of one component, from 0 to (1, 2)."""
     x = torch.tensor([[[1.0], [2.0]]])
-    return TokenBatch(lambda e, m: e.pow(power).sum((1, 2)), x, torch.ones(1, 2), torch.zeros_like(x),
-                      torch.ones(1, 2) > 0, (0,))
+    return TokenBatch(
+        lambda e, m: e.pow(power).sum((1, 2)),
+        x,
+        torch.ones(1, 2),
+        torch.zeros_like(x),
+        torch.ones(1, 2) > 0,
+        (0,),
+    )
 
 
 def test_midpoints_are_tripled_until_the_gap_is_small() -> None:
@@ -47,8 +53,12 @@ def test_midpoints_are_tripled_until_the_gap_is_small() -> None:
     for tolerance, steps in ((0.01, 9), (0.002, 27), (0.0005, 81)):
         mean, about = integrate_until(quadratic(4), change, tolerance)
         assert about["steps"].item() == steps
-        assert mean[0, :, 0].tolist() == pytest.approx([1 - 0.5 / steps**2, 8 * (1 - 0.5 / steps**2)], rel=1e-5)
-    assert integrate_until(quadratic(4), change, 0.3, min_steps=1)[1]["steps"].item() == 3  # 1 point leaves half of it
+        assert mean[0, :, 0].tolist() == pytest.approx(
+            [1 - 0.5 / steps**2, 8 * (1 - 0.5 / steps**2)], rel=1e-5
+        )
+    assert (
+        integrate_until(quadratic(4), change, 0.3, min_steps=1)[1]["steps"].item() == 3
+    )  # 1 point leaves half of it
 
 
 def test_no_point_is_asked_for_twice(bert: TextModel) -> None:
@@ -59,7 +69,9 @@ def test_no_point_is_asked_for_twice(bert: TextModel) -> None:
     assert sum(seen) == found.about["steps"].item() + 2  # and the input, and the reference
 
 
-def test_every_row_keeps_the_tolerance_and_stops_by_itself(family: RunsFromEmbeddings, rows: pd.DataFrame) -> None:
+def test_every_row_keeps_the_tolerance_and_stops_by_itself(
+    family: RunsFromEmbeddings, rows: pd.DataFrame
+) -> None:
     found = explain(family, rows, IG, {"tolerance": 0.01})
     fine = explain(family, rows, IG, {"n_steps": 729})
     for i in range(len(rows)):
@@ -74,7 +86,12 @@ def test_every_row_keeps_the_tolerance_and_stops_by_itself(family: RunsFromEmbed
 
 def tokens_sum(model: TextModel, row: pd.Series) -> float:
     """By how much the row's probability exceeds that of its reference."""
-    one = token_batch(model, [Row("1", 1, int(row.target), row.sentence, 0)], model.encode([row.sentence]), "probability")
+    one = token_batch(
+        model,
+        [Row("1", 1, int(row.target), row.sentence, 0)],
+        model.encode([row.sentence]),
+        "probability",
+    )
     with torch.no_grad():
         return (one.score(one.embeddings, one.mask) - one.score(one.reference, one.mask)).item()
 
@@ -85,16 +102,27 @@ def test_panels_are_exact_for_cubics_and_halved_where_the_score_bends() -> None:
     mean, about = integrate_where_needed(quadratic(4), change, 0.001)
     assert about["steps"].item() == 5 and mean[0, :, 0].tolist() == pytest.approx([1, 8], rel=1e-6)
     x = torch.tensor([[[3.0]]])
-    kink = TokenBatch(lambda e, m: torch.relu(e - 1).sum((1, 2)), x, torch.ones(1, 1), torch.zeros_like(x),
-                      torch.ones(1, 1) > 0, (0,))
+    kink = TokenBatch(
+        lambda e, m: torch.relu(e - 1).sum((1, 2)),
+        x,
+        torch.ones(1, 1),
+        torch.zeros_like(x),
+        torch.ones(1, 1) > 0,
+        (0,),
+    )
     mean, about = integrate_where_needed(kink, torch.tensor([2.0]), 0.001)
     assert 3 * mean.item() == pytest.approx(2, abs=0.002)
-    assert about["steps"].item() <= 5 + 2 * 10  # each halving narrows the kink down: 2^-10 of the path is enough
+    assert (
+        about["steps"].item() <= 5 + 2 * 10
+    )  # each halving narrows the kink down: 2^-10 of the path is enough
 
 
 def test_panels_are_not_halved_for_what_is_rounding() -> None:
     """f = sin 1.3 x on (0, 1), rounded to bfloat16: without the allowance the search runs to its end."""
-    def exactly(rows: list[int], places: list[float]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+
+    def exactly(
+        rows: list[int], places: list[float]
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         x = torch.tensor(places)
         rates = 1.3 * (1.3 * x).cos()
         return (1.3 * x).sin(), rates, rates[:, None, None]
@@ -103,24 +131,30 @@ def test_panels_are_not_halved_for_what_is_rounding() -> None:
         return tuple(found.bfloat16().float() for found in exactly(rows, places))
 
     half_a_bit = torch.finfo(torch.bfloat16).eps / 2
-    blind, = integrate_in_panels([1e-4], evaluate, max_steps=200)
-    aware, = integrate_in_panels([1e-4], evaluate, max_steps=200, rounding=half_a_bit)
+    (blind,) = integrate_in_panels([1e-4], evaluate, max_steps=200)
+    (aware,) = integrate_in_panels([1e-4], evaluate, max_steps=200, rounding=half_a_bit)
     assert len(blind.places) > 150 and len(aware.places) < 20
-    exact, = integrate_in_panels([1e-4], exactly, max_steps=200)
+    (exact,) = integrate_in_panels([1e-4], exactly, max_steps=200)
     for path, bound in ((aware, 2 * half_a_bit), (exact, 1e-4)):
         assert path.fine.item() == pytest.approx(math.sin(1.3), abs=bound)
 
 
-def test_the_device_is_waited_for_once_a_round_and_finished_rows_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_device_is_waited_for_once_a_round_and_finished_rows_are_let_go(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """f = sin(k x) for rows of k = 1 and 40: numbers leave the device by one `tolist` a round, and never by `float`."""
     k, rounds, waits, kept = torch.tensor([1.0, 40.0]), [], [], []
     tolist = torch.Tensor.tolist
-    monkeypatch.setattr(torch.Tensor, "tolist", lambda self: waits.append(len(self)) or tolist(self))
-    monkeypatch.setattr(torch.Tensor, "__float__", lambda self: pytest.fail("a point was waited for"))
+    monkeypatch.setattr(
+        torch.Tensor, "tolist", lambda self: waits.append(len(self)) or tolist(self)
+    )
+    monkeypatch.setattr(
+        torch.Tensor, "__float__", lambda self: pytest.fail("a point was waited for")
+    )
     monkeypatch.setattr(torch.Tensor, "item", lambda self: pytest.fail("a point was waited for"))
 
     def evaluate(rows: list[int], places: list[float]) -> tuple[torch.Tensor, ...]:
-        kept.append({row for row in rows})
+        kept.append(set(rows))
         rounds.append(len(rows))
         at, each = torch.tensor(places), k[torch.tensor(rows)]
         rates = each * (each * at).cos()
@@ -130,16 +164,22 @@ def test_the_device_is_waited_for_once_a_round_and_finished_rows_are_let_go(monk
     monkeypatch.undo()
     assert len(waits) == len(rounds) > 2 and kept[0] == {0, 1} and kept[-1] == {1}
     assert all(not path.gradients for path in paths)
-    assert [path.fine.item() for path in paths] == pytest.approx([math.sin(1), math.sin(40)], abs=1e-3)
+    assert [path.fine.item() for path in paths] == pytest.approx(
+        [math.sin(1), math.sin(40)], abs=1e-3
+    )
 
 
 def test_bfloat16_does_not_search_for_its_own_rounding(bert: TextModel) -> None:
     rows = as_rows(["he sings the old song .", "they sing ."], [1, 2])
     asked = {"tolerance": 0.01, "placing": "panels"}
-    assert explain(bert, rows, IG, {**asked, "precision": "bfloat16"})["steps"].max() < 100  # of 729 that are allowed
+    assert (
+        explain(bert, rows, IG, {**asked, "precision": "bfloat16"})["steps"].max() < 100
+    )  # of 729 that are allowed
 
 
-def test_panels_and_tripling_tend_to_the_same(family: RunsFromEmbeddings, rows: pd.DataFrame) -> None:
+def test_panels_and_tripling_tend_to_the_same(
+    family: RunsFromEmbeddings, rows: pd.DataFrame
+) -> None:
     """A row of the tripling rule can meet the gap by luck (misses cancel over the path): then `error` tells."""
     fine = explain(family, rows, IG, {"n_steps": 729})
     for placing in ("tripling", "panels"):
@@ -147,8 +187,12 @@ def test_panels_and_tripling_tend_to_the_same(family: RunsFromEmbeddings, rows: 
         for i, row in rows.iterrows():
             if found.steps[i] < 700:
                 assert abs(found.delta[i]) <= 1e-3 * abs(tokens_sum(family, row)) + 2e-6
-                share, best = (np.divide(t.scores[i], np.abs(t.scores[i]).sum()) for t in (found, fine))
-                assert np.abs(share - best).max() <= (0.01 if placing == "panels" else 0.01 + 2 * found.error[i])
+                share, best = (
+                    np.divide(t.scores[i], np.abs(t.scores[i]).sum()) for t in (found, fine)
+                )
+                assert np.abs(share - best).max() <= (
+                    0.01 if placing == "panels" else 0.01 + 2 * found.error[i]
+                )
 
 
 @pytest.mark.parametrize("kind", ["Llama", "Qwen", "Gemma"])
@@ -193,16 +237,30 @@ def test_options_are_recorded_only_where_they_are_chosen(bert: TextModel, tmp_pa
 def test_shorter_numbers_change_little_and_are_recorded(bert: TextModel) -> None:
     rows = as_rows(["he sings the old song .", "they sing"])
     for method in (IG, "LIME", "Kernel SHAP", "Saliency"):
-        exact, low = explain(bert, rows, method), explain(bert, rows, method, {"precision": "bfloat16"})
-        assert json.loads(low.settings[0])["precision"] == "bfloat16" and "precision" not in json.loads(exact.settings[0])
+        exact, low = (
+            explain(bert, rows, method),
+            explain(bert, rows, method, {"precision": "bfloat16"}),
+        )
+        assert json.loads(low.settings[0])[
+            "precision"
+        ] == "bfloat16" and "precision" not in json.loads(exact.settings[0])
         for one, other in zip(exact.scores, low.scores, strict=True):
-            assert 0 < np.abs(np.subtract(one, other)).max() < 0.1 * np.abs(one).max() + 0.01, method
+            assert 0 < np.abs(np.subtract(one, other)).max() < 0.1 * np.abs(one).max() + 0.01, (
+                method
+            )
     assert next(bert.module.parameters()).dtype == torch.float32
 
 
-@pytest.mark.parametrize(("options", "message"), [
-    ({"tolerance": 2.0}, "tolerance = 2.0.*between 0 and 1"), ({"tolerance": 0.1, "min_steps": 0}, "1 <= min_steps")])
-def test_a_tolerance_that_means_nothing_is_refused(bert: TextModel, options: dict[str, float], message: str) -> None:
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"tolerance": 2.0}, "tolerance = 2.0.*between 0 and 1"),
+        ({"tolerance": 0.1, "min_steps": 0}, "1 <= min_steps"),
+    ],
+)
+def test_a_tolerance_that_means_nothing_is_refused(
+    bert: TextModel, options: dict[str, float], message: str
+) -> None:
     with pytest.raises(TouchstoneError, match=message):
         explain(bert, as_rows(["he sings"]), IG, options)
     with pytest.raises(TouchstoneError, match="did you mean 'panels'"):
@@ -231,7 +289,7 @@ def test_rows_fitted_together_are_the_rows_fitted_alone() -> None:
     values, weights = torch.rand(3, 20, generator=draw), torch.rand(3, 20, generator=draw)
     together = weighted_ridge(masks, values, weights, 1.0)
     for i in range(3):
-        alone = weighted_ridge(masks[i: i + 1], values[i: i + 1], weights[i: i + 1], 1.0)[0]
+        alone = weighted_ridge(masks[i : i + 1], values[i : i + 1], weights[i : i + 1], 1.0)[0]
         torch.testing.assert_close(together[i], alone, rtol=1e-12, atol=1e-12)
 
 
@@ -262,18 +320,29 @@ def test_lime_stops_when_its_error_is_small(bert: TextModel) -> None:
 
 
 def test_kernel_shap_stops_when_its_error_is_small(bert: TextModel) -> None:
-    found = explain(bert, as_rows(["he sings the old song ."]), "Kernel SHAP", {"tolerance": 0.02, "n_samples": 4000})
+    found = explain(
+        bert,
+        as_rows(["he sings the old song ."]),
+        "Kernel SHAP",
+        {"tolerance": 0.02, "n_samples": 4000},
+    )
     exact = explain(bert, as_rows(["he sings the old song ."]), "Exact Shapley")
     assert found.error[0] <= 0.02 and found.samples[0] < 4000
-    gap = np.abs(np.subtract(found.scores[0], exact.scores[0])).max() / np.abs(exact.scores[0]).sum()
+    gap = (
+        np.abs(np.subtract(found.scores[0], exact.scores[0])).max() / np.abs(exact.scores[0]).sum()
+    )
     assert gap < 0.08
 
 
-def test_short_rows_are_exact_where_all_coalitions_are_fewer_than_the_samples(family: RunsFromEmbeddings) -> None:
+def test_short_rows_are_exact_where_all_coalitions_are_fewer_than_the_samples(
+    family: RunsFromEmbeddings,
+) -> None:
     rows = as_rows(["he sings .", "he sings the old song . they sing the old song ."])
     found = explain(family, rows, "Kernel SHAP", {"exact": True, "n_samples": 40})
     assert found.samples[0] == 16 and found.samples[1] == 40  # sing ##s: four tokens
-    np.testing.assert_allclose(found.scores[0], explain(family, rows.iloc[:1], "Exact Shapley").scores[0], atol=1e-7)
+    np.testing.assert_allclose(
+        found.scores[0], explain(family, rows.iloc[:1], "Exact Shapley").scores[0], atol=1e-7
+    )
     plain = explain(family, rows, "Kernel SHAP", {"n_samples": 40})
     np.testing.assert_allclose(found.scores[1], plain.scores[1], atol=1e-6)
 
@@ -298,8 +367,12 @@ def test_the_draws_are_limes(n_words: int, seed: int) -> None:
         seen.extend([[str(i) in text.split() for i in range(n_words)] for text in texts])
         return np.zeros((len(texts), 1))
 
-    explainer = LimeTextExplainer(split_expression=str.split, feature_selection="none", random_state=seed)
-    explainer.explain_instance(" ".join(map(str, range(n_words))), listen, labels=(0,), num_samples=50)
+    explainer = LimeTextExplainer(
+        split_expression=str.split, feature_selection="none", random_state=seed
+    )
+    explainer.explain_instance(
+        " ".join(map(str, range(n_words))), listen, labels=(0,), num_samples=50
+    )
     assert lime_masks(n_words, 50, seed).tolist() == seen
     assert lime_masks(n_words, 50, seed, n_words + 2)[:, -2:].all()
     assert kernel(torch.tensor([1.0, 0.0])).tolist() == pytest.approx([1.0, np.exp(-8.0)])
@@ -334,7 +407,9 @@ def by_orders(batch: TokenBatch, orders: list[tuple[int, ...]]) -> np.ndarray:
 def test_exact_shapley_is_the_mean_over_all_orders(family: RunsFromEmbeddings) -> None:
     batch = batch_of(family, "he sing the song")
     found = exact_shapley(batch)
-    np.testing.assert_allclose(found.scores[0], by_orders(batch, list(permutations(range(4)))), atol=1e-6)
+    np.testing.assert_allclose(
+        found.scores[0], by_orders(batch, list(permutations(range(4)))), atol=1e-6
+    )
     assert abs(found.delta.item()) < 1e-6 and found.about["samples"].item() == 16
 
 
@@ -343,8 +418,11 @@ def flips(span: list[int]) -> list[tuple[int, ...]]:
     if len(span) == 1:
         return [tuple(span)]
     cut = (len(span) + 1) // 2
-    return [order for first, second in product(flips(span[:cut]), flips(span[cut:]))
-            for order in (first + second, second + first)]
+    return [
+        order
+        for first, second in product(flips(span[:cut]), flips(span[cut:]))
+        for order in (first + second, second + first)
+    ]
 
 
 def test_partition_shap_is_the_mean_over_the_orders_of_its_tree(family: RunsFromEmbeddings) -> None:

@@ -40,7 +40,9 @@ def test_the_maps_are_the_models(bert: RunsFromEmbeddings) -> None:
     maps = attention_maps(bert, batch.embeddings, batch.mask)
     hidden = bert.module.bert.embeddings(inputs_embeds=batch.embeddings)
     layer = bert.module.bert.encoder.layer[0].attention.self
-    query, key = (part(hidden).view(1, -1, 2, 8).transpose(1, 2) for part in (layer.query, layer.key))
+    query, key = (
+        part(hidden).view(1, -1, 2, 8).transpose(1, 2) for part in (layer.query, layer.key)
+    )
     torch.testing.assert_close(maps[0], (query @ key.transpose(-1, -2) / 8**0.5).softmax(-1))
     assert maps.shape[:3] == (2, 1, 2)
 
@@ -48,15 +50,20 @@ def test_the_maps_are_the_models(bert: RunsFromEmbeddings) -> None:
 def test_two_layers_of_bert_by_hand(bert: RunsFromEmbeddings) -> None:
     """From what each layer's query and key say: (mean over heads + identity) / 2, the second times the first, the row of CLS."""
     batch, said, layers = batch_of(bert), [], bert.module.bert.encoder.layer
-    hooks = [part.register_forward_hook(lambda m, args, out: said.append(out.detach()[0]))
-             for layer in layers for part in (layer.attention.self.query, layer.attention.self.key)]
+    hooks = [
+        part.register_forward_hook(lambda m, args, out: said.append(out.detach()[0]))
+        for layer in layers
+        for part in (layer.attention.self.query, layer.attention.self.key)
+    ]
     with torch.no_grad():
         bert.logits(batch.embeddings, batch.mask)
     for hook in hooks:
         hook.remove()
     steps = []
     for query, key in (said[:2], said[2:]):
-        heads = [(query[:, at] @ key[:, at].T / 8**0.5).softmax(-1) for at in (slice(0, 8), slice(8, 16))]
+        heads = [
+            (query[:, at] @ key[:, at].T / 8**0.5).softmax(-1) for at in (slice(0, 8), slice(8, 16))
+        ]
         steps.append(((heads[0] + heads[1]) / 2 + torch.eye(len(query))) / 2)
     torch.testing.assert_close(attention_rollout(batch).scores[0], (steps[1] @ steps[0])[0])
 
@@ -84,7 +91,9 @@ def test_the_class_does_not_matter(bert: RunsFromEmbeddings) -> None:
     assert one == other
 
 
-def test_prompted_models_are_read_at_their_cue_and_similarity_everywhere(zero_shot: RunsFromEmbeddings) -> None:
+def test_prompted_models_are_read_at_their_cue_and_similarity_everywhere(
+    zero_shot: RunsFromEmbeddings,
+) -> None:
     batch = batch_of(zero_shot)
     assert attention_rollout(batch).scores.sum().item() == pytest.approx(1, abs=1e-5)
     weights = read_weights(zero_shot, batch.mask)
@@ -96,6 +105,8 @@ def test_what_has_no_attention_is_refused(linear: LinearText) -> None:
     with pytest.raises(TouchstoneError, match="LinearText has no attention layers"):
         explain(linear, as_rows(["she sings"], [0]), "Attention rollout")
     x = torch.ones(1, 2, 1)
-    plain = TokenBatch(lambda e, m: e.sum((1, 2)), x, torch.ones(1, 2), x, torch.ones(1, 2) > 0, (0,))
+    plain = TokenBatch(
+        lambda e, m: e.sum((1, 2)), x, torch.ones(1, 2), x, torch.ones(1, 2) > 0, (0,)
+    )
     with pytest.raises(TouchstoneError, match="needs a classifier's score"):
         attention_rollout(plain)

@@ -15,7 +15,11 @@ from lib.errors import TouchstoneError
 from lib.models.face import RunsFromEmbeddings
 
 CPU = "[enforce fail at alloc_cpu.cpp:121] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes."
-FEW = {"Integrated Gradients": {"n_steps": 5}, "LIME": {"n_samples": 30}, "SmoothGrad": {"n_samples": 3}}
+FEW = {
+    "Integrated Gradients": {"n_steps": 5},
+    "LIME": {"n_samples": 30},
+    "SmoothGrad": {"n_samples": 3},
+}
 
 
 def test_every_index_is_worked_on_once_in_batches_of_one_length() -> None:
@@ -25,7 +29,10 @@ def test_every_index_is_worked_on_once_in_batches_of_one_length() -> None:
     assert sorted(i for part in parts for i in part) == list(range(6))
 
 
-@pytest.mark.parametrize("error", [RuntimeError(CPU), torch.OutOfMemoryError("CUDA out of memory. Tried to"), MemoryError()])
+@pytest.mark.parametrize(
+    "error",
+    [RuntimeError(CPU), torch.OutOfMemoryError("CUDA out of memory. Tried to"), MemoryError()],
+)
 def test_out_of_memory_halves_the_batch_and_loses_nothing(error: Exception) -> None:
     sizes, budget = [], TokenBudget(80)
 
@@ -45,7 +52,9 @@ def test_one_sequence_too_many_is_an_error_with_a_remedy() -> None:
     def work(part: list[int]) -> None:
         raise RuntimeError(CPU)
 
-    with pytest.raises(TouchstoneError, match="one sequence of 7 tokens needs more memory.*leave it out"):
+    with pytest.raises(
+        TouchstoneError, match="one sequence of 7 tokens needs more memory.*leave it out"
+    ):
         list(TokenBudget(70).run([7, 7], work))
 
 
@@ -58,11 +67,15 @@ def test_other_errors_come_through() -> None:
     assert not is_out_of_memory(ValueError("out of memory"))
 
 
-@pytest.mark.parametrize("method", [name for name, method in METHODS.items()
-                                    if method.family not in ("floor", "attention")])  # attention passes by the logits
+@pytest.mark.parametrize(
+    "method",
+    [name for name, method in METHODS.items() if method.family not in ("floor", "attention")],
+)  # attention passes by the logits
 def test_a_small_memory_gives_the_same_explanations(bert: RunsFromEmbeddings, method: str) -> None:
     """A model that refuses more than 12 tokens at once, as a full GPU does; a pair of sequences it must take."""
-    rows = as_rows(["they sing a song .", "he", "she sings .", "they sing a song .", "they sing a song ."])
+    rows = as_rows(
+        ["they sing a song .", "he", "she sings .", "they sing a song .", "they sing a song ."]
+    )
     expected, refused, logits = explain(bert, rows, method, FEW.get(method)).scores, [], bert.logits
 
     def small(embeddings: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -78,13 +91,24 @@ def test_a_small_memory_gives_the_same_explanations(bert: RunsFromEmbeddings, me
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize(("method", "chosen"), [
-    ("Integrated Gradients", {"n_steps": 5}), ("Integrated Gradients", {"tolerance": 0.01, "placing": "panels"})])
+@pytest.mark.parametrize(
+    ("method", "chosen"),
+    [
+        ("Integrated Gradients", {"n_steps": 5}),
+        ("Integrated Gradients", {"tolerance": 0.01, "placing": "panels"}),
+    ],
+)
 def test_where_a_step_does_not_fit_beside_the_graph_of_its_batch_the_batch_is_halved(
-        bert: RunsFromEmbeddings, method: str, chosen: dict[str, object]) -> None:
+    bert: RunsFromEmbeddings, method: str, chosen: dict[str, object]
+) -> None:
     """Room for 30 tokens, and a graph counts twice: two rows of six (24) leave none for a step of a single one (12); one row does."""
     rows = as_rows(["he sings ."] * 4, [0, 1, 2, 0])
-    expected, logits, held, refused = explain(bert, rows, method, chosen).scores, bert.logits, [0], []
+    expected, logits, held, refused = (
+        explain(bert, rows, method, chosen).scores,
+        bert.logits,
+        [0],
+        [],
+    )
 
     def small(embeddings: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         n = mask.numel() * (2 if embeddings.requires_grad else 1)

@@ -28,7 +28,7 @@ def test_noise_is_uniform_per_sub_word(bert: TextModel) -> None:
     rows = pd.concat([as_rows(["he sings ."], [0]).assign(row_id=f"{i}-F") for i in range(600)])
     found = np.array(scores(rows, "Uniform random", bert))
     np.testing.assert_allclose(found.mean(0), [0.5, 1.0, 0.5], atol=0.05)  # sings is two pieces
-    assert 0 <= found.min() and found[:, 0].max() < 1
+    assert found.min() >= 0 and found[:, 0].max() < 1
     assert np.array(scores(rows, "Uniform random")).mean() == pytest.approx(0.5, abs=0.05)
 
 
@@ -36,7 +36,11 @@ def test_pattern_is_the_covariance_of_tf_idf_with_the_class() -> None:
     """Two sentences without a common word: tf-idf is 1 / sqrt(2) a word, so the covariance is +-(1 / sqrt(2)) / 2."""
     train = as_rows(["she sings", "he runs"], [0, 1])
     height = 2**-0.5 / 2
-    found = scores(as_rows(["she runs", "she runs", "She flies"], [0, 1, 0]), "Pattern Variant", fit_pattern(train))
+    found = scores(
+        as_rows(["she runs", "she runs", "She flies"], [0, 1, 0]),
+        "Pattern Variant",
+        fit_pattern(train),
+    )
     np.testing.assert_allclose(found, [[height, -height], [-height, height], [height, 0]])
 
 
@@ -60,7 +64,14 @@ def test_the_class_in_the_middle_is_not_blind_to_its_own_words() -> None:
 
 
 def test_words_are_taken_as_they_are() -> None:
-    assert set(fit_pattern(as_rows(["A I , doesn't", "e.g. ."])).covariance) == {"a", "i", ",", "doesn't", "e.g.", "."}
+    assert set(fit_pattern(as_rows(["A I , doesn't", "e.g. ."])).covariance) == {
+        "a",
+        "i",
+        ",",
+        "doesn't",
+        "e.g.",
+        ".",
+    }
 
 
 def test_pattern_wants_its_fit(bert: TextModel) -> None:
@@ -68,11 +79,16 @@ def test_pattern_wants_its_fit(bert: TextModel) -> None:
         explain(bert, as_rows(["she"]), "Pattern Variant")
 
 
-@pytest.mark.parametrize(("folder", "first", "pattern"), [("non_binary_gender_all", 0.98, 0.964),
-                                                          ("non_binary_gender_subj", 0.91, 0.776)])
+@pytest.mark.parametrize(
+    ("folder", "first", "pattern"),
+    [("non_binary_gender_all", 0.98, 0.964), ("non_binary_gender_subj", 0.91, 0.776)],
+)
 def test_floors_on_the_published_data(geco_data, folder: str, first: float, pattern: float) -> None:
     """The figures of an earlier measurement, which dropped punctuation and pieces: within .01."""
     train, test = (read_geco(geco_data / folder / f"{split}.jsonl") for split in ("train", "test"))
-    for method, model, expected in (("First pronoun", None, first), ("Pattern Variant", fit_pattern(train), pattern)):
+    for method, model, expected in (
+        ("First pronoun", None, first),
+        ("Pattern Variant", fit_pattern(train), pattern),
+    ):
         found = score_explanations(explain(model, test, method), test)
         assert found["MA"].mean() == pytest.approx(expected, abs=0.01)

@@ -27,8 +27,12 @@ from lib.errors import TouchstoneError
 from lib.models.face import TextModel
 
 
-def batch_of(model: TextModel, sentence: str = SENTENCES[0], targets: tuple[int, ...] = (0, 1, 2),
-             explained: str = "logit") -> TokenBatch:
+def batch_of(
+    model: TextModel,
+    sentence: str = SENTENCES[0],
+    targets: tuple[int, ...] = (0, 1, 2),
+    explained: str = "logit",
+) -> TokenBatch:
     words = sentence.split()
     rows = [Row(f"1-{t}", 1, t, words, seed=t) for t in targets]
     return token_batch(model, rows, model.encode([words] * len(rows)), explained)
@@ -57,7 +61,9 @@ def test_single_pass_methods_are_norms_and_products_of_the_gradient(model: TextM
 def test_signed_sum_of_the_gradient_is_exactly_zero_before_a_layer_norm(kind: str) -> None:
     g = gradient(batch_of(double(kind)))
     assert (g.sum(-1).abs().max() / g.abs().sum(-1).max()).item() < 1e-14
-    single = gradient(batch_of(build(kind)))  # in float32 the same quotient is larger by the ratio of the precisions
+    single = gradient(
+        batch_of(build(kind))
+    )  # in float32 the same quotient is larger by the ratio of the precisions
     assert (single.sum(-1).abs().max() / single.abs().sum(-1).max()).item() > 1e-10
 
 
@@ -86,7 +92,9 @@ def with_relu() -> TokenBatch:
 
     score.module = network
     x = torch.randn(2, 3, 4)
-    return TokenBatch(score, x, torch.ones(2, 3), torch.zeros_like(x), torch.ones(2, 3, dtype=torch.bool), (0, 1))
+    return TokenBatch(
+        score, x, torch.ones(2, 3), torch.zeros_like(x), torch.ones(2, 3, dtype=torch.bool), (0, 1)
+    )
 
 
 def test_input_x_gradient_of_a_bert_is_minus_the_gradient_along_position_and_type() -> None:
@@ -111,7 +119,9 @@ def test_deep_lift_sees_only_the_poolers_tanh() -> None:
 def secant_gradient(model: TextModel, batch: TokenBatch) -> torch.Tensor:
     """The gradient with the slope of the pooler's tanh replaced by its secant between input and reference."""
     kept = {}
-    hook = model.module.bert.pooler.dense.register_forward_hook(lambda m, i, out: kept.update(z=out))
+    hook = model.module.bert.pooler.dense.register_forward_hook(
+        lambda m, i, out: kept.update(z=out)
+    )
     x = batch.embeddings.clone().requires_grad_()
     batch.score(batch.reference, batch.mask)
     at_reference = kept["z"].detach()
@@ -134,7 +144,9 @@ def test_deep_lift_reports_its_gap(model: TextModel) -> None:
     batch = batch_of(model)
     found = deep_lift(batch)
     change = batch.score(batch.embeddings, batch.mask) - batch.score(batch.reference, batch.mask)
-    torch.testing.assert_close(found.delta, (found.scores.sum(-1) - change).detach(), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        found.delta, (found.scores.sum(-1) - change).detach(), rtol=1e-4, atol=1e-5
+    )
 
 
 @pytest.mark.parametrize("rule", ["riemann_middle", "gausslegendre"])
@@ -144,7 +156,9 @@ def test_integrated_gradients_is_complete(model: TextModel, rule: str, explained
     found = integrated_gradients(batch, n_steps=300, rule=rule)
     change = batch.score(batch.embeddings, batch.mask) - batch.score(batch.reference, batch.mask)
     torch.testing.assert_close(found.scores.sum(-1), change.detach(), rtol=0.01, atol=2e-3)
-    torch.testing.assert_close(found.delta, (found.scores.sum(-1) - change).detach(), rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(
+        found.delta, (found.scores.sum(-1) - change).detach(), rtol=1e-3, atol=1e-4
+    )
 
 
 def test_integrated_gradients_against_a_plain_loop(model: TextModel) -> None:
@@ -155,7 +169,9 @@ def test_integrated_gradients_against_a_plain_loop(model: TextModel) -> None:
         x = (batch.reference + (k + 0.5) / n_steps * step).requires_grad_()
         total += torch.autograd.grad(batch.score(x, batch.mask).sum(), x)[0]
     expected = (step * total / n_steps).sum(-1)
-    torch.testing.assert_close(integrated_gradients(batch, n_steps=n_steps).scores, expected, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        integrated_gradients(batch, n_steps=n_steps).scores, expected, rtol=1e-4, atol=1e-5
+    )
 
 
 def test_gradient_shap_against_a_plain_loop_with_the_same_draws(model: TextModel) -> None:
@@ -172,12 +188,17 @@ def test_gradient_shap_against_a_plain_loop_with_the_same_draws(model: TextModel
             x = (place * row.embeddings + (1 - place) * row.reference).float().requires_grad_()
             total += torch.autograd.grad(row.score(x, row.mask).sum(), x)[0]
         expected.append((total / 5 * (row.embeddings - row.reference)).sum(-1))
-    torch.testing.assert_close(gradient_shap(batch, n_samples=5).scores, torch.cat(expected), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        gradient_shap(batch, n_samples=5).scores, torch.cat(expected), rtol=1e-4, atol=1e-5
+    )
 
 
 def test_gradient_shap_tends_to_integrated_gradients(bert: TextModel) -> None:
     batch = batch_of(bert)
-    many, integral = gradient_shap(batch, n_samples=2000).scores, integrated_gradients(batch, n_steps=300).scores
+    many, integral = (
+        gradient_shap(batch, n_samples=2000).scores,
+        integrated_gradients(batch, n_steps=300).scores,
+    )
     assert (many - integral).abs().max() < 0.15 * integral.abs().max()
 
 
@@ -195,9 +216,22 @@ def test_padding_at_the_end_changes_nothing_and_gets_nothing(model: TextModel) -
     batch = batch_of(model)
     pads = model.embed(torch.full((3, 2), model.tokenizer.pad_token_id)).detach()
     mask, is_word = (nn.functional.pad(tensor, (0, 2)) for tensor in (batch.mask, batch.is_word))
-    longer = TokenBatch(batch.score, torch.cat([batch.embeddings, pads], 1), mask,
-                        torch.cat([batch.reference, pads], 1), is_word, batch.seeds)
-    for method in (saliency, input_x_gradient, guided_backprop, deep_lift, integrated_gradients, gradient_shap):
+    longer = TokenBatch(
+        batch.score,
+        torch.cat([batch.embeddings, pads], 1),
+        mask,
+        torch.cat([batch.reference, pads], 1),
+        is_word,
+        batch.seeds,
+    )
+    for method in (
+        saliency,
+        input_x_gradient,
+        guided_backprop,
+        deep_lift,
+        integrated_gradients,
+        gradient_shap,
+    ):
         found, plain = method(longer).scores, method(batch).scores
         torch.testing.assert_close(found[:, :-2], plain, rtol=1e-4, atol=1e-5)
         assert found[:, -2:].abs().max() < 1e-6
@@ -213,10 +247,18 @@ def test_the_embedding_layer_is_applied_once(bert: TextModel) -> None:
 def test_the_score_needs_no_classifier_and_no_module() -> None:
     """Any function (embeddings, mask) -> one score per row can be explained; only two methods ask for its network."""
     x = torch.tensor([[[1.0, 2.0], [3.0, 4.0]]])
-    batch = TokenBatch(lambda e, m: (e * m[..., None]).pow(2).sum((1, 2)), x, torch.ones(1, 2), torch.zeros_like(x),
-                       torch.ones(1, 2, dtype=torch.bool), (0,))
+    batch = TokenBatch(
+        lambda e, m: (e * m[..., None]).pow(2).sum((1, 2)),
+        x,
+        torch.ones(1, 2),
+        torch.zeros_like(x),
+        torch.ones(1, 2, dtype=torch.bool),
+        (0,),
+    )
     assert input_x_gradient(batch).scores.tolist() == [[10.0, 50.0]]  # 2 x^2
-    torch.testing.assert_close(integrated_gradients(batch, n_steps=50).scores, torch.tensor([[5.0, 25.0]]))
+    torch.testing.assert_close(
+        integrated_gradients(batch, n_steps=50).scores, torch.tensor([[5.0, 25.0]])
+    )
     with pytest.raises(TouchstoneError, match="attribute `module`"):
         guided_backprop(batch)
 
@@ -238,7 +280,11 @@ def test_explaining_leaves_the_model_as_it_was(bert: TextModel) -> None:
         method(batch)
     assert all(torch.equal(value, before[name]) for name, value in bert.module.state_dict().items())
     assert all(p.grad is None for p in bert.module.parameters())
-    hooks = [m for m in bert.module.modules() if m._forward_hooks or m._forward_pre_hooks or m._backward_hooks]
+    hooks = [
+        m
+        for m in bert.module.modules()
+        if m._forward_hooks or m._forward_pre_hooks or m._backward_hooks
+    ]
     assert not hooks
 
 
@@ -246,6 +292,10 @@ def test_rows_are_explained_for_their_own_class(bert: TextModel) -> None:
     batch = batch_of(bert, targets=(0, 1, 2))
     for i in range(3):
         alone = batch_of(bert, targets=(i,))
-        torch.testing.assert_close(integrated_gradients(batch, n_steps=5).scores[i],
-                                   integrated_gradients(alone, n_steps=5).scores[0], rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(
+            integrated_gradients(batch, n_steps=5).scores[i],
+            integrated_gradients(alone, n_steps=5).scores[0],
+            rtol=1e-4,
+            atol=1e-5,
+        )
     assert as_rows(["she"], [2]).target.tolist() == [2]

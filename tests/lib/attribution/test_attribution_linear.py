@@ -46,13 +46,19 @@ def test_the_other_class_is_explained_when_it_is_the_target(linear: LinearText) 
 
 def test_lime_of_two_words_knows_only_their_difference(linear: LinearText) -> None:
     """It sees one word alone (1 or -3) nearly always: the empty text has weight exp(-8), the full one comes once."""
-    she, sings = explain(linear, as_rows(["she sings"], [0]), "LIME", LOGIT | {"n_samples": 2000}).scores[0]
+    she, sings = explain(
+        linear, as_rows(["she sings"], [0]), "LIME", LOGIT | {"n_samples": 2000}
+    ).scores[0]
     assert she - sings == pytest.approx(1 - -3, rel=0.01)
 
 
 def test_lime_finds_what_each_word_adds_but_for_the_ridge(linear: LinearText) -> None:
-    found = explain(linear, as_rows(["she sings nothing she sings"], [0]), "LIME", LOGIT | {"n_samples": 4000})
-    np.testing.assert_allclose(found.scores[0], [1, -3, 0, 1, -3], atol=0.1)  # the penalty pulls towards 0
+    found = explain(
+        linear, as_rows(["she sings nothing she sings"], [0]), "LIME", LOGIT | {"n_samples": 4000}
+    )
+    np.testing.assert_allclose(
+        found.scores[0], [1, -3, 0, 1, -3], atol=0.1
+    )  # the penalty pulls towards 0
 
 
 def test_completeness_is_exact_where_the_model_is_linear(linear: LinearText) -> None:
@@ -64,8 +70,13 @@ def test_completeness_is_exact_where_the_model_is_linear(linear: LinearText) -> 
 def test_probability_scores_sum_to_the_change_of_the_probability(linear: LinearText) -> None:
     row = as_rows(["she sings"], [0])
     p = lambda left, right: np.exp(left) / (np.exp(left) + np.exp(right))  # noqa: E731
-    change = p(-2, 9) - p(2, 1)  # logits of "she sings": (1 - 3, 3 + 6); of two paddings: (1 + 1, .5 + .5)
-    for method, settings in (("Integrated Gradients", {"n_steps": 200}), ("Kernel SHAP", {"n_samples": 50})):
+    change = p(-2, 9) - p(
+        2, 1
+    )  # logits of "she sings": (1 - 3, 3 + 6); of two paddings: (1 + 1, .5 + .5)
+    for method, settings in (
+        ("Integrated Gradients", {"n_steps": 200}),
+        ("Kernel SHAP", {"n_samples": 50}),
+    ):
         found = explain(linear, row, method, {"explained": "probability", **settings})
         assert sum(found.scores[0]) == pytest.approx(change, abs=1e-4)
 
@@ -74,7 +85,9 @@ def test_a_word_that_adds_nothing_gets_nothing(linear: LinearText) -> None:
     """(1, 1) . (1, -1) = 0; for methods with a reference the change from padding counts, which adds 1."""
     row = as_rows(["she nothing"], [0])
     assert explain(linear, row, "InputXGradient").scores[0] == [1, 0]
-    assert explain(linear, row, "Integrated Gradients", LOGIT).scores[0] == pytest.approx([0, -1], abs=1e-6)
+    assert explain(linear, row, "Integrated Gradients", LOGIT).scores[0] == pytest.approx(
+        [0, -1], abs=1e-6
+    )
 
 
 def test_equal_words_share_equally(linear: LinearText) -> None:
@@ -91,5 +104,14 @@ def test_the_sum_of_gradients_is_an_aggregation_too(linear: LinearText) -> None:
 
 def test_every_method_of_the_paper_is_registered_under_its_name() -> None:
     without_class = {"Attention rollout"}  # does not see the class, let alone a linear function
-    assert set(METHODS) - without_class == {*BY_HAND, "LIME", "Uniform random", "Pattern Variant", "First pronoun", "Pronoun list"}
-    assert all(isinstance(method, Method) and method.name == name for name, method in METHODS.items())
+    assert set(METHODS) - without_class == {
+        *BY_HAND,
+        "LIME",
+        "Uniform random",
+        "Pattern Variant",
+        "First pronoun",
+        "Pronoun list",
+    }
+    assert all(
+        isinstance(method, Method) and method.name == name for name, method in METHODS.items()
+    )

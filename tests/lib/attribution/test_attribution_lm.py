@@ -8,7 +8,13 @@ import torch
 from torch import nn
 
 from lib.attribution.gradients import input_x_gradient, integrated_gradients
-from lib.attribution.lm import SaliencySettings, baseline_saliency, margin_gradient, probe_saliencies, probe_saliency
+from lib.attribution.lm import (
+    SaliencySettings,
+    baseline_saliency,
+    margin_gradient,
+    probe_saliencies,
+    probe_saliency,
+)
 from lib.attribution.next_word import next_word_batch
 from lib.attribution.seam import TokenBatch, class_score
 from lib.errors import TouchstoneError
@@ -16,7 +22,15 @@ from lib.lm_text import build_vocabulary
 from lib.models.lm import ARCHITECTURES, LMConfig, build_lm
 from lib.models.lm_probe import Probe
 
-PREFIXES = [line.split() for line in ("the dogs near the car", "a cat that the dogs chase", "the car", "a cat near the dogs")]
+PREFIXES = [
+    line.split()
+    for line in (
+        "the dogs near the car",
+        "a cat that the dogs chase",
+        "the car",
+        "a cat near the dogs",
+    )
+]
 VOCABULARY = build_vocabulary(PREFIXES)
 
 
@@ -34,8 +48,14 @@ def batch_of(probe: Probe, words, target: int) -> TokenBatch:
     clean = probe.embed(ids)
     reference = torch.zeros_like(clean)
     reference[:, 0] = clean[:, 0]
-    return TokenBatch(class_score(probe, [target], "log_probability"), clean, torch.ones_like(ids), reference,
-                      torch.ones_like(ids, dtype=torch.bool), (0,))
+    return TokenBatch(
+        class_score(probe, [target], "log_probability"),
+        clean,
+        torch.ones_like(ids),
+        reference,
+        torch.ones_like(ids, dtype=torch.bool),
+        (0,),
+    )
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -54,8 +74,12 @@ def test_ig_is_captums_with_the_same_points(architecture) -> None:
     found = probe_saliency(probe, PREFIXES, SaliencySettings("IG", n_steps=7))
     for words, one in zip(PREFIXES, found):
         for target in (0, 1):
-            expected = integrated_gradients(batch_of(probe, words, target), n_steps=7, rule="riemann_right").scores
-            np.testing.assert_allclose(one.scores[target], expected[0, 1:].numpy(), rtol=1e-3, atol=1e-5)
+            expected = integrated_gradients(
+                batch_of(probe, words, target), n_steps=7, rule="riemann_right"
+            ).scores
+            np.testing.assert_allclose(
+                one.scores[target], expected[0, 1:].numpy(), rtol=1e-3, atol=1e-5
+            )
 
 
 def test_standard_ig_is_complete_and_the_released_variant_is_not() -> None:
@@ -65,7 +89,9 @@ def test_standard_ig_is_complete_and_the_released_variant_is_not() -> None:
         one = probe_saliency(probe, PREFIXES[:1], SaliencySettings("IG", n_steps=400, path=path))[0]
         batch = batch_of(probe, PREFIXES[0], 1)
         with torch.no_grad():
-            difference = float(batch.score(batch.embeddings, batch.mask) - batch.score(batch.reference, batch.mask))
+            difference = float(
+                batch.score(batch.embeddings, batch.mask) - batch.score(batch.reference, batch.mask)
+            )
         gaps[path] = abs(one.scores[1].sum() - difference)
     assert gaps["standard"] < 0.02 < 0.05 < gaps["released"]
 
@@ -101,9 +127,18 @@ def test_sg_by_hand_from_its_own_noise() -> None:
     total = torch.zeros(len(PREFIXES[0]))
     for sample in noise:
         x = (clean + sample).detach().requires_grad_()
-        torch.log_softmax(probe.logits(x[None], torch.ones(1, len(x), dtype=torch.long)), -1)[0, 1].backward()
-        total += (x.grad * clean).sum(-1)[1:].detach() / 3  # the gradient at the noisy point, the clean embedding
-    np.testing.assert_allclose(probe_saliency(probe, PREFIXES[:1], settings)[0].scores[1], total.numpy(), rtol=1e-4, atol=1e-6)
+        torch.log_softmax(probe.logits(x[None], torch.ones(1, len(x), dtype=torch.long)), -1)[
+            0, 1
+        ].backward()
+        total += (x.grad * clean).sum(-1)[
+            1:
+        ].detach() / 3  # the gradient at the noisy point, the clean embedding
+    np.testing.assert_allclose(
+        probe_saliency(probe, PREFIXES[:1], settings)[0].scores[1],
+        total.numpy(),
+        rtol=1e-4,
+        atol=1e-6,
+    )
 
 
 def test_the_two_noise_definitions() -> None:
@@ -111,8 +146,14 @@ def test_the_two_noise_definitions() -> None:
 
     probe = probe_of("LSTM")
     row = probe.embed(torch.tensor([probe.encode(PREFIXES[:1])[0].ids]))[0]
-    by = {kind: _noise(probe, row, PREFIXES[0], SaliencySettings("SG", n_samples=4000, noise_kind=kind))[:, 1:].std().item()
-          for kind in ("range", "norm")}
+    by = {
+        kind: _noise(
+            probe, row, PREFIXES[0], SaliencySettings("SG", n_samples=4000, noise_kind=kind)
+        )[:, 1:]
+        .std()
+        .item()
+        for kind in ("range", "norm")
+    }
     table = probe.lm.embedding.tables[0].weight
     assert by["range"] == pytest.approx(0.15 * (row[1:].max() - row[1:].min()).item(), rel=0.02)
     assert by["norm"] == pytest.approx((0.15 * table.norm().item()) ** 0.5, rel=0.02)
@@ -139,7 +180,9 @@ def test_a_chosen_next_word_is_explained_and_completely() -> None:
     batch = next_word_batch(lm, VOCABULARY, "the dogs near the".split(), "Car")
     found = integrated_gradients(batch, n_steps=200)
     with torch.no_grad():
-        difference = batch.score(batch.embeddings, batch.mask) - batch.score(batch.reference, batch.mask)
+        difference = batch.score(batch.embeddings, batch.mask) - batch.score(
+            batch.reference, batch.mask
+        )
     assert found.scores[0].sum().item() == pytest.approx(difference.item(), abs=1e-3)
     with pytest.raises(TouchstoneError, match="does not know the word 'zebra'"):
         next_word_batch(lm, VOCABULARY, ["the"], "zebra")
@@ -156,8 +199,13 @@ def test_what_is_unknown_or_empty_is_refused() -> None:
 
 def test_settings_that_share_gradients_give_what_each_gives_alone() -> None:
     probe = probe_of("QRNN")
-    chosen = [SaliencySettings("V"), SaliencySettings("IG", n_steps=5), SaliencySettings("V", composition="vector_norm"),
-              SaliencySettings("IG", n_steps=5, path="released"), SaliencySettings("SG", n_samples=3)]
+    chosen = [
+        SaliencySettings("V"),
+        SaliencySettings("IG", n_steps=5),
+        SaliencySettings("V", composition="vector_norm"),
+        SaliencySettings("IG", n_steps=5, path="released"),
+        SaliencySettings("SG", n_samples=3),
+    ]
     for settings, together in zip(chosen, probe_saliencies(probe, PREFIXES, chosen)):
         for one, alone in zip(together, probe_saliency(probe, PREFIXES, settings)):
             np.testing.assert_allclose(one.scores, alone.scores, rtol=1e-5, atol=1e-7)
@@ -165,8 +213,13 @@ def test_settings_that_share_gradients_give_what_each_gives_alone() -> None:
 
 def test_contrastive_scores_are_v_without_its_factor() -> None:
     probe = probe_of("Transformer")
-    for one, v in zip(baseline_saliency(probe, PREFIXES, "Contrastive"), probe_saliency(probe, PREFIXES, SaliencySettings("V"))):
-        np.testing.assert_allclose(v.scores[1], (1 - v.probability) * one.scores[1], rtol=1e-3, atol=1e-6)
+    for one, v in zip(
+        baseline_saliency(probe, PREFIXES, "Contrastive"),
+        probe_saliency(probe, PREFIXES, SaliencySettings("V")),
+    ):
+        np.testing.assert_allclose(
+            v.scores[1], (1 - v.probability) * one.scores[1], rtol=1e-3, atol=1e-6
+        )
         np.testing.assert_allclose(one.scores[0], -one.scores[1], rtol=1e-4, atol=1e-6)
 
 
@@ -178,8 +231,13 @@ def test_erasure_is_the_log_probability_with_a_word_less() -> None:
     for place in range(len(words)):
         without = clean.clone()
         without[0, place + 1] = 0
-        scores = [torch.log_softmax(probe.logits(x, torch.ones_like(ids)), -1)[0] for x in (clean, without)]
-        np.testing.assert_allclose(found.scores[:, place], (scores[0] - scores[1]).numpy(), rtol=1e-3, atol=1e-6)
+        scores = [
+            torch.log_softmax(probe.logits(x, torch.ones_like(ids)), -1)[0]
+            for x in (clean, without)
+        ]
+        np.testing.assert_allclose(
+            found.scores[:, place], (scores[0] - scores[1]).numpy(), rtol=1e-3, atol=1e-6
+        )
 
 
 def test_lime_names_the_word_that_decides() -> None:

@@ -58,8 +58,12 @@ def test_kernel_shap_is_efficient_even_with_few_samples(model: TextModel) -> Non
     """The full and the empty sentence are fitted exactly, so the scores sum to the change of the score."""
     batch = batch_of(model)
     with torch.no_grad():
-        change = batch.score(batch.embeddings, batch.mask) - batch.score(batch.reference, batch.mask)
-    assert kernel_shap(batch, n_samples=10).scores.sum().item() == pytest.approx(change.item(), abs=1e-3)
+        change = batch.score(batch.embeddings, batch.mask) - batch.score(
+            batch.reference, batch.mask
+        )
+    assert kernel_shap(batch, n_samples=10).scores.sum().item() == pytest.approx(
+        change.item(), abs=1e-3
+    )
 
 
 def test_kernel_shap_gives_special_tokens_nothing(bert: TextModel) -> None:
@@ -85,15 +89,21 @@ def record(n_words: int, n_samples: int, seed: int) -> np.ndarray:
         masks.extend([[float(str(i) in text.split()) for i in range(n_words)] for text in texts])
         return np.zeros((len(texts), 1))
 
-    explainer = LimeTextExplainer(split_expression=str.split, feature_selection="none", random_state=seed)
-    explainer.explain_instance(" ".join(map(str, range(n_words))), listen, labels=(0,), num_samples=n_samples)
+    explainer = LimeTextExplainer(
+        split_expression=str.split, feature_selection="none", random_state=seed
+    )
+    explainer.explain_instance(
+        " ".join(map(str, range(n_words))), listen, labels=(0,), num_samples=n_samples
+    )
     return np.array(masks)
 
 
 def closed_form(masks: np.ndarray, scores: np.ndarray) -> np.ndarray:
     """Ridge with penalty 1 and a free intercept, weighted by sqrt(exp(-(100 cosine distance)^2 / 25^2))."""
     n_words = masks.shape[1]
-    share = masks.sum(1) / n_words  # cosine similarity to the full sentence is the root of the share that is left
+    share = (
+        masks.sum(1) / n_words
+    )  # cosine similarity to the full sentence is the root of the share that is left
     weights = np.array([sqrt(exp(-((100 * (1 - sqrt(s))) ** 2) / 25**2)) for s in share])
     centre = lambda values: values - np.average(values, axis=0, weights=weights)  # noqa: E731
     x, y = centre(masks), centre(scores)
@@ -109,7 +119,11 @@ def test_lime_is_its_ridge_regression_in_closed_form(model: TextModel) -> None:
         for mask in masks:
             one = model.encode([[w for w, kept in zip(words, mask, strict=True) if kept]])[0]
             ids = torch.tensor([one.ids or [model.tokenizer.pad_token_id]])
-            scores.append(class_score(model, [1], "probability")(model.embed(ids), torch.ones_like(ids)).item())
+            scores.append(
+                class_score(model, [1], "probability")(
+                    model.embed(ids), torch.ones_like(ids)
+                ).item()
+            )
     found = explain(model, row, "LIME", {"n_samples": n_samples}, seed=0)
     np.testing.assert_allclose(found.scores[0], closed_form(masks, np.array(scores)), atol=1e-6)
 
@@ -117,7 +131,12 @@ def test_lime_is_its_ridge_regression_in_closed_form(model: TextModel) -> None:
 def test_lime_never_finds_words_by_comparing_strings(linear: LinearText) -> None:
     """Only "he" counts; "the", "she" and "other" contain it, and it stands in the sentence twice."""
     linear.ids = {"he": 1, "the": 3, "she": 3, "other": 3}  # 3 adds nothing
-    found = explain(linear, as_rows(["the he she other he"], [0]), "LIME", {"explained": "logit", "n_samples": 3000})
+    found = explain(
+        linear,
+        as_rows(["the he she other he"], [0]),
+        "LIME",
+        {"explained": "logit", "n_samples": 3000},
+    )
     np.testing.assert_allclose(found.scores[0], [0, 1, 0, 0, 1], atol=0.05)
 
 

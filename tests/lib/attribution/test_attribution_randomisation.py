@@ -9,21 +9,36 @@ import torch
 from small_models import PIECES, build
 
 from lib.errors import TouchstoneError
-from lib.metrics.randomisation import TRAINED, cascading_randomisation, randomisation_steps, randomise
+from lib.metrics.randomisation import (
+    TRAINED,
+    cascading_randomisation,
+    randomisation_steps,
+    randomise,
+)
 
-WORDS = [piece for piece in PIECES if piece.isalpha()]  # one piece each, so that no word is longer than another
+WORDS = [
+    piece for piece in PIECES if piece.isalpha()
+]  # one piece each, so that no word is longer than another
 
 
 def sentences(n: int) -> pd.DataFrame:
     rng = np.random.default_rng(0)
-    return pd.DataFrame({"row_id": [f"{i}-F" for i in range(n)], "sentence_idx": range(n), "target": 0,
-                         "sentence": [list(rng.permutation(WORDS)) for _ in range(n)]})
+    return pd.DataFrame(
+        {
+            "row_id": [f"{i}-F" for i in range(n)],
+            "sentence_idx": range(n),
+            "target": 0,
+            "sentence": [list(rng.permutation(WORDS)) for _ in range(n)],
+        }
+    )
 
 
 def test_the_order_is_from_the_head_down_and_holds_every_parameter():
-    for kind, expected in {"BERT": ["head", "pooler", "layer 1", "layer 0", "embeddings"],
-                           "GPT-2": ["head", "ln_f", "layer 1", "layer 0", "embeddings"],
-                           "OLA": ["head", "value", "key", "query", "embeddings"]}.items():
+    for kind, expected in {
+        "BERT": ["head", "pooler", "layer 1", "layer 0", "embeddings"],
+        "GPT-2": ["head", "ln_f", "layer 1", "layer 0", "embeddings"],
+        "OLA": ["head", "value", "key", "query", "embeddings"],
+    }.items():
         model = build(kind)
         steps = randomisation_steps(model)
         assert [name for name, _ in steps] == expected
@@ -39,7 +54,9 @@ def test_explanations_fall_from_one_to_about_zero():
     means = found.groupby(["method", "step"])[["rank_size", "rank_signed"]].mean()
     assert means.xs(0, level="step").to_numpy() == pytest.approx(1)
     assert found.loc[found["step"] == 0, "part"].eq(TRAINED).all() and found["draw"].nunique() == 16
-    last = means.xs(5, level="step")  # a draw's mean has a spread of about 1 / sqrt(number of words - 1) = .38
+    last = means.xs(
+        5, level="step"
+    )  # a draw's mean has a spread of about 1 / sqrt(number of words - 1) = .38
     assert (last.abs() < 0.3).all().all()
     assert means.loc[("Occlusion", 1)].max() < 0.9
 

@@ -39,7 +39,9 @@ def test_an_own_function_joins_by_its_name(bert: TextModel) -> None:
     found = explain(bert, as_rows(["he sings"]), "my_explainers:length", {"power": 2})
     assert found.scores[0] == [4, 25] and found.method[0] == "my_explainers:length"
     assert found.settings[0] == '{"power": 2}'
-    assert explain(bert, as_rows(["he sings"]), "my_explainers:anything", {"level": 5}).scores[0] == [5, 5]
+    assert explain(bert, as_rows(["he sings"]), "my_explainers:anything", {"level": 5}).scores[
+        0
+    ] == [5, 5]
 
 
 def test_an_own_token_method_joins_as_a_method(bert: TextModel) -> None:
@@ -47,11 +49,18 @@ def test_an_own_token_method_joins_as_a_method(bert: TextModel) -> None:
     assert found.scores[0] == [1, 2] and found.method[0] == "Count pieces"
 
 
-@pytest.mark.parametrize(("name", "message"), [
-    ("saliency", "no method 'saliency'; did you mean 'Saliency'"),
-    ("no_such_module:f", "No module named 'no_such_module'; put the module's folder on PYTHONPATH"),
-    ("my_explainers:lenght", "my_explainers has no 'lenght'"),
-    ("my_explainers:NUMBER", "is int, not a function")])
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("saliency", "no method 'saliency'; did you mean 'Saliency'"),
+        (
+            "no_such_module:f",
+            "No module named 'no_such_module'; put the module's folder on PYTHONPATH",
+        ),
+        ("my_explainers:lenght", "my_explainers has no 'lenght'"),
+        ("my_explainers:NUMBER", "is int, not a function"),
+    ],
+)
 def test_what_cannot_be_resolved_is_named(name: str, message: str) -> None:
     with pytest.raises(TouchstoneError, match=message):
         resolve_method(name)
@@ -68,15 +77,39 @@ def test_the_settings_that_keys_of_finished_units_are_made_of() -> None:
     """A default that changes, or an option that creeps in, would make every published unit of geco anew."""
     token = {"normalise_special": False}
     logit, probability = {"explained": "logit", **token}, {"explained": "probability", **token}
-    assert {name: METHODS[name].settings() for name in ("Saliency", "InputXGradient", "Guided Backprop", "DeepLift",
-                                                        "Gradient SHAP", "Integrated Gradients", "Kernel SHAP", "LIME",
-                                                        "Uniform random", "Pattern Variant", "First pronoun")} == {
-        "Saliency": {**logit, "aggregation": "l1"}, "InputXGradient": {**logit, "aggregation": "sum"},
-        "Guided Backprop": {**logit, "aggregation": "l2"}, "DeepLift": {**logit, "aggregation": "sum"},
+    assert {
+        name: METHODS[name].settings()
+        for name in (
+            "Saliency",
+            "InputXGradient",
+            "Guided Backprop",
+            "DeepLift",
+            "Gradient SHAP",
+            "Integrated Gradients",
+            "Kernel SHAP",
+            "LIME",
+            "Uniform random",
+            "Pattern Variant",
+            "First pronoun",
+        )
+    } == {
+        "Saliency": {**logit, "aggregation": "l1"},
+        "InputXGradient": {**logit, "aggregation": "sum"},
+        "Guided Backprop": {**logit, "aggregation": "l2"},
+        "DeepLift": {**logit, "aggregation": "sum"},
         "Gradient SHAP": {**logit, "aggregation": "sum", "n_samples": 5},
-        "Integrated Gradients": {**probability, "aggregation": "sum", "n_steps": 50, "rule": "riemann_middle"},
-        "Kernel SHAP": {**probability, "n_samples": 25}, "LIME": {"explained": "probability", "n_samples": 100},
-        "Uniform random": {}, "Pattern Variant": {}, "First pronoun": {}}
+        "Integrated Gradients": {
+            **probability,
+            "aggregation": "sum",
+            "n_steps": 50,
+            "rule": "riemann_middle",
+        },
+        "Kernel SHAP": {**probability, "n_samples": 25},
+        "LIME": {"explained": "probability", "n_samples": 100},
+        "Uniform random": {},
+        "Pattern Variant": {},
+        "First pronoun": {},
+    }
 
 
 def test_options_left_at_their_defaults_are_not_settings() -> None:

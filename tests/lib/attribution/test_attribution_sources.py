@@ -26,9 +26,14 @@ FORMS = ["she sings a song .", "he sings a song .", "they sing a song ."]
 
 
 def corpus(n_base: int) -> pd.DataFrame:
-    rows = pd.concat([as_rows(FORMS).assign(sentence_idx=i) for i in range(n_base)], ignore_index=True)
-    return rows.assign(gender=[GENDERS[t] for t in rows.target], ground_truth=[[1, 1, 0, 0, 0]] * len(rows),
-                       row_id=[f"{i}-{CLASSES[t]}" for i, t in zip(rows.sentence_idx, rows.target, strict=True)])
+    rows = pd.concat(
+        [as_rows(FORMS).assign(sentence_idx=i) for i in range(n_base)], ignore_index=True
+    )
+    return rows.assign(
+        gender=[GENDERS[t] for t in rows.target],
+        ground_truth=[[1, 1, 0, 0, 0]] * len(rows),
+        row_id=[f"{i}-{CLASSES[t]}" for i, t in zip(rows.sentence_idx, rows.target, strict=True)],
+    )
 
 
 def close(stage: Stage) -> None:
@@ -55,10 +60,23 @@ def sources(encoder: str, small_outputs: Path, monkeypatch: pytest.MonkeyPatch) 
     stage = open_stage("geco", "small", "02_training")
     trainer = Trainer(encoder, "", torch.device("cpu"))
     found = trainer.train("C", 0, train, test, CLASSES, Settings(epochs=1, lr=0.01, batch_size=8))
-    save_trained(stage.path("models") / "D_A" / "C", "seed0", found.recipe, found.model, found.trained, found.rows)
-    about = predictions(test, found.model.predict(test.sentence, 8), CLASSES).assign(dataset="D_A", scheme="C", seed=0)
-    published = about.assign(seed=1)  # a model whose numbers are known and whose weights are not here
-    save_parquet(pd.concat([about, published], ignore_index=True), stage.path("predictions.parquet"))
+    save_trained(
+        stage.path("models") / "D_A" / "C",
+        "seed0",
+        found.recipe,
+        found.model,
+        found.trained,
+        found.rows,
+    )
+    about = predictions(test, found.model.predict(test.sentence, 8), CLASSES).assign(
+        dataset="D_A", scheme="C", seed=0
+    )
+    published = about.assign(
+        seed=1
+    )  # a model whose numbers are known and whose weights are not here
+    save_parquet(
+        pd.concat([about, published], ignore_index=True), stage.path("predictions.parquet")
+    )
     close(stage)
     stage = open_stage("geco", "small", "03_attribution")
     read = pd.read_parquet(stage.input("02_training", "predictions.parquet"))
@@ -81,7 +99,9 @@ def test_floors_get_what_they_are_fitted_to(sources: StageSources) -> None:
 
 def test_a_model_is_marked_by_its_predictions(sources: StageSources) -> None:
     before = sources.mark_of(unit())
-    assert before == sources.mark_of(unit("LIME")) == sources.mark_of(unit(seed=1))  # the same predictions
+    assert (
+        before == sources.mark_of(unit("LIME")) == sources.mark_of(unit(seed=1))
+    )  # the same predictions
     sources.predictions.loc[0, "p_F"] += 0.01
     assert sources.mark_of(unit()) != before == sources.mark_of(unit(seed=1))
 
@@ -90,7 +110,11 @@ def test_the_model_to_show_is_stage_02s(sources: StageSources, encoder: str) -> 
     model, before, what = sources.model_to_show(unit(), encoder, "")
     assert what == "C on D_A, training seed 0"
     rows = sources.rows_of(unit())
-    expected = sources.predictions.query("seed == 0").set_index("row_id").loc[rows.row_id, ["p_F", "p_M", "p_NB"]]
+    expected = (
+        sources.predictions.query("seed == 0")
+        .set_index("row_id")
+        .loc[rows.row_id, ["p_F", "p_M", "p_NB"]]
+    )
     np.testing.assert_allclose(model.predict(rows.sentence, 8), expected, atol=1e-5)
     assert np.abs(before.predict(rows.sentence, 8) - expected.to_numpy()).max() > 1e-4
 

@@ -35,11 +35,19 @@ def changed(name: str, value: object) -> Callable[[pd.DataFrame], pd.DataFrame]:
 
 
 FAULTS = {
-    "no column": (lambda f: f.drop(columns="settings"), "has no column 'settings'; it holds the method's settings"),
+    "no column": (
+        lambda f: f.drop(columns="settings"),
+        "has no column 'settings'; it holds the method's settings",
+    ),
     "unknown column": (lambda f: f.assign(scor=1), "unknown column 'scor'; did you mean 'scores'"),
-    "steps are text": (lambda f: f.assign(steps=[9.0, "many"]), "line 1 .*steps is 'many', not a number; it holds points"),
-    "too many scores": (changed("scores", [1.0, 2.0]),
-                        r"line 1 \(row 1-M, method Pronoun list\): there are 2 scores for 1 words"),
+    "steps are text": (
+        lambda f: f.assign(steps=[9.0, "many"]),
+        "line 1 .*steps is 'many', not a number; it holds points",
+    ),
+    "too many scores": (
+        changed("scores", [1.0, 2.0]),
+        r"line 1 \(row 1-M, method Pronoun list\): there are 2 scores for 1 words",
+    ),
     "nan": (changed("scores", [float("nan")]), "line 1 .*not a finite number"),
     "scores are text": (changed("scores", ["1"]), "line 1 .*not a finite number"),
     "no list": (changed("scores", 1.0), "line 1 .*scores is 1.0, not list"),

@@ -16,7 +16,9 @@ from lib.metrics.choices import ranking_moves, summarise_moves
 
 @pytest.mark.parametrize("kind", ["BERT", "GPT-2", "Llama", "OLA"])
 def test_guided_backprop_is_the_gradient_where_no_module_is_a_relu(kind: str) -> None:
-    found = identities(build(kind), ["she", "he", "."], architecture=kind).set_index(["left", "right"])
+    found = identities(build(kind), ["she", "he", "."], architecture=kind).set_index(
+        ["left", "right"]
+    )
     assert found.loc[("Guided Backprop", "length of the gradient"), "same"]
     same = found.loc[("DeepLift (captum)", "gradient x (input - reference)"), "same"]
     assert same == (kind in ("GPT-2", "Llama"))  # the others have a tanh module
@@ -24,7 +26,10 @@ def test_guided_backprop_is_the_gradient_where_no_module_is_a_relu(kind: str) ->
 
 def test_input_x_gradient_is_minus_the_gradient_along_position_and_type_in_bert_alone() -> None:
     pair = ("InputXGradient", "minus gradient along position and type")
-    of = {kind: identities(build(kind), ["she", "he", "."]).set_index(["left", "right"]).loc[pair] for kind in ("BERT", "GPT-2", "OLA")}
+    of = {
+        kind: identities(build(kind), ["she", "he", "."]).set_index(["left", "right"]).loc[pair]
+        for kind in ("BERT", "GPT-2", "OLA")
+    }
     assert of["BERT"]["same"] and of["BERT"]["difference"] < SAME
     assert not of["GPT-2"]["same"] and not of["OLA"]["same"] and np.isnan(of["OLA"]["r"])
 
@@ -38,7 +43,9 @@ def test_the_baselines_are_what_their_names_say() -> None:
     zero = with_reference(model, "zero")
     torch.nn.init.ones_(model.module.get_input_embeddings().weight)
     assert zero.embed(zero.reference_ids(ids)).abs().sum(-1)[0].tolist() == [16, 0, 0, 16]
-    assert model.embed(zero.reference_ids(ids)).abs().sum(-1)[0].tolist() == [16] * 4  # the model itself is as it was
+    assert (
+        model.embed(zero.reference_ids(ids)).abs().sum(-1)[0].tolist() == [16] * 4
+    )  # the model itself is as it was
 
 
 def test_unknown_baselines_are_refused() -> None:
@@ -57,9 +64,16 @@ def test_choices_are_compared_with_the_usual_explanation() -> None:
     model, rows = build("BERT"), as_rows(["she he sings .", "he sings she she"])
     moves = ranking_moves(model, rows, [("Saliency", {}), ("Occlusion", {})])
     own = moves.query("method == 'Saliency' and choice == 'baseline'")
-    assert (own["rank_signed"] > 1 - 1e-9).all() and (own["first"] == 1).all()  # it looks at no baseline
-    usual, asked = (explain(model, rows, "Occlusion", {"explained": how}).scores[0] for how in ("logit", "margin"))
-    found = moves.query("method == 'Occlusion' and value == 'margin' and row_id == @rows.row_id[0]")["rank_signed"].item()
+    assert (own["rank_signed"] > 1 - 1e-9).all() and (
+        own["first"] == 1
+    ).all()  # it looks at no baseline
+    usual, asked = (
+        explain(model, rows, "Occlusion", {"explained": how}).scores[0]
+        for how in ("logit", "margin")
+    )
+    found = moves.query(
+        "method == 'Occlusion' and value == 'margin' and row_id == @rows.row_id[0]"
+    )["rank_signed"].item()
     order = [np.argsort(np.argsort(x)) for x in (usual, asked)]
     assert np.isclose(found, np.corrcoef(*order)[0, 1])
 

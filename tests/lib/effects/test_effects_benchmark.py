@@ -23,7 +23,13 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> object:
 
 @pytest.fixture(scope="module")
 def reviews() -> pd.DataFrame:
-    return generate_reviews(World(0.5), read_wordings(material("cebab") / "wordings.yaml"), {"train": 40, "dev": 4, "test": 8}, 4, 1)
+    return generate_reviews(
+        World(0.5),
+        read_wordings(material("cebab") / "wordings.yaml"),
+        {"train": 40, "dev": 4, "test": 8},
+        4,
+        1,
+    )
 
 
 def test_every_line_runs_and_the_arms_agree(bench: object, reviews: pd.DataFrame) -> None:
@@ -31,9 +37,17 @@ def test_every_line_runs_and_the_arms_agree(bench: object, reviews: pd.DataFrame
     test = reviews[reviews["split"] == "test"]
     train = bench.drawn_texts(reviews[reviews["split"] == "train"], rng)
     questions = ask(edit_pairs(test), bench.drawn_texts(test, rng))
-    lines = [*bench.pair_lines(reviews), *bench.explainer_lines(train, questions), bench.shap_line(train, rng)]
-    assert len(lines) == 2 + len(bench.WEIGHT_FREE) + 1 + 1 and all(line["ours_s"] > 0 for line in lines)
-    assert [line["items"] for line in lines if line["line"] == "edit pairs, test"] == [len(edit_pairs(test))]
+    lines = [
+        *bench.pair_lines(reviews),
+        *bench.explainer_lines(train, questions),
+        bench.shap_line(train, rng),
+    ]
+    assert len(lines) == 2 + len(bench.WEIGHT_FREE) + 1 + 1 and all(
+        line["ours_s"] > 0 for line in lines
+    )
+    assert [line["items"] for line in lines if line["line"] == "edit pairs, test"] == [
+        len(edit_pairs(test))
+    ]
 
 
 def test_arms_that_disagree_are_refused(bench: object) -> None:
@@ -46,4 +60,6 @@ def test_one_layer_alone_is_one_layer_among_sixteen(bench: object) -> None:
     places, answers = rng.normal(size=(200, 4)), rng.dirichlet(np.ones(3), 200)
     weight, bias = bench.fit_subsets(places, answers)
     for number, (w, b) in enumerate(bench.sixteen_fits(places, answers)):
-        assert np.allclose(w, weight[number][list(bench.subsets()[number])], atol=1e-3) and np.allclose(b, bias[number], atol=1e-3)
+        assert np.allclose(
+            w, weight[number][list(bench.subsets()[number])], atol=1e-3
+        ) and np.allclose(b, bias[number], atol=1e-3)

@@ -11,7 +11,16 @@ import torch
 import transformers as tf
 from tiny_models import TEXTS, tiny, tiny_module
 
-from lib.effects.causalm import PACE, CausaLM, concept_labels, concept_losses, control_of, reverse_gradient, shorten, unlearn
+from lib.effects.causalm import (
+    PACE,
+    CausaLM,
+    concept_labels,
+    concept_losses,
+    control_of,
+    reverse_gradient,
+    shorten,
+    unlearn,
+)
 from lib.effects.proxy import CausalProxy, ProxySettings, with_wish
 from lib.effects.tables import Head, Questions, Texts
 from lib.errors import TouchstoneError
@@ -38,22 +47,37 @@ def test_the_adversary_learns_while_the_encoder_is_told_the_opposite() -> None:
     torch.manual_seed(0)
     states = torch.randn(4, 3, 5, requires_grad=True)
     labels, none = torch.tensor([0, 1, 2, 0]), torch.full((4,), -100)
-    start = Head(np.random.default_rng(0).normal(size=(3, 5)).astype(np.float32), np.zeros(3, np.float32))
+    start = Head(
+        np.random.default_rng(0).normal(size=(3, 5)).astype(np.float32), np.zeros(3, np.float32)
+    )
     weight = torch.tensor(start.weight, requires_grad=True)
     mean = torch.nn.functional.normalize(states.sum(1), dim=-1)
-    plain = torch.autograd.grad(torch.nn.functional.cross_entropy(mean @ weight.T, labels), [states, weight])
-    batch = Batch([0, 1, 2, 3], torch.ones(4, 3, dtype=torch.long), torch.ones(4, 3, dtype=torch.long), states)
+    plain = torch.autograd.grad(
+        torch.nn.functional.cross_entropy(mean @ weight.T, labels), [states, weight]
+    )
+    batch = Batch(
+        [0, 1, 2, 3], torch.ones(4, 3, dtype=torch.long), torch.ones(4, 3, dtype=torch.long), states
+    )
     for place, factor in ((0, -0.5), (1, 1.0)):
-        second = concept_losses([labels, none] if place == 0 else [none, labels], [start, start], strength=0.5)
+        second = concept_losses(
+            [labels, none] if place == 0 else [none, labels], [start, start], strength=0.5
+        )
         states.grad = None
         second.loss(batch).backward()
         head = second.parameters[2 * place]
-        assert torch.allclose(states.grad, factor * plain[0], atol=1e-6) and torch.allclose(head * PACE, weight)
+        assert torch.allclose(states.grad, factor * plain[0], atol=1e-6) and torch.allclose(
+            head * PACE, weight
+        )
         assert torch.allclose(head.grad, PACE * plain[1], atol=1e-4)
 
 
 def test_labels_that_are_no_value_do_not_count() -> None:
-    assert concept_labels(["Positive", "", "no majority", "Negative"]).tolist() == [2, -100, -100, 0]
+    assert concept_labels(["Positive", "", "no majority", "Negative"]).tolist() == [
+        2,
+        -100,
+        -100,
+        0,
+    ]
     start = Head(np.zeros((3, 4), np.float32), np.zeros(3, np.float32))
     second = concept_losses([torch.full((2,), -100)] * 2, [start, start], 1.0)
     ones = torch.ones(2, 3, dtype=torch.long)
@@ -66,10 +90,17 @@ def test_the_adversary_loses_what_it_could_read() -> None:
     words = {"Positive": "She", "Negative": "He", "unknown": "They"}
     rng = np.random.default_rng(0)
     values = rng.choice(np.array(VALUES, dtype=object), (120, len(ASPECTS)))
-    texts = [f"{words[v]} loves her old {rng.choice(['piano', 'horse', 'singer'])} ." for v in values[:, 0]]
+    texts = [
+        f"{words[v]} loves her old {rng.choice(['piano', 'horse', 'singer'])} ."
+        for v in values[:, 0]
+    ]
     settings = MaskedSettings(15, 4e-3, 256)
-    loss = {strength: unlearn(small_masked_lm(), texts, values, "food", settings, strength, seed=0)["second_loss"].to_numpy()
-            for strength in (0.0, 1.0)}
+    loss = {
+        strength: unlearn(small_masked_lm(), texts, values, "food", settings, strength, seed=0)[
+            "second_loss"
+        ].to_numpy()
+        for strength in (0.0, 1.0)
+    }
     assert loss[0.0][-1] < 2 * math.log(3) < loss[1.0][-1], loss
 
 
@@ -88,7 +119,9 @@ def test_a_shortened_encoder_keeps_its_lowest_layers() -> None:
     whole, short = small_masked_lm(), shorten(small_masked_lm(), 1)
     assert short.module.config.num_hidden_layers == 1
     ids, mask = torch.tensor([[2, 7, 9, 3]]), torch.ones(1, 4, dtype=torch.long)
-    inner = whole.module.base_model(input_ids=ids, attention_mask=mask, output_hidden_states=True).hidden_states
+    inner = whole.module.base_model(
+        input_ids=ids, attention_mask=mask, output_hidden_states=True
+    ).hidden_states
     assert torch.allclose(short.hidden(short.embed(ids), mask), inner[1], atol=1e-6)
 
 
@@ -98,9 +131,19 @@ def test_causalm_subtracts_the_answer_of_the_explained_model(toy) -> None:
     after = found.effects(toy.questions) + toy.questions.texts.probabilities
     for aspect in range(len(ASPECTS)):
         rows = np.flatnonzero(toy.questions.aspect == aspect)
-        other = Questions(toy.questions.texts.take(rows), toy.questions.aspect[rows], toy.questions.new[rows], toy.questions.old[rows])
-        assert np.array_equal(found.effects(other), found.effects(toy.questions)[rows])  # deaf to the direction
-        assert np.allclose(after[rows], found.heads[aspect].probabilities(toy.questions.texts.without[aspect][rows]))
+        other = Questions(
+            toy.questions.texts.take(rows),
+            toy.questions.aspect[rows],
+            toy.questions.new[rows],
+            toy.questions.old[rows],
+        )
+        assert np.array_equal(
+            found.effects(other), found.effects(toy.questions)[rows]
+        )  # deaf to the direction
+        assert np.allclose(
+            after[rows],
+            found.heads[aspect].probabilities(toy.questions.texts.without[aspect][rows]),
+        )
     released = CausaLM(as_released=True).fit(toy.texts, None, 0).effects(toy.questions)
     assert not np.allclose(released, found.effects(toy.questions), atol=0.01)
     with pytest.raises(TouchstoneError, match="needs the vectors of 5 encoders"):
@@ -114,7 +157,9 @@ def some_texts(n: int = 60) -> Texts:
     p = np.select([values[:, 0] == "Positive", values[:, 0] == "Negative"], [0.9, 0.1], 0.5)
     answers = np.column_stack([(1 - p) / 2, (1 - p) / 2, p])
     sentences = np.array([" ".join(words[v] for v in row) for row in values], dtype=object)
-    return Texts(np.arange(n).astype(str).astype(object), values, values.copy(), answers, words=sentences)
+    return Texts(
+        np.arange(n).astype(str).astype(object), values, values.copy(), answers, words=sentences
+    )
 
 
 def test_the_student_learns_what_the_wish_does() -> None:
@@ -123,12 +168,21 @@ def test_the_student_learns_what_the_wish_does() -> None:
     model = tiny("bert")
     before = {name: p.clone() for name, p in model.module.named_parameters()}
     proxy = CausalProxy(model, settings).fit(texts, None, 0)
-    assert all(torch.equal(p, before[name]) for name, p in model.module.named_parameters())  # the model itself stays
+    assert all(
+        torch.equal(p, before[name]) for name, p in model.module.named_parameters()
+    )  # the model itself stays
     negative = np.flatnonzero(texts.gold[:, 0] == "Negative")[:8]
-    ask = Questions(texts.take(np.tile(negative, 2)), np.repeat([0, 1], 8), np.full(16, "Negative", object), np.full(16, "Positive", object))
+    ask = Questions(
+        texts.take(np.tile(negative, 2)),
+        np.repeat([0, 1], 8),
+        np.full(16, "Negative", object),
+        np.full(16, "Positive", object),
+    )
     found = proxy.effects(ask)
     assert np.allclose(found.sum(1), 0, atol=1e-6)
-    assert found[:8, 2].mean() > 0.5 and abs(found[8:, 2].mean()) < 0.25  # food decides, service does not
+    assert (
+        found[:8, 2].mean() > 0.5 and abs(found[8:, 2].mean()) < 0.25
+    )  # food decides, service does not
 
 
 def test_bad_input_for_the_student(toy) -> None:
@@ -141,5 +195,12 @@ def test_bad_input_for_the_student(toy) -> None:
         CausalProxy(tiny("bert")).fit(two, None, 0)
     with pytest.raises(TouchstoneError, match="no student or no texts"):
         CausalProxy(tiny("bert")).effects(toy.questions)
-    assert with_wish("Good soup .", "noise", "unknown") == ["Good", "soup", ".", "|", "noise", "unknown"]
+    assert with_wish("Good soup .", "noise", "unknown") == [
+        "Good",
+        "soup",
+        ".",
+        "|",
+        "noise",
+        "unknown",
+    ]
     assert math.isclose(ProxySettings().fit.lr, 1e-4)

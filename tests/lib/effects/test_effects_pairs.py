@@ -16,40 +16,76 @@ KEYS = ["base_id", "counterfactual_id"]
 
 def rows(*lines: tuple) -> pd.DataFrame:
     names = ["text_id", "group", "edit_type", "edit_goal", "food", "service", "ambiance", "noise"]
-    return pd.DataFrame(lines, columns=names).assign(is_original=lambda t: t["edit_type"].isna(), editor=lambda t: "by " + t["text_id"])
+    return pd.DataFrame(lines, columns=names).assign(
+        is_original=lambda t: t["edit_type"].isna(), editor=lambda t: "by " + t["text_id"]
+    )
 
 
-TOY = rows(("o", "1", None, None, "Positive", "Negative", "Positive", "unknown"),
-           ("f-", "1", "food", "Negative", "Negative", "Negative", "Positive", "unknown"),
-           ("f?", "1", "food", "unknown", "unknown", "Negative", "Positive", "unknown"),
-           ("s+", "1", "service", "Positive", "Positive", "Positive", "Positive", "unknown"),
-           ("s=", "1", "service", "unknown", "Positive", "Negative", "Positive", "unknown"),  # the edit failed
-           ("o2", "2", None, None, "Negative", "", "", ""))
+TOY = rows(
+    ("o", "1", None, None, "Positive", "Negative", "Positive", "unknown"),
+    ("f-", "1", "food", "Negative", "Negative", "Negative", "Positive", "unknown"),
+    ("f?", "1", "food", "unknown", "unknown", "Negative", "Positive", "unknown"),
+    ("s+", "1", "service", "Positive", "Positive", "Positive", "Positive", "unknown"),
+    (
+        "s=",
+        "1",
+        "service",
+        "unknown",
+        "Positive",
+        "Negative",
+        "Positive",
+        "unknown",
+    ),  # the edit failed
+    ("o2", "2", None, None, "Negative", "", "", ""),
+)
 
 
 def test_pairs_by_hand() -> None:
-    found = {(p.base_id, p.counterfactual_id, p.aspect, p.old, p.new, p.kind) for p in edit_pairs(TOY).itertuples()}
-    forward = {("o", "f-", "food", "Positive", "Negative", "original"), ("o", "f?", "food", "Positive", "unknown", "original"),
-               ("o", "s+", "service", "Negative", "Positive", "original")}
+    found = {
+        (p.base_id, p.counterfactual_id, p.aspect, p.old, p.new, p.kind)
+        for p in edit_pairs(TOY).itertuples()
+    }
+    forward = {
+        ("o", "f-", "food", "Positive", "Negative", "original"),
+        ("o", "f?", "food", "Positive", "unknown", "original"),
+        ("o", "s+", "service", "Negative", "Positive", "original"),
+    }
     back = {(b, a, aspect, new, old, "reverse") for a, b, aspect, old, new, _ in forward}
-    edits = {("f-", "f?", "food", "Negative", "unknown", "edits"), ("f?", "f-", "food", "unknown", "Negative", "edits"),
-             ("s+", "s=", "service", "Positive", "Negative", "edits"), ("s=", "s+", "service", "Negative", "Positive", "edits")}
+    edits = {
+        ("f-", "f?", "food", "Negative", "unknown", "edits"),
+        ("f?", "f-", "food", "unknown", "Negative", "edits"),
+        ("s+", "s=", "service", "Positive", "Negative", "edits"),
+        ("s=", "s+", "service", "Negative", "Positive", "edits"),
+    }
     assert found == forward | back | edits
 
 
 def test_the_join_is_the_loop() -> None:
-    texts = generate_reviews(World(0.5), read_wordings(material("cebab") / "wordings.yaml"), {"train": 12, "dev": 4, "test": 4}, 5, 1)
-    joined, looped = (p.sort_values(KEYS, ignore_index=True) for p in (edit_pairs(texts), pairs_by_loop(texts)))
+    texts = generate_reviews(
+        World(0.5),
+        read_wordings(material("cebab") / "wordings.yaml"),
+        {"train": 12, "dev": 4, "test": 4},
+        5,
+        1,
+    )
+    joined, looped = (
+        p.sort_values(KEYS, ignore_index=True) for p in (edit_pairs(texts), pairs_by_loop(texts))
+    )
     pd.testing.assert_frame_equal(joined, looped, check_dtype=False)
 
 
 def test_repeated_edits_by_label_and_by_goal() -> None:
-    more = rows(("f2", "1", "food", "Negative", "unknown", "", "", ""), ("f3", "1", "food", "Positive", "Negative", "", "", ""))
+    more = rows(
+        ("f2", "1", "food", "Negative", "unknown", "", "", ""),
+        ("f3", "1", "food", "Positive", "Negative", "", "", ""),
+    )
     texts = pd.concat([TOY, more], ignore_index=True)
     by_label = {frozenset((r.first_id, r.second_id)) for r in repeated_edits(texts).itertuples()}
     assert by_label == {frozenset(("f-", "f3")), frozenset(("f?", "f2"))}
     by_goal = repeated_edits(texts, "goal")
-    assert {frozenset((r.first_id, r.second_id)) for r in by_goal.itertuples()} == {frozenset(("f-", "f2"))}
+    assert {frozenset((r.first_id, r.second_id)) for r in by_goal.itertuples()} == {
+        frozenset(("f-", "f2"))
+    }
     assert set(by_goal.iloc[0][["new", "new_second"]]) == {"Negative", "unknown"}
     alone = texts.assign(editor="one person")  # who edits twice is no second editor
     assert not len(repeated_edits(alone)) and not len(repeated_edits(alone, "goal"))
@@ -59,11 +95,23 @@ def test_repeated_edits_by_label_and_by_goal() -> None:
 
 def test_the_published_pairs(cebab: pd.DataFrame) -> None:
     test = edit_pairs(cebab[cebab["split"] == "test"])
-    assert len(test) == 3958 and test["kind"].value_counts().to_dict() == {"edits": 1332, "original": 1313, "reverse": 1313}
-    assert test.groupby("aspect").size().to_dict() == {"food": 1364, "service": 1046, "ambiance": 828, "noise": 720}
+    assert len(test) == 3958 and test["kind"].value_counts().to_dict() == {
+        "edits": 1332,
+        "original": 1313,
+        "reverse": 1313,
+    }
+    assert test.groupby("aspect").size().to_dict() == {
+        "food": 1364,
+        "service": 1046,
+        "ambiance": 828,
+        "noise": 720,
+    }
     assert len(edit_pairs(cebab[cebab["split"] == "dev"])) == 3898
     train = edit_pairs(train_set(cebab, "inclusive"))
-    assert len(train) == 19684 and ((train["old"] == "no majority") | (train["new"] == "no majority")).sum() == 596
+    assert (
+        len(train) == 19684
+        and ((train["old"] == "no majority") | (train["new"] == "no majority")).sum() == 596
+    )
 
 
 def test_repeated_edits_of_the_published_data(cebab: pd.DataFrame) -> None:

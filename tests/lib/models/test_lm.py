@@ -12,20 +12,60 @@ from torch import nn
 
 from lib.errors import TouchstoneError
 from lib.lm_text import END, build_vocabulary
-from lib.lm_training import Distillation, LMSettings, batch_loss, fit_lm, perplexity, pieces, word_batches
+from lib.lm_training import (
+    Distillation,
+    LMSettings,
+    batch_loss,
+    fit_lm,
+    perplexity,
+    pieces,
+    word_batches,
+)
 from lib.models.face import TextModel
-from lib.models.lm import ARCHITECTURES, FullSoftmax, LMConfig, build_lm, load_lm, save_lm, student_of
-from lib.models.lm_layers import AdaptiveInput, QRNNLayer, VariationalDropout, WeightDropLSTM, sinusoids
+from lib.models.lm import (
+    ARCHITECTURES,
+    FullSoftmax,
+    LMConfig,
+    build_lm,
+    load_lm,
+    save_lm,
+    student_of,
+)
+from lib.models.lm_layers import (
+    AdaptiveInput,
+    QRNNLayer,
+    VariationalDropout,
+    WeightDropLSTM,
+    sinusoids,
+)
 from lib.models.lm_probe import Probe, ProbeSettings, features, fit_probe, load_probe, save_probe
 
-SENTENCES = [line.split() for line in (
-    "the dog barks .", "the dogs bark .", "a cat sleeps now .", "cats sleep now .", "the old man reads a book .",
-    "old men read books .", "she sees the cat .", "they see a dog .", "nobody knows the answer .", "ten birds sing .")]
+SENTENCES = [
+    line.split()
+    for line in (
+        "the dog barks .",
+        "the dogs bark .",
+        "a cat sleeps now .",
+        "cats sleep now .",
+        "the old man reads a book .",
+        "old men read books .",
+        "she sees the cat .",
+        "they see a dog .",
+        "nobody knows the answer .",
+        "ten birds sing .",
+    )
+]
 VOCABULARY = build_vocabulary(SENTENCES)
 
 
-def tiny(architecture: str, n_layers: int = 2, cutoffs: tuple[int, ...] = (), seed: int = 0, **more):
-    return build_lm(LMConfig(architecture, n_layers, 16, 24, cutoffs=list(cutoffs), **more), len(VOCABULARY), seed).eval()
+def tiny(
+    architecture: str, n_layers: int = 2, cutoffs: tuple[int, ...] = (), seed: int = 0, **more
+):
+    return build_lm(
+        LMConfig(architecture, n_layers, 16, 24, cutoffs=list(cutoffs), **more),
+        len(VOCABULARY),
+        seed,
+    ).eval()
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -101,7 +141,9 @@ def test_adaptive_softmax_loss_is_that_of_torch_and_of_all_log_probabilities() -
     theirs = nn.AdaptiveLogSoftmaxWithLoss(16, len(VOCABULARY), [8, 20], div_value=4.0)
     theirs.load_state_dict(model.output.state_dict())
     torch.testing.assert_close(model.loss(hidden, targets), theirs(hidden, targets).loss)
-    torch.testing.assert_close(model.loss(hidden, targets), -model.log_prob(hidden)[range(40), targets].mean())
+    torch.testing.assert_close(
+        model.loss(hidden, targets), -model.log_prob(hidden)[range(40), targets].mean()
+    )
 
 
 def test_the_plain_softmax_shares_the_embedding_table() -> None:
@@ -111,15 +153,26 @@ def test_the_plain_softmax_shares_the_embedding_table() -> None:
 
 def test_positions_are_sines_and_cosines() -> None:
     found = sinusoids(5, 4)
-    assert found[3].tolist() == pytest.approx([math.sin(3), math.cos(3), math.sin(0.03), math.cos(0.03)], abs=1e-6)
+    assert found[3].tolist() == pytest.approx(
+        [math.sin(3), math.cos(3), math.sin(0.03), math.cos(0.03)], abs=1e-6
+    )
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_ten_sentences_are_learnt_by_heart(architecture) -> None:
     model, encoded = tiny(architecture), pieces(SENTENCES, VOCABULARY, 64)
     before = perplexity(model, encoded, VOCABULARY)
-    curve = fit_lm(model, encoded, encoded, VOCABULARY, LMSettings(epochs=100, lr=0.02, batch_words=200), seed=0)
-    assert before > 15 and curve["perplexity"].iloc[-1] < 2.5  # first words are drawn among ten sentences
+    curve = fit_lm(
+        model,
+        encoded,
+        encoded,
+        VOCABULARY,
+        LMSettings(epochs=100, lr=0.02, batch_words=200),
+        seed=0,
+    )
+    assert (
+        before > 15 and curve["perplexity"].iloc[-1] < 2.5
+    )  # first words are drawn among ten sentences
 
 
 def test_perplexity_by_hand() -> None:
@@ -135,9 +188,14 @@ def test_perplexity_by_hand() -> None:
 
 def test_long_lines_are_cut_and_no_word_is_lost() -> None:
     found = pieces([["the"] * 10], VOCABULARY, 4)
-    assert [len(one.ids) for one in found] == [5, 5, 4] and all(one.ids[0] == VOCABULARY.ids[END] for one in found)
+    assert [len(one.ids) for one in found] == [5, 5, 4] and all(
+        one.ids[0] == VOCABULARY.ids[END] for one in found
+    )
     batches = list(word_batches(found, 10, 0, torch.Generator().manual_seed(0)))
-    assert sum(int(mask.sum()) for _, mask in batches) == 14 and max(ids.numel() for ids, _ in batches) <= 10
+    assert (
+        sum(int(mask.sum()) for _, mask in batches) == 14
+        and max(ids.numel() for ids, _ in batches) <= 10
+    )
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -145,12 +203,25 @@ def test_a_student_begins_as_its_teacher_and_learns_from_it(architecture) -> Non
     teacher, encoded = tiny(architecture, n_layers=3), pieces(SENTENCES, VOCABULARY, 64)
     student = student_of(teacher, [0, 2])
     assert student.config.n_layers == 2
-    torch.testing.assert_close(student.embedding.tables[0].weight, teacher.embedding.tables[0].weight)
-    same = [torch.equal(a, b) for a, b in zip(student.stack.layers[1].parameters(), teacher.stack.layers[2].parameters())]
+    torch.testing.assert_close(
+        student.embedding.tables[0].weight, teacher.embedding.tables[0].weight
+    )
+    same = [
+        torch.equal(a, b)
+        for a, b in zip(student.stack.layers[1].parameters(), teacher.stack.layers[2].parameters())
+    ]
     assert all(same)
     ids, mask = next(word_batches(encoded, 500, 0, None))
     before = batch_loss(student.eval(), ids, mask, Distillation(teacher)).item()
-    fit_lm(student, encoded, encoded, VOCABULARY, LMSettings(epochs=30, lr=0.01, batch_words=200), 0, Distillation(teacher))
+    fit_lm(
+        student,
+        encoded,
+        encoded,
+        VOCABULARY,
+        LMSettings(epochs=30, lr=0.01, batch_words=200),
+        0,
+        Distillation(teacher),
+    )
     assert batch_loss(student.eval(), ids, mask, Distillation(teacher)).item() < before
 
 
@@ -193,19 +264,35 @@ def test_a_saved_model_is_the_same_and_a_broken_one_is_refused(tmp_path) -> None
 
 
 def examples() -> pd.DataFrame:
-    rows = [("the dog", 0), ("the dogs", 1), ("a cat", 0), ("cats", 1), ("the old man", 0), ("old men", 1)] * 10
-    return pd.DataFrame([(split, *row) for split in ("train", "valid") for row in rows], columns=["split", "prefix", "tag"])
+    rows = [
+        ("the dog", 0),
+        ("the dogs", 1),
+        ("a cat", 0),
+        ("cats", 1),
+        ("the old man", 0),
+        ("old men", 1),
+    ] * 10
+    return pd.DataFrame(
+        [(split, *row) for split in ("train", "valid") for row in rows],
+        columns=["split", "prefix", "tag"],
+    )
 
 
 def test_a_probe_learns_and_the_model_stays_as_it_was() -> None:
     model = tiny("Transformer")
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    probe, curve = fit_probe(model, VOCABULARY, "number", examples(), ProbeSettings(epochs=30, lr=0.03), seed=0)
+    probe, curve = fit_probe(
+        model, VOCABULARY, "number", examples(), ProbeSettings(epochs=30, lr=0.03), seed=0
+    )
     assert curve["validation_accuracy"].iloc[-1] == 1.0
-    assert isinstance(probe, TextModel) and all(torch.equal(before[k], v) for k, v in model.state_dict().items())
+    assert isinstance(probe, TextModel) and all(
+        torch.equal(before[k], v) for k, v in model.state_dict().items()
+    )
     assert probe.predict([["the", "dogs"], ["a", "cat"]]).argmax(1).tolist() == [1, 0]
     with pytest.raises(TouchstoneError, match="no examples in the split valid"):
-        fit_probe(model, VOCABULARY, "number", examples().query("split == 'train'"), ProbeSettings(), 0)
+        fit_probe(
+            model, VOCABULARY, "number", examples().query("split == 'train'"), ProbeSettings(), 0
+        )
     with pytest.raises(TouchstoneError, match="choose number or gender"):
         fit_probe(model, VOCABULARY, "tense", examples(), ProbeSettings(), 0)
 
@@ -221,7 +308,9 @@ def test_a_saved_probe_answers_the_same(tmp_path) -> None:
     save_lm(probe.lm, VOCABULARY, tmp_path / "lm.safetensors")
     save_probe(probe, tmp_path / "probe.safetensors")
     again = load_probe(tmp_path / "lm.safetensors", tmp_path / "probe.safetensors", "number")
-    np.testing.assert_allclose(again.predict(SENTENCES[:3]), probe.predict(SENTENCES[:3]), rtol=1e-6)
+    np.testing.assert_allclose(
+        again.predict(SENTENCES[:3]), probe.predict(SENTENCES[:3]), rtol=1e-6
+    )
 
 
 def test_a_probe_of_another_model_or_task_is_refused_though_its_size_fits(tmp_path) -> None:
@@ -229,8 +318,16 @@ def test_a_probe_of_another_model_or_task_is_refused_though_its_size_fits(tmp_pa
     assert mine.config.embedding == other.config.embedding
     for name, model in (("mine", mine), ("other", other)):
         save_lm(model, VOCABULARY, tmp_path / f"{name}.safetensors")
-    save_probe(Probe(mine, VOCABULARY, nn.Linear(16, 2), ("singular", "plural")), tmp_path / "probe.safetensors")
-    with pytest.raises(TouchstoneError, match="is a probe of another model .*not of other.safetensors"):
+    save_probe(
+        Probe(mine, VOCABULARY, nn.Linear(16, 2), ("singular", "plural")),
+        tmp_path / "probe.safetensors",
+    )
+    with pytest.raises(
+        TouchstoneError, match="is a probe of another model .*not of other.safetensors"
+    ):
         load_probe(tmp_path / "other.safetensors", tmp_path / "probe.safetensors", "number")
-    with pytest.raises(TouchstoneError, match="is a probe of another task .singular plural., not of mine.safetensors for gender"):
+    with pytest.raises(
+        TouchstoneError,
+        match="is a probe of another task .singular plural., not of mine.safetensors for gender",
+    ):
         load_probe(tmp_path / "mine.safetensors", tmp_path / "probe.safetensors", "gender")

@@ -33,8 +33,23 @@ def takes_the_blank(mask: str) -> tf.AddedToken:
 
 def word_pieces(lower: bool) -> Any:
     """BERT's vocabulary, uncased or cased; `##he` is in it as well, and is no pronoun."""
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, *([] if lower else CAPITAL), "##he", "##his", "Xhe"]
-    return tf.BertTokenizer(vocab={piece: i for i, piece in enumerate(pieces)}, do_lower_case=lower, model_max_length=LONGEST)
+    pieces = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+        *WORDS,
+        *([] if lower else CAPITAL),
+        "##he",
+        "##his",
+        "Xhe",
+    ]
+    return tf.BertTokenizer(
+        vocab={piece: i for i, piece in enumerate(pieces)},
+        do_lower_case=lower,
+        model_max_length=LONGEST,
+    )
 
 
 def byte_level() -> Any:
@@ -44,30 +59,75 @@ def byte_level() -> Any:
     for word in ["Ġ" + word for word in WORDS + CAPITAL] + WORDS:
         for i in range(1, len(word)):
             merges.append((word[:i], word[i]))
-            pieces.append(word[:i + 1])
-    inner = Tokenizer(models.BPE({piece: i for i, piece in enumerate(dict.fromkeys(pieces))}, list(dict.fromkeys(merges)), unk_token="<unk>"))
-    inner.pre_tokenizer, inner.decoder = pre_tokenizers.ByteLevel(add_prefix_space=True), decoders.ByteLevel()
-    inner.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=True)
-    return tf.PreTrainedTokenizerFast(tokenizer_object=inner, cls_token="<s>", sep_token="</s>", bos_token="<s>", eos_token="</s>",
-                                      unk_token="<unk>", pad_token="<pad>", mask_token=takes_the_blank("<mask>"), model_max_length=LONGEST)
+            pieces.append(word[: i + 1])
+    inner = Tokenizer(
+        models.BPE(
+            {piece: i for i, piece in enumerate(dict.fromkeys(pieces))},
+            list(dict.fromkeys(merges)),
+            unk_token="<unk>",
+        )
+    )
+    inner.pre_tokenizer, inner.decoder = (
+        pre_tokenizers.ByteLevel(add_prefix_space=True),
+        decoders.ByteLevel(),
+    )
+    inner.post_processor = processors.RobertaProcessing(
+        ("</s>", 2), ("<s>", 0), add_prefix_space=True
+    )
+    return tf.PreTrainedTokenizerFast(
+        tokenizer_object=inner,
+        cls_token="<s>",
+        sep_token="</s>",
+        bos_token="<s>",
+        eos_token="</s>",
+        unk_token="<unk>",
+        pad_token="<pad>",
+        mask_token=takes_the_blank("<mask>"),
+        model_max_length=LONGEST,
+    )
 
 
 def sentence_pieces() -> Any:
     """ALBERT's: lower case, and a word's first piece begins with a bar."""
     special = ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"]
-    pieces = [(piece, 0.0) for piece in special] + [("▁" + word, -3.0) for word in WORDS] + [(piece, -9.0) for piece in ["he", "his", "▁", *sorted(set("".join(WORDS)))]]
+    pieces = (
+        [(piece, 0.0) for piece in special]
+        + [("▁" + word, -3.0) for word in WORDS]
+        + [(piece, -9.0) for piece in ["he", "his", "▁", *sorted(set("".join(WORDS)))]]
+    )
     inner = Tokenizer(models.Unigram(pieces, unk_id=1))
     inner.normalizer, inner.pre_tokenizer = normalizers.Lowercase(), pre_tokenizers.Metaspace()
-    inner.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
-    return tf.PreTrainedTokenizerFast(tokenizer_object=inner, bos_token="[CLS]", eos_token="[SEP]", cls_token="[CLS]", sep_token="[SEP]",
-                                      unk_token="<unk>", pad_token="<pad>", mask_token=takes_the_blank("[MASK]"), model_max_length=LONGEST)
+    inner.post_processor = processors.TemplateProcessing(
+        "[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    return tf.PreTrainedTokenizerFast(
+        tokenizer_object=inner,
+        bos_token="[CLS]",
+        eos_token="[SEP]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        unk_token="<unk>",
+        pad_token="<pad>",
+        mask_token=takes_the_blank("[MASK]"),
+        model_max_length=LONGEST,
+    )
 
 
-FAMILIES = {"bert-base-uncased": ("bert", lambda: word_pieces(True), [*PRONOUNS]),
-            "bert-base-cased": ("bert", lambda: word_pieces(False), [*PRONOUNS, *(word.title() for word in PRONOUNS)]),
-            "distilbert-base-uncased": ("distilbert", lambda: word_pieces(True), [*PRONOUNS]),
-            "roberta-base": ("roberta", byte_level, ["Ġ" + word for word in (*PRONOUNS, *(word.title() for word in PRONOUNS))]),
-            "albert-base-v2": ("albert", sentence_pieces, ["▁" + word for word in PRONOUNS])}
+FAMILIES = {
+    "bert-base-uncased": ("bert", lambda: word_pieces(True), [*PRONOUNS]),
+    "bert-base-cased": (
+        "bert",
+        lambda: word_pieces(False),
+        [*PRONOUNS, *(word.title() for word in PRONOUNS)],
+    ),
+    "distilbert-base-uncased": ("distilbert", lambda: word_pieces(True), [*PRONOUNS]),
+    "roberta-base": (
+        "roberta",
+        byte_level,
+        ["Ġ" + word for word in (*PRONOUNS, *(word.title() for word in PRONOUNS))],
+    ),
+    "albert-base-v2": ("albert", sentence_pieces, ["▁" + word for word in PRONOUNS]),
+}
 
 
 def hub_folder(folder: Path, name: str) -> str:
@@ -87,10 +147,20 @@ def test_pronouns_are_found_as_the_family_writes_them(tmp_path: Path, name: str)
     vocabulary = model.tokenizer.get_vocab()
     ids = gender_ids(model.tokenizer)
     assert sorted(ids["F"] + ids["M"]) == sorted(vocabulary[piece] for piece in wanted)
-    assert all(PRONOUNS[piece.lstrip("Ġ▁").lower()] == gender for piece in wanted for gender in "FM" if vocabulary[piece] in ids[gender])
-    forms = {g: {model.tokenizer.convert_ids_to_tokens(i).lstrip("Ġ▁").lower() for i in found} for g, found in slot_ids(model.tokenizer, "possessive").items()}
+    assert all(
+        PRONOUNS[piece.lstrip("Ġ▁").lower()] == gender
+        for piece in wanted
+        for gender in "FM"
+        if vocabulary[piece] in ids[gender]
+    )
+    forms = {
+        g: {model.tokenizer.convert_ids_to_tokens(i).lstrip("Ġ▁").lower() for i in found}
+        for g, found in slot_ids(model.tokenizer, "possessive").items()
+    }
     assert forms == {"F": {"her"}, "M": {"his"}}
-    assert model.encode([["nurse", "his", "coat"]])[0].ids[2] in ids["M"]  # the form that a word in the middle of a sentence has
+    assert (
+        model.encode([["nurse", "his", "coat"]])[0].ids[2] in ids["M"]
+    )  # the form that a word in the middle of a sentence has
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -99,12 +169,30 @@ def test_mask_is_filled_and_explained(tmp_path: Path, name: str) -> None:
     one = GenderAtMask(model).encode([SENTENCE])
     assert one[0].ids.count(model.tokenizer.mask_token_id) == 1
     log_prob, ids = model.log_prob(one), gender_ids(model.tokenizer)
-    whole = model.module(torch.tensor([one[0].ids])).logits[0, one[0].ids.index(model.tokenizer.mask_token_id)].softmax(-1)
+    whole = (
+        model.module(torch.tensor([one[0].ids]))
+        .logits[0, one[0].ids.index(model.tokenizer.mask_token_id)]
+        .softmax(-1)
+    )
     found = gender_probabilities(log_prob, ids)
     assert found["p_F"].item() == pytest.approx(max(whole[i].item() for i in ids["F"]), rel=1e-4)
     assert found["p_M"].item() == pytest.approx(max(whole[i].item() for i in ids["M"]), rel=1e-4)
     assert not top_words(log_prob[0], model.tokenizer, 5)["word"].str.contains("[Ġ▁]").any()
-    rows = pd.DataFrame({"row_id": ["a"], "sentence_idx": [0], "target": [1], "sentence": [SENTENCE]})
-    explained = explain_many(GenderAtMask(model), rows, [("Integrated Gradients", {"explained": "logit", "n_steps": 64})], study="t", dataset="t", scheme="t", seed=0)
+    rows = pd.DataFrame(
+        {"row_id": ["a"], "sentence_idx": [0], "target": [1], "sentence": [SENTENCE]}
+    )
+    explained = explain_many(
+        GenderAtMask(model),
+        rows,
+        [("Integrated Gradients", {"explained": "logit", "n_steps": 64})],
+        study="t",
+        dataset="t",
+        scheme="t",
+        seed=0,
+    )
     scores = list(explained["scores"][0])
-    assert len(scores) == len(SENTENCE) and scores[SENTENCE.index(MASK)] == pytest.approx(0, abs=1e-6) and any(scores)
+    assert (
+        len(scores) == len(SENTENCE)
+        and scores[SENTENCE.index(MASK)] == pytest.approx(0, abs=1e-6)
+        and any(scores)
+    )

@@ -37,7 +37,12 @@ def test_masking_keeps_to_its_shares_and_never_touches_special_tokens() -> None:
     ids[:, 0], ids[:, 40:] = 2, 0
     inputs, targets = mask_tokens(ids, [0, 2, 3], 4, 1000, 0.15, torch.Generator().manual_seed(0))
     asked = targets != IGNORED
-    assert (targets[asked] == 7).all() and not asked[:, 0].any() and not asked[:, 40:].any() and asked.any(1).all()
+    assert (
+        (targets[asked] == 7).all()
+        and not asked[:, 0].any()
+        and not asked[:, 40:].any()
+        and asked.any(1).all()
+    )
     assert asked.sum().item() / (400 * 39) == pytest.approx(0.15, abs=0.01)
     assert (inputs[asked] == 4).double().mean().item() == pytest.approx(0.8, abs=0.03)
     assert (inputs[asked] == 7).double().mean().item() == pytest.approx(0.1, abs=0.03)
@@ -68,7 +73,9 @@ def test_only_what_is_named_learns(tuned: str) -> None:
     before = {name: p.detach().clone() for name, p in model.module.named_parameters()}
     encoded = model.encode([text.split() for text in TEXT])
     fit_masked_lm(model, encoded, encoded, MaskedSettings(1, 1e-2, 64, tuned=tuned), seed=0)
-    changed = {name for name, p in model.module.named_parameters() if not torch.equal(p, before[name])}
+    changed = {
+        name for name, p in model.module.named_parameters() if not torch.equal(p, before[name])
+    }
     assert changed and changed <= set(model.trained_parameters(tuned))
     assert all(p.requires_grad for p in model.module.parameters())
 
@@ -87,7 +94,14 @@ def test_second_loss_sees_its_rows_and_can_reverse_a_gradient() -> None:
         return torch.nn.functional.cross_entropy(probe(reversed_), labels[batch.rows])
 
     before = probe.weight.detach().clone()
-    curve = fit_masked_lm(model, encoded, encoded, MaskedSettings(2, 1e-3, 64), 0, SecondLoss(loss, tuple(probe.parameters())))
+    curve = fit_masked_lm(
+        model,
+        encoded,
+        encoded,
+        MaskedSettings(2, 1e-3, 64),
+        0,
+        SecondLoss(loss, tuple(probe.parameters())),
+    )
     assert sorted(seen) == sorted(list(range(len(TEXT))) * 2) and (curve["second_loss"] > 0).all()
     assert not torch.equal(probe.weight, before)
 
@@ -97,8 +111,12 @@ def test_unigram_perplexity_by_hand() -> None:
     n, a, b = model.module.config.vocab_size, 10, 11
     train = [Encoded([2, a, a, a, 3], []), Encoded([2, b, 3], [])]
     found = unigram(train, n, special_ids(model.tokenizer))
-    assert found[a].item() == pytest.approx(4 / (n + 4)) and found[b].item() == pytest.approx(2 / (n + 4))
-    assert unigram_perplexity(model, train, [Encoded([2, a, 3], [])]) == pytest.approx((n + 4) / 4, rel=1e-5)
+    assert found[a].item() == pytest.approx(4 / (n + 4)) and found[b].item() == pytest.approx(
+        2 / (n + 4)
+    )
+    assert unigram_perplexity(model, train, [Encoded([2, a, 3], [])]) == pytest.approx(
+        (n + 4) / 4, rel=1e-5
+    )
 
 
 def test_perplexities_agree_with_the_whole_module() -> None:
@@ -109,7 +127,9 @@ def test_perplexities_agree_with_the_whole_module() -> None:
         ids = torch.tensor([one.ids])
         ids[0, at] = model.tokenizer.mask_token_id
         total -= model.module(ids).logits[0, at].log_softmax(-1)[one.ids[at]].item()
-    assert pseudo_perplexity(model, [one], batch_size=2) == pytest.approx(math.exp(total / (len(one.ids) - 2)), rel=1e-4)
+    assert pseudo_perplexity(model, [one], batch_size=2) == pytest.approx(
+        math.exp(total / (len(one.ids) - 2)), rel=1e-4
+    )
     assert masked_perplexity(model, [one]) == masked_perplexity(model, [one])
     assert math.isnan(masked_perplexity(model, []))
 
@@ -122,7 +142,9 @@ def test_unusable_settings_are_refused() -> None:
 
 def test_watched_words_are_asked_about_more_often() -> None:
     ids = torch.tensor([[7, 8] * 30] * 200)
-    _, targets = mask_tokens(ids, [0], 4, 100, 0.1, torch.Generator().manual_seed(0), watched=[8], watched_share=0.6)
+    _, targets = mask_tokens(
+        ids, [0], 4, 100, 0.1, torch.Generator().manual_seed(0), watched=[8], watched_share=0.6
+    )
     asked = targets != IGNORED
     assert asked[ids == 7].double().mean().item() == pytest.approx(0.1, abs=0.02)
     assert asked[ids == 8].double().mean().item() == pytest.approx(0.6, abs=0.02)
@@ -141,7 +163,11 @@ def test_a_trained_model_is_kept_and_a_changed_recipe_trains_again(tmp_path: Pat
     model, curve = fit_or_read(tmp_path / "kept", recipe, start, texts, texts[:3], settings)
     again, same = fit_or_read(tmp_path / "kept", recipe, start, texts, texts[:3], settings)
     one = model.encode([["She", model.tokenizer.mask_token, "."]])
-    assert len(starts) == 1 and torch.equal(model.log_prob(one), again.log_prob(one)) and np.allclose(curve, same)
+    assert (
+        len(starts) == 1
+        and torch.equal(model.log_prob(one), again.log_prob(one))
+        and np.allclose(curve, same)
+    )
     fit_or_read(tmp_path / "kept", recipe, start, texts[1:], texts[:3], settings)
     fit_or_read(tmp_path / "kept", recipe, start, texts[1:], texts[:3], MaskedSettings(1, 2e-2, 64))
     assert len(starts) == 3
@@ -152,7 +178,14 @@ def test_mean_vectors_by_hand() -> None:
     one = model.encode([["They", "sing", "."]])[0]
     ids = torch.tensor([one.ids])
     inside = [i for i, word in enumerate(one.word_ids) if word is not None]
-    found = model.mean_vectors([["They", "sing", "."], ["She", "loves", "her", "piano"]], contextual=False)
+    found = model.mean_vectors(
+        [["They", "sing", "."], ["She", "loves", "her", "piano"]], contextual=False
+    )
     torch.testing.assert_close(found[0], model.embed(ids)[0, inside].mean(0).detach())
     states = model.module.base_model(ids).last_hidden_state[0, inside].mean(0).detach()
-    torch.testing.assert_close(model.mean_vectors([["They", "sing", "."]], contextual=True)[0], states, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(
+        model.mean_vectors([["They", "sing", "."]], contextual=True)[0],
+        states,
+        atol=1e-5,
+        rtol=1e-4,
+    )

@@ -18,8 +18,13 @@ def test_every_word_has_its_tokens_in_order(family):
     for words, one in zip(SENTENCES, model.encode(SENTENCES), strict=True):
         named = [w for w in one.word_ids if w is not None]
         assert named == sorted(named) and set(named) == set(range(len(words)))
-        of_word = {i: [t for t, w in zip(one.ids, one.word_ids, strict=True) if w == i] for i in named}
-        alone = [model.tokenizer([w], is_split_into_words=True, add_special_tokens=False)["input_ids"] for w in words]
+        of_word = {
+            i: [t for t, w in zip(one.ids, one.word_ids, strict=True) if w == i] for i in named
+        }
+        alone = [
+            model.tokenizer([w], is_split_into_words=True, add_special_tokens=False)["input_ids"]
+            for w in words
+        ]
         assert [of_word[i] for i in range(len(words))] == alone
 
 
@@ -31,7 +36,10 @@ def test_a_lone_space_has_no_token_and_keeps_the_numbers_of_the_others():
 @pytest.mark.parametrize("family", ["bert", "gpt2"])
 def test_a_sentence_longer_than_the_model_is_refused(family):
     model = tiny(family)
-    with pytest.raises(TouchstoneError, match=r"sentence 1 \(a a a a a ...\) has \d+ tokens and the model reads at most 60; shorten"):
+    with pytest.raises(
+        TouchstoneError,
+        match=r"sentence 1 \(a a a a a ...\) has \d+ tokens and the model reads at most 60; shorten",
+    ):
         model.encode([["a"], ["a"] * 61])
     assert len(model.encode([["a"] * 58])[0].ids) <= 60
 
@@ -49,7 +57,9 @@ def test_buckets_hold_every_index_once_and_only_equal_lengths():
 
 def test_rows_come_back_in_their_order():
     encoded = [Encoded([n] * n, [None] * n) for n in (3, 1, 2, 3, 1)]
-    assert in_buckets(lambda batch: torch.tensor([[len(one.ids)] for one in batch]), encoded, 2).flatten().tolist() == [3, 1, 2, 3, 1]
+    assert in_buckets(
+        lambda batch: torch.tensor([[len(one.ids)] for one in batch]), encoded, 2
+    ).flatten().tolist() == [3, 1, 2, 3, 1]
 
 
 def test_padding_can_be_wider_than_the_longest_row():
@@ -68,7 +78,9 @@ def test_the_reference_keeps_special_tokens_and_nothing_else(family):
 
 def test_the_unknown_word_is_a_word_not_a_frame():
     tokenizer = tiny("bert").tokenizer
-    assert tokenizer.unk_token_id not in special_ids(tokenizer) and tokenizer.cls_token_id in special_ids(tokenizer)
+    assert tokenizer.unk_token_id not in special_ids(
+        tokenizer
+    ) and tokenizer.cls_token_id in special_ids(tokenizer)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -22,7 +22,10 @@ def tiny() -> GenderAtMask:
 
 def test_score_is_the_difference_of_the_largest_log_probabilities() -> None:
     model = tiny()
-    sentences = [["She", "loves", MASK, "piano", "."], [MASK, "sings", "to", "their", "friends", "about", "a", "person", "."]]
+    sentences = [
+        ["She", "loves", MASK, "piano", "."],
+        [MASK, "sings", "to", "their", "friends", "about", "a", "person", "."],
+    ]
     log_prob = model.lm.log_prob(model.encode(sentences))
     wanted = log_prob[:, IDS["M"]].amax(1) - log_prob[:, IDS["F"]].amax(1)
     ids = [torch.tensor([one.ids]) for one in model.encode(sentences)]
@@ -33,8 +36,17 @@ def test_score_is_the_difference_of_the_largest_log_probabilities() -> None:
 @pytest.mark.parametrize("method", ["Integrated Gradients", "Occlusion"])
 def test_explanations_leave_the_mask_alone_and_add_up(method: str) -> None:
     model = tiny()
-    rows = pd.DataFrame({"row_id": ["a"], "sentence_idx": [0], "target": [1], "sentence": [["She", "loves", MASK, "piano", "."]]})
-    settings = {"explained": "logit"} | ({"n_steps": 400} if method == "Integrated Gradients" else {})
+    rows = pd.DataFrame(
+        {
+            "row_id": ["a"],
+            "sentence_idx": [0],
+            "target": [1],
+            "sentence": [["She", "loves", MASK, "piano", "."]],
+        }
+    )
+    settings = {"explained": "logit"} | (
+        {"n_steps": 400} if method == "Integrated Gradients" else {}
+    )
     found = explain(model, rows, method, settings)
     scores = found["scores"][0]
     assert len(scores) == 5
@@ -42,5 +54,8 @@ def test_explanations_leave_the_mask_alone_and_add_up(method: str) -> None:
         assert abs(scores[2]) < 1e-6
         ids = torch.tensor([one.ids for one in model.encode(rows["sentence"])])
         mask, empty = torch.ones_like(ids), model.reference_ids(ids)
-        gap = model.logits(model.embed(ids), mask)[0, 1] - model.logits(model.embed(empty), mask)[0, 1]
+        gap = (
+            model.logits(model.embed(ids), mask)[0, 1]
+            - model.logits(model.embed(empty), mask)[0, 1]
+        )
         assert sum(scores) == pytest.approx(gap.item(), abs=0.1 * abs(gap.item()) + 0.02)

@@ -11,7 +11,14 @@ from tiny_models import saved, tiny_module
 
 from lib.errors import TouchstoneError
 from lib.models.face import Encoded
-from lib.models.masked_lm import MaskedLM, mask_place, new_masked_lm, pretrained_masked_lm, read_masked_lm, save_masked_lm
+from lib.models.masked_lm import (
+    MaskedLM,
+    mask_place,
+    new_masked_lm,
+    pretrained_masked_lm,
+    read_masked_lm,
+    save_masked_lm,
+)
 
 
 def tiny(family: str) -> MaskedLM:
@@ -24,16 +31,23 @@ def encoder_folder(tmp_path: Path) -> str:
 
 
 def masked(model: MaskedLM, text: str) -> list[Encoded]:
-    return model.encode([[model.tokenizer.mask_token if word == "_" else word for word in text.split()]])
+    return model.encode(
+        [[model.tokenizer.mask_token if word == "_" else word for word in text.split()]]
+    )
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "distilbert"])
 def test_log_probabilities_are_those_of_the_whole_module_at_the_mask(family: str) -> None:
     model = tiny(family)
-    short, long = masked(model, "She loves _ piano ."), masked(model, "They sing to _ friends about a person .")
+    short, long = (
+        masked(model, "She loves _ piano ."),
+        masked(model, "They sing to _ friends about a person ."),
+    )
     found = model.log_prob([*long, *short], batch_size=2)
     for one, row in zip([*long, *short], found, strict=True):
-        whole = model.module(torch.tensor([one.ids])).logits[0, one.ids.index(model.tokenizer.mask_token_id)]
+        whole = model.module(torch.tensor([one.ids])).logits[
+            0, one.ids.index(model.tokenizer.mask_token_id)
+        ]
         torch.testing.assert_close(row, whole.log_softmax(-1), atol=1e-5, rtol=1e-4)
     torch.testing.assert_close(found.exp().sum(1), torch.ones(2))
 
@@ -53,17 +67,23 @@ def test_new_head_is_tied_to_the_word_table_and_drawn_from_its_seed(tmp_path: Pa
     heads = [model.trained_parameters("head") for model in (first, again, other)]
     assert set(heads[0]) and all(".embeddings." not in name for name in heads[0])
     drawn = next(name for name, p in heads[0].items() if p.ndim == 2)
-    assert torch.equal(heads[0][drawn], heads[1][drawn]) and not torch.equal(heads[0][drawn], heads[2][drawn])
+    assert torch.equal(heads[0][drawn], heads[1][drawn]) and not torch.equal(
+        heads[0][drawn], heads[2][drawn]
+    )
     tables = [model.module.get_input_embeddings().weight for model in (first, other)]
     assert torch.equal(*tables)
 
 
 def test_what_is_trained_grows_from_head_to_encoder_to_all() -> None:
     model = tiny("bert")
-    head, encoder, everything = (model.trained_parameters(tuned) for tuned in ("head", "encoder", "all"))
+    head, encoder, everything = (
+        model.trained_parameters(tuned) for tuned in ("head", "encoder", "all")
+    )
     assert head.keys() < encoder.keys() < everything.keys()
     table = model.module.get_input_embeddings().weight
-    assert all(p is not table for p in encoder.values()) and any(p is table for p in everything.values())
+    assert all(p is not table for p in encoder.values()) and any(
+        p is table for p in everything.values()
+    )
     with pytest.raises(TouchstoneError, match="tuned is 'body'"):
         model.trained_parameters("body")
 
@@ -74,7 +94,9 @@ def test_kept_model_comes_back_and_a_damaged_one_is_refused(tmp_path: Path) -> N
         for p in model.trained_parameters("encoder").values():
             p.add_(0.01)
     path = tmp_path / "kept" / "seed3"
-    save_masked_lm(model, path, {"encoder": str(tmp_path / "bert"), "revision": "", "seed": 3}, "encoder")
+    save_masked_lm(
+        model, path, {"encoder": str(tmp_path / "bert"), "revision": "", "seed": 3}, "encoder"
+    )
     weights = path.with_suffix(".safetensors")
     back = read_masked_lm(path.with_suffix(".json"), weights)
     one = masked(model, "She loves _ piano .")
@@ -90,7 +112,10 @@ def test_checkpoint_without_a_head_is_refused(tmp_path: Path) -> None:
 
 
 def test_checkpoint_with_a_head_is_read_with_it(tmp_path: Path) -> None:
-    model, back = tiny("bert"), pretrained_masked_lm(saved(tmp_path, "bert", tf.AutoModelForMaskedLM))
+    model, back = (
+        tiny("bert"),
+        pretrained_masked_lm(saved(tmp_path, "bert", tf.AutoModelForMaskedLM)),
+    )
     one = masked(model, "She loves _ piano .")
     torch.testing.assert_close(model.log_prob(one), back.log_prob(one))
 

@@ -23,7 +23,9 @@ def plain_attention(net, x, mask, masked_axis):
 
 def ola(variant="corrected", used=None):
     tokenizer = word_piece()
-    return OneLayerAttention(tokenizer, range(len(tokenizer)) if used is None else used, CLASSES, 0, variant)
+    return OneLayerAttention(
+        tokenizer, range(len(tokenizer)) if used is None else used, CLASSES, 0, variant
+    )
 
 
 @pytest.mark.parametrize(("variant", "axis"), [("corrected", "keys"), ("as_released", "queries")])
@@ -35,8 +37,14 @@ def test_only_the_query_of_cls_is_needed(variant, axis):
     ours, plain = model.logits(x, mask), plain_attention(model.module, x, mask, axis)
     torch.testing.assert_close(ours, plain, rtol=0, atol=1e-12)
     for k in range(3):
-        torch.testing.assert_close(*(torch.autograd.grad(out[:, k].sum(), x, retain_graph=True)[0] for out in (ours, plain)),
-                                   rtol=0, atol=1e-12)
+        torch.testing.assert_close(
+            *(
+                torch.autograd.grad(out[:, k].sum(), x, retain_graph=True)[0]
+                for out in (ours, plain)
+            ),
+            rtol=0,
+            atol=1e-12,
+        )
 
 
 def test_attention_weights_sum_to_one_and_leave_padding_out():
@@ -51,7 +59,10 @@ def test_padding_moves_the_released_model_and_not_the_corrected_one():
     for variant, moves in (("corrected", False), ("as_released", True)):
         model = ola(variant)
         encoded = model.encode(SENTENCES)
-        short, long = (model.logits(model.embed(ids), mask) for ids, mask in (pad(encoded, 0), pad(encoded, 0, 55)))
+        short, long = (
+            model.logits(model.embed(ids), mask)
+            for ids, mask in (pad(encoded, 0), pad(encoded, 0, 55))
+        )
         assert torch.allclose(short, long, atol=1e-6) != moves
 
 
@@ -65,13 +76,20 @@ def test_the_released_prediction_pads_to_the_longest_of_the_set():
 
 def test_ids_outside_the_vocabulary_in_use_are_unknown_words():
     tokenizer = word_piece()
-    used = {i for ids in tokenizer(SENTENCES[:1], is_split_into_words=True)["input_ids"] for i in ids}
+    used = {
+        i for ids in tokenizer(SENTENCES[:1], is_split_into_words=True)["input_ids"] for i in ids
+    }
     model = ola(used=used)
     outside = next(i for i in range(len(tokenizer)) if i not in model.used_ids)
-    assert torch.equal(model.embed(torch.tensor([[outside]])), model.embed(torch.tensor([[tokenizer.unk_token_id]])))
+    assert torch.equal(
+        model.embed(torch.tensor([[outside]])),
+        model.embed(torch.tensor([[tokenizer.unk_token_id]])),
+    )
     assert len(model.module.embeddings.weight) == len(model.used_ids) < len(tokenizer)
     inside = sorted(used)[-1]
-    assert not torch.equal(model.embed(torch.tensor([[inside]])), model.embed(torch.tensor([[tokenizer.unk_token_id]])))
+    assert not torch.equal(
+        model.embed(torch.tensor([[inside]])), model.embed(torch.tensor([[tokenizer.unk_token_id]]))
+    )
 
 
 def test_ola_has_the_shape_of_table_5_and_the_common_face():
@@ -79,8 +97,17 @@ def test_ola_has_the_shape_of_table_5_and_the_common_face():
     assert isinstance(model, TextModel)
     shapes = {name: tuple(p.shape) for name, p in model.module.named_parameters()}
     assert shapes.pop("embeddings.weight")[1] == 64
-    assert shapes == {f"{layer}.{kind}": shape for layer, n in (("query", 64), ("key", 64), ("value", 64), ("pooler", 64),
-                      ("classifier", 3)) for kind, shape in (("weight", (n, 64)), ("bias", (n,)))}
+    assert shapes == {
+        f"{layer}.{kind}": shape
+        for layer, n in (
+            ("query", 64),
+            ("key", 64),
+            ("value", 64),
+            ("pooler", 64),
+            ("classifier", 3),
+        )
+        for kind, shape in (("weight", (n, 64)), ("bias", (n,)))
+    }
 
 
 def test_the_seed_decides_the_start_and_leaves_the_global_generator_alone():
@@ -88,4 +115,7 @@ def test_the_seed_decides_the_start_and_leaves_the_global_generator_alone():
     state = torch.get_rng_state()
     first, second = ola(), ola()
     assert torch.equal(torch.get_rng_state(), state)
-    assert all(torch.equal(a, b) for a, b in zip(first.module.parameters(), second.module.parameters(), strict=True))
+    assert all(
+        torch.equal(a, b)
+        for a, b in zip(first.module.parameters(), second.module.parameters(), strict=True)
+    )

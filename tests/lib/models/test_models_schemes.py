@@ -15,9 +15,14 @@ from lib.models.face import pad
 from lib.models.ola import OneLayerAttention
 from lib.models.schemes import PARTS, SCHEMES, Scheme, apply_scheme, scheme_named, set_modes
 
-PAPER_TABLE_3 = {"ZS": ("fixed", "fixed", "fixed"), "C": ("fixed", "fixed", "re-initialised"),
-                 "CE": ("re-initialised", "fixed", "re-initialised"), "CEf": ("fine-tuned", "fixed", "re-initialised"),
-                 "CEfAf": ("fine-tuned", "fine-tuned", "re-initialised"), "OLA-CEA": ("re-initialised",) * 3}
+PAPER_TABLE_3 = {
+    "ZS": ("fixed", "fixed", "fixed"),
+    "C": ("fixed", "fixed", "re-initialised"),
+    "CE": ("re-initialised", "fixed", "re-initialised"),
+    "CEf": ("fine-tuned", "fixed", "re-initialised"),
+    "CEfAf": ("fine-tuned", "fine-tuned", "re-initialised"),
+    "OLA-CEA": ("re-initialised",) * 3,
+}
 
 
 def step(model, trained):
@@ -59,7 +64,9 @@ def test_re_initialised_tables_are_xavier_uniform_and_the_norm_stays(family):
             assert torch.equal(p, before[name])
             continue
         bound = math.sqrt(6 / sum(p.shape))
-        assert p.abs().max() <= bound and p.detach().std().item() == pytest.approx(bound / math.sqrt(3), rel=0.2)
+        assert p.abs().max() <= bound and p.detach().std().item() == pytest.approx(
+            bound / math.sqrt(3), rel=0.2
+        )
         tables += 1
     assert tables >= 1
 
@@ -69,8 +76,12 @@ def test_fine_tuned_parts_begin_where_they_were_and_heads_begin_anew():
     before = {name: p.detach().clone() for name, p in model.module.named_parameters()}
     model.module.classifier.bias.data.fill_(3.0)
     apply_scheme(model, SCHEMES["CEfAf"], seed=1)
-    changed = {name for name, p in model.module.named_parameters() if not torch.equal(p, before[name])}
-    assert changed == {"classifier.weight"} and torch.equal(model.module.classifier.bias, torch.zeros(3))
+    changed = {
+        name for name, p in model.module.named_parameters() if not torch.equal(p, before[name])
+    }
+    assert changed == {"classifier.weight"} and torch.equal(
+        model.module.classifier.bias, torch.zeros(3)
+    )
 
 
 def test_the_seed_alone_decides_what_is_drawn():
@@ -85,11 +96,16 @@ def test_the_seed_alone_decides_what_is_drawn():
 
 def test_zero_shot_trains_nothing():
     model = tiny("bert")
-    assert apply_scheme(model, SCHEMES["ZS"], 0) == {} and not any(p.requires_grad for p in model.module.parameters())
+    assert apply_scheme(model, SCHEMES["ZS"], 0) == {} and not any(
+        p.requires_grad for p in model.module.parameters()
+    )
 
 
 def test_an_unknown_scheme_is_refused_with_the_known_ones():
-    with pytest.raises(TouchstoneError, match="no transfer scheme 'CEfA'; choose from ZS, C, CE, CEf, CEfAf, OLA-CEA"):
+    with pytest.raises(
+        TouchstoneError,
+        match="no transfer scheme 'CEfA'; choose from ZS, C, CE, CEf, CEfAf, OLA-CEA",
+    ):
         scheme_named("CEfA")
 
 
@@ -97,7 +113,10 @@ def test_a_part_that_should_learn_but_matches_nothing_is_refused():
     model = tiny("bert")
     parts = model.parts()
     model.parts = lambda: parts | {"encoder": parts["encoder"] | parts["head"], "head": {}}
-    with pytest.raises(TouchstoneError, match="scheme C trains the head, but BertForSequenceClassification has none"):
+    with pytest.raises(
+        TouchstoneError,
+        match="scheme C trains the head, but BertForSequenceClassification has none",
+    ):
         apply_scheme(model, SCHEMES["C"], 0)
     model.parts = lambda: parts | {"head": {}}
     with pytest.raises(TouchstoneError, match="do not cover its parameters exactly once"):
@@ -109,16 +128,23 @@ def test_ola_parts_cover_it_and_all_learn():
     trained = apply_scheme(model, SCHEMES["OLA-CEA"], seed=0)
     moved = step(model, trained)
     assert {name.split(".")[0] for name in model.parts()["encoder"]} == {"query", "key", "value"}
-    assert moved | {"key.bias"} == set(trained)  # it adds one number to all scores of a row, which softmax does not see
+    assert moved | {"key.bias"} == set(
+        trained
+    )  # it adds one number to all scores of a row, which softmax does not see
 
 
-@pytest.mark.parametrize(("scheme", "learning"), [("C", {"head"}), ("CE", {"embeddings", "head"}), ("CEfAf", set(PARTS))])
+@pytest.mark.parametrize(
+    ("scheme", "learning"), [("C", {"head"}), ("CE", {"embeddings", "head"}), ("CEfAf", set(PARTS))]
+)
 def test_only_parts_that_learn_leave_evaluation_mode(scheme, learning):
     model = tiny("bert")
     set_modes(model, SCHEMES[scheme], dropout=0.3)
     bert = model.module.bert
-    drops = {"embeddings": [bert.embeddings.dropout], "head": [model.module.dropout],
-             "encoder": [m for m in bert.encoder.modules() if isinstance(m, nn.Dropout)]}
+    drops = {
+        "embeddings": [bert.embeddings.dropout],
+        "head": [model.module.dropout],
+        "encoder": [m for m in bert.encoder.modules() if isinstance(m, nn.Dropout)],
+    }
     for part, found in drops.items():
         assert all(d.training == (part in learning) for d in found) and found
         assert part not in learning or all(d.p == 0.3 for d in found)

@@ -37,8 +37,12 @@ def test_scores_and_gradients_are_the_same(family):
 def test_the_last_layer_goes_on_with_one_token(family):
     model = tiny(family)
     seen = []
-    model.module.base_model.encoder.layer[-1].intermediate.register_forward_pre_hook(lambda m, args: seen.append(args[0].shape[1]))
-    model.module.base_model.encoder.layer[0].intermediate.register_forward_pre_hook(lambda m, args: seen.append(args[0].shape[1]))
+    model.module.base_model.encoder.layer[-1].intermediate.register_forward_pre_hook(
+        lambda m, args: seen.append(args[0].shape[1])
+    )
+    model.module.base_model.encoder.layer[0].intermediate.register_forward_pre_hook(
+        lambda m, args: seen.append(args[0].shape[1])
+    )
     ids, mask = pad(model.encode(SENTENCES), model.tokenizer.pad_token_id)
     with torch.no_grad(), first_token_only(model):
         model.logits(model.embed(ids), mask)

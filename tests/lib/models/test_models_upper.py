@@ -9,7 +9,13 @@ from tiny_models import TEXTS, tiny
 
 from lib.errors import TouchstoneError
 from lib.models.reviewers import read_texts, train_reviewer, words_of
-from lib.models.upper import layer_stack, layers_between, lower_states, state_forward, upper_parameters
+from lib.models.upper import (
+    layer_stack,
+    layers_between,
+    lower_states,
+    state_forward,
+    upper_parameters,
+)
 from lib.training import Settings
 
 
@@ -33,7 +39,10 @@ def test_training_on_states_is_training_the_upper_layers() -> None:
     frozen = [p.clone() for p in layer_stack(one.module)[0].parameters()]
     states = lower_states(one, encoded, 1)
     curve = train_reviewer(one, encoded, labels, 4, settings, 0, "last", 1, states)
-    assert all(torch.equal(p, q) for p, q in zip(frozen, layer_stack(one.module)[0].parameters(), strict=True))
+    assert all(
+        torch.equal(p, q)
+        for p, q in zip(frozen, layer_stack(one.module)[0].parameters(), strict=True)
+    )
     assert curve["train_loss"].iloc[-1] < curve["train_loss"].iloc[0]
     from_states, from_words = read_texts(one, encoded, 1, states), read_texts(one, encoded)
     assert np.allclose(from_states.probabilities, from_words.probabilities, atol=1e-5)
@@ -43,7 +52,9 @@ def test_training_on_states_is_training_the_upper_layers() -> None:
 def test_what_learns() -> None:
     model = tiny("bert")
     learns = upper_parameters(model, 1)
-    assert any(".layer.1." in name for name in learns) and any("classifier" in name for name in learns)
+    assert any(".layer.1." in name for name in learns) and any(
+        "classifier" in name for name in learns
+    )
     assert not any(".layer.0." in name or "embeddings" in name for name in learns)
     assert {name for name, p in model.module.named_parameters() if p.requires_grad} == set(learns)
     assert any(".h.1." in name for name in upper_parameters(tiny("gpt2"), 1))
@@ -51,7 +62,9 @@ def test_what_learns() -> None:
 
 def test_what_cannot_be_taken_apart_is_refused() -> None:
     model = tiny("bert")
-    with pytest.raises(TouchstoneError, match="7 layers are asked for and the encoder has 2; choose from 1 to 2"):
+    with pytest.raises(
+        TouchstoneError, match="7 layers are asked for and the encoder has 2; choose from 1 to 2"
+    ):
         lower_states(model, model.encode(words_of(TEXTS)), 7)
     for family in ("gpt2", "electra"):
         other = tiny(family)

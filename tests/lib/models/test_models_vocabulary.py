@@ -27,10 +27,29 @@ def test_the_same_numbers_as_with_the_whole_table(family):
         if reduced:
             with rows_in_use(model.module, ids_in_use(encoded)) as row_of:
                 found = dict(model.module.named_parameters())
-                curves.append(fit(token_forward(model, encoded, row_of), {n: found[n] for n in trained}, TARGETS, lengths, SPLIT,
-                                  settings, seed=0))
+                curves.append(
+                    fit(
+                        token_forward(model, encoded, row_of),
+                        {n: found[n] for n in trained},
+                        TARGETS,
+                        lengths,
+                        SPLIT,
+                        settings,
+                        seed=0,
+                    )
+                )
         else:
-            curves.append(fit(token_forward(model, encoded), trained, TARGETS, lengths, SPLIT, settings, seed=0))
+            curves.append(
+                fit(
+                    token_forward(model, encoded),
+                    trained,
+                    TARGETS,
+                    lengths,
+                    SPLIT,
+                    settings,
+                    seed=0,
+                )
+            )
         tables.append(model.module.get_input_embeddings().weight.detach().clone())
     assert curves[0].to_numpy() == pytest.approx(curves[1].to_numpy(), abs=1e-6)
     torch.testing.assert_close(tables[0], tables[1], rtol=0, atol=1e-6)
@@ -46,7 +65,9 @@ def test_inside_the_table_is_small_and_outside_it_is_whole_again():
     with rows_in_use(model.module, ids_in_use(encoded)) as row_of:
         small = model.module.get_input_embeddings()
         assert small is not table and small.num_embeddings == len(ids_in_use(encoded))
-        torch.testing.assert_close(model.logits(model.embed(row_of[ids].clamp(min=0)), mask), outside)
+        torch.testing.assert_close(
+            model.logits(model.embed(row_of[ids].clamp(min=0)), mask), outside
+        )
         small.weight.data += 1
     assert model.module.get_input_embeddings() is table
     used = ids_in_use(encoded)

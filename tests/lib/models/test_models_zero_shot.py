@@ -19,9 +19,14 @@ from lib.models.zero_shot import (
     zero_shot_model,
 )
 
-KINDS = {"bert": (PromptedMaskedLM, tf.AutoModelForMaskedLM), "roberta": (PromptedMaskedLM, tf.AutoModelForMaskedLM),
-         "gpt2": (PromptedCausalLM, tf.AutoModelForCausalLM), "llama": (PromptedCausalLM, tf.AutoModelForCausalLM),
-         "electra": (LabelSimilarity, tf.AutoModel), "xlnet": (LabelSimilarity, tf.AutoModel)}
+KINDS = {
+    "bert": (PromptedMaskedLM, tf.AutoModelForMaskedLM),
+    "roberta": (PromptedMaskedLM, tf.AutoModelForMaskedLM),
+    "gpt2": (PromptedCausalLM, tf.AutoModelForCausalLM),
+    "llama": (PromptedCausalLM, tf.AutoModelForCausalLM),
+    "electra": (LabelSimilarity, tf.AutoModel),
+    "xlnet": (LabelSimilarity, tf.AutoModel),
+}
 
 
 def zero_shot(family):
@@ -76,22 +81,36 @@ def test_the_cue_has_no_words_and_stays_in_the_reference(family):
         assert {w for w in one.word_ids if w is not None} == set(range(len(words)))
         assert one.word_ids.count(None) >= len(model.cue)
         for i, word in enumerate(one.word_ids):
-            assert reference[row, i] == (one.ids[i] if word is None else model.tokenizer.pad_token_id)
+            assert reference[row, i] == (
+                one.ids[i] if word is None else model.tokenizer.pad_token_id
+            )
 
 
 def test_the_cue_names_the_classes_and_the_mask_once():
     model = zero_shot("bert")
     text = model.tokenizer.convert_ids_to_tokens(model.cue)
-    assert text.count("[MASK]") == 1 and text[0] == "female" and "neutral" in text[: text.index("[MASK]")]
+    assert (
+        text.count("[MASK]") == 1
+        and text[0] == "female"
+        and "neutral" in text[: text.index("[MASK]")]
+    )
     assert model.tokenizer.convert_ids_to_tokens(model.label_ids) == list(LABEL_WORDS.values())
 
 
 def test_similarity_is_the_cosine_of_mean_vectors():
     model = zero_shot("electra")
-    (one,), labels = model.encode(SENTENCES[:1]), model.encode([t.split() for t in DESCRIPTIONS.values()])
+    (one,), labels = (
+        model.encode(SENTENCES[:1]),
+        model.encode([t.split() for t in DESCRIPTIONS.values()]),
+    )
     with torch.no_grad():
-        mean = [model.module(input_ids=torch.tensor([e.ids])).last_hidden_state[0].mean(0) for e in (one, *labels)]
-        ours = model.logits(model.embed(torch.tensor([one.ids])), torch.ones(1, len(one.ids), dtype=torch.long))[0]
+        mean = [
+            model.module(input_ids=torch.tensor([e.ids])).last_hidden_state[0].mean(0)
+            for e in (one, *labels)
+        ]
+        ours = model.logits(
+            model.embed(torch.tensor([one.ids])), torch.ones(1, len(one.ids), dtype=torch.long)
+        )[0]
     by_hand = [20 * torch.cosine_similarity(mean[0], label, dim=0).item() for label in mean[1:]]
     assert ours.tolist() == pytest.approx(by_hand, abs=1e-4)
 
@@ -109,8 +128,12 @@ def test_a_permutation_language_model_is_not_taken_for_a_causal_one(tmp_path):
 
 
 def test_class_words_that_begin_alike_are_refused():
-    with pytest.raises(TouchstoneError, match="does not tell female, female apart by their first pieces"):
-        PromptedMaskedLM(*tiny_module("bert", tf.AutoModelForMaskedLM), {"F": "female", "M": "female"})
+    with pytest.raises(
+        TouchstoneError, match="does not tell female, female apart by their first pieces"
+    ):
+        PromptedMaskedLM(
+            *tiny_module("bert", tf.AutoModelForMaskedLM), {"F": "female", "M": "female"}
+        )
 
 
 def test_a_cue_that_makes_a_sentence_too_long_is_refused():

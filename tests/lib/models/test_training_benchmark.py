@@ -24,7 +24,9 @@ def test_both_arms_make_the_same_steps(training: object, scheme: str, seeds: int
     training.SETTINGS[scheme] = Settings(2, 1e-3, 8, eps=1e-5)
     found = training.measure(line, toy_rows(), torch.device("cpu"), rounds=1)
     assert found["loss_difference"] < 1e-4 and found["logit_difference"] < 1e-4
-    assert found["compared"] == f"{seeds} seeds x 2 epochs x 20 rows" and found["extrapolated"] == (seeds > 1)
+    assert found["compared"] == f"{seeds} seeds x 2 epochs x 20 rows" and found["extrapolated"] == (
+        seeds > 1
+    )
 
 
 def test_in_double_nothing_is_left_of_a_difference(training: object) -> None:

@@ -14,8 +14,13 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from lib.models.hf import HFClassifier
 
 CLASSES = ("F", "M", "NB")
-TEXTS = ["She loves her old piano .", "He is a second-eldest son , and his horse loves him .", "They sing .",
-         "The singer sings to their friends about a neutral male or female person .", "This sentence : is a woman ,"]
+TEXTS = [
+    "She loves her old piano .",
+    "He is a second-eldest son , and his horse loves him .",
+    "They sing .",
+    "The singer sings to their friends about a neutral male or female person .",
+    "This sentence : is a woman ,",
+]
 SENTENCES = [text.split() for text in TEXTS]
 ENCODERS = ("bert", "roberta", "distilbert", "electra")
 LAST_TOKEN = ("xlnet", "gpt2", "llama")
@@ -30,28 +35,62 @@ def _pieces(words: set[str]) -> set[str]:
 @cache
 def word_piece() -> Any:
     """BERT's kind: class token first, separator last, pieces marked with ##."""
-    words = {piece for text in TEXTS for piece, _ in pre_tokenizers.BertPreTokenizer().pre_tokenize_str(text.lower())}
+    words = {
+        piece
+        for text in TEXTS
+        for piece, _ in pre_tokenizers.BertPreTokenizer().pre_tokenize_str(text.lower())
+    }
     found = _pieces(words)
     pieces = sorted(found | {f"##{piece}" for piece in found if len(piece) == 1})
-    return tf.BertTokenizer(vocab={piece: i for i, piece in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *pieces])},
-                            model_max_length=60)
+    return tf.BertTokenizer(
+        vocab={
+            piece: i
+            for i, piece in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *pieces])
+        },
+        model_max_length=60,
+    )
 
 
 @cache
-def byte_pairs(framed: bool, texts: tuple[str, ...] = tuple(TEXTS * 20), n_vocab: int = 420, places: int = 60) -> Any:
+def byte_pairs(
+    framed: bool, texts: tuple[str, ...] = tuple(TEXTS * 20), n_vocab: int = 420, places: int = 60
+) -> Any:
     """RoBERTa's kind (framed by <s> and </s>) and GPT-2's (bare, and without a padding token); `places`: the most tokens of a text."""
     inner = Tokenizer(models.BPE())
     inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
     inner.decoder = decoders.ByteLevel()
     special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"] if framed else ["<|endoftext|>"]
-    inner.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=n_vocab, special_tokens=special,
-                              initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False))
+    inner.train_from_iterator(
+        texts,
+        trainers.BpeTrainer(
+            vocab_size=n_vocab,
+            special_tokens=special,
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            show_progress=False,
+        ),
+    )
     if not framed:
-        return tf.PreTrainedTokenizerFast(tokenizer_object=inner, bos_token="<|endoftext|>", eos_token="<|endoftext|>",
-                                          unk_token="<|endoftext|>", model_max_length=places)
-    inner.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=True)
-    return tf.PreTrainedTokenizerFast(tokenizer_object=inner, cls_token="<s>", sep_token="</s>", bos_token="<s>", eos_token="</s>",
-                                      unk_token="<unk>", pad_token="<pad>", mask_token="<mask>", model_max_length=places)
+        return tf.PreTrainedTokenizerFast(
+            tokenizer_object=inner,
+            bos_token="<|endoftext|>",
+            eos_token="<|endoftext|>",
+            unk_token="<|endoftext|>",
+            model_max_length=places,
+        )
+    inner.post_processor = processors.RobertaProcessing(
+        ("</s>", 2), ("<s>", 0), add_prefix_space=True
+    )
+    return tf.PreTrainedTokenizerFast(
+        tokenizer_object=inner,
+        cls_token="<s>",
+        sep_token="</s>",
+        bos_token="<s>",
+        eos_token="</s>",
+        unk_token="<unk>",
+        pad_token="<pad>",
+        mask_token="<mask>",
+        model_max_length=places,
+    )
 
 
 @cache
@@ -59,13 +98,26 @@ def unigram() -> Any:
     """XLNet's kind: separator and class token last, padding on the left."""
     special = ["<unk>", "<s>", "</s>", "<cls>", "<sep>", "<pad>", "<mask>"]
     found = sorted(_pieces({f"▁{word}" for text in TEXTS for word in text.split()}))
-    scored = [(piece, 0.0) for piece in special] + [(piece, -2.0 if len(piece) > 1 else -5.0) for piece in found]
+    scored = [(piece, 0.0) for piece in special] + [
+        (piece, -2.0 if len(piece) > 1 else -5.0) for piece in found
+    ]
     inner = Tokenizer(models.Unigram(scored, unk_id=0))
     inner.pre_tokenizer = pre_tokenizers.Metaspace()
-    inner.post_processor = processors.TemplateProcessing("$A <sep> <cls>", special_tokens=[("<sep>", 4), ("<cls>", 3)])
-    return tf.PreTrainedTokenizerFast(tokenizer_object=inner, bos_token="<s>", eos_token="</s>", unk_token="<unk>", sep_token="<sep>",
-                                      pad_token="<pad>", cls_token="<cls>", mask_token="<mask>", padding_side="left",
-                                      model_max_length=60)
+    inner.post_processor = processors.TemplateProcessing(
+        "$A <sep> <cls>", special_tokens=[("<sep>", 4), ("<cls>", 3)]
+    )
+    return tf.PreTrainedTokenizerFast(
+        tokenizer_object=inner,
+        bos_token="<s>",
+        eos_token="</s>",
+        unk_token="<unk>",
+        sep_token="<sep>",
+        pad_token="<pad>",
+        cls_token="<cls>",
+        mask_token="<mask>",
+        padding_side="left",
+        model_max_length=60,
+    )
 
 
 def tokenizer_of(family: str) -> Any:
@@ -79,19 +131,50 @@ def tokenizer_of(family: str) -> Any:
 
 def config_of(family: str, n_vocab: int) -> Any:
     """A configuration of two small layers, with weights large enough for positions and neighbours to matter."""
-    wide = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32, vocab_size=n_vocab,
-                initializer_range=0.4, num_labels=3)
-    return {"bert": lambda: tf.BertConfig(max_position_embeddings=60, **wide),
-            "roberta": lambda: tf.RobertaConfig(max_position_embeddings=62, pad_token_id=1, **wide),
-            "albert": lambda: tf.AlbertConfig(embedding_size=8, max_position_embeddings=60, **wide),
-            "electra": lambda: tf.ElectraConfig(embedding_size=8, max_position_embeddings=60, **wide),
-            "distilbert": lambda: tf.DistilBertConfig(dim=16, n_layers=2, n_heads=2, hidden_dim=32, vocab_size=n_vocab, num_labels=3,
-                                                      max_position_embeddings=60, initializer_range=0.4),
-            "xlnet": lambda: tf.XLNetConfig(d_model=16, n_layer=2, n_head=2, d_inner=32, vocab_size=n_vocab, num_labels=3,
-                                            initializer_range=0.4),
-            "gpt2": lambda: tf.GPT2Config(n_embd=16, n_layer=2, n_head=2, n_positions=60, vocab_size=n_vocab, num_labels=3,
-                                          initializer_range=0.4),
-            "llama": lambda: tf.LlamaConfig(max_position_embeddings=60, num_key_value_heads=2, **wide)}[family]()
+    wide = {
+        "hidden_size": 16,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 32,
+        "vocab_size": n_vocab,
+        "initializer_range": 0.4,
+        "num_labels": 3,
+    }
+    return {
+        "bert": lambda: tf.BertConfig(max_position_embeddings=60, **wide),
+        "roberta": lambda: tf.RobertaConfig(max_position_embeddings=62, pad_token_id=1, **wide),
+        "albert": lambda: tf.AlbertConfig(embedding_size=8, max_position_embeddings=60, **wide),
+        "electra": lambda: tf.ElectraConfig(embedding_size=8, max_position_embeddings=60, **wide),
+        "distilbert": lambda: tf.DistilBertConfig(
+            dim=16,
+            n_layers=2,
+            n_heads=2,
+            hidden_dim=32,
+            vocab_size=n_vocab,
+            num_labels=3,
+            max_position_embeddings=60,
+            initializer_range=0.4,
+        ),
+        "xlnet": lambda: tf.XLNetConfig(
+            d_model=16,
+            n_layer=2,
+            n_head=2,
+            d_inner=32,
+            vocab_size=n_vocab,
+            num_labels=3,
+            initializer_range=0.4,
+        ),
+        "gpt2": lambda: tf.GPT2Config(
+            n_embd=16,
+            n_layer=2,
+            n_head=2,
+            n_positions=60,
+            vocab_size=n_vocab,
+            num_labels=3,
+            initializer_range=0.4,
+        ),
+        "llama": lambda: tf.LlamaConfig(max_position_embeddings=60, num_key_value_heads=2, **wide),
+    }[family]()
 
 
 def tiny_module(family: str, auto: Any = tf.AutoModelForSequenceClassification) -> tuple[Any, Any]:
@@ -116,8 +199,20 @@ def saved(folder: Path, family: str, auto: Any = tf.AutoModelForSequenceClassifi
 
 def toy_rows() -> pd.DataFrame:
     """Thirty sentences in three forms; the pronoun is the class."""
-    nouns = [f"{a} {b}" for a in ("old piano", "friend", "horse", "singer", "son") for b in ("sings .", "is a person .")] * 3
-    rows = [{"row_id": f"{i}-{CLASSES[k]}", "sentence_idx": i, "target": k, "sentence": f"{word} and the {noun}".split(),
-             "ground_truth": [1] + [0] * (len(noun.split()) + 2)}
-            for i, noun in enumerate(nouns) for k, word in enumerate(("She", "He", "They"))]
+    nouns = [
+        f"{a} {b}"
+        for a in ("old piano", "friend", "horse", "singer", "son")
+        for b in ("sings .", "is a person .")
+    ] * 3
+    rows = [
+        {
+            "row_id": f"{i}-{CLASSES[k]}",
+            "sentence_idx": i,
+            "target": k,
+            "sentence": f"{word} and the {noun}".split(),
+            "ground_truth": [1] + [0] * (len(noun.split()) + 2),
+        }
+        for i, noun in enumerate(nouns)
+        for k, word in enumerate(("She", "He", "They"))
+    ]
     return pd.DataFrame(rows)

@@ -25,7 +25,7 @@ export TOKENIZERS_PARALLELISM := false
 
 .PHONY: demo
 demo: .venv/run  ## the geco study at small scale, from raw text to figures (about 8 minutes of CPU)
-	$(BIN)/python -m lib.run geco --scale small
+	$(BIN)/python -m lib.core.runner geco --scale small
 
 .PHONY: test
 test: .venv/test  ## everything that CI runs: unit tests, notebook form and freshness, notebook values, tables
@@ -33,24 +33,24 @@ test: .venv/test  ## everything that CI runs: unit tests, notebook form and fres
 
 .PHONY: geco
 geco: .venv/run  ## one study: SCALE=small|cpu|paper [STAGE=03_attribution] [METHOD=LIME] [FORCE=1]
-	$(BIN)/python -m lib.run $@ --scale $(SCALE) $(if $(STAGE),--stage $(STAGE)) $(if $(METHOD),--only-method "$(METHOD)") $(if $(FORCE),--force)
+	$(BIN)/python -m lib.core.runner $@ --scale $(SCALE) $(if $(STAGE),--stage $(STAGE)) $(if $(METHOD),--only-method "$(METHOD)") $(if $(FORCE),--force)
 
 .PHONY: lm_saliency
 lm_saliency: .venv/run  ## the same for the study of language models' saliency
-	$(BIN)/python -m lib.run $@ --scale $(SCALE) $(if $(STAGE),--stage $(STAGE)) $(if $(FORCE),--force)
+	$(BIN)/python -m lib.core.runner $@ --scale $(SCALE) $(if $(STAGE),--stage $(STAGE)) $(if $(FORCE),--force)
 
 .PHONY: cebab
 cebab: .venv/run  ## the same for the study of concept effects
-	$(BIN)/python -m lib.run $@ --scale $(SCALE) $(if $(STAGE),--stage $(STAGE)) $(if $(FORCE),--force)
+	$(BIN)/python -m lib.core.runner $@ --scale $(SCALE) $(if $(STAGE),--stage $(STAGE)) $(if $(FORCE),--force)
 
 .PHONY: implicit_bias
 implicit_bias: .venv/run  ## the same for the study of implicit gender bias
-	$(BIN)/python -m lib.run $@ --scale $(SCALE) $(if $(STAGE),--stage $(STAGE)) $(if $(FORCE),--force)
+	$(BIN)/python -m lib.core.runner $@ --scale $(SCALE) $(if $(STAGE),--stage $(STAGE)) $(if $(FORCE),--force)
 
 .PHONY: dataset
 dataset: .venv/run  ## TEXT=folder: your own text as a gender-controlled data set, with a review page
 	@test -n "$(strip $(TEXT))" || { echo 'say which folder holds your texts: make dataset TEXT=folder'; exit 2; }
-	$(BIN)/python -m lib.dataset "$(TEXT)"
+	$(BIN)/python -m lib.studies.geco.dataset "$(TEXT)"
 
 .PHONY: lab
 lab: .venv/lab  ## JupyterLab on the notebooks (an extra of its own: it slows every start down)
@@ -58,7 +58,7 @@ lab: .venv/lab  ## JupyterLab on the notebooks (an extra of its own: it slows ev
 
 .PHONY: data
 data: .venv/run  ## download the published data sets, pinned by commit and SHA-256, into TOUCHSTONE_DATA or the user's cache
-	$(BIN)/python -m lib.corpora
+	$(BIN)/python -m lib.studies.geco.corpus
 
 .PHONY: bench
 bench: .venv/run  ## speed against captum and lime (about 15 minutes of one core; FULL=1: an hour and a half), MODELS=a finished geco run
@@ -67,7 +67,7 @@ bench: .venv/run  ## speed against captum and lime (about 15 minutes of one core
 
 .PHONY: plan
 plan: .venv/run  ## what a parameter file will cost before it runs: STUDY=geco SCALE=paper [ROWS=cpu, the scale whose stage 01 is there]
-	$(BIN)/python -m lib.plan $(STUDY) --scale $(SCALE) $(if $(ROWS),--rows-from $(ROWS))
+	$(BIN)/python -m lib.studies.geco.plan $(STUDY) --scale $(SCALE) $(if $(ROWS),--rows-from $(ROWS))
 
 .PHONY: execute
 execute: .venv/run  ## run every notebook at its defaults and refresh the committed .ipynb beside each .py

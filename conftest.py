@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lib.arithmetic import in_force, processor
+from lib.core.arithmetic import in_force, processor
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -28,20 +28,20 @@ from transformers import BertConfig, BertForSequenceClassification
 
 from lib.attribution import Row, explain_many
 from lib.attribution.explain import token_batch
-from lib.attribution.texts import lime_masks
-from lib.corpora import CLASSES, load_dataset
-from lib.errors import TouchstoneError
-from lib.models.face import Encoded, TextModel, device_of
+from lib.attribution.perturbed_texts import lime_masks
+from lib.core.errors import TouchstoneError
+from lib.core.files import save_csv
+from lib.core.paths import outputs_root
+from lib.core.seeds import pick_device, seed_for, set_up
+from lib.core.stage import Stage
+from lib.core.units import Units
+from lib.models.first_token import parameters_fixed
 from lib.models.hf import HFClassifier
 from lib.models.load import load_trained
 from lib.models.precision import in_precision
-from lib.models.shortcut import parameters_fixed
-from lib.models.sources import load_tokenizer
-from lib.paths import outputs_root
-from lib.seeds import pick_device, seed_for, set_up
-from lib.stage import Stage
-from lib.store import save_csv
-from lib.units import Units
+from lib.models.text_model import Encoded, TextModel, device_of
+from lib.models.weights import load_tokenizer
+from lib.studies.geco.corpus import CLASSES, load_dataset
 
 Asked = Mapping[str, Mapping[str, Any]]  # methods with their settings
 BF16 = {"precision": "bfloat16"}

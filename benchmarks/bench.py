@@ -25,9 +25,9 @@ import pandas as pd
 import training
 from arms import machine
 
-from lib.paths import ROOT, outputs_root
-from lib.seeds import pick_device
-from lib.store import save_csv, write_atomic
+from lib.core.files import save_csv, write_atomic
+from lib.core.paths import ROOT, outputs_root
+from lib.core.seeds import pick_device
 
 Lines = Mapping[str, pd.Series]
 BEGIN, END = "<!-- table.csv, put here by bench.py --publish -->", "<!-- end of table.csv -->"

@@ -16,11 +16,11 @@ import pandas as pd
 from attribution import KERNEL, LIME, PANELS, Asked, disagreement, load_model, low, parse
 
 from lib.attribution import explain_many
-from lib.metrics.measures import mass_accuracy
-from lib.models.face import TextModel
-from lib.paths import outputs_root
-from lib.seeds import set_up
-from lib.store import save_csv
+from lib.core.files import save_csv
+from lib.core.paths import outputs_root
+from lib.core.seeds import set_up
+from lib.metrics.mass_accuracy import mass_accuracy
+from lib.models.text_model import TextModel
 
 ASKED: Asked = {**PANELS, **KERNEL, **LIME}
 ROWS = {"quick": 30, "full": 120}

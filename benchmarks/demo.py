@@ -32,15 +32,15 @@ from originals import Scores, original
 from lib.attribution import METHODS, Row
 from lib.attribution.explain import explain_many
 from lib.attribution.grid import Unit, plan_units, run_units, settings_by_method
-from lib.attribution.sources import StageSources
-from lib.errors import TouchstoneError
-from lib.notebooks import find_notebooks
-from lib.paths import ROOT, outputs_root
-from lib.plan import numbers_of
-from lib.seeds import set_up
-from lib.stage import Stage
-from lib.store import load_parquet, save_csv
-from lib.units import Units
+from lib.core.errors import TouchstoneError
+from lib.core.files import load_parquet, save_csv
+from lib.core.notebooks import find_notebooks
+from lib.core.paths import ROOT, outputs_root
+from lib.core.seeds import set_up
+from lib.core.stage import Stage
+from lib.core.units import Units
+from lib.studies.geco.plan import numbers_of
+from lib.studies.geco.stage_models import StageSources
 
 SIZES = (
     "n_steps",
@@ -57,7 +57,7 @@ def stage_seconds(stage: str, checkout: Path, outputs: Path) -> float:
     shutil.rmtree(outputs / "geco" / "small" / stage, ignore_errors=True)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(
-        [sys.executable, "-m", "lib.run", "geco", "--scale", "small", "--stage", stage],
+        [sys.executable, "-m", "lib.core.runner", "geco", "--scale", "small", "--stage", stage],
         cwd=checkout,
         check=True,
         env=os.environ | own,

@@ -1,6 +1,6 @@
 """How fast edit pairs are built and concept effects estimated, beside plain ways of doing the same.
 
-    python benchmarks/effects.py            a minute or two; needs the published CEBaB (python -m lib.reviews)
+    python benchmarks/effects.py            a minute or two; needs the published CEBaB (python -m lib.studies.cebab.reviews)
 
 One process, one thread, processor time of the process; the arms take turns, and the ratio is that of the fastest rounds.
 The plain arms are written for the comparison: the pairs by a loop over the groups of a pandas table, ConceptSHAP's 16
@@ -20,15 +20,15 @@ import torch
 from arms import Arm, take_turns
 from scipy.special import softmax
 
-from lib.effects.directions import fit_subsets, subsets
-from lib.effects.pairs import edit_pairs, pairs_by_loop
-from lib.effects.registry import EXPLAINERS, explainer_named
-from lib.effects.tables import Questions, Texts, ask
-from lib.errors import TouchstoneError
-from lib.paths import outputs_root
-from lib.reviews import ASPECTS, VALUES, fetch_cebab, read_cebab, train_set
-from lib.seeds import set_up
-from lib.store import save_csv
+from lib.core.errors import TouchstoneError
+from lib.core.files import save_csv
+from lib.core.paths import outputs_root
+from lib.core.seeds import set_up
+from lib.studies.cebab.directions import fit_subsets, subsets
+from lib.studies.cebab.pairs import edit_pairs, pairs_by_loop
+from lib.studies.cebab.questions import Questions, Texts, ask
+from lib.studies.cebab.registry import EXPLAINERS, explainer_named
+from lib.studies.cebab.reviews import ASPECTS, VALUES, fetch_cebab, read_cebab, train_set
 
 N_CLASSES = 5
 WEIGHT_FREE = [name for name, entry in EXPLAINERS.items() if not entry.needs]

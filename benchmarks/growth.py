@@ -22,12 +22,12 @@ from matplotlib.figure import Figure
 from originals import original
 
 from lib.attribution import Row, explain_many
-from lib.models.face import TextModel, device_of
-from lib.paths import outputs_root
-from lib.plots import COLOURS, STYLE
-from lib.seeds import set_up
-from lib.store import save_csv
-from lib.units import Units
+from lib.core.files import save_csv
+from lib.core.paths import outputs_root
+from lib.core.seeds import set_up
+from lib.core.units import Units
+from lib.models.text_model import TextModel, device_of
+from lib.plots.attributions import COLOURS, STYLE
 
 Asked = Mapping[str, Mapping[str, Any]]
 METHODS: dict[str, Asked] = {

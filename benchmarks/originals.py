@@ -18,8 +18,8 @@ from lib.attribution import METHODS, Row, TokenBatch, gradients
 from lib.attribution.explain import token_batch
 from lib.attribution.gradients import ScoreNetwork, aggregate, drawing_from, mask_and_rows
 from lib.attribution.words import word_scores
-from lib.models.face import Encoded, TextModel, device_of, pad
-from lib.seeds import seed_for
+from lib.core.seeds import seed_for
+from lib.models.text_model import Encoded, TextModel, device_of, pad
 
 SINGLE = {
     "Saliency": gradients.saliency,

@@ -26,22 +26,31 @@ from attribution import add_options
 from torch import Tensor, nn
 from transformers import get_linear_schedule_with_warmup
 
-from lib.corpora import CLASSES, load_dataset
-from lib.models.face import Encoded, pad
+from lib.core.files import save_csv
+from lib.core.paths import outputs_root
+from lib.core.seeds import pick_device, set_up
+from lib.core.stage import Stage
+from lib.core.units import Units
+from lib.models.first_token import first_token_only
 from lib.models.hf import stacked_heads, with_own_head
 from lib.models.load import build_model
 from lib.models.ola import HIDDEN, OneLayerAttention
 from lib.models.schemes import apply_scheme, scheme_named, set_modes
-from lib.models.shortcut import first_token_only
+from lib.models.text_model import Encoded, pad
 from lib.models.vocabulary import ids_in_use, rows_in_use
-from lib.paths import outputs_root
-from lib.seeds import pick_device, set_up
-from lib.stacked import fit_seeds
-from lib.stage import Stage
-from lib.store import save_csv
-from lib.training import CURVE, Forward, Settings, Split, batches, evaluate, fit, token_forward
-from lib.transfer import BATCH, OLA_EPS, Trainer
-from lib.units import Units
+from lib.studies.geco.corpus import CLASSES, load_dataset
+from lib.training.classifier import (
+    CURVE,
+    Forward,
+    Settings,
+    Split,
+    batches,
+    evaluate,
+    fit,
+    token_forward,
+)
+from lib.training.side_by_side import fit_seeds
+from lib.training.transfer import BATCH, OLA_EPS, Trainer
 
 ENCODER = "all-MiniLM-L6-v2"
 SETTINGS = {
@@ -84,7 +93,7 @@ def plain_fit(
     settings: Settings,
     seed: int,
 ) -> pd.DataFrame:
-    """The plain loop; leaves the parameters at their best epoch and returns the curve, as `lib.training.fit` does."""
+    """The plain loop; leaves the parameters at their best epoch and returns the curve, as `lib.training.classifier.fit` does."""
     optimiser = torch.optim.Adam(
         trained.values(), lr=settings.lr, weight_decay=settings.weight_decay, eps=settings.eps
     )

@@ -1,5 +1,5 @@
-"""Import this before numpy and torch: every processor then computes with the same instructions (lib.arithmetic says which, and why)."""
+"""Import this before numpy and torch: every processor then computes with the same instructions (lib.core.arithmetic says which, and why)."""
 
-from lib.arithmetic import ask_for, in_force
+from lib.core.arithmetic import ask_for, in_force
 
 ask_for(in_force())

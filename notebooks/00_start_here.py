@@ -40,17 +40,18 @@ import numpy as np
 import pandas as pd
 from IPython.display import HTML, display
 
-from lib.attribution import explain, explain_texts, word_list, wrap
-from lib.corpora import CLASSES
-from lib.labels import labelled_rows, read_labels
+from lib.attribution import explain
+from lib.core.paths import material
+from lib.core.seeds import pick_device, set_up
+from lib.core.stage import open_stage
+from lib.doors import explain_texts, word_list, wrap
+from lib.language.labels import labelled_rows, read_labels
 from lib.metrics import mass_accuracy, truth_share
-from lib.paths import material
-from lib.plots import COLOURS, STYLE
-from lib.render import explanations_to_html
-from lib.seeds import pick_device, set_up
-from lib.stage import open_stage
-from lib.training import Settings
-from lib.transfer import Trainer
+from lib.plots.attributions import COLOURS, STYLE
+from lib.plots.word_colours import explanations_to_html
+from lib.studies.geco.corpus import CLASSES
+from lib.training.classifier import Settings
+from lib.training.transfer import Trainer
 
 # %% [markdown]
 # ## Settings

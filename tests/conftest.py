@@ -10,9 +10,12 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
+from small_models import FAMILIES, SENTENCES, LinearText, as_rows, build
 
-from lib import paths
-from lib.params import read_params
+from lib.core import paths
+from lib.core.parameters import read_params
+from lib.models.hf import HFClassifier
+from lib.models.text_model import RunsFromEmbeddings
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # before anybody imports transformers: no way to a model hub
 
@@ -31,12 +34,12 @@ def geco_data() -> Path:
 @pytest.fixture(scope="session")
 def cebab() -> pd.DataFrame:
     """The published CEBaB as one table; copy before you change it."""
-    from lib.reviews import read_cebab
+    from lib.studies.cebab.reviews import read_cebab
 
     root = paths.data_root()
     if root is None or not (root / "cebab").is_dir():
         pytest.skip(
-            "needs the published CEBaB: set TOUCHSTONE_DATA to a folder that holds cebab/ (python -m lib.reviews fills it)"
+            "needs the published CEBaB: set TOUCHSTONE_DATA to a folder that holds cebab/ (python -m lib.studies.cebab.reviews fills it)"
         )
     return read_cebab(root / "cebab")
 
@@ -73,3 +76,33 @@ def paper_repository(tmp_path: Path) -> Callable[..., Path]:
         return root
 
     return build
+
+
+@pytest.fixture
+def linear() -> LinearText:
+    return LinearText()
+
+
+@pytest.fixture(scope="session", params=["BERT", "RoBERTa", "GPT-2", "OLA"])
+def model(request: pytest.FixtureRequest) -> RunsFromEmbeddings:
+    return build(request.param)
+
+
+@pytest.fixture(scope="session", params=FAMILIES)
+def family(request: pytest.FixtureRequest) -> RunsFromEmbeddings:
+    return build(request.param)
+
+
+@pytest.fixture(params=["masked LM", "causal LM", "similarity"])
+def zero_shot(request: pytest.FixtureRequest) -> RunsFromEmbeddings:
+    return build(request.param)
+
+
+@pytest.fixture
+def bert() -> HFClassifier:
+    return build("BERT")
+
+
+@pytest.fixture
+def rows() -> pd.DataFrame:
+    return as_rows(SENTENCES)

@@ -8,7 +8,7 @@ from importlib.metadata import version
 import pytest
 import yaml
 
-from lib.paths import ROOT
+from lib.core.paths import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]

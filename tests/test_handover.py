@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.effects.measures import DISTANCES, score_estimates
-from lib.effects.pairs import edit_pairs
-from lib.effects.registry import EXPLAINERS
-from lib.errors import TouchstoneError
-from lib.paths import ROOT, reference_dir
-from lib.stage import open_stage
-from lib.store import load_parquet, save_parquet
+from lib.core.errors import TouchstoneError
+from lib.core.files import load_parquet, save_parquet
+from lib.core.paths import ROOT, reference_dir
+from lib.core.stage import open_stage
+from lib.metrics.concept_effects import DISTANCES, score_estimates
+from lib.studies.cebab.pairs import edit_pairs
+from lib.studies.cebab.registry import EXPLAINERS
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 import jupytext
 import pytest
 
-from lib.paths import ROOT
+from lib.core.paths import ROOT
 
 NOTEBOOKS = sorted((ROOT / "notebooks").rglob("[0-9][0-9]_*.py"))
 HEADINGS = ["You will see", "Settings", "What could be wrong", "Try it", "Hand-over"]

@@ -10,7 +10,7 @@ import jupytext
 import nbformat
 import pytest
 
-from lib.paths import ROOT, reference_dir
+from lib.core.paths import ROOT, reference_dir
 
 SOURCES = sorted((ROOT / "notebooks").rglob("[0-9][0-9]_*.py"))
 pytestmark = pytest.mark.parametrize(

@@ -10,9 +10,9 @@ import pytest
 import torch
 from transformers import BertConfig, BertForMaskedLM
 
-from lib.models.sources import load_tokenizer
-from lib.run import main
-from lib.store import load_parquet
+from lib.core.files import load_parquet
+from lib.core.runner import main
+from lib.models.weights import load_tokenizer
 
 # what makes the run small, and nothing else: the published data and the weights are not at hand everywhere
 SMALLER = {

@@ -7,7 +7,6 @@ the GPT-2 again, as CSV, Parquet and arrays.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,18 +16,16 @@ import pandas as pd
 import pytest
 import torch
 import transformers as tf
-
-from lib.effects.measures import icace
-from lib.effects.registry import EXPLAINERS
-from lib.models.reviewers import load_reading
-from lib.paths import ROOT, material
-from lib.reviews import ASPECTS
-from lib.run import main
-from lib.store import load_parquet
-from lib.worlds import read_wordings, wordings_by_split
-
-sys.path.insert(0, str(ROOT / "tests/lib/models"))
 from tiny_models import byte_pairs
+
+from lib.core.files import load_parquet
+from lib.core.paths import material
+from lib.core.runner import main
+from lib.metrics.concept_effects import icace
+from lib.studies.cebab.registry import EXPLAINERS
+from lib.studies.cebab.reviewers import load_reading
+from lib.studies.cebab.reviews import ASPECTS
+from lib.studies.cebab.worlds import read_wordings, wordings_by_split
 
 # what makes the run small, and nothing else: the published data and the weights are not at hand everywhere
 SMALLER = {

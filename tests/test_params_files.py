@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lib.notebooks import find_notebooks
-from lib.params import check_params, read_params, study_parameters
-from lib.paths import ROOT
+from lib.core.notebooks import find_notebooks
+from lib.core.parameters import check_params, read_params, study_parameters
+from lib.core.paths import ROOT
 
 STUDIES = sorted({path.parent.name for path in (ROOT / "notebooks").glob("*/[0-9][0-9]_*.py")})
 FILES = sorted((ROOT / "params").glob("*/*.yaml"))

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from lib.attribution.grid import Unit, plan_units
-from lib.paths import ROOT, reference_dir
+from lib.core.paths import ROOT, reference_dir
 
 UNITS = reference_dir("geco", "cpu") / "units"
 

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from lib.paths import ROOT, STUDIES, outputs_root
+from lib.core.paths import ROOT, STUDIES, outputs_root
 
 REFERENCE = ROOT / "outputs" / "reference"
 TOLERANCES = yaml.safe_load((ROOT / "tests" / "tolerances.yaml").read_text())

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 import yaml
 
-from lib.paths import ROOT, STAGES, STUDIES
+from lib.core.paths import ROOT, STAGES, STUDIES
 
 TEXTS = [
     p

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from masked_families import FAMILIES, hub_folder
 
-from lib.params import read_params
-from lib.paths import ROOT, material
-from lib.run import main
-from lib.store import load_parquet
-
-sys.path.insert(0, str(ROOT / "tests/lib/models"))
-from test_masked_families import FAMILIES, hub_folder
+from lib.core.files import load_parquet
+from lib.core.parameters import read_params
+from lib.core.paths import ROOT, material
+from lib.core.runner import main
 
 SWAG = ROOT / "tests/swag_head.csv"  # SWAG's header and kinds of rows; the sentences are ours
 SMALLER = {

@@ -21,9 +21,9 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from PIL import Image
 
-from lib.notebooks import read_notebook, strip_volatile
-from lib.paths import ROOT
-from lib.store import write_atomic
+from lib.core.files import write_atomic
+from lib.core.notebooks import read_notebook, strip_volatile
+from lib.core.paths import ROOT
 
 NOTEBOOKS = ROOT / "notebooks"
 LONGEST_CELL = 900  # seconds

@@ -14,13 +14,13 @@ import sys
 import numpy as np
 import pandas as pd
 
-from lib.errors import TouchstoneError
-from lib.notebooks import find_notebooks
-from lib.params import notebook_parameters, read_params
-from lib.paths import ROOT, outputs_root, reference_dir
-from lib.reviews import rating_labels
-from lib.stage import MANIFEST, Stage, open_stage
-from lib.store import atomic_path, load_parquet, save_parquet
+from lib.core.errors import TouchstoneError
+from lib.core.files import atomic_path, load_parquet, save_parquet
+from lib.core.notebooks import find_notebooks
+from lib.core.parameters import notebook_parameters, read_params
+from lib.core.paths import ROOT, outputs_root, reference_dir
+from lib.core.stage import MANIFEST, Stage, open_stage
+from lib.studies.cebab.reviews import rating_labels
 
 STEPS = 50  # on either side of zero
 DIGITS = 10_000

@@ -9,7 +9,7 @@ import sys
 
 import pandas as pd
 
-from lib.paths import reference_dir
+from lib.core.paths import reference_dir
 
 FLOORS = ["Uniform random", "Pattern Variant", "First pronoun", "Pronoun list"]
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib.notebooks import find_notebooks
-from lib.paths import ROOT, outputs_root
+from lib.core.notebooks import find_notebooks
+from lib.core.paths import ROOT, outputs_root
 
 KINDS = {".csv", ".json", ".png"}
 VOLATILE = {"run.json"}

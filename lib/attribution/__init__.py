@@ -1,14 +1,12 @@
 """Attribution: which words of a sentence drive a model's score.
 
-`wrap(module, tokenizer)` takes somebody's own Hugging Face classifier and `explain_texts(model, texts, "LIME")` explains it;
 `explain(model, rows, "LIME")` explains a study's rows with a registered method, `explain_many` with several at once, which share
 what they have in common; `class_score` is the seam on which every gradient and token method stands;
 `save_explanations` and `load_explanations` are the one format of the results.
 """
 
 from lib.attribution.explain import explain, explain_many
-from lib.attribution.floors import fit_pattern
-from lib.attribution.outside import explain_texts, word_list, wrap
+from lib.attribution.model_blind import fit_pattern
 from lib.attribution.registry import METHODS, Method, resolve_method
 from lib.attribution.seam import Row, TokenBatch, TokenScores, WordScores, class_score
 from lib.attribution.table import ABOUT, SCHEMA, load_explanations, save_explanations
@@ -25,11 +23,8 @@ __all__ = [
     "class_score",
     "explain",
     "explain_many",
-    "explain_texts",
     "fit_pattern",
     "load_explanations",
     "resolve_method",
     "save_explanations",
-    "word_list",
-    "wrap",
 ]

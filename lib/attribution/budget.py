@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import torch
 
-from lib.errors import TouchstoneError
+from lib.core.errors import TouchstoneError
 
 Made = TypeVar("Made")
 TOKENS = 2048  # a CPU core is at nine tenths of its peak from 16 sentences of 22 tokens on; more only costs memory

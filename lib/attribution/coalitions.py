@@ -13,7 +13,7 @@ from torch import Tensor
 from lib.attribution.regression import Fitted, all_masks, fit_all, shapley_values
 from lib.attribution.seam import TokenBatch, TokenScores, score_of_rows
 from lib.attribution.shared import change_of
-from lib.errors import TouchstoneError
+from lib.core.errors import TouchstoneError
 
 ANCHOR = (
     1e6  # the weight of the full and the empty sentence in Kernel SHAP's regression, as in captum

@@ -17,12 +17,12 @@ from lib.attribution.seam import Row, TokenBatch, TokenScores, WordScores, class
 from lib.attribution.shared import shared_pass
 from lib.attribution.table import in_format
 from lib.attribution.words import word_scores
-from lib.errors import TouchstoneError
-from lib.models.face import Encoded, TextModel, device_of, pad, special_ids
+from lib.core.errors import TouchstoneError
+from lib.core.progress import progress
+from lib.core.seeds import seed_for
+from lib.models.first_token import first_token_only, parameters_fixed
 from lib.models.precision import in_precision
-from lib.models.shortcut import first_token_only, parameters_fixed
-from lib.progress import progress
-from lib.seeds import seed_for
+from lib.models.text_model import Encoded, TextModel, device_of, pad, special_ids
 
 COMMON = (
     "explained",

@@ -23,7 +23,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from lib.attribution.seam import Score, TokenBatch, TokenScores, network_of, score_of_rows
-from lib.errors import TouchstoneError, did_you_mean
+from lib.core.errors import TouchstoneError, did_you_mean
 
 AGGREGATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "sum": lambda vectors: vectors.sum(-1),

@@ -15,8 +15,8 @@ import pandas as pd
 from lib.attribution.explain import explain, explain_many
 from lib.attribution.registry import METHODS, resolve_method
 from lib.attribution.table import ABOUT, in_format
-from lib.progress import progress
-from lib.units import Units
+from lib.core.progress import progress
+from lib.core.units import Units
 
 LARGEST = 999  # what the largest score of a row is kept as: three digits move mass accuracy by less than .001 (a test)
 SEEDS_IN_FULL = 5  # of OLA; the later ones may explain with a few methods

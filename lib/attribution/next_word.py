@@ -15,10 +15,10 @@ from torch import Tensor
 from lib.attribution.registry import resolve_method
 from lib.attribution.seam import Score, TokenBatch
 from lib.attribution.words import word_scores
-from lib.errors import TouchstoneError
-from lib.lm_text import UNKNOWN
-from lib.models.face import device_of
-from lib.models.lm_probe import CausalLM, Probe, WordTable
+from lib.core.errors import TouchstoneError
+from lib.models.probe import CausalLM, Probe, WordTable
+from lib.models.text_model import device_of
+from lib.studies.lm_saliency.text import UNKNOWN
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from lib.attribution.gradients import ROWS_AT_ONCE, ScoreNetwork, drawing_from, mask_and_rows
 from lib.attribution.seam import Row, TokenBatch, TokenScores, class_score
-from lib.errors import TouchstoneError
-from lib.models.face import Encoded, TextModel, device_of, length_buckets, pad
+from lib.core.errors import TouchstoneError
+from lib.models.text_model import Encoded, TextModel, device_of, length_buckets, pad
 
 POOL = 32  # sentences whose altered texts LIME has scored together
 Positions = tuple[int, ...]  # of the words that are left in an altered text

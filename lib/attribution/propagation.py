@@ -20,8 +20,8 @@ from lib.attribution.rescale import Rescale
 from lib.attribution.rules import Rules, ruled
 from lib.attribution.seam import TokenBatch, TokenScores, network_of, score_of_rows
 from lib.attribution.shared import change_of, pass_of, value_of
-from lib.models.attention import eager_attention
-from lib.models.shortcut import parameters_fixed
+from lib.models.eager_attention import eager_attention
+from lib.models.first_token import parameters_fixed
 
 
 def deep_lift_rescale(batch: TokenBatch, aggregation: str = "sum") -> TokenScores:

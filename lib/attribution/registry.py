@@ -8,8 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lib.attribution import attention, coalitions, floors, paths, propagation, single_pass, texts
-from lib.errors import TouchstoneError, did_you_mean
+from lib.attribution import coalitions, propagation, single_pass
+from lib.attribution import model_blind as floors
+from lib.attribution import path_integrals as paths
+from lib.attribution import perturbed_texts as texts
+from lib.attribution import rollout as attention
+from lib.core.errors import TouchstoneError, did_you_mean
 
 PRECISION = {
     "precision": "float32"

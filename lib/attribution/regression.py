@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from lib.errors import TouchstoneError
+from lib.core.errors import TouchstoneError
 
 GROUPS = 8  # of the draws, for the jackknife
 FIRST = 128  # draws before the first look at the error; each look comes after twice as many

@@ -3,7 +3,7 @@
 A `Rules` object sees every call of a PyTorch function while a model runs. Where a call is not linear in what depends on
 the input, its result is passed on with a backward pass of the object's own; linear ones (`LINEAR`: layers, sums, reshaping)
 keep the ordinary one, and a call that is neither is refused. Attention must be computed step by step
-(`lib.models.attention.eager_attention`).
+(`lib.models.eager_attention.eager_attention`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from lib.errors import TouchstoneError
+from lib.core.errors import TouchstoneError
 
 ELEMENTWISE = {
     "gelu",

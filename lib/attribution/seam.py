@@ -12,8 +12,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from lib.attribution.budget import TokenBudget
-from lib.errors import TouchstoneError, did_you_mean
-from lib.models.face import TextModel
+from lib.core.errors import TouchstoneError, did_you_mean
+from lib.models.text_model import TextModel
 
 if TYPE_CHECKING:
     from lib.attribution.shared import SharedPass

@@ -9,8 +9,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from lib.attribution.budget import TokenBudget
-from lib.models.face import TextModel, device_of
-from lib.models.shortcut import first_token_only, parameters_fixed
+from lib.models.first_token import first_token_only, parameters_fixed
+from lib.models.text_model import TextModel, device_of
 
 Ids = tuple[int, ...]
 

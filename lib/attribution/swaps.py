@@ -20,10 +20,10 @@ from lib.attribution.regression import all_masks, shapley_values
 from lib.attribution.seam import class_score
 from lib.attribution.sequences import text_logits
 from lib.attribution.table import in_format
-from lib.corpora import CLASSES
-from lib.errors import TouchstoneError
-from lib.faults import PRONOUNS
-from lib.models.face import TextModel, device_of
+from lib.core.errors import TouchstoneError
+from lib.models.text_model import TextModel, device_of
+from lib.studies.geco.corpus import CLASSES
+from lib.studies.geco.faults import PRONOUNS
 
 MOST_PLAYERS = 10  # 1024 sentences a row and direction
 FEMALE, MALE, NEUTRAL = 0, 1, 2

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lib.errors import TouchstoneError, did_you_mean
-from lib.store import load_parquet, save_parquet
+from lib.core.errors import TouchstoneError, did_you_mean
+from lib.core.files import load_parquet, save_parquet
 
 SCHEMA: dict[str, tuple[type, str]] = {
     "study": (str, "the study that the rows belong to: geco"),

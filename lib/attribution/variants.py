@@ -15,13 +15,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from lib.attribution import coalitions, gradients, paths, propagation
+from lib.attribution import coalitions, gradients, propagation
+from lib.attribution import path_integrals as paths
 from lib.attribution.explain import token_batch
 from lib.attribution.seam import Row, TokenBatch, network_of
 from lib.attribution.shared import gradient_of
-from lib.errors import TouchstoneError, did_you_mean
-from lib.models.face import TextModel
-from lib.models.shortcut import parameters_fixed
+from lib.core.errors import TouchstoneError, did_you_mean
+from lib.models.first_token import parameters_fixed
+from lib.models.text_model import TextModel
 
 SAME = 1e-4  # a largest difference below this share of the largest score is rounding
 BASELINES = ("pad", "mask", "zero")

@@ -5,11 +5,9 @@
 (`agreement_with_swaps`), deletions (`faithfulness`), noise (`sensitivity`) and `cascading_randomisation`.
 """
 
-from lib.metrics.agreement import agreement_with_swaps, player_agreement
-from lib.metrics.asked import Asked
 from lib.metrics.deletion import aopc
 from lib.metrics.faithfulness import comprehensiveness, faithfulness, sufficiency
-from lib.metrics.measures import (
+from lib.metrics.mass_accuracy import (
     METRICS,
     average_precision,
     chance_normalised_mass_accuracy,
@@ -22,6 +20,7 @@ from lib.metrics.measures import (
     truth_share,
 )
 from lib.metrics.randomisation import cascading_randomisation
+from lib.metrics.rank_agreement import agreement_with_swaps, player_agreement
 from lib.metrics.scoring import (
     FLOORS,
     ROW_SETS,
@@ -41,7 +40,6 @@ __all__ = [
     "FLOORS",
     "METRICS",
     "ROW_SETS",
-    "Asked",
     "add_relative",
     "agreement_with_swaps",
     "aopc",

@@ -12,8 +12,8 @@ from jaxtyping import Bool, Float
 from lib.attribution.regression import all_masks
 from lib.attribution.seam import class_score
 from lib.attribution.sequences import Ids, sequence_logits
-from lib.errors import TouchstoneError, did_you_mean
-from lib.models.face import TextModel, device_of
+from lib.core.errors import TouchstoneError, did_you_mean
+from lib.models.text_model import TextModel, device_of
 
 DELETIONS = ("pad", "mask", "remove")
 Kept = Bool[np.ndarray, "token"]

@@ -16,10 +16,10 @@ from jaxtyping import Bool, Float
 
 from lib.attribution.regression import all_masks
 from lib.attribution.table import KEY
-from lib.errors import TouchstoneError
+from lib.core.errors import TouchstoneError
+from lib.core.seeds import seed_for
 from lib.metrics.deletion import DeletedWords, aopc, aopc_limits, steps_of
-from lib.models.face import TextModel
-from lib.seeds import seed_for
+from lib.models.text_model import TextModel
 
 SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)  # of the words: the bins of DeYoung et al. 2020, section 4
 RANDOM = "Random order"

@@ -12,10 +12,10 @@ from torch import nn
 
 from lib.attribution.explain import explain_many
 from lib.attribution.registry import Method
-from lib.errors import TouchstoneError
-from lib.metrics.agreement import rank_correlation
+from lib.core.errors import TouchstoneError
+from lib.core.seeds import seed_for
+from lib.metrics.rank_agreement import rank_correlation
 from lib.models.hf import redraw
-from lib.seeds import seed_for
 
 TRAINED = "trained"  # the name of step 0, where nothing is random yet
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lib.errors import TouchstoneError
-from lib.metrics.measures import (
+from lib.core.errors import TouchstoneError
+from lib.metrics.mass_accuracy import (
     METRICS,
     chance_normalised_mass_accuracy,
     ratio,

@@ -16,10 +16,10 @@ from lib.attribution.explain import COMMON, token_batch
 from lib.attribution.registry import resolve_method
 from lib.attribution.seam import Row, TokenBatch
 from lib.attribution.words import word_scores
-from lib.errors import TouchstoneError
-from lib.models.face import Encoded, TextModel, device_of
-from lib.models.shortcut import first_token_only, parameters_fixed
-from lib.seeds import seed_for
+from lib.core.errors import TouchstoneError
+from lib.core.seeds import seed_for
+from lib.models.first_token import first_token_only, parameters_fixed
+from lib.models.text_model import Encoded, TextModel, device_of
 
 UNRELATED = (
     2**0.5

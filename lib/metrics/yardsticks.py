@@ -10,9 +10,9 @@ import pandas as pd
 from jaxtyping import Float
 from scipy import stats
 
-from lib.errors import TouchstoneError
-from lib.metrics.agreement import rank_correlation
-from lib.stats import estimate
+from lib.core.errors import TouchstoneError
+from lib.metrics.rank_agreement import rank_correlation
+from lib.stats.estimates import estimate
 
 ROW = ["dataset", "scheme", "seed", "row_id", "sentence_idx"]
 
@@ -27,7 +27,7 @@ def correlate_rows(
     """How far two measures order the methods alike on one row: Spearman over the methods, averaged over rows and seeds.
 
     `frame`: a line per method and row with the columns of `ROW`, method and the measures. The interval is that of
-    `lib.stats.estimate`, clustered by base sentence. Columns: left, right, then those of `lib.stats.Estimate`.
+    `lib.stats.estimates.estimate`, clustered by base sentence. Columns: left, right, then those of `lib.stats.estimates.Estimate`.
     """
     _check(frame, measures)
     found = []
@@ -67,7 +67,7 @@ def correlate_methods(
 ) -> pd.DataFrame:
     """How far two measures order the methods alike on the whole: Spearman between the methods' means.
 
-    Base sentences are resampled (cluster bootstrap, percentiles expanded for few sentences as in `lib.stats`; Hesterberg
+    Base sentences are resampled (cluster bootstrap, percentiles expanded for few sentences as in `lib.stats.estimates`; Hesterberg
     2015). The interval speaks of other sentences, not of other methods. Columns: left, right, estimate, low, high,
     n_methods, n_sentences.
     """

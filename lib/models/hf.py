@@ -13,8 +13,15 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from lib.errors import TouchstoneError
-from lib.models.face import Encoded, RunsFromEmbeddings, device_of, length_buckets, pad, widened
+from lib.core.errors import TouchstoneError
+from lib.models.text_model import (
+    Encoded,
+    RunsFromEmbeddings,
+    device_of,
+    length_buckets,
+    pad,
+    widened,
+)
 
 Reading = dict[str, Tensor]  # what the head reads of the encoder, by the name of the output field
 
@@ -24,7 +31,7 @@ class HFClassifier(RunsFromEmbeddings):
 
     A classifier reads one token of the encoder's output. It is the first where the tokenizer puts its class token
     there (BERT, RoBERTa), and the last real token otherwise (XLNet's class token, GPT-2's last word). A head that reads
-    more (their mean, say) is a matter of `lib.models.shortcut.check_reading`, which sets `one_token` to False.
+    more (their mean, say) is a matter of `lib.models.first_token.check_reading`, which sets `one_token` to False.
     """
 
     def __init__(

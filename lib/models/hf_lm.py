@@ -15,10 +15,10 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
-from lib.errors import TouchstoneError
-from lib.lm_text import END, PAD
-from lib.models.sources import load_encoder_path, load_tokenizer, quiet
-from lib.store import save_json
+from lib.core.errors import TouchstoneError
+from lib.core.files import save_json
+from lib.models.weights import load_encoder_path, load_tokenizer, quiet
+from lib.studies.lm_saliency.text import END, PAD
 
 
 @dataclass(frozen=True)

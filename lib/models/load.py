@@ -11,15 +11,15 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from lib.errors import TouchstoneError
-from lib.models.face import RunsFromEmbeddings, TextModel
+from lib.core.errors import TouchstoneError
+from lib.core.files import atomic_path, save_json, sha256_of
+from lib.core.stage import MANIFEST, Stage
 from lib.models.hf import HFClassifier
 from lib.models.ola import OneLayerAttention
 from lib.models.schemes import apply_scheme, scheme_named
-from lib.models.sources import check_weights, load_classifier, load_tokenizer
+from lib.models.text_model import RunsFromEmbeddings, TextModel
+from lib.models.weights import check_weights, load_classifier, load_tokenizer
 from lib.models.zero_shot import zero_shot_model
-from lib.stage import MANIFEST, Stage
-from lib.store import atomic_path, save_json, sha256_of
 
 ROWS = "rows_in_use"  # the token ids that the rows of a stored word table belong to
 
@@ -109,7 +109,7 @@ def load_trained(stage: Stage, dataset: str, scheme: str, seed: int) -> TextMode
     if (earlier / MANIFEST).is_file() and not (earlier / f"{name}.json").is_file():
         raise TouchstoneError(
             f"{earlier / name} has no weights here: its numbers came from outputs/reference. To train it again: "
-            f"python -m lib.run {stage.study} --scale {stage.scale} --stage 02_training "
+            f"python -m lib.core.runner {stage.study} --scale {stage.scale} --stage 02_training "
             "-p need_weights true"
         )
     recipe = stage.input("02_training", f"{name}.json")

@@ -10,8 +10,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from lib.models.face import RunsFromEmbeddings
 from lib.models.hf import HFClassifier
+from lib.models.text_model import RunsFromEmbeddings
 
 
 class BiLSTMNet(nn.Module):

@@ -8,10 +8,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from lib.metrics.pronouns import GenderIds, gender_ids
-from lib.models.face import Encoded, RunsFromEmbeddings
+from lib.metrics.masked_pronoun import GenderIds, gender_ids
 from lib.models.masked_lm import MaskedLM
-from lib.pronoun_sentences import MASK
+from lib.models.text_model import Encoded, RunsFromEmbeddings
+from lib.studies.implicit_bias.sentences import MASK
 
 
 class GenderAtMask(RunsFromEmbeddings):

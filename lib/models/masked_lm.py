@@ -15,11 +15,11 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoModelForMaskedLM, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
-from lib.errors import TouchstoneError
-from lib.models.face import Encoded, device_of, encode_words, in_buckets, pad
+from lib.core.errors import TouchstoneError
+from lib.core.files import atomic_path, save_json, sha256_of
 from lib.models.hf import longest_input, redraw, run_head
-from lib.models.sources import check_weights, load_encoder_path, load_tokenizer, quiet
-from lib.store import atomic_path, save_json, sha256_of
+from lib.models.text_model import Encoded, device_of, encode_words, in_buckets, pad
+from lib.models.weights import check_weights, load_encoder_path, load_tokenizer, quiet
 
 TUNED = ("head", "encoder", "all")
 

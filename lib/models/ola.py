@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from lib.models.face import Encoded, RunsFromEmbeddings, device_of, pad, special_ids
+from lib.models.text_model import Encoded, RunsFromEmbeddings, device_of, pad, special_ids
 
 Variant = Literal["corrected", "as_released"]
 HIDDEN = 64  # the paper's Table 5: embedding dimension

@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 from torch import nn
 
-from lib.errors import TouchstoneError
+from lib.core.errors import TouchstoneError
 
 Treatment = Literal["fixed", "fine-tuned", "re-initialised"]
 PARTS = ("embeddings", "encoder", "head")

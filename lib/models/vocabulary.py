@@ -10,7 +10,7 @@ from jaxtyping import Int
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from lib.models.face import Encoded
+from lib.models.text_model import Encoded
 
 
 def ids_in_use(*encoded: Sequence[Encoded]) -> list[int]:

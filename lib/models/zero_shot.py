@@ -22,10 +22,10 @@ from transformers.models.auto.modeling_auto import (
     MODEL_FOR_MASKED_LM_MAPPING_NAMES,
 )
 
-from lib.errors import TouchstoneError
-from lib.models.face import Encoded, RunsFromEmbeddings, check_length, device_of, pad
+from lib.core.errors import TouchstoneError
 from lib.models.hf import longest_input, prepare_padding, read_token, run_head
-from lib.models.sources import load_encoder_path, load_tokenizer, quiet
+from lib.models.text_model import Encoded, RunsFromEmbeddings, check_length, device_of, pad
+from lib.models.weights import load_encoder_path, load_tokenizer, quiet
 
 LABEL_WORDS = {"F": "female", "M": "male", "NB": "neutral"}
 # No pronouns in these: they would give the answer away.

@@ -44,12 +44,16 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from lib.cards import dataset_card, read_card
-from lib.effects.pairs import edit_pairs, pairs_by_loop, repeated_edits
-from lib.errors import TouchstoneError
-from lib.paths import material
-from lib.plots import COLOURS, STYLE
-from lib.reviews import (
+from lib.core.cards import dataset_card, read_card
+from lib.core.errors import TouchstoneError
+from lib.core.files import save_parquet, write_atomic
+from lib.core.paths import material
+from lib.core.seeds import set_up
+from lib.core.show import show_source
+from lib.core.stage import open_stage
+from lib.plots.attributions import COLOURS, STYLE
+from lib.studies.cebab.pairs import edit_pairs, pairs_by_loop, repeated_edits
+from lib.studies.cebab.reviews import (
     ASPECTS,
     CELLS,
     NO_MAJORITY,
@@ -65,11 +69,7 @@ from lib.reviews import (
     read_hub,
     train_set,
 )
-from lib.seeds import set_up
-from lib.show import show_source
-from lib.stage import open_stage
-from lib.store import save_parquet, write_atomic
-from lib.worlds import (
+from lib.studies.cebab.worlds import (
     World,
     average_effects,
     generate_reviews,

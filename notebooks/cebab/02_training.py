@@ -50,15 +50,23 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.pipeline import make_pipeline
 
-from lib.effects.causalm import (
+from lib.core.files import load_parquet, save_parquet, sha256_of
+from lib.core.progress import progress
+from lib.core.seeds import pick_device, seed_for, set_up
+from lib.core.show import show_source
+from lib.core.stage import open_stage
+from lib.models.masked_lm import new_masked_lm
+from lib.models.upper_layers import layer_stack
+from lib.models.weights import load_classifier
+from lib.plots.attributions import COLOURS, STYLE
+from lib.stats.estimates import estimates
+from lib.studies.cebab.causalm import (
     concept_losses,
     reverse_gradient,
     shorten,
     vectors_without,
 )
-from lib.masked_training import MaskedSettings, fit_masked_lm, unigram_perplexity
-from lib.models.masked_lm import new_masked_lm
-from lib.models.reviewers import (
+from lib.studies.cebab.reviewers import (
     Reading,
     Reviewer,
     fit_head,
@@ -69,18 +77,16 @@ from lib.models.reviewers import (
     sentence_vectors,
     words_of,
 )
-from lib.models.sources import load_classifier
-from lib.models.upper import layer_stack
-from lib.plots import COLOURS, STYLE
-from lib.progress import progress
-from lib.reviews import ASPECTS, VALUES, in_classes, rating_labels, train_set
-from lib.seeds import pick_device, seed_for, set_up
-from lib.show import show_source
-from lib.stage import open_stage
-from lib.stats import estimates
-from lib.store import load_parquet, save_parquet, sha256_of
-from lib.training import Settings
-from lib.worlds import World
+from lib.studies.cebab.reviews import (
+    ASPECTS,
+    VALUES,
+    in_classes,
+    rating_labels,
+    train_set,
+)
+from lib.studies.cebab.worlds import World
+from lib.training.classifier import Settings
+from lib.training.masked_lm import MaskedSettings, fit_masked_lm, unigram_perplexity
 
 # %% [markdown]
 # ## Settings
@@ -91,7 +97,7 @@ from lib.worlds import World
 # watch would already be broken.
 #
 # `encoder` is any encoder of the Hugging Face hub, or a decoder such as GPT-2, which is read at its last token (`masked_encoder` then names a masked
-# language model for section 4): `python -m lib.run cebab --scale paper -p encoder openai-community/gpt2 -p encoder_revision ... -p masked_encoder ...`.
+# language model for section 4): `python -m lib.core.runner cebab --scale paper -p encoder openai-community/gpt2 -p encoder_revision ... -p masked_encoder ...`.
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or paper; names the output folder
@@ -592,7 +598,7 @@ def guesses(name):
 
 
 # %% [markdown]
-# Every prediction of a test text becomes a row with what is right, and the intervals come from `lib.stats`.
+# Every prediction of a test text becomes a row with what is right, and the intervals come from `lib.stats.estimates`.
 
 # %% tags=["nbval-ignore-output"]
 test = predictions[predictions["split"] == "test"]

@@ -39,13 +39,21 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from lib.effects.directions import shapley_values, subsets
-from lib.effects.erasers import fit_leace
-from lib.effects.labels import CONEXP, Approx, SLearner
-from lib.effects.measures import in_stars
-from lib.effects.proxy import CausalProxy, ProxySettings, with_wish
-from lib.effects.registry import EXPLAINERS, explainer_named
-from lib.effects.tables import (
+from lib.core.errors import TouchstoneError
+from lib.core.files import load_parquet, save_parquet
+from lib.core.progress import progress
+from lib.core.seeds import pick_device, seed_for, set_up
+from lib.core.show import show_source
+from lib.core.stage import open_stage
+from lib.core.units import Units
+from lib.metrics.concept_effects import in_stars
+from lib.models.load import read_trained
+from lib.plots.attributions import COLOURS, STYLE
+from lib.studies.cebab.directions import shapley_values, subsets
+from lib.studies.cebab.erasers import fit_leace
+from lib.studies.cebab.from_labels import CONEXP, Approx, SLearner
+from lib.studies.cebab.proxy import CausalProxy, ProxySettings, with_wish
+from lib.studies.cebab.questions import (
     Head,
     Texts,
     ask,
@@ -54,18 +62,10 @@ from lib.effects.tables import (
     read_outside,
     read_vectors,
 )
-from lib.errors import TouchstoneError
-from lib.models.load import read_trained
-from lib.models.reviewers import load_reading, load_vectors
-from lib.plots import COLOURS, STYLE
-from lib.progress import progress
-from lib.reviews import ASPECTS
-from lib.seeds import pick_device, seed_for, set_up
-from lib.show import show_source
-from lib.stage import open_stage
-from lib.store import load_parquet, save_parquet
-from lib.training import Settings
-from lib.units import Units
+from lib.studies.cebab.registry import EXPLAINERS, explainer_named
+from lib.studies.cebab.reviewers import load_reading, load_vectors
+from lib.studies.cebab.reviews import ASPECTS
+from lib.training.classifier import Settings
 
 # %% [markdown]
 # ## Settings
@@ -302,7 +302,7 @@ assert np.allclose(
 #
 # ## 3 · The others
 #
-# | name | in one sentence | check in `tests/lib/effects/` |
+# | name | in one sentence | check in `tests/studies/cebab/` |
 # |---|---|---|
 # | Random, Zero | random vectors; nothing ever changes | sums, repeatability |
 # | No concept | mean train answer minus own answer: *regression to the mean* | hand value |

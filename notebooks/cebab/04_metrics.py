@@ -46,16 +46,12 @@ import lib.same_numbers  # first: the same instructions on every processor
 import numpy as np
 import pandas as pd
 
-from lib.claims import (
-    VERDICTS,
-    Verdict,
-    claim_row,
-    judge_contrasts,
-    read_claims,
-    summarise,
-)
-from lib.effect_plots import plot_errors, plot_three_effects
-from lib.effects.measures import (
+from lib.core.files import load_parquet
+from lib.core.paths import material
+from lib.core.seeds import set_up
+from lib.core.show import show_source
+from lib.core.stage import open_stage
+from lib.metrics.concept_effects import (
     DIRECTION,
     DISTANCES,
     cosine,
@@ -70,15 +66,19 @@ from lib.effects.measures import (
     score_estimates,
     three_distances,
 )
-from lib.effects.pairs import repeated_edits
-from lib.effects.registry import EXPLAINERS
-from lib.paths import material
-from lib.reviews import ASPECTS, in_classes, rating_labels
-from lib.seeds import set_up
-from lib.show import show_source
-from lib.stage import open_stage
-from lib.stats import compare_all, estimates
-from lib.store import load_parquet
+from lib.plots.effects import plot_errors, plot_three_effects
+from lib.stats.claims import (
+    VERDICTS,
+    Verdict,
+    claim_row,
+    judge_contrasts,
+    read_claims,
+    summarise,
+)
+from lib.stats.estimates import compare_all, estimates
+from lib.studies.cebab.pairs import repeated_edits
+from lib.studies.cebab.registry import EXPLAINERS
+from lib.studies.cebab.reviews import ASPECTS, in_classes, rating_labels
 
 # %% [markdown]
 # ## Settings

@@ -43,9 +43,9 @@ import lib.same_numbers  # first: the same instructions on every processor
 
 import pandas as pd
 
-from lib.effect_plots import plot_directions, plot_errors, plot_three_effects
-from lib.paths import material
-from lib.stage import open_stage
+from lib.core.paths import material
+from lib.core.stage import open_stage
+from lib.plots.effects import plot_directions, plot_errors, plot_three_effects
 
 # %% [markdown]
 # ## Settings
@@ -245,5 +245,5 @@ stage.close(globals())
 # %% [markdown]
 # ## Hand-over
 #
-# The tables and figures are in this stage's folder. To judge the claims for real, run `python -m lib.run cebab --scale cpu`: the published data, with a
+# The tables and figures are in this stage's folder. To judge the claims for real, run `python -m lib.core.runner cebab --scale cpu`: the published data, with a
 # small encoder in BERT's place.

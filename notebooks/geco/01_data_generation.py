@@ -49,23 +49,14 @@ import yaml
 from sklearn.feature_extraction.text import TfidfVectorizer
 from tokenizers import Tokenizer
 
-from lib.annotator import annotate_sentence
-from lib.cards import croissant, dataset_card, read_card
-from lib.corpora import (
-    CLASSES,
-    DATASETS,
-    SPLITS,
-    altered_terms,
-    check_data_source,
-    fetch_geco,
-    mask_statistics,
-    read_geco,
-    write_geco,
-)
-from lib.corrections import CORRECTIONS, check_gold, read_gold
-from lib.faults import PRONOUNS, fault_table
-from lib.gold import bound_table
-from lib.labels import (
+from lib.core.cards import croissant, dataset_card, read_card
+from lib.core.files import save_json, write_atomic
+from lib.core.paths import material
+from lib.core.seeds import set_up
+from lib.core.show import show_source
+from lib.core.stage import open_stage
+from lib.language.annotator import annotate_sentence
+from lib.language.labels import (
     Label,
     differing_positions,
     gender_variants,
@@ -73,16 +64,9 @@ from lib.labels import (
     labelled_rows,
     read_labels,
 )
-from lib.lexicon import load_lexicon
-from lib.models.sources import load_encoder_path
-from lib.names import names_of_text
-from lib.paths import material
-from lib.plots import COLOURS, STYLE
-from lib.seeds import set_up
-from lib.show import show_source
-from lib.stage import open_stage
-from lib.store import save_json, write_atomic
-from lib.text import (
+from lib.language.lexicon import load_lexicon
+from lib.language.names import names_of_text
+from lib.language.parse import (
     STORED,
     annotate,
     apply_filters,
@@ -96,6 +80,22 @@ from lib.text import (
     stored_pipeline,
     subject_of,
 )
+from lib.models.weights import load_encoder_path
+from lib.plots.attributions import COLOURS, STYLE
+from lib.studies.geco.corpus import (
+    CLASSES,
+    DATASETS,
+    SPLITS,
+    altered_terms,
+    check_data_source,
+    fetch_geco,
+    mask_statistics,
+    read_geco,
+    write_geco,
+)
+from lib.studies.geco.corrections import CORRECTIONS, check_gold, read_gold
+from lib.studies.geco.faults import PRONOUNS, fault_table
+from lib.studies.geco.gold import bound_table
 
 # %% [markdown]
 # ## Settings
@@ -473,7 +473,7 @@ pd.DataFrame(
 # %% [markdown]
 # The published neutral forms were made by a program, and its grammar fails at known places: *them* for
 # *their*, verbs that agree with *they* only beside it, non-words such as *trie*. With `gold = "corrected"`
-# they are mended in your copy (`lib.corrections`, which shares no code with the annotator of section 14),
+# they are mended in your copy (`lib.studies.geco.corrections`, which shares no code with the annotator of section 14),
 # and the next cell counts the corrections by kind and shows some to read. Otherwise there are none.
 
 # %%
@@ -836,7 +836,7 @@ print(card["title"], "|", *card["sections"]["Uses"]["Misuse"].splitlines())
 # %% [markdown]
 # ## 14 · The same labels by program
 #
-# GECO's authors labelled by hand, since labelling by program failed. Does it still? `lib.annotator` makes a
+# GECO's authors labelled by hand, since labelling by program failed. Does it still? `lib.language.annotator` makes a
 # label from a parse (UD or CLEAR), a lexicon of pairs of words for people with their neutral forms, names,
 # rules and weights for *her* and *his*, weights that say who is meant (for D_S), and full agreement with *they*.
 # `make dataset TEXT=folder` applies it to a text of yours, and gives you a page to review what it did.

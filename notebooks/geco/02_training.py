@@ -44,28 +44,28 @@ import seaborn as sns
 import torch
 from matplotlib.ticker import MaxNLocator
 
-from lib.corpora import CLASSES, load_dataset
-from lib.floors import (
+from lib.core.files import save_parquet
+from lib.core.paths import material
+from lib.core.progress import progress
+from lib.core.seeds import pick_device, set_up
+from lib.core.show import show_source
+from lib.core.stage import open_stage
+from lib.core.units import Units
+from lib.models.load import build_model
+from lib.models.ola import OneLayerNet
+from lib.models.schemes import SCHEMES
+from lib.models.zero_shot import DESCRIPTIONS
+from lib.plots.attributions import BELOW, COLOURS, STYLE
+from lib.stats.estimates import estimates
+from lib.studies.geco.corpus import CLASSES, load_dataset
+from lib.studies.geco.floors import (
     bag_of_words,
     first_pronoun,
     first_pronoun_class,
     first_pronoun_is_other,
 )
-from lib.models.load import build_model
-from lib.models.ola import OneLayerNet
-from lib.models.schemes import SCHEMES
-from lib.models.zero_shot import DESCRIPTIONS
-from lib.paths import material
-from lib.plots import BELOW, COLOURS, STYLE
-from lib.progress import progress
-from lib.seeds import pick_device, set_up
-from lib.show import show_source
-from lib.stage import open_stage
-from lib.stats import estimates
-from lib.store import save_parquet
-from lib.training import CURVE, Settings, take_step
-from lib.transfer import Trainer, is_finished, run_unit, settings_by_scheme
-from lib.units import Units
+from lib.training.classifier import CURVE, Settings, take_step
+from lib.training.transfer import Trainer, is_finished, run_unit, settings_by_scheme
 
 # %% [markdown]
 # ## Settings

@@ -86,18 +86,18 @@ from lib.attribution.grid import (
     settings_by_method,
 )
 from lib.attribution.perturbation import kernel_shap
-from lib.attribution.sources import StageSources, choose_rows
 from lib.attribution.variants import identities
-from lib.corpora import CLASSES, load_dataset
+from lib.core.files import load_parquet
+from lib.core.seeds import pick_device, set_up
+from lib.core.show import show_source
+from lib.core.stage import open_stage
+from lib.core.units import Units
 from lib.metrics import score_explanations
-from lib.metrics.choices import ranking_moves, summarise_moves
 from lib.models.hf import HFClassifier
 from lib.models.load import build_model
-from lib.seeds import pick_device, set_up
-from lib.show import show_source
-from lib.stage import open_stage
-from lib.store import load_parquet
-from lib.units import Units
+from lib.studies.geco.choices import ranking_moves, summarise_moves
+from lib.studies.geco.corpus import CLASSES, load_dataset
+from lib.studies.geco.stage_models import StageSources, choose_rows
 
 # %% [markdown]
 # ## Settings
@@ -546,7 +546,7 @@ stage.table("shapley", pd.DataFrame({"token": pieces, "exact": exact, **by_sampl
 # for less. A *ridge regression* is a linear regression that prefers small weights. *ReLU*, *GELU* and *tanh* are
 # *activations*, the bends between two layers without which a network would be a straight line.
 #
-# The checks run in `tests/lib/attribution`, for a tiny random BERT, RoBERTa, GPT-2, Llama, Qwen and Gemma, and OLA.
+# The checks run in `tests/attribution`, for a tiny random BERT, RoBERTa, GPT-2, Llama, Qwen and Gemma, and OLA.
 # Where we leave the released code:
 #
 # - **LIME** gets each sentence as the list of its *positions*, so two occurrences of *her* are two features. The

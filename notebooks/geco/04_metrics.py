@@ -50,25 +50,18 @@ import torch
 from IPython.display import display
 from scipy.stats import pearsonr
 
-from lib import floors
 from lib.attribution import load_explanations
 from lib.attribution.regression import all_masks, shapley_values
 from lib.attribution.swaps import mixture_shares, players_between
-from lib.claims import (
-    VERDICTS,
-    claim_row,
-    compare_numbers,
-    judge,
-    judge_contrasts,
-    read_claims,
-    summarise,
-)
-from lib.corpora import CLASSES, load_dataset
+from lib.core.files import load_parquet
+from lib.core.paths import material
+from lib.core.seeds import set_up
+from lib.core.show import show_source
+from lib.core.stage import open_stage
 from lib.metrics import (
     FLOORS,
     METRICS,
     ROW_SETS,
-    Asked,
     add_relative,
     agreement_with_swaps,
     aopc,
@@ -92,16 +85,23 @@ from lib.metrics import (
     truth_share,
     without_verbs,
 )
-from lib.models.sources import load_tokenizer
-from lib.paths import material
-from lib.planting import planted_mass
-from lib.plots import method_grid, plot_mass_accuracy
-from lib.seeds import set_up
-from lib.show import show_source
-from lib.stage import open_stage
-from lib.stats import estimates, estimates_of
-from lib.store import load_parquet
-from lib.summaries import (
+from lib.metrics.planting import planted_mass
+from lib.models.weights import load_tokenizer
+from lib.plots.attributions import method_grid, plot_mass_accuracy
+from lib.stats.claims import (
+    VERDICTS,
+    claim_row,
+    compare_numbers,
+    judge,
+    judge_contrasts,
+    read_claims,
+    summarise,
+)
+from lib.stats.estimates import estimates, estimates_of
+from lib.studies.geco import floors
+from lib.studies.geco.asked import Asked
+from lib.studies.geco.corpus import CLASSES, load_dataset
+from lib.studies.geco.summaries import (
     compare_methods,
     confusion_shares,
     gain_tests,
@@ -264,7 +264,7 @@ assert abs(chance_normalised_mass_accuracy(noise, 0.3).mean()) < 0.01
 # worse.) The released code computes four more measures, which the papers do not show. They rank the words by the size of their
 # attribution and ask whether ground truth comes first.
 #
-# | name | in words | checked in `tests/lib/test_metrics.py` against |
+# | name | in words | checked in `tests/metrics/test_mass_accuracy.py` against |
 # |---|---|---|
 # | `RMA` | MA over that of the zero-shot model; not defined where the baseline found nothing | hand values, in the next cell |
 # | `roc_auc` | chance that a changed word outranks another word; ties count one half | scikit-learn |

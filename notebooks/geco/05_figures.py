@@ -50,7 +50,8 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from lib.plots import (
+from lib.core.stage import open_stage
+from lib.plots.attributions import (
     COLOURS,
     STYLE,
     method_grid,
@@ -62,7 +63,6 @@ from lib.plots import (
     plot_relative_mass_accuracy,
     plot_significance,
 )
-from lib.stage import open_stage
 
 # %% [markdown]
 # ## Settings

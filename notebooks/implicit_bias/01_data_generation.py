@@ -45,13 +45,17 @@ import yaml
 from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.proportion import proportion_confint
 
-from lib.coreference import file_resolver, head_of, is_person, rule_resolver
-from lib.errors import TouchstoneError
-from lib.lexicon import PRONOUNS
-from lib.masked_text import bundled_text, draw, published_text
-from lib.paths import ROOT, data_root, material
-from lib.plots import COLOURS, STYLE
-from lib.pronoun_sentences import (
+from lib.core.errors import TouchstoneError
+from lib.core.files import save_parquet, write_atomic
+from lib.core.paths import ROOT, data_root, material
+from lib.core.seeds import set_up
+from lib.core.show import show_source
+from lib.core.stage import open_stage
+from lib.language.coreference import file_resolver, head_of, is_person, rule_resolver
+from lib.language.lexicon import PRONOUNS
+from lib.language.parse import annotate_tokens, load_pipeline, stored_annotation
+from lib.plots.attributions import COLOURS, STYLE
+from lib.studies.implicit_bias.sentences import (
     gender_frames,
     gendered_identities,
     gendered_pronouns,
@@ -63,11 +67,7 @@ from lib.pronoun_sentences import (
     sure_identities,
     with_gender,
 )
-from lib.seeds import set_up
-from lib.show import show_source
-from lib.stage import open_stage
-from lib.store import save_parquet, write_atomic
-from lib.text import annotate_tokens, load_pipeline, stored_annotation
+from lib.studies.implicit_bias.text import bundled_text, draw, published_text
 
 # %% [markdown]
 # ## Settings

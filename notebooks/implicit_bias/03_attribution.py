@@ -47,8 +47,13 @@ import torch
 import yaml
 
 from lib.attribution.explain import explain_many
-from lib.errors import TouchstoneError
-from lib.metrics.pronouns import (
+from lib.core.errors import TouchstoneError
+from lib.core.files import load_parquet, save_parquet
+from lib.core.paths import data_root, material
+from lib.core.seeds import pick_device, set_up
+from lib.core.show import show_source
+from lib.core.stage import open_stage
+from lib.metrics.masked_pronoun import (
     bias_score,
     gender_ids,
     gender_probabilities,
@@ -57,9 +62,8 @@ from lib.metrics.pronouns import (
 )
 from lib.models.masked_gender import GenderAtMask
 from lib.models.masked_lm import pretrained_masked_lm, read_masked_lm
-from lib.paths import data_root, material
-from lib.plots import COLOURS, STYLE
-from lib.pronoun_sentences import (
+from lib.plots.attributions import COLOURS, STYLE
+from lib.studies.implicit_bias.sentences import (
     MASK,
     SLOTS,
     gendered_pronouns,
@@ -68,10 +72,6 @@ from lib.pronoun_sentences import (
     slot_of_word,
     split_words,
 )
-from lib.seeds import pick_device, set_up
-from lib.show import show_source
-from lib.stage import open_stage
-from lib.store import load_parquet, save_parquet
 
 # %% [markdown]
 # ## Settings

@@ -49,7 +49,20 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from lib.claims import (
+from lib.core.files import load_parquet, save_parquet
+from lib.core.paths import material
+from lib.core.seeds import set_up
+from lib.core.show import show_source
+from lib.core.stage import open_stage
+from lib.language.lexicon import PRONOUNS
+from lib.metrics.masked_pronoun import (
+    bias_score,
+    check_lists,
+    judge_sentences,
+    may_be_shown,
+)
+from lib.plots.attributions import COLOURS, STYLE
+from lib.stats.claims import (
     VERDICTS,
     Verdict,
     claim_row,
@@ -57,17 +70,9 @@ from lib.claims import (
     read_claims,
     summarise,
 )
-from lib.lexicon import PRONOUNS
-from lib.metrics.pronouns import bias_score, check_lists, judge_sentences, may_be_shown
-from lib.metrics.weat import association, weat
-from lib.paths import material
-from lib.plots import COLOURS, STYLE
-from lib.pronoun_sentences import masked_words, with_gender
-from lib.seeds import set_up
-from lib.show import show_source
-from lib.stage import open_stage
-from lib.stats import estimate, estimates, paired_differences
-from lib.store import load_parquet, save_parquet
+from lib.stats.estimates import estimate, estimates, paired_differences
+from lib.studies.implicit_bias.sentences import masked_words, with_gender
+from lib.studies.implicit_bias.weat import association, weat
 
 # %% [markdown]
 # ## Settings
@@ -248,7 +253,7 @@ codes = {name: i for i, name in enumerate(sorted(scores["antecedent"].unique()))
 
 
 def by_base(frame, values):
-    """One row a model, base training and sentence (the mean over trainings from that base), as lib.stats wants it: `seed` is the base."""
+    """One row a model, base training and sentence (the mean over trainings from that base), as lib.stats.estimates wants it: `seed` is the base."""
     key = ["model", "base", "part", "sentence_id", "antecedent", "slot"]
     rows = (
         frame.groupby(key, sort=False, observed=True)[values]

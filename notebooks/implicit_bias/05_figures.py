@@ -43,8 +43,8 @@ import lib.same_numbers  # first: the same instructions on every processor
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from lib.plots import COLOURS, STYLE
-from lib.stage import open_stage
+from lib.core.stage import open_stage
+from lib.plots.attributions import COLOURS, STYLE
 
 # %% [markdown]
 # ## Settings
@@ -362,4 +362,4 @@ stage.close(globals())
 # %% [markdown]
 # ## Hand-over
 #
-# The tables and figures are in this stage's folder. To judge the claims on real sentences, run `python -m lib.run implicit_bias --scale cpu`: 70,924 captions, and a small masked LM trained on captions and corpora.
+# The tables and figures are in this stage's folder. To judge the claims on real sentences, run `python -m lib.core.runner implicit_bias --scale cpu`: 70,924 captions, and a small masked LM trained on captions and corpora.

@@ -42,7 +42,32 @@ import pandas as pd
 import seaborn as sns
 import yaml
 
-from lib.agreement import (
+from lib.core.errors import TouchstoneError
+from lib.core.files import save_parquet, write_atomic
+from lib.core.paths import data_root, material
+from lib.core.seeds import set_up
+from lib.core.show import show_source
+from lib.core.stage import open_stage
+from lib.plots.attributions import COLOURS, STYLE
+from lib.studies.lm_saliency.corpora import build_corpus, masc_lines
+from lib.studies.lm_saliency.extraction import (
+    Mention,
+    Word,
+    gender_lines,
+    number_lines,
+    read_conll2012,
+    read_conllu,
+    subject_of_verb,
+)
+from lib.studies.lm_saliency.grammar import (
+    KINDS,
+    corpus_sentences,
+    held_out_rows,
+    is_held_out,
+    number_sentence,
+    read_lexicon,
+)
+from lib.studies.lm_saliency.lines import (
     agreement_statistics,
     check_line,
     last_words,
@@ -54,39 +79,19 @@ from lib.agreement import (
     span_tokens,
     write_agreement,
 )
-from lib.errors import TouchstoneError
-from lib.grammar import (
-    KINDS,
-    corpus_sentences,
-    held_out_rows,
-    is_held_out,
-    number_sentence,
-    read_lexicon,
-)
-from lib.lm_corpora import build_corpus, masc_lines
-from lib.lm_sources import (
+from lib.studies.lm_saliency.sources import (
     fetch_wikitext,
     published_corpus,
     read_sources,
     source_path,
     without_prefixes,
 )
-from lib.lm_text import gender_examples, number_examples, probe_table, read_plain
-from lib.paths import data_root, material
-from lib.plots import COLOURS, STYLE
-from lib.seeds import set_up
-from lib.show import show_source
-from lib.stage import open_stage
-from lib.store import save_parquet, write_atomic
-from lib.templates import syneval_rows, winobias_rows
-from lib.treebanks import (
-    Mention,
-    Word,
-    gender_lines,
-    number_lines,
-    read_conll2012,
-    read_conllu,
-    subject_of_verb,
+from lib.studies.lm_saliency.templates import syneval_rows, winobias_rows
+from lib.studies.lm_saliency.text import (
+    gender_examples,
+    number_examples,
+    probe_table,
+    read_plain,
 )
 
 # %% [markdown]
@@ -685,7 +690,7 @@ for task, table in probes.items():
 # ## Try it
 #
 # - Add a frame to `material/winobias.yaml` and count the templates again.
-# - Hold out another construction (`HELD_OUT_KINDS` in `lib/grammar.py`).
+# - Hold out another construction (`HELD_OUT_KINDS` in `lib/studies/lm_saliency/grammar.py`).
 # - Write a tree of your own in section 4 that fails the third filter only.
 
 # %%

@@ -42,9 +42,27 @@ import pandas as pd
 import torch
 from statsmodels.stats.proportion import proportion_confint
 
-from lib.agreement import load_sets
-from lib.lm_text import TASKS, build_vocabulary, read_plain
-from lib.lm_training import (
+from lib.core.files import sha256_of
+from lib.core.paths import material
+from lib.core.seeds import pick_device, seed_for, set_up
+from lib.core.show import show_source
+from lib.core.stage import open_stage
+from lib.core.units import Units
+from lib.models.hf_lm import load_hf_lm, save_hf_lm
+from lib.models.language_model import (
+    ARCHITECTURES,
+    LMConfig,
+    build_lm,
+    load_lm,
+    save_lm,
+    student_of,
+)
+from lib.models.language_model_layers import QRNNLayer, WeightDropLSTM, pooled
+from lib.models.probe import ProbeSettings, fit_probe, load_probe, save_probe
+from lib.plots.attributions import COLOURS, STYLE
+from lib.studies.lm_saliency.lines import load_sets
+from lib.studies.lm_saliency.text import TASKS, build_vocabulary, read_plain
+from lib.training.language_model import (
     Distillation,
     LMSettings,
     batch_loss,
@@ -53,24 +71,6 @@ from lib.lm_training import (
     perplexity,
     pieces,
 )
-from lib.models.hf_lm import load_hf_lm, save_hf_lm
-from lib.models.lm import (
-    ARCHITECTURES,
-    LMConfig,
-    build_lm,
-    load_lm,
-    save_lm,
-    student_of,
-)
-from lib.models.lm_layers import QRNNLayer, WeightDropLSTM, pooled
-from lib.models.lm_probe import ProbeSettings, fit_probe, load_probe, save_probe
-from lib.paths import material
-from lib.plots import COLOURS, STYLE
-from lib.seeds import pick_device, seed_for, set_up
-from lib.show import show_source
-from lib.stage import open_stage
-from lib.store import sha256_of
-from lib.units import Units
 
 # %% [markdown]
 # ## Settings

@@ -39,8 +39,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from lib.agreement import load_sets, span_tokens
-from lib.attribution.lm import (
+from lib.attribution.language_model import (
     BASELINES,
     SaliencySettings,
     baseline_saliency,
@@ -49,13 +48,14 @@ from lib.attribution.lm import (
     probe_saliency,
 )
 from lib.attribution.next_word import explain_next_word, next_word_batch
-from lib.models.lm_probe import load_probe
-from lib.plots import STYLE
-from lib.seeds import pick_device, seed_for, set_up
-from lib.show import show_source
-from lib.stage import open_stage
-from lib.store import save_parquet
-from lib.units import Units
+from lib.core.files import save_parquet
+from lib.core.seeds import pick_device, seed_for, set_up
+from lib.core.show import show_source
+from lib.core.stage import open_stage
+from lib.core.units import Units
+from lib.models.probe import load_probe
+from lib.plots.attributions import STYLE
+from lib.studies.lm_saliency.lines import load_sets, span_tokens
 
 # %% [markdown]
 # ## Settings

@@ -39,9 +39,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from lib.agreement import load_sets, nearest_baseline, random_baseline, span_tokens
-from lib.claims import judge_contrasts, read_claims, summarise
-from lib.metrics.saliency import (
+from lib.core.files import load_parquet
+from lib.core.paths import material
+from lib.core.seeds import set_up
+from lib.core.show import show_source
+from lib.core.stage import open_stage
+from lib.metrics.plausibility import (
     input_consistency,
     is_plausible,
     model_consistency,
@@ -49,14 +52,16 @@ from lib.metrics.saliency import (
     plausibility,
     template_groups,
 )
-from lib.models.lm_probe import CLASSES
-from lib.paths import material
-from lib.plots import COLOURS, STYLE
-from lib.seeds import set_up
-from lib.show import show_source
-from lib.stage import open_stage
-from lib.stats import compare_all, estimates
-from lib.store import load_parquet
+from lib.models.probe import CLASSES
+from lib.plots.attributions import COLOURS, STYLE
+from lib.stats.claims import judge_contrasts, read_claims, summarise
+from lib.stats.estimates import compare_all, estimates
+from lib.studies.lm_saliency.lines import (
+    load_sets,
+    nearest_baseline,
+    random_baseline,
+    span_tokens,
+)
 
 # %% [markdown]
 # ## Settings
@@ -945,7 +950,7 @@ stage.figure("plausibility", figure)
 # ## Try it
 #
 # - Set `unequal = "skip"` and see how many pairs the released code would lose.
-# - Score files of your own: `read_outputs` in `lib/metrics/saliency.py` reads tarsius' `out.verum`, `out.malum`
+# - Score files of your own: `read_outputs` in `lib/metrics/plausibility.py` reads tarsius' `out.verum`, `out.malum`
 #   and `out.pos.idx`.
 # - Which rule that never looks at the model's words would pass most lines? Begin with `floors`, and let the rule see
 #   what the model answers.

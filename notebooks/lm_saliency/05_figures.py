@@ -40,10 +40,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.colors import to_hex
 
-from lib.paths import material
-from lib.plots import COLOURS, STYLE
-from lib.stage import open_stage
-from lib.store import write_atomic
+from lib.core.files import write_atomic
+from lib.core.paths import material
+from lib.core.stage import open_stage
+from lib.plots.attributions import COLOURS, STYLE
 
 # %% [markdown]
 # ## Settings

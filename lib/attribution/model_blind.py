@@ -1,0 +1,98 @@
+"""Explanations that see no model: what every real explanation has to beat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from lib.attribution.seam import Row
+from lib.attribution.words import word_scores
+from lib.core.errors import TouchstoneError
+from lib.models.text_model import TextModel
+from lib.studies.geco.floors import PRONOUNS, as_counted
+
+FORMS = frozenset(" ".join(PRONOUNS.values()).split())
+Scores = list[Float[np.ndarray, "token"]]
+
+
+def uniform_random(model: TextModel | None, rows: Sequence[Row]) -> Scores:
+    """Noise (GECOBench, section 3.3.2): a uniform number in [0, 1) per sub-word, summed into words.
+
+    Only the model's tokenizer is used; without a model every word is one piece. On average its mass accuracy
+    is the share of sub-words that are ground truth.
+    """
+    scores = []
+    for row in rows:
+        n_words = len(row.words)
+        word_ids = list(range(n_words)) if model is None else model.encode([row.words])[0].word_ids
+        scores.append(
+            word_scores(np.random.default_rng(row.seed).random(len(word_ids)), word_ids, n_words)
+        )
+    return scores
+
+
+def first_pronoun(model: None, rows: Sequence[Row]) -> Scores:
+    """All mass on the first third-person pronoun; equal mass on all words where a sentence has none."""
+    found = [_pronouns(row) for row in rows]
+    return [
+        _or_equal(np.where(np.cumsum(is_pronoun) == 1, is_pronoun, 0.0)) for is_pronoun in found
+    ]
+
+
+def pronoun_list(model: None, rows: Sequence[Row]) -> Scores:
+    """Equal mass on every third-person pronoun; equal mass on all words where a sentence has none."""
+    return [_or_equal(_pronouns(row)) for row in rows]
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """What the Pattern Variant knows: the covariance of each word's tf-idf with "this row is of class k"."""
+
+    covariance: dict[str, Float[np.ndarray, "class"]]
+    n_classes: int
+
+
+def fit_pattern(train: pd.DataFrame) -> Pattern:
+    """Fit the Pattern Variant (GECOBench, section 3.3.2; Haufe et al. 2014) on training rows.
+
+    Cov(tf-idf of word j, target = k) for every class k against the rest: with the class numbers themselves as
+    the target, the class in the middle would have no covariance with its own words.
+    """
+    vectoriser = TfidfVectorizer(analyzer=as_counted)
+    features = vectoriser.fit_transform(train["sentence"])
+    target = train["target"].to_numpy()
+    is_class = (target[:, None] == np.arange(target.max() + 1)).astype(float)
+    centred = is_class - is_class.mean(
+        0
+    )  # the features' own means then cancel: sum((x - mean) c) = sum(x c)
+    covariance = np.asarray(features.T @ centred) / (len(train) - 1)
+    return Pattern(
+        {word: covariance[column] for word, column in vectoriser.vocabulary_.items()},
+        is_class.shape[1],
+    )
+
+
+def pattern_variant(model: Pattern, rows: Sequence[Row]) -> Scores:
+    """Pattern Variant: each word's covariance with the row's class, whatever the sentence; 0 for unseen words."""
+    if not isinstance(model, Pattern):
+        raise TouchstoneError(
+            "Pattern Variant explains data, not a model; hand it fit_pattern(train) instead"
+        )
+    unseen = np.zeros(model.n_classes)
+    return [
+        np.array([model.covariance.get(word, unseen)[row.target] for word in as_counted(row.words)])
+        for row in rows
+    ]
+
+
+def _pronouns(row: Row) -> Float[np.ndarray, "token"]:
+    return np.array([float(word in FORMS) for word in as_counted(row.words)])
+
+
+def _or_equal(scores: Float[np.ndarray, "token"]) -> Float[np.ndarray, "token"]:
+    return scores if scores.any() else np.ones_like(scores)

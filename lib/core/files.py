@@ -1,0 +1,89 @@
+"""Files are written whole or not at all: under a temporary name in the same folder, then renamed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pandas as pd
+
+from lib.core.errors import TouchstoneError
+
+
+@contextmanager
+def atomic_path(path: Path | str) -> Iterator[Path]:
+    """A temporary name beside `path` to write to; it becomes `path` on success and is removed on an error.
+
+    The temporary name ends in `.part`: a writer that guesses its format from the name must be told.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        yield part
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write_atomic(path: Path | str, content: str | bytes) -> None:
+    """Write text (UTF-8, line ends as they are) or bytes; readers see the old file or the new one."""
+    with atomic_path(path) as part:
+        part.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def read_utf8(path: Path) -> str:
+    """The text of a file, line ends as they are; a byte-order mark is dropped. Raises TouchstoneError naming a line of other bytes."""
+    content = path.read_bytes()
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise TouchstoneError(
+            f"{path}, line {line}: the bytes are not UTF-8; save the file as UTF-8"
+        ) from None
+
+
+def sha256_of(path: Path | str) -> str:
+    """The SHA-256 of a file's bytes, in hexadecimal."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sha256_of_tree(folder: Path | str, pattern: str = "**/*") -> str:
+    """One SHA-256 over the names and contents of all files below a folder that match a pattern."""
+    folder = Path(folder)
+    files = sorted(p for p in folder.glob(pattern) if p.is_file() and "__pycache__" not in p.parts)
+    lines = [f"{p.relative_to(folder).as_posix()} {sha256_of(p)}\n" for p in files]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def save_csv(frame: pd.DataFrame, path: Path | str, significant: int = 6) -> None:
+    """Write a table as CSV: six significant digits, `\\n` line ends, the index only where it has a name."""
+    named = any(name is not None for name in frame.index.names)
+    text = frame.to_csv(index=named, float_format=f"%.{significant}g", lineterminator="\n")
+    write_atomic(path, text)
+
+
+def save_json(obj: object, path: Path | str) -> None:
+    """Write JSON, indented, one line end at the end; NaN is refused, for JSON has none."""
+    write_atomic(path, json.dumps(obj, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def save_parquet(frame: pd.DataFrame, path: Path | str) -> None:
+    """Write a table as Parquet (columns may hold lists), without its index."""
+    with atomic_path(path) as part:
+        frame.to_parquet(part, index=False)
+
+
+def load_parquet(path: Path | str) -> pd.DataFrame:
+    """Read a table that `save_parquet` wrote; columns of lists come back as Python lists."""
+    frame = pd.read_parquet(path)
+    for name in frame.columns:
+        if frame[name].dtype == object:
+            frame[name] = [v.tolist() if hasattr(v, "tolist") else v for v in frame[name]]
+    return frame

@@ -1,0 +1,139 @@
+"""Parameters: declared by a notebook's `parameters` cell, set by a flat YAML file, never unchecked."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from lib.core.errors import TouchstoneError, did_you_mean
+from lib.core.notebooks import parameters_source
+
+NUMBER_AS_TEXT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")  # what YAML 1.1 reads as text
+REMEDY = {
+    "float": "write a number, such as 0.5",
+    "int": "write a whole number",
+    "bool": "write true or false",
+    "str": "write text, in quotes if it looks like something else",
+    "list": "write a list, [a, b]",
+    "dict": "write a mapping, {a: 1}",
+}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One line of a `parameters` cell; `kind` is the default's type: "float", "list[str]", "dict[float]"."""
+
+    name: str
+    default: Any
+    kind: str
+    comment: str
+
+
+def notebook_parameters(py_path: Path | str) -> dict[str, Parameter]:
+    """The parameters that a notebook declares: literals in its `parameters` cell, with their comments."""
+    source = parameters_source(py_path)
+    found: dict[str, Parameter] = {}
+    for node in ast.parse(source).body:
+        try:
+            if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
+                raise ValueError
+            name, default = node.targets[0].id, ast.literal_eval(node.value)
+        except ValueError:
+            line = f"`{ast.get_source_segment(source, node)}`"
+            raise TouchstoneError(
+                f"{py_path}: {line} among the parameters is not `name = literal`"
+            ) from None
+        tail = source.splitlines()[(node.end_lineno or 1) - 1][node.end_col_offset or 0 :]
+        found[name] = Parameter(name, default, _kind(default), tail.partition("#")[2].strip())
+    return found
+
+
+def study_parameters(py_paths: Iterable[Path]) -> dict[str, Parameter]:
+    """The union over a study's notebooks; a name that does not mean the same in all of them is an error."""
+    union: dict[str, Parameter] = {}
+    for py_path in py_paths:
+        for name, parameter in notebook_parameters(py_path).items():
+            known = union.setdefault(name, parameter)
+            if (known.default, known.kind) != (parameter.default, parameter.kind):
+                raise TouchstoneError(
+                    f"{py_path}: {name} = {parameter.default!r}, but an earlier notebook "
+                    f"has {known.default!r}; a name means the same everywhere"
+                )
+    return union
+
+
+def read_params(yaml_path: Path | str) -> dict[str, Any]:
+    """Read a flat YAML file of parameters; a name that is set twice is an error."""
+    path = Path(yaml_path)
+    if not path.is_file():
+        near = ", ".join(p.stem for p in sorted(path.parent.glob("*.yaml"))) or "none"
+        raise TouchstoneError(f"there is no parameter file {path}; scales that have one: {near}")
+    try:
+        values = yaml.load(path.read_text(encoding="utf-8"), Loader=_StrictLoader)  # a SafeLoader
+    except yaml.YAMLError as error:
+        raise TouchstoneError(
+            f"{path} is not readable as YAML: {' '.join(str(error).split())}"
+        ) from None
+    if not isinstance(values, dict) or not all(isinstance(name, str) for name in values):
+        raise TouchstoneError(f"{path} must hold lines of the form `name: value`")
+    return values
+
+
+def check_params(
+    values: Mapping[str, Any], parameters: Mapping[str, Parameter], source: Path | str
+) -> dict[str, Any]:
+    """The values with the types that the notebooks declare; unknown names and wrong types are refused."""
+    checked = {}
+    for name, value in values.items():
+        if name not in parameters:
+            near = did_you_mean(name, parameters)
+            raise TouchstoneError(
+                f"{source}: no notebook has a parameter {name!r}{near or '; remove it'}"
+            )
+        checked[name] = _fit(value, parameters[name].kind, f"{source}: {name}")
+    return checked
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, list | dict):
+        inner = {_kind(item) for item in (value.values() if isinstance(value, dict) else value)}
+        inner = {"float"} if inner == {"int", "float"} else inner
+        return type(value).__name__ + (f"[{inner.pop()}]" if len(inner) == 1 else "")
+    return "any" if value is None else type(value).__name__
+
+
+def _fit(value: Any, kind: str, where: str) -> Any:
+    outer, _, inner = kind.removesuffix("]").partition("[") if "[" in kind else (kind, "", "any")
+    if isinstance(value, str) and kind != "str" and NUMBER_AS_TEXT.fullmatch(value):
+        mantissa, _, exponent = value.lower().partition("e")
+        sign = "" if exponent[0] in "+-" else "+"
+        right = f"{mantissa if '.' in mantissa else mantissa + '.0'}e{sign}{exponent}"
+        raise TouchstoneError(f"{where} is {value!r}, which YAML reads as text; write {right}")
+    if outer == "float" and type(value) is int:
+        return float(value)
+    if outer != "any" and type(value).__name__ != outer:
+        raise TouchstoneError(
+            f"{where} is {value!r} ({type(value).__name__}), not {outer}; {REMEDY[outer]}"
+        )
+    if isinstance(value, list):
+        return [_fit(item, inner, f"{where}[{i}]") for i, item in enumerate(value)]
+    if isinstance(value, dict):
+        return {key: _fit(item, inner, f"{where}.{key}") for key, item in value.items()}
+    return value
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """PyYAML keeps the last of two equal keys without a word; this one refuses the second."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        """Build a mapping from its node, as PyYAML does, unless a key occurs twice."""
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        if twice := [key for key in keys if keys.count(key) > 1]:
+            raise yaml.YAMLError(f"{twice[0]!r} is set twice")
+        return super().construct_mapping(node, deep)

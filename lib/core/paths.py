@@ -1,0 +1,40 @@
+"""Where things are. No other module builds a path of the repository by itself."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+STUDIES = ("geco", "lm_saliency", "cebab", "implicit_bias")
+STAGES = ("01_data_generation", "02_training", "03_attribution", "04_metrics", "05_figures")
+
+
+def data_root() -> Path | None:
+    """The folder of downloads (`TOUCHSTONE_DATA`), or None where it is not set."""
+    return _folder("TOUCHSTONE_DATA")
+
+
+def spacy_pipeline() -> str | None:
+    """The spaCy pipeline of this machine, a name or a path (`TOUCHSTONE_SPACY`), or None."""
+    return os.environ.get("TOUCHSTONE_SPACY") or None
+
+
+def outputs_root() -> Path:
+    """The folder that runs write into (`TOUCHSTONE_OUTPUTS`, by default `outputs/`)."""
+    return _folder("TOUCHSTONE_OUTPUTS") or ROOT / "outputs"
+
+
+def material(study: str) -> Path:
+    """The folder of what was written for a study: texts, labels, word lists, the paper's numbers."""
+    return ROOT / "notebooks" / study / "material"
+
+
+def reference_dir(study: str, scale: str) -> Path:
+    """The folder of the committed results that we vouch for."""
+    return ROOT / "outputs" / "reference" / study / scale
+
+
+def _folder(variable: str) -> Path | None:
+    value = os.environ.get(variable)
+    return Path(value).expanduser().resolve() if value else None

@@ -1,0 +1,50 @@
+"""Randomness and devices: the same seed gives the same numbers on every machine."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lib.core.arithmetic import in_force
+from lib.core.errors import TouchstoneError
+
+if TYPE_CHECKING:
+    import torch
+
+
+def seed_for(*parts: str | int) -> int:
+    """A seed in [0, 2**31) that depends on nothing but its parts: a method and a row, say.
+
+    >>> seed_for("LIME", "12-F", 0) == seed_for("LIME", "12-F", 0) != seed_for("LIME", "12-F", 1)
+    True
+    """
+    digest = hashlib.sha256(json.dumps(parts).encode()).digest()
+    return int.from_bytes(digest[:8], "big") % 2**31
+
+
+def set_up(seed: int, n_threads: int = 1) -> None:
+    """Seed Python, NumPy and PyTorch, and set PyTorch's threads (last digits of sums depend on them)."""
+    import torch  # here, so that seed_for costs nobody the import
+
+    random.seed(seed)
+    np.random.seed(seed)
+    torch.manual_seed(seed)
+    torch.set_num_threads(2 if in_force() == "two_threads" else n_threads)
+
+
+def pick_device(device: str) -> torch.device:
+    """The device: "auto" takes a GPU where there is one; "cuda" where there is none is an error."""
+    import torch
+
+    if device not in ("auto", "cpu", "cuda"):
+        raise TouchstoneError(f"device is {device!r}; write auto, cpu or cuda")
+    found = torch.cuda.is_available()
+    if device == "cuda" and not found:
+        raise TouchstoneError(
+            "device is cuda, but PyTorch finds no GPU; write device: auto or device: cpu"
+        )
+    return torch.device("cuda" if found and device != "cpu" else "cpu")

@@ -1,0 +1,1 @@
+"""One English sentence: parsing, gendered words, names, verbs, who is meant."""

@@ -1,0 +1,239 @@
+"""A planted shortcut: data in which one inserted word decides the class, and a model that is shown to use it.
+
+On such a model an explanation that puts its mass elsewhere is wrong, and no odd model can be blamed for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+
+from lib.attribution.explain import explain_many
+from lib.core.errors import TouchstoneError
+from lib.core.seeds import seed_for
+from lib.metrics.scoring import score_explanations
+from lib.models.text_model import TextModel
+from lib.models.weights import load_tokenizer
+from lib.training.classifier import Settings
+from lib.training.transfer import OLA_EPS, Trainer
+
+FOLLOWS = (
+    0.95  # the share of predictions that must follow the token before a model counts as using it
+)
+LABELS = ("random", "kept")
+BATCH = 64
+
+
+class Shortcut(NamedTuple):
+    """A verified model, the planted rows it was trained and tested on, and what `token_swaps` found on the latter."""
+
+    model: TextModel
+    train: pd.DataFrame
+    test: pd.DataFrame
+    swaps: pd.DataFrame
+
+
+def free_words(tokenizer: Any, sentences: Sequence[Sequence[str]], n: int) -> list[str]:
+    """The first n lower-case words of a vocabulary, by the alphabet, that are one token each and stand in no sentence.
+
+    Raises TouchstoneError where the vocabulary has fewer.
+    """
+    used = {word.strip().lower() for words in sentences for word in words}
+    long = sorted(
+        word
+        for word in tokenizer.get_vocab()
+        if word.isascii()
+        and word.isalpha()
+        and word.islower()
+        and len(word) > 3
+        and word not in used
+    )
+    found: list[str] = []
+    for word in long:
+        if (
+            len(found) < n
+            and len(
+                tokenizer([word], is_split_into_words=True, add_special_tokens=False)["input_ids"]
+            )
+            == 1
+        ):
+            found.append(word)
+    if len(found) < n:
+        raise TouchstoneError(
+            f"the tokenizer has {len(found)} words of one token that are not in the data, and {n} are "
+            "asked for; name the tokens yourself"
+        )
+    return found
+
+
+def plant(
+    rows: pd.DataFrame,
+    tokens: Mapping[int, str],
+    rate: float = 1.0,
+    seed: int = 0,
+    labels: str = "random",
+) -> pd.DataFrame:
+    """The rows with a token of their class inserted at a random place, in a share `rate` of them.
+
+    `tokens`: class to token; classes without one stay as they are. `labels`: "random" deals the classes of a base
+    sentence out anew among its forms, so that its own words say nothing and the token alone tells the class; "kept" leaves
+    both signals in. The ground truth is the token, and `planted` its place (-1 without one). What a row gets depends on its
+    row_id and `seed` alone. Raises TouchstoneError for a token that stands in the rows already, an unknown `labels`, or
+    a rate outside of 0 to 1.
+    """
+    if labels not in LABELS or not 0 <= rate <= 1:
+        raise TouchstoneError(
+            f"labels is {labels!r} and rate {rate}; write random or kept, and a share between 0 and 1"
+        )
+    words = {word.strip().lower() for sentence in rows["sentence"] for word in sentence}
+    if known := [token for token in tokens.values() if token.lower() in words]:
+        raise TouchstoneError(
+            f"the token {known[0]!r} already stands in the rows; choose one that does not (`free_words`)"
+        )
+    planted = rows.assign(target=_dealt_anew(rows, seed)) if labels == "random" else rows.copy()
+    places, sentences = [], []
+    for row in planted.itertuples():
+        rng = np.random.default_rng(seed_for("plant", str(row.row_id), seed))
+        place = int(rng.integers(len(row.sentence) + 1))
+        is_planted = row.target in tokens and rng.random() < rate
+        middle = [tokens[row.target]] if is_planted else []
+        sentences.append([*row.sentence[:place], *middle, *row.sentence[place:]])
+        places.append(place if is_planted else -1)
+    truth = [
+        [int(i == place) for i in range(len(sentence))]
+        for place, sentence in zip(places, sentences, strict=True)
+    ]
+    return planted.assign(sentence=sentences, ground_truth=truth, planted=places)
+
+
+def _dealt_anew(rows: pd.DataFrame, seed: int) -> np.ndarray:
+    """The targets, shuffled among the forms of each base sentence."""
+    targets = rows["target"].to_numpy().copy()
+    for idx, where in rows.groupby("sentence_idx").indices.items():
+        targets[where] = np.random.default_rng(seed_for("labels", int(idx), seed)).permutation(
+            targets[where]
+        )
+    return targets
+
+
+def token_swaps(model: TextModel, rows: pd.DataFrame, tokens: Mapping[int, str]) -> pd.DataFrame:
+    """What the model predicts when the token of planted rows is swapped: a line per row and class that has a token.
+
+    Columns: row_id, sentence_idx, target (of the row as planted), token_of (the class of the token that now stands there),
+    predicted, follows (whether the two are the same), is_swapped (whether the token is another than the planted one).
+    """
+    part = rows[rows["planted"] >= 0]
+    frames = []
+    for token_class, token in tokens.items():
+        texts = [
+            [*words[:place], token, *words[place + 1 :]]
+            for words, place in zip(part["sentence"], part["planted"])
+        ]
+        predicted = model.predict(texts, BATCH).argmax(1) if texts else np.zeros(0, int)
+        frames.append(
+            part[["row_id", "sentence_idx", "target"]].assign(
+                token_of=token_class,
+                predicted=predicted,
+                follows=predicted == token_class,
+                is_swapped=part["target"] != token_class,
+            )
+        )
+    return pd.concat(frames, ignore_index=True)
+
+
+def check_shortcut(swaps: pd.DataFrame, at_least: float = FOLLOWS) -> float:
+    """The share of predictions that follow a token that was swapped to another class's; too low a share is an error.
+
+    `swaps`: from `token_swaps`. Raises TouchstoneError below `at_least`, or where nothing could be swapped.
+    """
+    swapped = swaps[swaps["is_swapped"]]
+    share = float(swapped["follows"].mean()) if len(swapped) else 0.0
+    if share < at_least:
+        raise TouchstoneError(
+            f"{share:.1%} of {len(swapped)} predictions follow the planted token where it is swapped to "
+            f"another class's, and {at_least:.0%} are asked for: the model does not rest on it; train "
+            "longer, plant more rows, or deal the labels out at random"
+        )
+    return share
+
+
+def train_shortcut(
+    trainer: Trainer,
+    train: pd.DataFrame,
+    test: pd.DataFrame,
+    classes: Sequence[str],
+    settings: Settings,
+    tokens: Mapping[int, str],
+    *,
+    scheme: str = "OLA-CEA",
+    rate: float = 1.0,
+    labels: str = "random",
+    seed: int = 0,
+) -> Shortcut:
+    """Train a model on planted rows and verify on planted test rows that it uses the token (`check_shortcut`).
+
+    Every test row whose class has a token gets it; the train rows at the given `rate`. A model may answer one class wherever it sees no
+    token; in rows of that class it does not need the token, and an explanation may rightly pass it over. Occlusion shows which rows these are.
+    """
+    ours, theirs = plant(train, tokens, rate, seed, labels), plant(test, tokens, 1.0, seed, labels)
+    model = trainer.train(scheme, seed, ours, theirs, classes, settings).model
+    swaps = token_swaps(model, theirs, tokens)
+    check_shortcut(swaps)
+    return Shortcut(model, ours, theirs, swaps)
+
+
+def mass_on_token(explanations: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+    """Per explanation of a planted row the share of absolute attribution on the token, and whether the token comes first.
+
+    Columns: dataset, scheme, seed, method, row_id, sentence_idx, target, mass, is_first (with ties the chance to be), even
+    (what equal scores on all words give). Rows without a token are left out.
+    """
+    planted = rows[rows["planted"] >= 0].drop(columns=[c for c in ("token_counts",) if c in rows])
+    scored = score_explanations(
+        explanations[explanations["row_id"].isin(planted["row_id"])], planted
+    )
+    about = ["dataset", "scheme", "seed", "method", "row_id", "sentence_idx", "target"]
+    return scored[about].assign(
+        mass=scored["MA"], is_first=scored["top_k_precision"], even=scored["share"]
+    )
+
+
+def planted_mass(
+    recipe: Mapping[str, Any],
+    train: pd.DataFrame,
+    test: pd.DataFrame,
+    asked: Collection[str],
+    methods: Sequence[str | tuple[str, Mapping[str, Any]]],
+    epochs: int,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """`mass_on_token` of methods on an OLA model that was trained on a planted word per class and verified to use it.
+
+    `recipe`: encoder, revision and classes; `asked`: the row_ids that are explained. A method with settings of its own has
+    them in its name ("LIME, n_samples 1000"). A column `follows` is added: the share of predictions that follow a swapped
+    word. Raises TouchstoneError where the model does not use it.
+    """
+    tokenizer, classes = load_tokenizer(recipe["encoder"], recipe["revision"]), recipe["classes"]
+    words = free_words(tokenizer, [*train["sentence"], *test["sentence"]], n=len(classes))
+    trainer = Trainer(recipe["encoder"], recipe["revision"], torch.device("cpu"))
+    settings = Settings(epochs=epochs, lr=0.01, batch_size=BATCH, eps=OLA_EPS)
+    shortcut = train_shortcut(
+        trainer, train, test, classes, settings, dict(enumerate(words)), seed=seed
+    )
+    rows = shortcut.test[shortcut.test["row_id"].isin(set(asked))].reset_index(drop=True)
+    explained = pd.concat(
+        [explain_many(shortcut.model, rows, [one]).assign(method=_label(one)) for one in methods]
+    )
+    return mass_on_token(explained, rows).assign(follows=check_shortcut(shortcut.swaps))
+
+
+def _label(method: str | tuple[str, Mapping[str, Any]]) -> str:
+    return (
+        method
+        if isinstance(method, str)
+        else ", ".join([method[0], *(f"{name} {value}" for name, value in method[1].items())])
+    )

@@ -1,0 +1,81 @@
+"""The attention weights of a text model, and which token its answer is read from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from lib.core.errors import TouchstoneError
+from lib.models.hf import HFClassifier
+from lib.models.ola import OneLayerAttention
+from lib.models.text_model import TextModel, widened
+from lib.models.zero_shot import LabelSimilarity, PromptedModel
+
+
+@torch.no_grad()
+def attention_maps(
+    model: TextModel,
+    embeddings: Float[Tensor, "batch token hidden"],
+    mask: Int[Tensor, "batch token"],
+) -> Float[Tensor, "layer batch head token token"]:
+    """How strongly each token (second last axis) attends to each token, by layer and head; rows sum to 1.
+
+    Raises TouchstoneError for a model that is no transformer, or whose attention is not the ordinary kind.
+    """
+    if not isinstance(model.module, PreTrainedModel):
+        raise TouchstoneError(
+            f"{type(model).__name__} has no attention layers of transformers; choose another method"
+        )
+    kind = model.module.get_input_embeddings().weight.dtype
+    with eager_attention(model.module):
+        output = model.module.base_model(
+            inputs_embeds=embeddings.to(kind), attention_mask=mask, output_attentions=True
+        )
+    found = output.attentions
+    if not found or any(layer is None or layer.ndim != 4 for layer in found):
+        raise TouchstoneError(
+            f"{type(model.module).__name__} does not hand out its attention weights; choose another "
+            "method"
+        )
+    return widened(torch.stack(found))
+
+
+def read_weights(
+    model: TextModel, mask: Int[Tensor, "batch token"]
+) -> Float[Tensor, "batch token"]:
+    """How much of each token's output the model's answer is read from: one token, or the mean over all."""
+    if isinstance(model, LabelSimilarity):
+        return mask / mask.sum(1, keepdim=True)
+    if (
+        isinstance(model, OneLayerAttention)
+        or isinstance(model, HFClassifier)
+        and model.reads_first
+        and model.one_token
+    ):
+        at = torch.zeros_like(mask[:, 0])
+    elif isinstance(model, HFClassifier) and model.one_token:
+        at = mask.sum(1) - 1
+    elif isinstance(model, PromptedModel):
+        at = model.position_read(mask)
+    else:
+        raise TouchstoneError(
+            f"nobody knows which token {type(model).__name__} reads its answer from; choose another "
+            "method"
+        )
+    return torch.nn.functional.one_hot(at, mask.shape[1]).float()
+
+
+@contextmanager
+def eager_attention(module: PreTrainedModel) -> Iterator[None]:
+    """Within, attention is computed step by step, so that its weights can be had; the fused kernels keep them."""
+    before = module.config._attn_implementation
+    module.set_attn_implementation("eager")
+    try:
+        yield
+    finally:
+        module.set_attn_implementation(before)

@@ -1,0 +1,192 @@
+"""Language models over words that run from their word embeddings: LSTM, QRNN and Transformer, one face for all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from lib.core.errors import TouchstoneError, did_you_mean
+from lib.core.files import atomic_path, save_json
+from lib.models.language_model_layers import (
+    AdaptiveInput,
+    QRNNLayer,
+    RecurrentStack,
+    TransformerStack,
+    WeightDropLSTM,
+)
+from lib.studies.lm_saliency.text import Vocabulary
+
+ARCHITECTURES = ("LSTM", "QRNN", "Transformer")
+
+
+@dataclass(frozen=True)
+class LMConfig:
+    """What a language model is built from.
+
+    `embedding`: size of word embeddings (and of the last hidden state); `width`: size of the recurrent layers, or of
+    the Transformer's feed-forward layers; `cutoffs`: bands of the adaptive input and softmax, none for the plain ones.
+    """
+
+    architecture: str
+    n_layers: int
+    embedding: int
+    width: int
+    n_heads: int = 4
+    dropout: float = 0.0
+    weight_drop: float = 0.0
+    cutoffs: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.architecture not in ARCHITECTURES:
+            raise TouchstoneError(
+                f"there is no architecture {self.architecture!r}"
+                f"{did_you_mean(self.architecture, ARCHITECTURES)}"
+            )
+        if self.architecture == "Transformer" and self.embedding % self.n_heads:
+            raise TouchstoneError(
+                f"an embedding of {self.embedding} does not split into {self.n_heads} heads; make it a "
+                "multiple"
+            )
+
+
+class FullSoftmax(nn.Module):
+    """The plain output layer: one linear map to all words, its weights those of the embedding table."""
+
+    def __init__(self, table: nn.Embedding) -> None:
+        super().__init__()
+        self.table, self.bias = table, nn.Parameter(torch.zeros(table.num_embeddings))
+
+    def log_prob(self, hidden: Float[Tensor, "batch hidden"]) -> Float[Tensor, "batch vocab"]:
+        """The log-probabilities of all words."""
+        return F.log_softmax(F.linear(hidden, self.table.weight, self.bias), dim=-1)
+
+
+class LanguageModel(nn.Module):
+    """Predicts the next word from the ones before it. `embed`, then `run`, then `log_prob`, so that embeddings can be
+    changed on the way."""
+
+    def __init__(self, config: LMConfig, n_words: int) -> None:
+        super().__init__()
+        self.config, self.n_words = config, n_words
+        cutoffs = [edge for edge in config.cutoffs if edge < n_words]
+        self.embedding = AdaptiveInput(n_words, config.embedding, cutoffs)
+        self.stack = _stack(config)
+        self.output = (
+            nn.AdaptiveLogSoftmaxWithLoss(config.embedding, n_words, cutoffs, div_value=4.0)
+            if cutoffs
+            else FullSoftmax(self.embedding.tables[0])
+        )
+
+    def embed(self, ids: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token hidden"]:
+        """The word embeddings alone: no positions."""
+        return self.embedding(ids)
+
+    def run(
+        self, embeddings: Float[Tensor, "batch token hidden"]
+    ) -> Float[Tensor, "batch token hidden"]:
+        """The last hidden states; that of a position knows the words up to it and none after it."""
+        return self.stack(embeddings)
+
+    def log_prob(self, hidden: Float[Tensor, "batch hidden"]) -> Float[Tensor, "batch vocab"]:
+        """Log-probabilities of the next word."""
+        return self.output.log_prob(hidden)
+
+    def loss(
+        self, hidden: Float[Tensor, "batch hidden"], targets: Int[Tensor, "batch"]
+    ) -> Float[Tensor, ""]:
+        """Mean negative log-probability of the next words; adaptive softmax looks only at the bands that it needs."""
+        if isinstance(self.output, nn.AdaptiveLogSoftmaxWithLoss):
+            return self.output(hidden, targets).loss
+        return F.nll_loss(self.log_prob(hidden), targets)
+
+
+def _stack(config: LMConfig) -> nn.Module:
+    if config.architecture == "Transformer":
+        return TransformerStack(
+            config.embedding, config.width, config.n_heads, config.n_layers, config.dropout
+        )
+    sizes = [config.embedding, *[config.width] * (config.n_layers - 1), config.embedding]
+    pairs = list(zip(sizes, sizes[1:]))
+    if config.architecture == "LSTM":
+        return RecurrentStack(
+            [WeightDropLSTM(a, b, config.weight_drop) for a, b in pairs], config.dropout
+        )
+    return RecurrentStack(
+        [QRNNLayer(a, b, window=2 if i == 0 else 1) for i, (a, b) in enumerate(pairs)],
+        config.dropout,
+    )
+
+
+def build_lm(config: LMConfig, n_words: int, seed: int) -> LanguageModel:
+    """An untrained model; the same seed gives the same weights."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return LanguageModel(config, n_words)
+
+
+def student_of(teacher: LanguageModel, layers: Sequence[int]) -> LanguageModel:
+    """A shallower model that starts from the teacher's embedding, output layer and the given layers (DistilBERT's way).
+
+    Raises TouchstoneError where the chosen layers do not fit together (a recurrent first or last layer has a width of its own).
+    """
+    config = teacher.config
+    if not layers or not all(0 <= i < config.n_layers for i in layers):
+        raise TouchstoneError(
+            f"student layers {list(layers)} of a teacher with {config.n_layers}; choose from 0 to "
+            f"{config.n_layers - 1}"
+        )
+    student = LanguageModel(LMConfig(**asdict(config) | {"n_layers": len(layers)}), teacher.n_words)
+    student.embedding.load_state_dict(teacher.embedding.state_dict())
+    student.output.load_state_dict(teacher.output.state_dict())
+    for new, old in enumerate(layers):
+        try:
+            student.stack.layers[new].load_state_dict(teacher.stack.layers[old].state_dict())
+        except RuntimeError:
+            raise TouchstoneError(
+                f"layer {old} of the teacher does not fit as layer {new} of the student; a recurrent "
+                "student keeps the first and the last layer"
+            ) from None
+    if config.architecture == "Transformer":
+        student.stack.norm.load_state_dict(teacher.stack.norm.state_dict())
+    return student
+
+
+def save_lm(model: LanguageModel, vocabulary: Vocabulary, path: Path) -> None:
+    """Write the weights to `path` (.safetensors) and beside them, as JSON, the configuration and the words."""
+    with atomic_path(path) as part:
+        save_file(
+            {
+                name: tensor.detach().cpu().contiguous().clone()
+                for name, tensor in model.state_dict().items()
+            },
+            part,
+        )
+    save_json(
+        {"config": asdict(model.config), "words": list(vocabulary.words)}, path.with_suffix(".json")
+    )
+
+
+def load_lm(path: Path) -> tuple[LanguageModel, Vocabulary]:
+    """A model that `save_lm` wrote, in evaluation mode, and its vocabulary.
+
+    Raises TouchstoneError where the vocabulary does not fit the weights.
+    """
+    about = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    vocabulary = Vocabulary(tuple(about["words"]))
+    model = LanguageModel(LMConfig(**about["config"]), len(vocabulary))
+    try:
+        model.load_state_dict(load_file(path))
+    except RuntimeError:
+        raise TouchstoneError(
+            f"the weights in {path} do not fit its configuration and its {len(vocabulary)} words; train "
+            "the model again"
+        ) from None
+    return model.eval(), vocabulary

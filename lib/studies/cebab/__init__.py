@@ -1,0 +1,1 @@
+"""CEBaB: reviews, generated worlds, and estimators of concept effects."""

@@ -1,0 +1,86 @@
+"""The explainers by name; each is fitted on train texts and then asked about changes, one side of a pair in sight."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from lib.core.errors import TouchstoneError, did_you_mean
+from lib.studies.cebab.causalm import CausaLM
+from lib.studies.cebab.directions import TCAV, ConceptSHAP
+from lib.studies.cebab.erasers import Erasure
+from lib.studies.cebab.floors import NoConcept, RandomEffects, ZeroEffects
+from lib.studies.cebab.from_labels import CONEXP, Approx, ConceptLIME, SLearner
+from lib.studies.cebab.proxy import CausalProxy
+from lib.studies.cebab.questions import Effects, Head, Questions, Texts
+
+
+class Explainer(Protocol):
+    """Anything that estimates effects of concepts on a model."""
+
+    def fit(self, train: Texts, head: Head | None, seed: int) -> Explainer:
+        """Learn from train texts with their labels, the model's answers and perhaps embeddings; returns itself."""
+
+    def effects(self, questions: Questions) -> Effects:
+        """For each question the estimated change of the model's K probabilities."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An explainer in the list: how to make it, its family, and what it needs beside answers and labels.
+
+    family: floor (knows nothing of concepts), paper (as CEBaB defines it), released (a fault of the released code, kept by name), ours
+    (not in the paper). needs: "" (nothing), "weights" (embeddings and the last layer), "encoders" (vectors without each concept),
+    "model" (the explained model itself, handed to the explainer).
+    """
+
+    make: Callable[..., Explainer]
+    family: str
+    needs: str = ""
+
+
+EXPLAINERS: dict[str, Entry] = {
+    "Random": Entry(RandomEffects, "floor"),
+    "Zero": Entry(ZeroEffects, "floor"),
+    "No concept": Entry(NoConcept, "floor"),
+    "CONEXP": Entry(CONEXP, "paper"),
+    "Approx": Entry(lambda: Approx("sample"), "paper"),
+    "Approx (mean)": Entry(lambda: Approx("mean"), "ours"),
+    "Approx (top k)": Entry(lambda: Approx("top_k"), "ours", "weights"),
+    "Approx (asked aspect only)": Entry(lambda: Approx("mean", match="asked"), "ours"),
+    "S-Learner": Entry(SLearner, "paper"),
+    "S-Learner (soft)": Entry(lambda: SLearner("soft"), "ours"),
+    "S-Learner (soft, from the text)": Entry(lambda: SLearner("soft", minus="text"), "ours"),
+    "S-Learner (as released)": Entry(lambda: SLearner(known_old=False), "released"),
+    "Concept LIME": Entry(ConceptLIME, "paper"),
+    "TCAV": Entry(TCAV, "paper", "weights"),
+    "TCAV (towards c')": Entry(lambda: TCAV(towards=True), "ours", "weights"),
+    "TCAV (scaled)": Entry(lambda: TCAV(scaled=True), "ours", "weights"),
+    "TCAV (as released)": Entry(lambda: TCAV(as_released=True), "released", "weights"),
+    "ConceptSHAP": Entry(ConceptSHAP, "paper", "weights"),
+    "ConceptSHAP (towards c')": Entry(lambda: ConceptSHAP(towards=True), "ours", "weights"),
+    "ConceptSHAP (as released)": Entry(
+        lambda: ConceptSHAP(as_released=True), "released", "weights"
+    ),
+    "INLP": Entry(lambda: Erasure("INLP", retuned=True), "paper", "weights"),
+    "INLP (towards c')": Entry(lambda: Erasure("INLP", towards=True), "ours", "weights"),
+    "INLP (as released)": Entry(lambda: Erasure("INLP"), "released", "weights"),
+    "CausaLM": Entry(CausaLM, "paper", "encoders"),
+    "CausaLM (nothing unlearnt)": Entry(lambda: CausaLM(nothing=True), "ours", "encoders"),
+    "CausaLM (as released)": Entry(lambda: CausaLM(as_released=True), "released", "encoders"),
+    "LEACE": Entry(lambda: Erasure("LEACE"), "ours", "weights"),
+    "LEACE (towards c')": Entry(lambda: Erasure("LEACE", towards=True), "ours", "weights"),
+    "Causal Proxy Model": Entry(CausalProxy, "ours", "model"),
+}
+
+
+def explainer_named(name: str) -> Entry:
+    """An explainer of the list by its name.
+
+    >>> explainer_named("CONEXP").family
+    'paper'
+    """
+    if name not in EXPLAINERS:
+        raise TouchstoneError(f"there is no explainer {name!r}{did_you_mean(name, EXPLAINERS)}")
+    return EXPLAINERS[name]

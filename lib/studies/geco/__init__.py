@@ -1,0 +1,1 @@
+"""GECO: its sentences and their faults, its models' rows, its tables."""

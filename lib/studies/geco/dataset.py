@@ -1,0 +1,395 @@
+"""Any English text as a gender-controlled data set: `python -m lib.studies.geco.dataset FOLDER` (or `make dataset TEXT=FOLDER`).
+
+From a folder of `.txt` and `.md` files come the four data sets in GECO's format, a card, Croissant metadata, a report and
+a review page. Decisions that a reader saves on that page as `decisions.json` are applied when the command is run again.
+A file `card.yaml` beside the texts says what only their owner can say: licence, creator, how to cite.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from datetime import date
+from pathlib import Path
+
+import pandas as pd
+import spacy
+import yaml
+from spacy.tokens import Doc
+
+from lib.core.cards import croissant, dataset_card, read_card, unsaid
+from lib.core.errors import TouchstoneError
+from lib.core.files import save_csv, save_json, write_atomic
+from lib.core.paths import material, outputs_root
+from lib.language.annotator import annotate_sentence
+from lib.language.labels import Label, Scope, labelled_rows
+from lib.language.lexicon import PRONOUNS, load_lexicon
+from lib.language.names import names_of_text
+from lib.language.parse import ENVIRONMENT, annotate, load_pipeline, split_sentences, text_id
+from lib.studies.geco.corpus import CLASSES, DATASETS, SPLITS, write_geco
+from lib.studies.geco.doubts import THEY, Doubts, doubts, reason_of
+from lib.studies.geco.review import (
+    Decision,
+    apply_decisions,
+    match_decisions,
+    read_decisions,
+    review_page,
+)
+
+DECISIONS = "decisions.json"
+CARD = "card.yaml"
+SUFFIXES = (".txt", ".md")
+MAX_WORDS = 60  # longer "sentences" are lists and tables
+
+
+def read_texts(folder: Path) -> dict[str, str]:
+    """The sentences of a folder of texts by id ("emma-0007"): one paragraph per block of lines, headings left out.
+
+    Raises TouchstoneError for a folder without texts, bytes that are not UTF-8 and two files that give the same ids.
+    """
+    if not folder.is_dir():
+        raise TouchstoneError(f"{folder} is not a folder; hand in the folder that holds your texts")
+    files = sorted(p for p in folder.iterdir() if p.suffix.lower() in SUFFIXES and p.name[0] != ".")
+    if not files:
+        raise TouchstoneError(
+            f"{folder} holds no {' or '.join(SUFFIXES)} file; put your texts there as plain text"
+        )
+    sentences: dict[str, str] = {}
+    stems: dict[str, Path] = {}
+    for file in files:
+        stem = text_id(file.stem) or f"text_{len(stems) + 1}"
+        if stem in stems:
+            raise TouchstoneError(
+                f"{file} and {stems[stem].name} give the same ids ({stem}-0001); rename one of the two"
+            )
+        stems[stem] = file
+        found = [
+            sentence
+            for block in _decoded(file).split("\n\n")
+            for sentence in split_sentences(_plain(block))
+        ]
+        sentences |= {f"{stem}-{k:04d}": sentence for k, sentence in enumerate(found, start=1)}
+    if not sentences:
+        raise TouchstoneError(f"the files in {folder} hold no sentences; write some text into them")
+    return sentences
+
+
+def label_texts(docs: Mapping[str, Doc]) -> tuple[dict[str, Label], dict[str, Label], pd.DataFrame]:
+    """The labels of the sentences that tell of somebody, empty ones of those that may, and what was left after each step.
+
+    A sentence may tell of somebody if it has a proper noun or a form of "they". The table: step, sentences.
+    """
+    steps = [("sentences", len(docs))]
+    first: dict[str, str] = {}
+    for key, doc in docs.items():
+        first.setdefault(doc.text, key)
+    left = {key: docs[key] for key in first.values()}
+    steps.append(("no duplicate", len(left)))
+    left = {key: doc for key, doc in left.items() if len(doc) <= MAX_WORDS}
+    steps.append((f"at most {MAX_WORDS} words", len(left)))
+    known = names_of_text(docs.values(), load_lexicon())
+    labels = {key: annotate_sentence(doc, key, known_names=known) for key, doc in left.items()}
+    found = {key: label for key, label in labels.items() if label.all}
+    steps.append(("with a gendered word or a name", len(found)))
+    others = {
+        key: label
+        for key, label in labels.items()
+        if not label.all
+        and any(token.pos_ == "PROPN" or token.lower_ in THEY for token in docs[key])
+    }
+    return found, others, pd.DataFrame(steps, columns=["step", "sentences"])
+
+
+def split_labels(
+    labels: Mapping[str, Label], test_share: float, seed: int
+) -> dict[str, dict[str, pd.DataFrame]]:
+    """The rows of the four data sets by name and split; all forms of a sentence fall on the same side."""
+    if not 0 < test_share < 1:
+        raise TouchstoneError(
+            f"test_share is {test_share}; use a number between 0 and 1, 0.2 for instance"
+        )
+    data: dict[str, dict[str, pd.DataFrame]] = {}
+    n_test = max(1, round(test_share * len(labels)))
+    chosen = set(random.Random(seed).sample(range(len(labels)), n_test))
+    for name in DATASETS:
+        scope: Scope = "all" if name.startswith("D_A") else "subj"
+        classes = CLASSES[:2] if name.endswith("binary") else CLASSES
+        rows = labelled_rows(list(labels.values()), scope, classes)
+        usable = rows["ground_truth"].map(
+            any
+        )  # where nothing is altered, the forms would be one sentence
+        is_test = rows["sentence_idx"].isin(chosen)
+        data[name] = {"train": rows[usable & ~is_test], "test": rows[usable & is_test]}
+    return data
+
+
+def count_changes(labels: Mapping[str, Label]) -> pd.DataFrame:
+    """How many positions the labels alter, by scope and kind: pronoun, noun, name, verb, article, deleted."""
+    counts = Counter(
+        (scope, _kind(label, i, scope))
+        for label in labels.values()
+        for scope in ("all", "subj")
+        for i in label.replacements(scope)
+    )  # type: ignore[arg-type]
+    rows = [(scope, kind, n) for (scope, kind), n in sorted(counts.items())]
+    return pd.DataFrame(rows, columns=["scope", "kind", "positions"])
+
+
+def build_dataset(
+    text: Path,
+    out: Path,
+    pipeline: str,
+    test_share: float = 0.2,
+    seed: int = 1234,
+    published: date | None = None,
+) -> pd.DataFrame:
+    """Make everything: review page, data sets, counts, report, card, Croissant; returns the table of counts.
+
+    `published`: the date on the card (today). The page is written first, so that it is there whatever else is refused.
+    """
+    sentences, nlp = read_texts(text), load_pipeline(pipeline)
+    docs = dict(zip(sentences, annotate(list(sentences.values()), nlp), strict=True))
+    found, others, counts = label_texts(docs)
+    read = {key: doubts(docs[key], label) for key, label in (found | others).items()}
+    decisions, stale = _reviewed(f"Review of {text.resolve().name}", out, found | others, read)
+    labels = apply_decisions(found | others, decisions, str(out / DECISIONS))
+    counts.loc[len(counts)] = ["after the reader's decisions", len(labels)]
+    if len(labels) < 2:
+        raise TouchstoneError(
+            f"{text}: {len(labels)} sentences are left, and a training and a test set need two; "
+            "hand in more text about people"
+        )
+    data = split_labels(labels, test_share, seed)
+    for name, splits in data.items():
+        for split, rows in splits.items():
+            write_geco(rows, out / DATASETS[name] / f"{split}.jsonl")
+    save_csv(counts, out / "counts.csv")
+    name = f"{nlp.path.name} with spaCy {spacy.__version__}"
+    card = _describe(
+        text,
+        out,
+        counts,
+        labels,
+        data,
+        name,
+        len(decisions),
+        (published or date.today()).isoformat(),
+    )
+    write_atomic(
+        out / "report.md",
+        _report(text, counts, labels, data, read, len(decisions), name)
+        + _decisions_left(out, stale)
+        + _to_be_said(text, card),
+    )
+    return counts
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command line; an error that the user can mend is printed without a trace."""
+    parser = argparse.ArgumentParser(
+        prog="python -m lib.studies.geco.dataset", description=__doc__.split("\n")[0]
+    )  # type: ignore[union-attr]
+    parser.add_argument(
+        "text", help="a folder of .txt and .md files (UTF-8), and a card.yaml if you like"
+    )
+    parser.add_argument(
+        "--out", type=Path, help="where to write (default: outputs/dataset/<name of the folder>)"
+    )
+    parser.add_argument(
+        "--spacy",
+        default=ENVIRONMENT,
+        help="a spaCy pipeline's name or path (default: $TOUCHSTONE_SPACY)",
+    )
+    parser.add_argument(
+        "--test-share",
+        type=float,
+        default=0.2,
+        help="share of the sentences kept for testing (0.2)",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=1234, help="for the choice of the test sentences (1234)"
+    )
+    parser.add_argument(
+        "--date",
+        type=date.fromisoformat,
+        help="the date of publication on the card, as 2026-01-31 (default: today)",
+    )
+    given = parser.parse_args(arguments)
+    try:
+        if not given.text.strip():
+            raise TouchstoneError(
+                "no folder was named; say which one holds your texts: make dataset TEXT=folder"
+            )
+        text = Path(given.text)
+        out = given.out or outputs_root() / "dataset" / text.resolve().name
+        counts = build_dataset(text, out, given.spacy, given.test_share, given.seed, given.date)
+    except TouchstoneError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(counts.to_string(index=False))
+    print(
+        f"written to {out}: read report.md and review.html, save decisions.json there, and run this again"
+    )
+    return 0
+
+
+def _reviewed(
+    title: str,
+    out: Path,
+    labels: Mapping[str, Label],
+    read: Mapping[str, Doubts],
+) -> tuple[dict[str, Decision], dict[str, Decision]]:
+    """Write the page, with the decisions that are there; returns those about a sentence of the text, and the others."""
+    try:
+        decisions, stale = match_decisions(labels, read_decisions(out / DECISIONS))
+    except TouchstoneError:
+        write_atomic(out / "review.html", review_page(title, labels, read, {}, {}))
+        raise
+    write_atomic(out / "review.html", review_page(title, labels, read, decisions, stale))
+    return decisions, stale
+
+
+def _decoded(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise TouchstoneError(
+            f"{file}, byte {error.start}: not UTF-8; save the file as UTF-8"
+        ) from None
+
+
+def _plain(block: str) -> str:
+    return " ".join(
+        " ".join(line for line in block.splitlines() if not line.startswith("#")).split()
+    )
+
+
+def _kind(label: Label, i: int, scope: Scope) -> str:
+    word, forms = label.words[i].lower(), label.replacements(scope)[i]
+    if forms is None:
+        return "deleted"
+    if i in label.names:
+        return "name"
+    if word in ("a", "an"):
+        return "article"
+    return "pronoun" if word in PRONOUNS else "verb" if forms[0] == forms[1] else "noun or title"
+
+
+def _report(
+    text: Path,
+    counts: pd.DataFrame,
+    labels: Mapping[str, Label],
+    data: Mapping[str, Mapping[str, pd.DataFrame]],
+    read: Mapping[str, Doubts],
+    n_decisions: int,
+    pipeline: str,
+) -> str:
+    kinds = Counter(reason_of(doubt) for key in labels for doubt in read[key].of("subj"))
+    numbers = Counter(sum(map(len, read[key])) for key in labels)
+    sizes = [
+        (
+            name,
+            split,
+            len(rows),
+            rows["sentence_idx"].nunique(),
+            rows["ground_truth"].map(sum).mean(),
+        )
+        for name, splits in data.items()
+        for split, rows in splits.items()
+    ]
+    tables = {
+        "Sentences": counts,
+        "Altered positions": count_changes(labels),
+        "Data sets": pd.DataFrame(
+            sizes, columns=["dataset", "split", "rows", "base sentences", "masked words (mean)"]
+        ).round(2),
+        "Doubts": pd.DataFrame(kinds.most_common(), columns=["reason", "sentences"]),
+        "Sentences by number of doubts": pd.DataFrame(
+            sorted(numbers.items()), columns=["doubts", "sentences"]
+        ),
+    }
+    head = (
+        f"# Report: {text.resolve().name}\n\nLabelled by program with the spaCy pipeline {pipeline}; {n_decisions} decisions of a "
+        "reader were applied. Labels of this kind have errors: read `review.html`.\n"
+    )
+    return head + "".join(f"\n## {name}\n\n{_markdown(table)}" for name, table in tables.items())
+
+
+def _decisions_left(out: Path, stale: Mapping[str, Decision]) -> str:
+    """What became of no decision: those about sentences that have gone, and files of decisions under another name."""
+    listed = [
+        f"- {'rejected' if each.rejected else 'edited'}: {each.text or each.text_id}\n"
+        for each in stale.values()
+    ]
+    gone = (
+        (
+            "\n## Decisions about sentences that are not in the text\n\nThey were not applied. The review page lists and keeps "
+            f"them; they apply again where the sentence comes back.\n\n{''.join(listed)}"
+        )
+        if listed
+        else ""
+    )
+    others = [
+        f"- {file.name}\n" for file in sorted(out.glob("decisions*.json")) if file.name != DECISIONS
+    ]
+    return gone + (
+        f"\n## Not read\n\nOnly `{DECISIONS}` is read; rename the file that is to count.\n\n{''.join(others)}"
+        if others
+        else ""
+    )
+
+
+def _to_be_said(text: Path, card: Mapping[str, object]) -> str:
+    if not (open_parts := unsaid(card)):
+        return ""
+    written = yaml.safe_dump(open_parts, allow_unicode=True, sort_keys=False, width=120)
+    return (
+        f"\n## Still to be said\n\nOnly you can say this. Write it into `{text.resolve().name}/{CARD}` in place of these words, "
+        f"and build again; until then the card and the Croissant metadata are not fit to be published.\n\n```yaml\n{written}```\n"
+    )
+
+
+def _markdown(table: pd.DataFrame) -> str:
+    lines = [
+        list(table.columns),
+        ["---"] * len(table.columns),
+        *table.astype(str).to_numpy().tolist(),
+    ]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _describe(
+    text: Path,
+    out: Path,
+    counts: pd.DataFrame,
+    labels: Mapping[str, Label],
+    data: Mapping[str, Mapping[str, pd.DataFrame]],
+    pipeline: str,
+    n_decisions: int,
+    published: str,
+) -> dict[str, object]:
+    """Write card and Croissant metadata; returns the card."""
+    numbers = {
+        "folder": text.resolve().name,
+        "sentences": int(counts["sentences"].iloc[0]),
+        "base_sentences": len(labels),
+        "train_base": data["D_A"]["train"]["sentence_idx"].nunique(),
+        "pipeline": pipeline,
+        "decisions": n_decisions,
+        "test_base": data["D_A"]["test"]["sentence_idx"].nunique(),
+        "published": published,
+    }
+    card = read_card(material("geco") / "user_card.yaml", "user", numbers, own=text / CARD)
+    write_atomic(out / "dataset_card.md", dataset_card(card))
+    files = {
+        f"{name}_{split}": f"{DATASETS[name]}/{split}.jsonl" for name in data for split in SPLITS
+    }
+    save_json(croissant(card, out, files), out / "croissant.json")
+    return card
+
+
+if __name__ == "__main__":
+    sys.exit(main())

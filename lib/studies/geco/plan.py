@@ -1,0 +1,395 @@
+"""What a parameter file will cost before it runs: time with an interval, and memory, from a timed sample.
+
+    python -m lib.studies.geco.plan geco --scale paper --rows-from cpu
+
+Seconds are those of a processor core (of a GPU: of the clock). The sample takes the encoder's shape; where its weights
+are not at hand they are drawn, since no cost depends on them. Other studies: what their stages took in the last run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from scipy import stats
+from transformers import AutoConfig, BertConfig, BertForSequenceClassification
+
+from lib.attribution.budget import TOKENS, TOKENS_GPU
+from lib.attribution.explain import explain_many
+from lib.attribution.grid import plan_units, settings_by_method
+from lib.attribution.registry import resolve_method
+from lib.core.errors import TouchstoneError
+from lib.core.files import save_csv
+from lib.core.paths import outputs_root
+from lib.core.runner import plan_jobs
+from lib.core.seeds import pick_device, set_up
+from lib.core.stage import Stage
+from lib.models.load import build_model
+from lib.models.text_model import TextModel
+from lib.models.weights import PACKAGED, load_tokenizer, quiet
+from lib.studies.geco.corpus import CLASSES, load_dataset
+from lib.training.classifier import Settings
+from lib.training.transfer import Trainer, settings_by_scheme
+
+N_BASE, N_ROWS, TIMED = (
+    4,
+    4,
+    25,
+)  # base sentences trained on, rows explained, and the most steps or samples of a sample
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Seconds and the half width of their 95 % interval. In a sum the halves add: a busy machine is busy for every part."""
+
+    seconds: float
+    half: float = 0.0
+
+    def __add__(self, other: Estimate) -> Estimate:
+        return Estimate(self.seconds + other.seconds, self.half + other.half)
+
+    def times(self, factor: float) -> Estimate:
+        """The same many times over: whatever is off is off each time.
+
+        >>> Estimate(2.0, 0.5).times(3)
+        Estimate(seconds=6.0, half=1.5)
+        """
+        return Estimate(self.seconds * factor, self.half * factor)
+
+
+def estimate(samples: Sequence[float]) -> Estimate:
+    """The mean of samples with Student's interval; one sample alone may be off by as much as it says."""
+    mean, n = float(np.mean(samples)), len(samples)
+    return Estimate(
+        mean,
+        float(stats.t.ppf(0.975, n - 1) * np.std(samples, ddof=1) / math.sqrt(n))
+        if n > 1
+        else mean,
+    )
+
+
+def models_of(values: Mapping[str, Any]) -> pd.DataFrame:
+    """The models that a parameter file trains: dataset, scheme, seed."""
+    sets = [(name, values["schemes"]) for name in values["datasets"]]
+    sets += [(f"{name}_binary", values["binary_schemes"]) for name in values["datasets"]]
+    seeds = {True: values["n_seeds_ola"], False: values["n_seeds"]}
+    return pd.DataFrame(
+        [
+            (name, scheme, k)
+            for name, schemes in sets
+            for scheme in schemes
+            for k in range(1 if scheme == "ZS" else seeds[scheme.startswith("OLA")])
+        ],
+        columns=["dataset", "scheme", "seed"],
+    )
+
+
+def rows_by_method(values: Mapping[str, Any], n_test: int, n_forms: int) -> pd.DataFrame:
+    """How many rows each method explains: kind (encoder or OLA), method, rows. Floors cost nothing and are left out."""
+    settings = settings_by_method(
+        values["explained"], values["aggregation"], values["normalise_special"]
+    )
+    models = models_of(values).query("dataset in @values['datasets']")
+    methods = [name for name in values["methods"] if resolve_method(name).family != "floor"]
+    units = plan_units(
+        models,
+        methods,
+        settings,
+        values["n_base"],
+        values["n_base_ola"],
+        values["one_seed_methods"],
+    )
+    found = pd.DataFrame(
+        [
+            (
+                "OLA" if unit.scheme.startswith("OLA") else "encoder",
+                unit.method,
+                unit.n_base * n_forms or n_test,
+            )
+            for unit in units
+        ],
+        columns=["kind", "method", "rows"],
+    )
+    return found.groupby(["kind", "method"], sort=False, as_index=False).sum()
+
+
+def numbers_of(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Each costly method's number of steps or samples, and the points' rule."""
+    return {
+        "Integrated Gradients": {"n_steps": values["ig_steps"], "rule": values["ig_rule"]},
+        "LIME": {"n_samples": values["lime_samples"]},
+        "Kernel SHAP": {"n_samples": values["kernel_shap_samples"]},
+        "Gradient SHAP": {"n_samples": values["gradient_shap_samples"]},
+    }
+
+
+def shortened(settings: Mapping[str, Any]) -> tuple[dict[str, Any], float]:
+    """Settings with at most `TIMED` steps or samples, and by how much the full number is more.
+
+    >>> shortened({"n_steps": 200, "rule": "riemann_middle"})
+    ({'n_steps': 25, 'rule': 'riemann_middle'}, 8.0)
+    """
+    factor = max(
+        (value / TIMED for name, value in settings.items() if name in ("n_steps", "n_samples")),
+        default=1.0,
+    )
+    short = {
+        name: min(value, TIMED) if name in ("n_steps", "n_samples") else value
+        for name, value in settings.items()
+    }
+    return short, max(factor, 1.0)
+
+
+def memory(
+    n_weights: int, n_trained: int, saved_per_token: float, tokens: int, base: float = 0.0
+) -> float:
+    """Bytes at the peak: weights, for what is trained gradient and two moments, and what one batch keeps for its way back.
+
+    >>> memory(n_weights=10, n_trained=2, saved_per_token=100.0, tokens=3)
+    364.0
+    """
+    return base + 4.0 * n_weights + 12.0 * n_trained + saved_per_token * tokens
+
+
+def saved_bytes(model: TextModel, words: Sequence[str]) -> float:
+    """Bytes that a forward pass keeps for the backward pass, per token."""
+    kept: dict[int, int] = {}
+
+    def note(tensor: torch.Tensor) -> torch.Tensor:
+        kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    ids = torch.tensor(
+        [model.encode([words])[0].ids], device=next(model.module.parameters()).device
+    )
+    weights = {p.untyped_storage().data_ptr() for p in model.module.parameters()}
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        model.logits(model.embed(ids).detach().requires_grad_(), torch.ones_like(ids))
+    return sum(size for place, size in kept.items() if place not in weights) / ids.shape[1]
+
+
+class Sample:
+    """A timed sample on this machine: an encoder of the right shape, some rows, a clock."""
+
+    def __init__(
+        self, values: Mapping[str, Any], encoder: str, data: Mapping[str, pd.DataFrame], rounds: int
+    ) -> None:
+        self.values, self.data, self.rounds = values, data, rounds
+        self.device = pick_device(values["device"])
+        self.trainer = Trainer(encoder, "", self.device, values["validation_share"], values["ola"])
+        settings = {name: values[name] for name in ("epochs", "lr", "batch_size", "weight_decay")}
+        self.settings = settings_by_scheme(
+            [*values["schemes"], *values["binary_schemes"]], values["dropout"], **settings
+        )
+        self._models: dict[str, Any] = {}
+
+    def seconds(self, work: Callable[[], Any]) -> float:
+        """How long a piece of work takes: of the processor's time, or with a GPU of the clock's."""
+        if self.device.type != "cuda":
+            start = time.process_time()
+            work()
+            return time.process_time() - start
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        work()
+        torch.cuda.synchronize()
+        return time.perf_counter() - start
+
+    def training(self, scheme: str) -> Estimate:
+        """One model of a scheme: what is done once a row and what each epoch does, from a few base sentences."""
+        train, settings = self.data["train"], self.settings[scheme]
+        few = train[
+            train["sentence_idx"].isin(train["sentence_idx"].unique()[:N_BASE])
+        ].reset_index(drop=True)
+        factor = (len(train) + len(self.data["test"])) / (2 * len(few))
+
+        def run(epochs: int) -> float:
+            chosen: Settings | None = replace(settings, epochs=epochs) if settings else None
+            trainer = replace(self.trainer, _kept={})
+            return self.seconds(lambda: trainer.train(scheme, 0, few, few, CLASSES, chosen))
+
+        run(1)
+        found = []
+        for _ in range(self.rounds):
+            one, more = run(1), run(3) if settings else 0.0
+            epoch = max(more - one, 0.0) / 2 if settings else 0.0
+            epochs = settings.epochs if settings else 0
+            found.append(max(one - epoch, 0.0) * factor + epoch * epochs * len(train) / len(few))
+        return estimate(found)
+
+    def model(self, kind: str) -> TextModel:
+        """An untrained model of a kind: encoder or OLA."""
+        if kind not in self._models:
+            scheme, train, test = (
+                "OLA-CEA" if kind == "OLA" else "CEfAf",
+                self.data["train"],
+                self.data["test"],
+            )
+            used = self.trainer.vocabulary(train, test) if kind == "OLA" else ()
+            self._models[kind], _ = build_model(self.trainer.recipe(scheme, CLASSES, 0), used)
+            self._models[kind].module.to(self.device)
+        return self._models[kind]
+
+    def explaining(self, kind: str, method: str) -> Estimate:
+        """One row of mean length with one method, from a few rows, each timed by itself."""
+        test, model = self.data["test"], self.model(kind)
+        lengths = np.array([len(one.ids) for one in model.encode(test["sentence"])])
+        settings, factor = shortened(numbers_of(self.values).get(method, {}))
+        chosen = np.linspace(0, len(test) - 1, N_ROWS + 1).astype(int)
+        explain_many(
+            model, test.iloc[chosen[:1]], [(method, settings)]
+        )  # the first call loads what it needs
+        each = [
+            self.seconds(lambda i=i: explain_many(model, test.iloc[[i]], [(method, settings)]))
+            / lengths[i]
+            for i in chosen[1:]
+        ]
+        return estimate(each).times(lengths.mean() * factor)
+
+    def memory(self) -> dict[str, float]:
+        """Bytes at the peak of training the largest scheme and of explaining, beside what the process holds already."""
+        model, test = self.model("encoder"), self.data["test"]
+        per_token = saved_bytes(model, test["sentence"].iloc[0])
+        longest = max(len(one.ids) for one in model.encode(test["sentence"]))
+        n = sum(p.numel() for p in model.module.parameters())
+        base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0
+        batch = max(self.values["batch_size"].values()) * longest
+        budget = TOKENS if self.device.type == "cpu" else TOKENS_GPU
+        return {
+            "training": memory(n, n, per_token, batch, base),
+            "explaining": memory(n, 0, per_token, budget, base),
+        }
+
+
+def predict(values: Mapping[str, Any], sample: Sample) -> pd.DataFrame:
+    """The costs of a parameter file, a line per scheme (trained models) and per kind and method (explained rows).
+
+    Columns: stage, what, count, seconds (in all), low, high (95 % interval); the last line is their sum.
+    """
+    lines: list[tuple[str, str, int, Estimate]] = []
+    for scheme, count in models_of(values).groupby("scheme", sort=False).size().items():
+        lines.append(
+            ("02_training", str(scheme), int(count), sample.training(str(scheme)).times(int(count)))
+        )
+    test = sample.data["test"]
+    n_forms = len(test) // test["sentence_idx"].nunique()
+    for row in rows_by_method(values, len(test), n_forms).itertuples():
+        cost = sample.explaining(row.kind, row.method).times(row.rows)
+        lines.append(("03_attribution", f"{row.method}, {row.kind}", row.rows, cost))
+    total = sum((cost for *_, cost in lines), Estimate(0.0))
+    lines.append(("total", "", 0, total))
+    return pd.DataFrame(
+        [
+            {
+                "stage": stage,
+                "what": what,
+                "count": count,
+                "seconds": cost.seconds,
+                "low": max(cost.seconds - cost.half, 0.0),
+                "high": cost.seconds + cost.half,
+            }
+            for stage, what, count, cost in lines
+        ]
+    )
+
+
+def encoder_of_shape(encoder: str, folder: Path) -> str:
+    """The encoder itself where its files are at hand; otherwise one of its shape (or bert-base's) with drawn weights."""
+    if encoder in PACKAGED or Path(encoder).is_dir():
+        return encoder
+    try:
+        config = AutoConfig.from_pretrained(encoder, local_files_only=True)
+    except OSError:
+        config = BertConfig()
+    if not isinstance(config, BertConfig):
+        raise TouchstoneError(
+            f"encoder {encoder!r} is not at hand; download it, or give the folder that it lies in"
+        )
+    tokenizer = load_tokenizer(next(iter(PACKAGED)))
+    with quiet():
+        BertForSequenceClassification(config).save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+def last_run(study: str, scale: str) -> pd.DataFrame:
+    """What the stages of a study took when they last ran here: stage, seconds."""
+    found = [
+        {"stage": path.parent.name, "seconds": json.loads(path.read_text())["seconds"]}
+        for path in sorted((outputs_root() / study / scale).glob("*/run.json"))
+    ]
+    if not found:
+        raise TouchstoneError(
+            f"{study} has not run here at scale {scale}, and only geco is predicted from a sample; "
+            f"run `make {study}` at scale small first"
+        )
+    return pd.DataFrame(found)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the prediction and keep it in the run's folder; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m lib.studies.geco.plan", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument("study")
+    parser.add_argument(
+        "--scale", default="small", help="a file of params/<study>/ (default: small)"
+    )
+    parser.add_argument(
+        "--rows-from", default="", help="the scale whose stage 01 has the rows (default: the same)"
+    )
+    parser.add_argument("--rounds", type=int, default=3, help="how often training is timed")
+    chosen = parser.parse_args(arguments)
+    try:
+        values = plan_jobs(chosen.study, chosen.scale)
+        if chosen.study != "geco":
+            print(last_run(chosen.study, chosen.scale).to_string(index=False))
+            return 0
+        _print_prediction(
+            {name: value for job in values for name, value in job.all.items()}, chosen
+        )
+    except TouchstoneError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _print_prediction(values: Mapping[str, Any], chosen: argparse.Namespace) -> None:
+    scale = chosen.rows_from or chosen.scale
+    stage = Stage(
+        "geco", scale, "03_attribution", outputs_root() / "geco" / scale / "03_attribution"
+    )
+    data = {split: load_dataset(stage, values["datasets"][0], split) for split in ("train", "test")}
+    set_up(0, values["n_threads"])
+    with tempfile.TemporaryDirectory() as folder:
+        sample = Sample(
+            values, encoder_of_shape(values["encoder"], Path(folder)), data, chosen.rounds
+        )
+        table, peaks = predict(values, sample), sample.memory()
+    save_csv(table, outputs_root() / "geco" / chosen.scale / "plan.csv")
+    print(
+        table.assign(
+            seconds=table["seconds"].round(), low=table["low"].round(), high=table["high"].round()
+        ).to_string(index=False)
+    )
+    hours = table.iloc[-1][["seconds", "low", "high"]].astype(float) / 3600
+    print(
+        f"in all about {hours['seconds']:.3g} hours of one core (95 % interval {hours['low']:.3g} to {hours['high']:.3g})"
+    )
+    print(", ".join(f"{stage} needs about {size / 2**30:.1f} GiB" for stage, size in peaks.items()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,139 @@
+"""What a study's grid of explanations reads from the study's earlier stages."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+from lib.attribution.grid import Unit, mark
+from lib.attribution.model_blind import fit_pattern
+from lib.core.errors import TouchstoneError
+from lib.core.seeds import seed_for
+from lib.core.stage import Stage
+from lib.models.load import build_model, load_trained
+from lib.studies.geco.corpus import CLASSES, load_dataset
+from lib.training.classifier import Settings
+from lib.training.transfer import Trainer
+
+N_SHOWN = 100  # base sentences that a model in place of stage 02's learns from
+MODEL = ["dataset", "scheme", "seed"]
+
+
+def choose_rows(rows: pd.DataFrame, n_base: int, seed: int) -> pd.DataFrame:
+    """All variants of `n_base` base sentences (0: of all), drawn by `seed`.
+
+    A smaller choice is part of a larger one, and data sets over the same base sentences get the same choice.
+    """
+    known = np.sort(rows["sentence_idx"].unique())
+    if n_base > len(known):
+        raise TouchstoneError(
+            f"n_base asks for {n_base} base sentences and the test split has {len(known)}; "
+            "ask for fewer, or write 0 for all"
+        )
+    drawn = np.random.default_rng(seed_for("explained rows", seed)).permutation(known)[
+        : n_base or None
+    ]
+    return rows[rows["sentence_idx"].isin(drawn)].reset_index(drop=True)
+
+
+@dataclass
+class StageSources:
+    """Rows from stage 01 (the test split) and models from stage 02, whose `predictions` tell what was trained.
+
+    A model is marked by its predictions: a unit that was published is found where the weights are not.
+    """
+
+    stage: Stage
+    predictions: pd.DataFrame
+    seed: int
+    device: torch.device
+    _rows: dict[tuple[str, int], pd.DataFrame] = field(default_factory=dict, repr=False)
+    _model: tuple[tuple[str, str, int], Any] | None = field(default=None, repr=False)
+
+    def rows_of(self, unit: Unit) -> pd.DataFrame:
+        """The chosen rows of the unit's test split."""
+        place = (unit.dataset, unit.n_base)
+        if place not in self._rows:
+            test = load_dataset(self.stage, unit.dataset, "test")
+            self._rows[place] = choose_rows(test, unit.n_base, self.seed)
+        return self._rows[place]
+
+    def model_of(self, unit: Unit) -> Any:
+        """The trained model; for Pattern Variant what it fits to the train split, for noise any model's tokenizer."""
+        if unit.method == "Pattern Variant":
+            return fit_pattern(load_dataset(self.stage, unit.dataset, "train"))
+        if unit.scheme == "-" and unit.method != "Uniform random":
+            return None
+        place = (
+            self._first_model(unit.dataset)
+            if unit.scheme == "-"
+            else (unit.dataset, unit.scheme, unit.seed)
+        )
+        if self._model is None or self._model[0] != place:  # one model at a time: they are large
+            model = load_trained(self.stage, *place)
+            model.module.to(self.device)
+            self._model = (place, model)
+        return self._model[1]
+
+    def mark_of(self, unit: Unit) -> str:
+        """What the unit's model predicts on the test split, as a mark; for floors, what they are fitted to."""
+        if unit.method == "Pattern Variant":
+            return mark(load_dataset(self.stage, unit.dataset, "train")[["sentence", "target"]])
+        if unit.scheme == "-":
+            return mark(pd.DataFrame([self._first_model(unit.dataset)]))
+        found = self.predictions
+        same = (
+            (found["dataset"] == unit.dataset)
+            & (found["scheme"] == unit.scheme)
+            & (found["seed"] == unit.seed)
+        )
+        return mark(found[same].drop(columns=MODEL).sort_values("row_id"))
+
+    def model_to_show(self, unit: Unit, encoder: str, revision: str) -> tuple[Any, Any, str]:
+        """A unit's model, the same before training, and in words what it is.
+
+        A run that found stage 02's numbers in the reference has no weights to show. Then a head is trained on a few
+        base sentences, which takes seconds, and the words say so.
+        """
+        recipe_file = f"models/{unit.dataset}/{unit.scheme}/seed{unit.seed}.json"
+        if (self.stage.folder.parent / "02_training" / recipe_file).is_file():
+            model = self.model_of(unit)
+            recipe = json.loads(self.stage.input("02_training", recipe_file).read_text())
+            what = f"{unit.scheme} on {unit.dataset}, training seed {unit.seed}"
+        else:
+            train, test = (
+                choose_rows(load_dataset(self.stage, unit.dataset, split), n, self.seed)
+                for split, n in (("train", N_SHOWN), ("test", 1))
+            )
+            trainer = Trainer(encoder, revision, self.device)
+            found = trainer.train(
+                "C", unit.seed, train, test, CLASSES, Settings(epochs=40, lr=0.01, batch_size=32)
+            )
+            model, recipe = found.model, found.recipe
+            what = (
+                f"C on {N_SHOWN} base sentences of {unit.dataset}, trained here, since the weights of stage 02 are "
+                "not at hand"
+            )
+        before = build_model(recipe, getattr(model, "used_ids", ()))[0]
+        before.module.to(self.device)
+        return model, before, what
+
+    def _first_model(self, dataset: str) -> tuple[str, str, int]:
+        models = self.predictions.loc[
+            self.predictions["dataset"] == dataset, MODEL
+        ].drop_duplicates()
+        first = models.sort_values(["scheme", "seed"], key=_encoders_first).iloc[0]
+        return str(first["dataset"]), str(first["scheme"]), int(first["seed"])
+
+
+def _encoders_first(column: pd.Series) -> pd.Series:
+    return (
+        column.map(lambda scheme: (scheme.startswith("OLA"), scheme))
+        if column.name == "scheme"
+        else column
+    )

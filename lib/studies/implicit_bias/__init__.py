@@ -1,0 +1,1 @@
+"""Implicit gender bias: its sentences, its texts, WEAT."""

@@ -1,0 +1,1 @@
+"""Saliency of language models: agreement lines, their sources and extraction."""

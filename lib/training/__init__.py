@@ -1,0 +1,1 @@
+"""Training: classifiers, language models, masked language models, several seeds side by side."""

@@ -1,0 +1,193 @@
+"""Fitting a classifier: cross-entropy, Adam, a linear schedule with warm-up, the best epoch by validation loss."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from sklearn.model_selection import GroupShuffleSplit
+from torch import Tensor, nn
+from transformers import get_linear_schedule_with_warmup
+
+from lib.core.errors import TouchstoneError
+from lib.models.text_model import Encoded, TextModel, device_of, pad
+
+Forward = Callable[[Int[Tensor, "batch"]], Float[Tensor, "batch class"]]
+CURVE = ["epoch", "train_loss", "validation_loss", "validation_accuracy"]
+POOL = 8  # batches that are sorted by length together: little padding, and still a shuffled order
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a model is trained (paper, Table 5).
+
+    `gradients`: "zeroed" before each step, or "accumulated" over the whole run and clipped after the step, as the
+    released code does for OLA. `grouped`: batches of similar length. `eps` is Adam's, `warm_up` a share of all steps.
+    """
+
+    epochs: int
+    lr: float
+    batch_size: int
+    weight_decay: float = 0.0
+    dropout: float = 0.0
+    eps: float = 1e-8
+    warm_up: float = 0.1
+    max_norm: float = 1.0
+    gradients: str = "zeroed"
+    grouped: bool = True
+
+    def __post_init__(self) -> None:
+        if self.gradients not in ("zeroed", "accumulated"):
+            raise TouchstoneError(f"gradients is {self.gradients!r}; write zeroed or accumulated")
+        if self.epochs < 1 or self.batch_size < 1:
+            raise TouchstoneError("epochs and batch_size must be at least 1")
+
+
+@dataclass(frozen=True)
+class Split:
+    """The rows to learn from and the rows that choose the epoch."""
+
+    train: Int[Tensor, "batch"]
+    validation: Int[Tensor, "batch"]
+
+
+def validation_split(sentence_idx: Sequence[int], share: float, seed: int) -> Split:
+    """Set aside a share of the base sentences: all variants of a sentence fall on the same side.
+
+    >>> split = validation_split([1, 1, 2, 2, 3, 3], share=1 / 3, seed=0)
+    >>> len(split.train), len(split.validation)
+    (4, 2)
+    """
+    groups = np.asarray(sentence_idx)
+    cut = GroupShuffleSplit(n_splits=1, test_size=share, random_state=seed)
+    train, validation = next(cut.split(groups, groups=groups))
+    return Split(torch.from_numpy(train), torch.from_numpy(validation))
+
+
+def batches(
+    rows: Int[Tensor, "batch"],
+    lengths: Int[Tensor, "batch"],
+    settings: Settings,
+    generator: torch.Generator,
+) -> Iterator[Int[Tensor, "batch"]]:
+    """One epoch's batches in random order; grouped ones hold rows of similar length."""
+    rows = rows[torch.randperm(len(rows), generator=generator)]
+    if not settings.grouped:
+        yield from rows.split(settings.batch_size)
+        return
+    pools = rows.split(POOL * settings.batch_size)
+    sorted_pools = [pool[lengths[pool].argsort(stable=True)] for pool in pools]
+    found = [batch for pool in sorted_pools for batch in pool.split(settings.batch_size)]
+    yield from (found[i] for i in torch.randperm(len(found), generator=generator).tolist())
+
+
+def token_forward(
+    model: TextModel,
+    encoded: Sequence[Encoded],
+    row_of: Int[Tensor, "vocab"] | None = None,
+    whole_width: bool = False,
+) -> Forward:
+    """The class scores of rows by their index, each batch padded to its own longest row (or to the longest of all).
+
+    `row_of` maps token ids to the rows of a reduced word table.
+    """
+    device = device_of(model.module)
+    ids, mask = (t.to(device) for t in pad(encoded, model.tokenizer.pad_token_id))
+    lengths = mask.sum(1).cpu()
+    ids = (
+        ids if row_of is None else row_of[ids].clamp(min=0)
+    )  # padding may have no row: any will do
+
+    def forward(index: Int[Tensor, "batch"]) -> Float[Tensor, "batch class"]:
+        width = ids.shape[1] if whole_width else int(lengths[index].max())
+        return model.logits(model.embed(ids[index, :width]), mask[index, :width])
+
+    return forward
+
+
+def fit(
+    forward: Forward,
+    trained: Mapping[str, nn.Parameter],
+    targets: Int[Tensor, "batch"],
+    lengths: Int[Tensor, "batch"],
+    split: Split,
+    settings: Settings,
+    seed: int,
+    keep: str = "best",
+) -> pd.DataFrame:
+    """Train the given parameters and leave them at the epoch with the lowest validation loss (`keep="best"`) or at the last.
+
+    Returns the learning curve: epoch, train_loss (while learning), validation_loss, validation_accuracy.
+    """
+    if keep not in ("best", "last"):
+        raise TouchstoneError(f"the epoch that is kept is {keep!r}; write best or last")
+    torch.manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
+    parameters = list(trained.values())
+    optimiser = torch.optim.Adam(
+        parameters, lr=settings.lr, weight_decay=settings.weight_decay, eps=settings.eps, fused=True
+    )
+    n_steps = settings.epochs * math.ceil(len(split.train) / settings.batch_size)
+    schedule = get_linear_schedule_with_warmup(
+        optimiser, round(settings.warm_up * n_steps), n_steps
+    )
+    curve, best, kept = [], math.inf, [p.detach().clone() for p in parameters]
+    for epoch in range(1, settings.epochs + 1):
+        losses = []
+        for batch in batches(split.train, lengths, settings, generator):
+            loss = F.cross_entropy(forward(batch), targets[batch])
+            take_step(loss, parameters, optimiser, settings)
+            schedule.step()
+            losses.append(loss.item() * len(batch))
+        validation_loss, accuracy = evaluate(
+            forward, targets, lengths, split.validation, settings.batch_size
+        )
+        curve.append((epoch, sum(losses) / len(split.train), validation_loss, accuracy))
+        if keep == "last" or validation_loss < best:
+            best, kept = validation_loss, [p.detach().clone() for p in parameters]
+    with torch.no_grad():
+        for parameter, value in zip(parameters, kept, strict=True):
+            parameter.copy_(value)
+    return pd.DataFrame(curve, columns=CURVE)
+
+
+def take_step(
+    loss: Tensor,
+    parameters: Sequence[nn.Parameter],
+    optimiser: torch.optim.Optimizer,
+    settings: Settings,
+) -> None:
+    """One optimiser step. Gradients are zeroed, computed, clipped, then used; the released OLA never zeroes them."""
+    if settings.gradients == "zeroed":
+        optimiser.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(parameters, settings.max_norm)
+        optimiser.step()
+    else:
+        loss.backward()
+        optimiser.step()
+        nn.utils.clip_grad_norm_(parameters, settings.max_norm)
+
+
+@torch.no_grad()
+def evaluate(
+    forward: Forward,
+    targets: Int[Tensor, "batch"],
+    lengths: Int[Tensor, "batch"],
+    rows: Int[Tensor, "batch"],
+    batch_size: int,
+) -> tuple[float, float]:
+    """Mean cross-entropy and accuracy over rows; targets may be classes or probabilities."""
+    in_order = rows[lengths[rows].argsort(stable=True)]
+    scores = torch.cat([forward(batch) for batch in in_order.split(batch_size)])
+    wanted = targets[in_order]
+    classes = wanted if wanted.ndim == 1 else wanted.argmax(1)
+    return F.cross_entropy(scores, wanted).item(), (
+        scores.argmax(1) == classes
+    ).double().mean().item()

@@ -1,0 +1,210 @@
+"""Training language models over words, alone or from a teacher: one loop for all architectures."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from lib.core.errors import TouchstoneError
+from lib.core.progress import progress
+from lib.models.language_model import LanguageModel
+from lib.models.text_model import Encoded, pad
+from lib.studies.lm_saliency.text import END, PAD, Vocabulary
+
+
+@dataclass(frozen=True)
+class LMSettings:
+    """How a language model is trained: Adam with a warm-up and a cosine to zero.
+
+    `batch_words`: words in a step, counted with padding; `longest`: words of a piece, longer lines are cut.
+    """
+
+    epochs: int
+    lr: float
+    batch_words: int = 1024
+    longest: int = 64
+    warm_up: float = 0.05
+    max_norm: float = 0.25
+
+    def __post_init__(self) -> None:
+        if self.epochs < 1 or self.batch_words < 2 or self.longest < 1:
+            raise TouchstoneError("epochs and longest must be at least 1, batch_words at least 2")
+
+
+@dataclass(frozen=True)
+class Distillation:
+    """Weights of DistilBERT's loss (Sanh et al. 2019; as in Ding & Koehn): soft cross-entropy, LM loss, cosine.
+
+    `every`: the soft cross-entropy, the dearest of the three, is taken at every such word of a batch (1: at all of them).
+    """
+
+    teacher: LanguageModel
+    soft: float = 1.0
+    hard: float = 1.0
+    cosine: float = 3.0
+    every: int = 1
+
+
+def pieces(
+    sentences: Sequence[Sequence[str]], vocabulary: Vocabulary, longest: int
+) -> list[Encoded]:
+    """Sentences as ids, begun and ended by the end-of-sentence word; what is longer is cut into pieces."""
+    end = vocabulary.ids[END]
+    found = []
+    for words in sentences:
+        ids = [*vocabulary.encode(words), end]
+        found += [Encoded([end, *ids[i : i + longest]], []) for i in range(0, len(ids), longest)]
+    return found
+
+
+def similar_lengths(
+    lengths: Sequence[int], batch_words: int, generator: torch.Generator | None
+) -> list[list[int]]:
+    """Indices in batches of similar length, about `batch_words` words each with padding; with a generator in random order."""
+    noise = (
+        torch.rand(len(lengths), generator=generator).tolist()
+        if generator
+        else [0.0] * len(lengths)
+    )
+    batches: list[list[int]] = []
+    for i in sorted(range(len(lengths)), key=lambda i: (lengths[i], noise[i])):
+        if not batches or (len(batches[-1]) + 1) * lengths[i] > batch_words:
+            batches.append([])
+        batches[-1].append(i)
+    turns = (
+        torch.randperm(len(batches), generator=generator).tolist()
+        if generator
+        else range(len(batches))
+    )
+    return [batches[turn] for turn in turns]
+
+
+def word_batches(
+    encoded: Sequence[Encoded], batch_words: int, padding: int, generator: torch.Generator | None
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Batches (ids, mask) of pieces of similar length, about `batch_words` words each, in random order."""
+    for batch in similar_lengths([len(one.ids) for one in encoded], batch_words, generator):
+        yield pad([encoded[i] for i in batch], padding)
+
+
+def fit_lm(
+    model: LanguageModel,
+    train: Sequence[Encoded],
+    valid: Sequence[Encoded],
+    vocabulary: Vocabulary,
+    settings: LMSettings,
+    seed: int,
+    distil: Distillation | None = None,
+) -> pd.DataFrame:
+    """Train a model; returns the curve: epoch, train_loss (nats a word, with a teacher the whole loss), perplexity."""
+    torch.manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
+    padding, device = vocabulary.ids[PAD], next(model.parameters()).device
+    optimiser = torch.optim.Adam(model.parameters(), lr=settings.lr, betas=(0.9, 0.98))
+    per_epoch = sum(1 for _ in word_batches(train, settings.batch_words, padding, generator))
+    n_steps = settings.epochs * per_epoch
+    warm_up = max(1, round(settings.warm_up * n_steps))
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimiser,
+        lambda step: min(
+            (step + 1) / warm_up, 0.5 * (1 + math.cos(math.pi * min(1.0, step / n_steps)))
+        ),
+    )
+    curve = []
+    for epoch in range(1, settings.epochs + 1):
+        model.train()
+        losses = []
+        for ids, mask in progress(
+            list(word_batches(train, settings.batch_words, padding, generator)), "batches"
+        ):
+            loss = batch_loss(model, ids.to(device), mask.to(device), distil)
+            optimiser.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), settings.max_norm)
+            optimiser.step()
+            schedule.step()
+            losses.append(loss.item())
+        curve.append(
+            (
+                epoch,
+                sum(losses) / len(losses),
+                perplexity(model, valid, vocabulary, settings.batch_words),
+            )
+        )
+    return pd.DataFrame(curve, columns=["epoch", "train_loss", "perplexity"])
+
+
+def batch_loss(
+    model: LanguageModel,
+    ids: Int[Tensor, "batch token"],
+    mask: Int[Tensor, "batch token"],
+    distil: Distillation | None = None,
+) -> Float[Tensor, ""]:
+    """The loss of a batch: each word but the first is predicted from those before it; padding does not count."""
+    real = mask[:, 1:].bool()
+    targets = ids[:, 1:][real]
+    hidden = model.run(model.embed(ids[:, :-1]))[real]
+    if distil is None:
+        return model.loss(hidden, targets)
+    with torch.no_grad():
+        teacher = distil.teacher.eval()
+        taught = teacher.run(teacher.embed(ids[:, :-1]))[real]
+        wanted = teacher.log_prob(taught[:: distil.every])
+    given = model.log_prob(hidden[:: distil.every])
+    soft = -(wanted.exp() * given).sum(-1).mean()
+    hard = (
+        -given.gather(1, targets[:, None]).mean()
+        if distil.every == 1
+        else model.loss(hidden, targets)
+    )
+    cosine = 1 - nn.functional.cosine_similarity(hidden, taught, dim=-1).mean()
+    return distil.soft * soft + distil.hard * hard + distil.cosine * cosine
+
+
+def minutes_ahead(
+    model: LanguageModel,
+    train: Sequence[Encoded],
+    vocabulary: Vocabulary,
+    settings: LMSettings,
+    distil: Distillation | None = None,
+    n_timed: int = 4,
+) -> float:
+    """How many minutes `fit_lm` will take on this machine, from a few of its batches; the model does not move."""
+    batches = list(
+        word_batches(
+            train, settings.batch_words, vocabulary.ids[PAD], torch.Generator().manual_seed(0)
+        )
+    )
+    device, timed = next(model.parameters()).device, []
+    for ids, mask in batches[: n_timed + 1]:
+        start = time.perf_counter()
+        batch_loss(model, ids.to(device), mask.to(device), distil).backward()
+        timed.append((time.perf_counter() - start) / ids.numel())
+    model.zero_grad()
+    n_words = settings.epochs * sum(ids.numel() for ids, _ in batches)
+    return sorted(timed)[len(timed) // 2] * n_words / 60
+
+
+@torch.no_grad()
+def perplexity(
+    model: LanguageModel,
+    encoded: Sequence[Encoded],
+    vocabulary: Vocabulary,
+    batch_words: int = 4096,
+) -> float:
+    """exp of the mean negative log-probability of a word, the end of each sentence counted as a word."""
+    model.eval()
+    device = next(model.parameters()).device
+    total, n = 0.0, 0
+    for ids, mask in word_batches(encoded, batch_words, vocabulary.ids[PAD], None):
+        n_words = int(mask[:, 1:].sum())
+        total += batch_loss(model, ids.to(device), mask.to(device)).item() * n_words
+        n += n_words
+    return math.exp(total / n)

@@ -1,0 +1,245 @@
+"""Units of a grid: planned, resumed, the same numbers either way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from small_models import as_rows, build
+
+from lib.attribution import METHODS, explain
+from lib.attribution.grid import (
+    LARGEST,
+    Unit,
+    explain_unit,
+    packed,
+    plan_units,
+    predicted_seconds,
+    run_units,
+    settings_by_method,
+)
+from lib.attribution.table import validated
+from lib.core.errors import TouchstoneError
+from lib.core.units import Units
+from lib.metrics import mass_accuracy
+from lib.studies.geco.stage_models import choose_rows
+
+MODELS = pd.DataFrame(
+    [
+        ("D_A", "C", 0),
+        ("D_A", "C", 1),
+        ("D_A", "OLA-CEA", 0),
+        ("D_A", "OLA-CEA", 1),
+        ("D_S", "C", 0),
+    ],
+    columns=["dataset", "scheme", "seed"],
+)
+
+
+class Fakes:
+    """Two models, one of them asked for at a time, and a count of how often."""
+
+    def __init__(self) -> None:
+        self.model, self.rows, self.asked, self.version = (
+            build("BERT"),
+            as_rows(["he sings .", "she"]),
+            0,
+            "1",
+        )
+
+    def rows_of(self, unit: Unit) -> pd.DataFrame:
+        return self.rows
+
+    def model_of(self, unit: Unit) -> object:
+        self.asked += 1
+        return self.model
+
+    def mark_of(self, unit: Unit) -> str:
+        return self.version
+
+
+@pytest.fixture
+def store(small_outputs: Path) -> Units:
+    return Units("geco", "small", "03_attribution")
+
+
+UNIT = Unit(
+    "D_A",
+    "C",
+    0,
+    "Saliency",
+    {"explained": "logit", "normalise_special": False, "aggregation": "l1"},
+    2,
+)
+
+
+def test_the_plan_has_floors_once_and_costly_methods_on_one_seed() -> None:
+    methods = ["Saliency", "LIME", "Uniform random"]
+    plan = plan_units(
+        MODELS, methods, {"LIME": {"n_samples": 7}}, n_base=4, n_base_ola=0, one_seed=["LIME"]
+    )
+    found = {(u.dataset, u.scheme, u.seed, u.method): u for u in plan}
+    assert len(found) == len(plan) == 2 + 5 + 4
+    assert ("D_A", "C", 1, "LIME") not in found and ("D_A", "OLA-CEA", 1, "LIME") in found
+    assert found["D_A", "-", -1, "Uniform random"].n_base == 0  # as many rows as any model explains
+    assert (found["D_A", "C", 0, "LIME"].n_base, found["D_A", "OLA-CEA", 0, "LIME"].n_base) == (
+        4,
+        0,
+    )
+    assert found["D_A", "C", 0, "LIME"].settings == {"explained": "probability", "n_samples": 7}
+    assert len({u.name for u in plan}) == len(plan)
+
+
+def test_settings_are_put_together_and_misspelt_methods_refused() -> None:
+    found = settings_by_method(
+        {"LIME": "logit"}, {"Saliency": "l2"}, True, {"LIME": {"n_samples": 3}}
+    )
+    assert found["LIME"] == {"explained": "logit", "n_samples": 3}
+    assert found["Saliency"] == {"normalise_special": True, "aggregation": "l2"}
+    plan_units(MODELS, list(METHODS), found, 1, 1)
+    with pytest.raises(TouchstoneError, match="no method 'Salency'; did you mean 'Saliency'"):
+        settings_by_method({"Salency": "logit"}, {}, False)
+
+
+def test_the_plan_refuses_unknown_names_before_anything_runs() -> None:
+    with pytest.raises(TouchstoneError, match="no method"):
+        plan_units(MODELS, ["LIMES"], {}, 1, 1)
+    with pytest.raises(TouchstoneError, match="no setting"):
+        plan_units(MODELS, ["LIME"], {"LIME": {"samples": 7}}, 1, 1)
+
+
+def test_a_unit_is_made_once_and_reads_back_the_same(store: Units) -> None:
+    sources = Fakes()
+    first = explain_unit(UNIT, sources, store)
+    again = explain_unit(UNIT, sources, store)
+    assert sources.asked == 1
+    pd.testing.assert_frame_equal(first, again)
+    pd.testing.assert_frame_equal(validated(first, "unit"), first)
+    direct = explain(sources.model, sources.rows, "Saliency", seed=0)
+    for kept, made in zip(first.scores, direct.scores, strict=True):
+        np.testing.assert_allclose(kept, made, rtol=0, atol=max(map(abs, made)) * 0.51 / LARGEST)
+
+
+def test_another_model_other_rows_or_settings_make_it_anew(store: Units) -> None:
+    sources = Fakes()
+    explain_unit(UNIT, sources, store)
+    sources.version = "2"
+    explain_unit(UNIT, sources, store)
+    sources.rows = as_rows(["he sings .", "they"])
+    explain_unit(UNIT, sources, store)
+    explain_unit(
+        Unit("D_A", "C", 0, "Saliency", {**UNIT.settings, "aggregation": "l2"}, 2), sources, store
+    )
+    assert sources.asked == 4
+
+
+def test_published_units_hold_no_words(
+    small_outputs: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("lib.core.units.reference_dir", lambda study, scale: tmp_path / "reference")
+    store = Units("geco", "cpu", "03_attribution", reuse=True)
+    found = explain_unit(UNIT, Fakes(), store)
+    text = next((tmp_path / "reference").rglob("*.csv")).read_text()
+    assert "sings" not in text and text.splitlines()[1] == "row_id,delta,scale,scores"
+    (next((tmp_path / "outputs").rglob("*.csv"))).unlink()  # as in a fresh clone
+    sources = Fakes()
+    pd.testing.assert_frame_equal(explain_unit(UNIT, sources, store), found)
+    assert sources.asked == 0
+
+
+def test_packing_keeps_zeros_and_signs() -> None:
+    frame = pd.DataFrame(
+        {"row_id": ["1-F", "2-F"], "delta": [None, 0.5], "scores": [[0.0, 0.0], [-2e-9, 1e-9]]}
+    )
+    kept = packed(frame)
+    assert kept.scores[0] == [0, 0] and kept.scores[1] == [-999, 500]
+
+
+def test_packing_moves_mass_accuracy_by_less_than_a_thousandth() -> None:
+    rng = np.random.default_rng(0)
+    scores = [
+        rng.standard_cauchy(18) for _ in range(300)
+    ]  # a few words with nearly all, as explanations have
+    truth = [rng.permutation([1] * 4 + [0] * 14) for _ in scores]
+    kept = packed(pd.DataFrame({"row_id": "1-F", "delta": 0.123456, "scores": scores}))
+    moved = [
+        mass_accuracy(a, t) - mass_accuracy(b, t)
+        for a, b, t in zip(scores, kept.scores, truth, strict=True)
+    ]
+    assert np.abs(moved).max() < 0.005 and abs(np.mean(moved)) < 0.001
+    assert kept.delta[0] == 0.1235
+
+
+def test_later_seeds_of_ola_explain_with_some_methods_only() -> None:
+    six = pd.DataFrame(
+        [("D_A", "OLA-CEA", k) for k in range(6)], columns=["dataset", "scheme", "seed"]
+    )
+    plan = plan_units(six, ["Saliency", "LIME"], {}, 1, 1, every_seed_ola=["Saliency"])
+    assert {(u.seed, u.method) for u in plan} == {(k, "Saliency") for k in range(6)} | {
+        (k, "LIME") for k in range(5)
+    }
+    assert len(plan_units(six, ["Saliency", "LIME"], {}, 1, 1)) == 12
+    with pytest.raises(TouchstoneError, match="no method 'Salency'"):
+        plan_units(MODELS, ["Saliency"], {}, 1, 1, every_seed_ola=["Salency"])
+
+
+def test_predicted_seconds_count_what_is_unfinished(store: Units) -> None:
+    sources = Fakes()
+    plan = plan_units(MODELS, ["Saliency", "Uniform random"], {}, 2, 2)
+    run_units(plan[:2], sources, store)  # the two floors
+    table = predicted_seconds(plan, sources, store)
+    assert table.units.sum() == 5 and table.rows.sum() == 10 and (table.seconds > 0).all()
+    run_units(plan, sources, store)
+    assert predicted_seconds(plan, sources, store).empty
+
+
+def test_chosen_rows_keep_base_sentences_whole_and_are_nested() -> None:
+    rows = pd.DataFrame({"sentence_idx": np.repeat(np.arange(20), 3), "target": [0, 1, 2] * 20})
+    few, more = choose_rows(rows, 4, seed=0), choose_rows(rows, 9, seed=0)
+    assert len(few) == 12 and set(few.sentence_idx) < set(more.sentence_idx)
+    assert len(choose_rows(rows, 0, seed=0)) == 60
+    assert set(choose_rows(rows, 4, seed=1).sentence_idx) != set(few.sentence_idx)
+    with pytest.raises(
+        TouchstoneError, match="asks for 21 base sentences and the test split has 20"
+    ):
+        choose_rows(rows, 21, seed=0)
+
+
+def test_steps_and_errors_are_kept_with_a_unit(store: Units) -> None:
+    settings = METHODS["Integrated Gradients"].settings({"tolerance": 0.01, "placing": "panels"})
+    unit, sources = Unit("D_A", "C", 0, "Integrated Gradients", settings, 2), Fakes()
+    first = explain_unit(unit, sources, store)
+    again = explain_unit(unit, sources, store)
+    assert sources.asked == 1 and (again.steps >= 5).all() and again.error.between(0, 1).all()
+    pd.testing.assert_frame_equal(first, again)
+    pd.testing.assert_frame_equal(validated(first, "unit"), first)
+
+
+def test_methods_of_one_pass_share_it_and_are_kept_apart(store: Units) -> None:
+    names = ["Saliency", "LIME", "InputXGradient", "Guided Backprop", "DeepLift"]
+    plan = plan_units(MODELS.iloc[:2], names, {"LIME": {"n_samples": 5}}, n_base=2, n_base_ola=2)
+    sources, passes = Fakes(), []
+    inner = sources.model.logits
+    sources.model.logits = lambda embeddings, mask: (
+        passes.append(torch.is_grad_enabled()),
+        inner(embeddings, mask),
+    )[1]
+    found = run_units(plan, sources, store)
+    assert (
+        sources.asked == 4 and sum(passes) == 2 * 2
+    )  # a shared graph per seed and length of row; LIME's need none
+    assert found["method"].tolist() == [
+        name for _ in range(2) for name in names for _ in range(2)
+    ]  # in the plan's order
+    for unit in plan:
+        one = explain(build("BERT"), sources.rows, unit.method, unit.settings, seed=unit.seed)
+        ours = found[(found["method"] == unit.method) & (found["seed"] == unit.seed)]
+        for a, b in zip(ours["scores"], one["scores"], strict=True):
+            assert np.asarray(a) == pytest.approx(
+                np.asarray(b), abs=1e-3 * np.abs(b).max()
+            )  # units keep scores as whole numbers up to LARGEST
+    run_units(plan[::-1], sources, store)
+    assert sources.asked == 4  # all of them were kept, each under its own name

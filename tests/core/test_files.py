@@ -1,0 +1,119 @@
+"""A file is there whole or not at all, also when its writer is killed."""
+
+from __future__ import annotations
+
+import hashlib
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.core.errors import TouchstoneError
+from lib.core.files import (
+    atomic_path,
+    load_parquet,
+    read_utf8,
+    save_csv,
+    save_json,
+    save_parquet,
+    sha256_of,
+    sha256_of_tree,
+    write_atomic,
+)
+from lib.core.paths import ROOT
+
+# Writes half of a new file, says so, and waits to be killed.
+HALF = """
+import sys, time
+from lib.core.files import atomic_path
+with atomic_path(sys.argv[1]) as part:
+    file = part.open("w")
+    file.write("half of the new"); file.flush()
+    print("half", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_an_exception_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    write_atomic(tmp_path / "a.txt", "old")
+    with pytest.raises(RuntimeError), atomic_path(tmp_path / "a.txt") as part:
+        part.write_text("half of the new")
+        raise RuntimeError
+    assert (tmp_path / "a.txt").read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_a_kill_leaves_the_old_file(tmp_path: Path) -> None:
+    write_atomic(tmp_path / "a.txt", "old")
+    writer = subprocess.Popen(
+        [sys.executable, "-c", HALF, tmp_path / "a.txt"], cwd=ROOT, stdout=subprocess.PIPE
+    )
+    assert writer.stdout is not None and writer.stdout.readline() == b"half\n"
+    writer.send_signal(signal.SIGKILL)
+    writer.communicate()
+    assert (tmp_path / "a.txt").read_text() == "old"
+    left_over = [p.name for p in tmp_path.iterdir() if p.name != "a.txt"]
+    assert len(left_over) == 1 and left_over[0].endswith(".part"), (
+        "what is left is under a name that nobody reads"
+    )
+
+
+def test_sha256_is_that_of_the_bytes(tmp_path: Path) -> None:
+    write_atomic(tmp_path / "a", b"abc")
+    assert (
+        sha256_of(tmp_path / "a")
+        == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    )
+    assert sha256_of(tmp_path / "a") == hashlib.sha256(b"abc").hexdigest()
+
+
+def test_the_hash_of_a_tree_sees_names_contents_and_nothing_compiled(tmp_path: Path) -> None:
+    write_atomic(tmp_path / "a.py", "1")
+    first = sha256_of_tree(tmp_path, "**/*.py")
+    write_atomic(tmp_path / "notes.md", "1")
+    write_atomic(tmp_path / "__pycache__" / "a.py", "1")
+    assert sha256_of_tree(tmp_path, "**/*.py") == first
+    write_atomic(tmp_path / "sub" / "b.py", "1")
+    second = sha256_of_tree(tmp_path, "**/*.py")
+    (tmp_path / "sub" / "b.py").rename(tmp_path / "sub" / "c.py")
+    assert len({first, second, sha256_of_tree(tmp_path, "**/*.py")}) == 3
+    assert sha256_of_tree(tmp_path / "no such folder") == hashlib.sha256(b"").hexdigest()
+
+
+def test_csv_has_six_digits_and_the_index_only_where_it_has_a_name(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"word": ["she", "é"], "r": [2 / 3, 1234567.0]})
+    save_csv(frame, tmp_path / "a.csv")
+    assert (tmp_path / "a.csv").read_bytes() == "word,r\nshe,0.666667\né,1.23457e+06\n".encode()
+    save_csv(frame.set_index("word"), tmp_path / "b.csv")
+    assert (tmp_path / "b.csv").read_bytes() == (tmp_path / "a.csv").read_bytes()
+
+
+def test_json_has_no_nan(tmp_path: Path) -> None:
+    with pytest.raises(ValueError):
+        save_json({"r": float("nan")}, tmp_path / "a.json")
+    assert not (tmp_path / "a.json").exists()
+
+
+def test_parquet_gives_lists_back_as_lists(tmp_path: Path) -> None:
+    frame = pd.DataFrame(
+        {"row_id": ["1-F"], "words": [["she", "is"]], "scores": [np.array([0.1, -2.0])]}
+    )
+    save_parquet(frame, tmp_path / "a.parquet")
+    back = load_parquet(tmp_path / "a.parquet")
+    assert back.to_dict("records") == [
+        {"row_id": "1-F", "words": ["she", "is"], "scores": [0.1, -2.0]}
+    ]
+
+
+def test_a_text_is_read_without_its_byte_order_mark_and_other_bytes_are_named_by_line(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfone\r\ntwo\n")
+    assert read_utf8(tmp_path / "a.txt") == "one\r\ntwo\n"
+    (tmp_path / "a.txt").write_bytes(b"one\ntw\xff\n")
+    with pytest.raises(TouchstoneError, match=r"a\.txt, line 2: the bytes are not UTF-8"):
+        read_utf8(tmp_path / "a.txt")

@@ -1,0 +1,100 @@
+"""Two conversions of one source are equal, and what is stored holds nothing volatile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nbformat
+from nbformat.v4 import new_output
+
+from lib.core.notebooks import (
+    find_notebooks,
+    fold_bars,
+    parameters_source,
+    read_notebook,
+    strip_volatile,
+)
+
+SOURCE = """# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Title
+
+# %% tags=["parameters"]
+seed = 0  # a seed
+
+# %%
+print(seed)
+
+# %%
+print(seed)
+"""
+
+
+def write(folder: Path, text: str = SOURCE) -> Path:
+    path = folder / "01_a.py"
+    path.write_text(text)
+    return path
+
+
+def test_ids_are_the_same_at_every_reading_and_differ_between_cells(tmp_path: Path) -> None:
+    first, second = (read_notebook(write(tmp_path)) for _ in range(2))
+    assert first == second
+    nbformat.validate(first)
+    ids = [cell.id for cell in first.cells]
+    assert len(set(ids)) == 4
+    longer = read_notebook(
+        write(tmp_path, SOURCE.replace("# # Title", "# # Title\n\n# %% [markdown]\n# More"))
+    )
+    assert set(ids) < {cell.id for cell in longer.cells}, "an unchanged cell keeps its id"
+
+
+def test_parameters_source(tmp_path: Path) -> None:
+    assert parameters_source(write(tmp_path)) == "seed = 0  # a seed"
+
+
+def test_volatile_metadata_goes_and_the_rest_stays(tmp_path: Path) -> None:
+    notebook = read_notebook(write(tmp_path))
+    notebook.metadata["papermill"] = {"start_time": "now"}
+    notebook.metadata["language_info"] = {"name": "python", "version": "3.11.7"}
+    notebook.cells[1].metadata["execution"] = {"iopub.execute_input": "now"}
+    notebook.cells[1]["execution_count"] = 1
+    strip_volatile(notebook)
+    assert notebook.metadata == {
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "language_info": {"name": "python"},
+    }
+    assert [dict(cell.metadata) for cell in notebook.cells] == [
+        {},
+        {"tags": ["parameters"]},
+        {},
+        {},
+    ]
+    assert notebook.cells[1].execution_count == 1
+
+
+def test_bars_are_folded_and_warnings_kept(tmp_path: Path) -> None:
+    notebook = read_notebook(write(tmp_path))
+    bar = "rows:  10%|#   |\rrows: 100%|####|\r               \r"
+    notebook.cells[2]["outputs"] = [new_output("stream", name="stderr", text=bar)]
+    notebook.cells[3]["outputs"] = [
+        new_output("stream", name="stderr", text=f"{bar}careful\n"),
+        new_output("stream", name="stdout", text="0\n"),
+    ]
+    fold_bars(notebook)
+    assert notebook.cells[2].outputs == []
+    assert [output.text for output in notebook.cells[3].outputs] == ["careful", "0\n"]
+
+
+def test_notebooks_are_found_in_order(tmp_path: Path) -> None:
+    for name in ("02_b.py", "01_a.py", "conftest.py", "01_a.ipynb"):
+        (tmp_path / "notebooks" / "toy").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "notebooks" / "toy" / name).touch()
+    assert [path.name for path in find_notebooks("toy", tmp_path)] == ["01_a.py", "02_b.py"]
+    assert find_notebooks("none", tmp_path) == []

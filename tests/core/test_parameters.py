@@ -1,0 +1,151 @@
+"""A parameter file is refused for its first mistake, with the name of the file and what to write instead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lib.core.errors import TouchstoneError
+from lib.core.parameters import (
+    Parameter,
+    check_params,
+    notebook_parameters,
+    read_params,
+    study_parameters,
+)
+
+CELL = """
+# %% [markdown]
+# # A title
+
+# %% tags=["parameters"]
+scale = "small"  # which parameters; the folder below outputs/
+seed = 0  # seed of everything random
+lr = 1e-3  # step size, the paper's eta
+epochs = {"C": 3, "CEf": 2}  # passes over the data
+rates = {"C": 1, "CEf": 1e-4}  # one whole number among fractions
+methods = ["LIME"]  # names
+explanation_files = []  # paths
+frozen = True  # yes or no
+shape = {
+    "a": 1,  # inside
+}  # at the end
+
+# %%
+later = 1
+"""
+
+
+@pytest.fixture
+def parameters(tmp_path: Path) -> dict[str, Parameter]:
+    (tmp_path / "01_a.py").write_text(CELL)
+    return notebook_parameters(tmp_path / "01_a.py")
+
+
+def test_the_parameters_cell_is_read_with_kinds_and_comments(
+    parameters: dict[str, Parameter],
+) -> None:
+    assert {p.name: p.kind for p in parameters.values()} == {
+        "scale": "str",
+        "seed": "int",
+        "lr": "float",
+        "epochs": "dict[int]",
+        "rates": "dict[float]",
+        "methods": "list[str]",
+        "explanation_files": "list",
+        "frozen": "bool",
+        "shape": "dict[int]",
+    }
+    assert parameters["lr"] == Parameter("lr", 0.001, "float", "step size, the paper's eta")
+    assert parameters["shape"].comment == "at the end"
+
+
+@pytest.mark.parametrize(
+    "cell, says",
+    [
+        ("seed = 1 + 1", "`seed = 1 \\+ 1` among the parameters is not `name = literal`"),
+        ("import os", "not `name = literal`"),
+    ],
+)
+def test_only_literals_are_parameters(tmp_path: Path, cell: str, says: str) -> None:
+    (tmp_path / "01_a.py").write_text(f'# %% tags=["parameters"]\n{cell}\n')
+    with pytest.raises(TouchstoneError, match=says):
+        notebook_parameters(tmp_path / "01_a.py")
+
+
+def test_a_notebook_has_one_parameters_cell(tmp_path: Path) -> None:
+    (tmp_path / "01_a.py").write_text("# %%\nseed = 0\n")
+    with pytest.raises(TouchstoneError, match='01_a.py has 0 cells tagged "parameters"'):
+        notebook_parameters(tmp_path / "01_a.py")
+
+
+def test_a_name_means_the_same_in_all_notebooks(tmp_path: Path) -> None:
+    for name, value in (("01_a.py", "1"), ("02_b.py", "1.0")):  # equal, but not of one kind
+        (tmp_path / name).write_text(f'# %% tags=["parameters"]\nalpha = {value}\n')
+    with pytest.raises(
+        TouchstoneError, match="02_b.py: alpha = 1.0, but an earlier notebook has 1"
+    ):
+        study_parameters(sorted(tmp_path.glob("*.py")))
+
+
+@pytest.mark.parametrize(
+    "text, says",
+    [
+        ("sed: 1", "x.yaml: no notebook has a parameter 'sed'; did you mean 'seed'\\?"),
+        ("lr: 1e-3", "x.yaml: lr is '1e-3', which YAML reads as text; write 1.0e-3$"),
+        ("lr: 2E5", "write 2.0e\\+5$"),
+        ("lr: 1.5e3", "write 1.5e\\+3$"),
+        ("rates: {CEf: 1e-4}", "rates.CEf is '1e-4'.*write 1.0e-4$"),
+        ("explanation_files: [1e-4]", r"explanation_files\[0\] is '1e-4'"),
+        ("methods: [LIME, 3]", r"methods\[1\] is 3 \(int\), not str"),
+        ("methods: LIME", r"methods is 'LIME' \(str\), not list; write a list"),
+        ("epochs: {C: 1.5}", r"epochs.C is 1.5 \(float\), not int"),
+        ("seed: true", r"seed is True \(bool\), not int"),
+        ("frozen: 1", r"frozen is 1 \(int\), not bool; write true or false"),
+        ("scale: yes", r"scale is True \(bool\), not str; write text, in quotes"),
+        ("scale: 2026-11-21", r"\(date\), not str"),
+        ("scale:", r"scale is None \(NoneType\), not str"),
+    ],
+)
+def test_a_mistake_is_refused_with_its_remedy(
+    parameters: dict[str, Parameter], tmp_path: Path, text: str, says: str
+) -> None:
+    (tmp_path / "x.yaml").write_text(text)
+    with pytest.raises(TouchstoneError, match=says):
+        check_params(read_params(tmp_path / "x.yaml"), parameters, "x.yaml")
+
+
+def test_what_is_right_passes_with_its_declared_type(
+    parameters: dict[str, Parameter], tmp_path: Path
+) -> None:
+    (tmp_path / "x.yaml").write_text(
+        "lr: 1\nrates: {C: 2, own: 1.0e-3}\nscale: 1e-3\nmethods: []\n"
+    )
+    values = check_params(read_params(tmp_path / "x.yaml"), parameters, "x.yaml")
+    assert values == {"lr": 1.0, "rates": {"C": 2.0, "own": 0.001}, "scale": "1e-3", "methods": []}
+    assert isinstance(values["lr"], float) and isinstance(values["rates"]["C"], float)
+
+
+@pytest.mark.parametrize(
+    "text, says",
+    [
+        ("seed: 1\nseed: 2", "'seed' is set twice"),
+        ("rates: {C: 1, C: 2}", "'C' is set twice"),
+        ("- seed", "must hold lines of the form `name: value`"),
+        ("", "must hold lines of the form"),
+        ("a: [1", "x.yaml is not readable as YAML"),
+    ],
+)
+def test_a_malformed_file_is_refused(tmp_path: Path, text: str, says: str) -> None:
+    (tmp_path / "x.yaml").write_text(text)
+    with pytest.raises(TouchstoneError, match=says):
+        read_params(tmp_path / "x.yaml")
+
+
+def test_a_missing_file_names_those_that_exist(tmp_path: Path) -> None:
+    (tmp_path / "small.yaml").write_text("seed: 1")
+    with pytest.raises(
+        TouchstoneError, match="no parameter file .*smal.yaml; scales that have one: small"
+    ):
+        read_params(tmp_path / "smal.yaml")

@@ -1,0 +1,237 @@
+"""Faithfulness by hand on a model that adds up, its limits against all orders, and a floor that must lose."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import nn
+
+from lib.attribution import METHODS, explain
+from lib.core.errors import TouchstoneError
+from lib.metrics.deletion import DeletedWords, aopc, aopc_limits, steps_of
+from lib.metrics.faithfulness import (
+    RANDOM,
+    comprehensiveness,
+    faithfulness,
+    infidelity,
+    normalised_aopc,
+    random_deletions,
+    scaled_infidelity,
+    sufficiency,
+)
+from lib.metrics.sensitivity import sensitivity
+from lib.models.text_model import Encoded
+
+WORTH = {"pad": 0.0, "mask": 1.0, "a": 4.0, "b": 2.0, "c": 1.0, "d": -1.0}
+
+
+class Adding:
+    """Logit of class 0: the sum of the words' worth; of class 1: minus that. `bend` makes words interact."""
+
+    classes, max_length = ("plus", "minus"), 20
+    table = torch.tensor([[x] for x in WORTH.values()])
+
+    def __init__(self, bend: float = 0.0) -> None:
+        self.module, self.bend = nn.Linear(1, 2, bias=False), bend
+        self.module.weight.data = torch.tensor([[1.0], [-1.0]])
+        self.tokenizer = SimpleNamespace(pad_token_id=0, mask_token_id=1)
+
+    def encode(self, sentences):
+        return [
+            Encoded([list(WORTH).index(w) for w in words], list(range(len(words))))
+            for words in sentences
+        ]
+
+    def embed(self, ids):
+        return self.table[ids]
+
+    def logits(self, embeddings, mask):
+        total = (embeddings * mask[..., None]).sum(1)
+        places = torch.arange(1, embeddings.shape[1] + 1)[:, None]
+        return self.module(total + self.bend * ((embeddings * places).sum(1) - embeddings.prod(1)))
+
+    def reference_ids(self, ids):
+        return torch.zeros_like(ids)
+
+    def predict(self, sentences, batch_size):
+        raise NotImplementedError("nobody asks")
+
+
+def table(words: str, **methods: list[float]) -> pd.DataFrame:
+    lines = [
+        {
+            "study": "geco",
+            "dataset": "D_A",
+            "scheme": "C",
+            "seed": 0,
+            "method": name,
+            "row_id": "1-F",
+            "sentence_idx": 1,
+            "target": 0,
+            "words": words.split(),
+            "scores": scores,
+            "explained": "logit",
+            "settings": "{}",
+            "delta": np.nan,
+        }
+        for name, scores in methods.items()
+    ]
+    return pd.DataFrame(lines)
+
+
+def test_measures_by_hand_on_a_model_that_adds_up():
+    explained = table("c a d b", right=[1.0, 4.0, -1.0, 2.0], wrong=[-1.0, -4.0, 1.0, -2.0])
+    found = faithfulness(Adding(), explained, explained="logit", shares=[0.25, 0.5]).set_index(
+        "method"
+    )
+    right, wrong = (
+        found.loc["right"],
+        found.loc["wrong"],
+    )  # the sentence has 6; without a 2, b 0, c -1, d 0
+    assert right["comprehensiveness"] == pytest.approx((4 + 6) / 2) and right[
+        "sufficiency"
+    ] == pytest.approx((2 + 0) / 2)
+    assert (
+        right["AOPC"] == pytest.approx((4 + 6 + 7 + 6) / 4) == right["AOPC_high"]
+        and right["NAOPC"] == 1
+    )
+    assert (
+        wrong["AOPC"] == pytest.approx((-1 + 0 + 2 + 6) / 4) == wrong["AOPC_low"]
+        and wrong["NAOPC"] == 0
+    )
+    assert right["infidelity"] == pytest.approx(0, abs=1e-10) and right[
+        "infidelity_scaled"
+    ] == pytest.approx(0, abs=1e-9)
+    assert (
+        wrong["infidelity_scaled"] == 1 and wrong["infidelity"] > 0 and right["limits"] == "exact"
+    )
+    assert wrong["AOPC"] < found.loc[RANDOM, "AOPC"] < right["AOPC"]
+
+
+def test_the_deletion_operator_decides():
+    words = [["a", "b"]]
+    kept = [np.array([True, False])]
+    scores = {
+        how: DeletedWords(Adding(), words, [0], how, "logit").scores([0], kept)[0]
+        for how in ("pad", "mask", "remove")
+    }
+    assert scores == {"pad": 4.0, "mask": 5.0, "remove": 4.0}
+    bent = {
+        how: DeletedWords(Adding(bend=1.0), [["a", "b", "c"]], [0], how, "logit").scores(
+            [0], [np.array([True, False, True])]
+        )[0]
+        for how in ("pad", "remove")
+    }
+    assert bent == {"pad": 5 + 7 - 0, "remove": 5 + 6 - 4}  # c stands third or second
+    with pytest.raises(TouchstoneError, match="no deletion 'masks'; did you mean 'mask'"):
+        DeletedWords(Adding(), words, [0], "masks")
+    bare = Adding()
+    bare.tokenizer.mask_token_id = None
+    with pytest.raises(TouchstoneError, match="no mask token"):
+        DeletedWords(bare, words, [0], "mask")
+
+
+def test_curves_by_hand():
+    falling, rising = np.array([1.0, 0.4, 0.3, 0.2, 0.1]), np.array([1.0, 1.0, 0.9, 0.8, 0.1])
+    assert comprehensiveness(falling, [0.01, 0.5]) == pytest.approx((0.6 + 0.7) / 2)
+    assert sufficiency(rising, [0.01, 0.5]) == pytest.approx((0.2 + 0.1) / 2)
+    assert aopc(falling) == pytest.approx(0.75) and normalised_aopc(0.75, 0.5, 1.0) == 0.5
+    assert np.isnan(normalised_aopc(0.5, 0.5, 0.5))
+    gone, changes = np.array([[1, 0], [0, 1], [1, 1]]), np.array([2.0, 2.0, 4.0])
+    assert infidelity([2.0, 1.0], gone, changes) == pytest.approx((0 + 1 + 1) / 3)
+    assert scaled_infidelity([2.0, 1.0], gone, changes) == pytest.approx(1 - 18**2 / 14 / 24)
+    assert scaled_infidelity([7.0, 7.0], gone, changes) == pytest.approx(0)
+    assert scaled_infidelity([0.0, 0.0], gone, changes) == 1 and np.isnan(
+        scaled_infidelity([1, 1], gone, 0 * changes)
+    )
+
+
+@pytest.mark.parametrize("n_exact", [64, 1])
+def test_limits_are_those_of_all_orders(n_exact):
+    deleted = DeletedWords(
+        Adding(bend=0.3), [["a", "b", "d", "c", "b"], ["a"]], [0, 1], "remove", "probability"
+    )
+    (low, high, how), one = aopc_limits(deleted, n_exact, n_beam=40)
+    tried = [
+        aopc(deleted.scores([0] * 6, list(steps_of(order)))) for order in permutations(range(5))
+    ]
+    assert (low, high) == pytest.approx((min(tried), max(tried))) and how == (
+        "exact" if n_exact > 1 else "beam"
+    )
+    assert one[0] == pytest.approx(one[1])
+    narrow = aopc_limits(deleted, 1, n_beam=1)[0]
+    assert low - 1e-12 <= narrow[0] <= narrow[1] <= high + 1e-12
+
+
+def test_random_deletions_are_seeded_never_empty_and_complete_when_few():
+    many = random_deletions(12, 300, 3)
+    assert (
+        many.any(axis=1).all()
+        and (many == random_deletions(12, 300, 3)).all()
+        and 0.45 < many.mean() < 0.55
+    )
+    assert (
+        len(random_deletions(3, 50, 0)) == 7 == len(np.unique(random_deletions(3, 50, 0), axis=0))
+    )
+
+
+def test_equal_scores_do_not_profit_from_their_place():
+    found = faithfulness(
+        Adding(),
+        pd.concat(
+            [
+                table("a c c c c c c", zero=[0.0] * 7).assign(row_id=f"{i}-F", sentence_idx=i)
+                for i in range(60)
+            ]
+        ),
+        n_beam=0,
+    )
+    same = found.groupby("method")["comprehensiveness"].mean()
+    assert abs(same["zero"] - same[RANDOM]) < 0.01 and found["NAOPC"].isna().all()
+    with pytest.raises(TouchstoneError, match="one model on one data set"):
+        faithfulness(
+            Adding(), pd.concat([table("a", x=[1.0]), table("a", x=[1.0]).assign(dataset="D_S")])
+        )
+
+
+def test_sensitivity_by_hand():
+    rows = pd.DataFrame(
+        {"row_id": ["1-F"], "sentence_idx": [1], "target": [0], "sentence": [["a", "c"]]}
+    )
+    still = sensitivity(
+        Adding(), rows, "Saliency", radius=0.5
+    )  # the gradient of a linear model does not move
+    assert still["sensitivity_max"].tolist() == [0.0] and still["method"].tolist() == ["Saliency"]
+    found = sensitivity(Adding(), rows, "InputXGradient", radius=0.1, n_samples=400).iloc[0]
+    reach = 0.1 * np.std(
+        [4, 1], ddof=1
+    )  # the largest change of both words at once, over the explanation's length
+    assert 0.9 * reach * np.sqrt(2 / 17) < found["sensitivity_max"] <= reach * np.sqrt(2 / 17)
+    assert 0 < found["sensitivity_mean"] < found["sensitivity_max"]
+    with pytest.raises(TouchstoneError, match="LIME reads words"):
+        sensitivity(Adding(), rows, "LIME")
+
+
+def test_the_methods_beat_random_scores_where_the_model_adds_up():
+    rows = pd.DataFrame(
+        {
+            "row_id": ["1-F", "2-M"],
+            "sentence_idx": [1, 2],
+            "target": [0, 1],
+            "sentence": [["a", "c", "d", "b"], ["d", "c", "a"]],
+        }
+    )
+    label = {"dataset": "D_A", "scheme": "C", "seed": 0}
+    for name in ("InputXGradient", "Occlusion", "Exact Shapley"):
+        chosen = {"explained": "logit"} if "explained" in METHODS[name].defaults else {}
+        found = faithfulness(
+            Adding(), explain(Adding(), rows, name, chosen, **label), "pad", "logit"
+        )
+        means = found.groupby("method")[["NAOPC", "infidelity_scaled"]].mean()
+        assert means.loc[name].tolist() == pytest.approx([1, 0], abs=1e-6)
+        assert means.loc[RANDOM, "NAOPC"] < 0.9 and means.loc[RANDOM, "infidelity_scaled"] > 0.1

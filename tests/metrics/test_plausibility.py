@@ -1,0 +1,279 @@
+"""Plausibility and consistency by hand, and the identities of the plain gradient."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from lib.core.errors import TouchstoneError
+from lib.core.paths import data_root, material
+from lib.metrics.plausibility import (
+    by_slot,
+    input_consistency,
+    is_plausible,
+    model_consistency,
+    pearson,
+    plausibility,
+    read_outputs,
+    template_groups,
+    thresholded,
+)
+from lib.studies.lm_saliency.lines import frame_groups, read_agreement
+from lib.studies.lm_saliency.templates import syneval_rows
+
+SETS = {
+    "S": pd.DataFrame(
+        [
+            (["the", "dogs", "near", "it", "car"], 1, [(1, 1)], [(4, 4)], "p", "dogs"),
+            (["the", "cats", "near", "it", "van"], 1, [(1, 1)], [(4, 4)], "p", "cats"),
+            (["the", "taxi", "men", "near", "it", "van"], 1, [(2, 2)], [(5, 5)], "p", "men"),
+            (["a", "dog", "by", "men"], 0, [(1, 1)], [(3, 3)], "q", "dog"),
+        ],
+        columns=["prefix", "tag", "cues", "attractors", "pattern", "cluster"],
+    )
+}
+
+
+def explanation(
+    line: int,
+    class_1: list[float],
+    probability: float = 0.8,
+    size: str = "full",
+    factor: float = 2.0,
+):
+    return {
+        "dataset": "S",
+        "architecture": "LSTM",
+        "size": size,
+        "method": "V",
+        "line": line,
+        "probability": probability,
+        "class_0": [-factor * x for x in class_1],
+        "class_1": class_1,
+    }
+
+
+def test_the_four_cases_of_plausibility() -> None:
+    cue_first, other_first = [0.0, 0.5, 0.1], [0.0, 0.1, 0.5]
+    assert is_plausible(cue_first, other_first, [(1, 1)], [(2, 2)], True)
+    assert not is_plausible(other_first, cue_first, [(1, 1)], [(2, 2)], True)
+    assert is_plausible(cue_first, other_first, [(1, 1)], [(2, 2)], False)
+    assert not is_plausible(other_first, cue_first, [(1, 1)], [(2, 2)], False)
+    assert not is_plausible([0.3] * 3, [0.3] * 3, [(1, 1)], [(2, 2)], True), "a tie fails"
+    assert not is_plausible([0.3] * 3, [0.3] * 3, [(1, 1)], [(2, 2)], False), "a tie fails"
+
+
+def test_a_span_counts_with_its_largest_token() -> None:
+    assert is_plausible([0.1, 0.9, 0.5], [0] * 3, [(0, 1)], [(2, 2)], True)
+
+
+def test_scenarios_come_from_the_clean_probability() -> None:
+    table = plausibility(
+        pd.DataFrame(
+            [
+                explanation(0, [0, 1, 0, 0, 0.5], 0.8),
+                explanation(0, [0, 1, 0, 0, 0.5], 0.2),
+                explanation(3, [0, 1, 0, 0.5], 0.2),
+            ]
+        ),
+        SETS,
+    )
+    assert list(table["is_expected"]) == [True, False, True]
+    assert list(table["passed"]) == [
+        True,
+        True,
+        False,
+    ]  # the third: class 0 gives the cue -2 and the attractor -1
+
+
+def test_with_one_cue_and_one_attractor_v_passes_in_both_scenarios_or_in_none() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        scores = rng.normal(size=5).tolist()
+        pair = plausibility(
+            pd.DataFrame(
+                [explanation(0, scores, p, factor=rng.uniform(0.1, 5)) for p in (0.9, 0.1)]
+            ),
+            SETS,
+        )
+        assert pair["passed"].nunique() == 1
+
+
+def test_scores_below_one_per_cent_are_zero() -> None:
+    assert thresholded([1.0, 0.009, -0.011, -0.5]).tolist() == [1.0, 0.0, -0.011, -0.5]
+
+
+def test_pearson_by_hand_and_where_it_is_not_defined() -> None:
+    assert pearson([1, 2, 3], [2, 4, 6]) == pytest.approx(1)
+    assert pearson([1, 2, 3, 4], [4, 1, 2, 3]) == pytest.approx(-0.2)
+    assert np.isnan(pearson([1, 1, 1], [1, 2, 3])) and np.isnan(pearson([1], [2]))
+
+
+def test_pairs_are_compared_with_the_first_line_of_their_template() -> None:
+    frame = pd.DataFrame(
+        [
+            explanation(i, scores)
+            for i, scores in enumerate(
+                ([0, 1, 0, 0, -1], [0, 2, 0, 0, -2], [0, 0, 1, 0, 0, -1], [1, 0, 0, 0])
+            )
+        ]
+    )
+    found = input_consistency(frame, SETS)
+    assert list(found["line"]) == [1, 2] and list(found["same_length"]) == [True, False]
+    assert found["verum"].tolist() == pytest.approx([1, 1])
+    assert set(found["cluster"]) == {
+        SETS["S"].loc[0, "pattern"]
+    }  # pairs that share their first line are one cluster
+    assert list(input_consistency(frame, SETS, "skip")["line"]) == [1]
+    with pytest.raises(TouchstoneError, match="slots or skip"):
+        input_consistency(frame, SETS, "align")
+
+
+def test_slots_keep_the_sum() -> None:
+    scores = np.arange(6.0)
+    assert sum(by_slot(scores, [(2, 2)], [(5, 5)])) == scores.sum()
+
+
+def test_v_has_the_same_consistency_in_both_scenarios() -> None:
+    rng = np.random.default_rng(1)
+    lengths = [5, 5, 6, 4]
+    frame = pd.DataFrame(
+        [
+            explanation(i, rng.normal(size=n).tolist(), size=size, factor=rng.uniform(0.1, 5))
+            for size in ("full", "student")
+            for i, n in enumerate(lengths)
+        ]
+    )
+    for found in (input_consistency(frame, SETS), model_consistency(frame, SETS)):
+        np.testing.assert_allclose(found["verum"], found["malum"])
+
+
+def test_model_consistency_pairs_lines_of_full_and_student() -> None:
+    frame = pd.DataFrame(
+        [
+            explanation(0, [0, 1, 0, 0, 2]),
+            explanation(3, [1, 2, 3, 5]),
+            explanation(0, [0, 2, 0, 0, 4], size="student"),
+        ]
+    )
+    found = model_consistency(frame, SETS)
+    assert list(found["line"]) == [0] and found["verum"][0] == pytest.approx(1)
+
+
+def test_scores_of_another_length_are_refused() -> None:
+    with pytest.raises(TouchstoneError, match="S, line 1: 2 scores for a prefix of 5 words"):
+        plausibility(pd.DataFrame([explanation(0, [1, 2])]), SETS)
+
+
+def test_outputs_made_elsewhere_are_scored(tmp_path) -> None:
+    rows = SETS["S"].loc[[0, 3]].reset_index(drop=True)
+    (tmp_path / "out.verum").write_text("0 1 0 0 0.5\n0 1 0 2\n")
+    (tmp_path / "out.malum").write_text("0 -1 0 0 -0.5\n0 -1 0 2\n")
+    (tmp_path / "out.pos.idx").write_text("0\n")
+    table = plausibility(read_outputs(tmp_path, rows), {"files": rows})
+    assert list(table["is_expected"]) == [True, False] and list(table["passed"]) == [True, True]
+    (tmp_path / "out.verum").write_text("0 1 0 0 0.5\n0 1 0\n")
+    with pytest.raises(TouchstoneError, match="out.verum, line 2: 3 scores for 4 words"):
+        read_outputs(tmp_path, rows)
+    (tmp_path / "out.verum").write_text("0 1 0 0 0.5\n0 1 0 x\n")
+    with pytest.raises(TouchstoneError, match="out.verum, line 2: could not convert"):
+        read_outputs(tmp_path, rows)
+    (tmp_path / "out.verum").write_text("0 1 0 0 0.5\n")
+    with pytest.raises(TouchstoneError, match="must be aligned"):
+        read_outputs(tmp_path, rows)
+    (tmp_path / "out.verum").write_text("0 1 0 0 0.5\n0 1 nan 0\n")
+    with pytest.raises(TouchstoneError, match="out.verum, line 2: a score is not finite"):
+        read_outputs(tmp_path, rows)
+    (tmp_path / "out.pos.idx").unlink()
+    with pytest.raises(
+        TouchstoneError,
+        match="there is no .*out.pos.idx; write out.verum, out.malum and out.pos.idx",
+    ):
+        read_outputs(tmp_path, rows)
+
+
+def test_outputs_as_tarsius_prints_them(tmp_path) -> None:
+    rows = SETS["S"].loc[[3]].reset_index(drop=True)
+    (tmp_path / "out.verum").write_text("[0.0, 1.0, 0.0, -2.5e-1]\n")
+    (tmp_path / "out.malum").write_text("[0.0, -1.0, 0.0, 0.25]\n")
+    (tmp_path / "out.pos.idx").write_text("0\n")
+    found = read_outputs(tmp_path, rows)
+    assert found["class_0"][0] == [0.0, 1.0, 0.0, -0.25] and found["probability"][0] == 0.0
+    (tmp_path / "out.pos.idx").write_text("[0]\n")
+    with pytest.raises(TouchstoneError, match=r"out.pos.idx: '\[0\]' is no line number"):
+        read_outputs(tmp_path, rows)
+    (tmp_path / "out.pos.idx").write_text("1\n")
+    with pytest.raises(TouchstoneError, match="names line 1, and the set has 1 lines"):
+        read_outputs(tmp_path, rows)
+
+
+def syneval() -> pd.DataFrame:
+    return syneval_rows(yaml.safe_load((material("lm_saliency") / "syneval.yaml").read_text()))
+
+
+@pytest.mark.parametrize(
+    ("grouping", "n_groups", "n_pairs", "n_skipped"),
+    [("paper", 24, 6256, 1296), ("released", 12, 4708, 460)],
+)
+def test_the_groups_of_syneval_and_the_pairs_that_skipping_loses(
+    grouping, n_groups, n_pairs, n_skipped
+) -> None:
+    rows = syneval()
+    lengths = rows["prefix"].map(len)
+    groups = lengths.groupby(template_groups(rows, grouping), sort=False)
+    assert groups.ngroups == n_groups
+    assert sum(len(part) - 1 for _, part in groups) == n_pairs
+    assert sum((part.iloc[1:] != part.iloc[0]).sum() for _, part in groups) == n_skipped
+
+
+def test_the_groups_of_the_published_gender_set() -> None:
+    root = data_root()
+    if root is None or not (root / "tarsius/Winobias").is_dir():
+        pytest.skip("needs tarsius/Winobias below TOUCHSTONE_DATA")
+    rows = read_agreement(root / "tarsius/Winobias")
+    rows["pattern"] = frame_groups(rows)
+    sizes = rows["pattern"].value_counts()
+    assert (len(sizes), (sizes > 1).sum(), sizes[sizes > 1].sum()) == (283, 254, 971)
+    kept = template_groups(rows, "released")
+    assert (
+        kept.nunique() == 147 and kept.iloc[:500].notna().all()
+    )  # all 139 frames with the woman first, and 8 others
+    with pytest.raises(TouchstoneError, match="write paper or released"):
+        template_groups(rows, "mine")
+
+
+def test_released_groups_pair_other_lines() -> None:
+    rows = (
+        syneval().iloc[[0, 1, 400, 800, 801]].reset_index(drop=True)
+    )  # two animate plural, one singular, two inanimate
+    frame = pd.DataFrame(
+        [
+            explanation(i, np.arange(len(p)).tolist()) | {"dataset": "Syneval"}
+            for i, p in enumerate(rows["prefix"])
+        ]
+    )
+    paper, released = (
+        input_consistency(frame, {"Syneval": rows}, grouping=g) for g in ("paper", "released")
+    )
+    assert paper["line"].tolist() == [1, 4] and released["line"].tolist() == [1, 3, 4]
+
+
+def test_expecting_the_other_pronoun_renames_the_scenarios_and_changes_nothing_else() -> None:
+    rng = np.random.default_rng(3)
+    she = SETS["S"].loc[[0, 1]]
+    he = she.assign(tag=0).rename(columns={"cues": "attractors", "attractors": "cues"})
+    frame = pd.DataFrame(
+        [
+            explanation(i, rng.normal(size=5).tolist(), p)
+            | {"class_0": rng.normal(size=5).tolist()}
+            for i in (0, 1)
+            for p in (0.1, 0.9)
+            for _ in range(20)
+        ]
+    )
+    one, other = (plausibility(frame, {"S": lines}) for lines in (she, he))
+    assert (one["passed"] == other["passed"]).all() and (
+        one["is_expected"] != other["is_expected"]
+    ).all()

@@ -1,0 +1,84 @@
+"""Cascading randomisation on a tiny BERT: from 1 to about 0, and a floor that never looks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from small_models import PIECES, build
+
+from lib.core.errors import TouchstoneError
+from lib.metrics.randomisation import (
+    TRAINED,
+    cascading_randomisation,
+    randomisation_steps,
+    randomise,
+)
+
+WORDS = [
+    piece for piece in PIECES if piece.isalpha()
+]  # one piece each, so that no word is longer than another
+
+
+def sentences(n: int) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "row_id": [f"{i}-F" for i in range(n)],
+            "sentence_idx": range(n),
+            "target": 0,
+            "sentence": [list(rng.permutation(WORDS)) for _ in range(n)],
+        }
+    )
+
+
+def test_the_order_is_from_the_head_down_and_holds_every_parameter():
+    for kind, expected in {
+        "BERT": ["head", "pooler", "layer 1", "layer 0", "embeddings"],
+        "GPT-2": ["head", "ln_f", "layer 1", "layer 0", "embeddings"],
+        "OLA": ["head", "value", "key", "query", "embeddings"],
+    }.items():
+        model = build(kind)
+        steps = randomisation_steps(model)
+        assert [name for name, _ in steps] == expected
+        names = [name for _, parameters in steps for name in parameters]
+        assert sorted(names) == sorted(name for name, _ in model.module.named_parameters())
+
+
+def test_explanations_fall_from_one_to_about_zero():
+    model, rows = build("BERT"), sentences(2)
+    before = {name: p.clone() for name, p in model.module.named_parameters()}
+    found = cascading_randomisation(model, rows, ["InputXGradient", "Occlusion"], n_draws=16)
+    assert all((before[name] == p).all() for name, p in model.module.named_parameters())
+    means = found.groupby(["method", "step"])[["rank_size", "rank_signed"]].mean()
+    assert means.xs(0, level="step").to_numpy() == pytest.approx(1)
+    assert found.loc[found["step"] == 0, "part"].eq(TRAINED).all() and found["draw"].nunique() == 16
+    last = means.xs(
+        5, level="step"
+    )  # a draw's mean has a spread of about 1 / sqrt(number of words - 1) = .38
+    assert (last.abs() < 0.3).all().all()
+    assert means.loc[("Occlusion", 1)].max() < 0.9
+
+
+def test_a_rule_that_sees_no_model_never_changes():
+    found = cascading_randomisation(build("OLA"), sentences(5), ["First pronoun"], n_draws=1)
+    assert found["rank_size"].dropna().eq(1).all() and found["step"].max() == 5
+
+
+@pytest.mark.parametrize("kind", ["BERT", "OLA"])
+def test_a_seed_gives_the_same_draws_and_trained_values_are_gone(kind):
+    model = build(kind)
+    name, parameters = randomisation_steps(model)[0]
+    drawn = []
+    for _ in range(2):
+        with torch.no_grad():
+            [p.fill_(7.0) for p in parameters.values()]
+        randomise(model.module, parameters, seed=3)
+        drawn.append(torch.cat([p.flatten() for p in parameters.values()]).detach())
+    assert (drawn[0] == drawn[1]).all() and (drawn[0] != 7).all() and name == "head"
+
+
+def test_a_model_without_parts_is_refused():
+    with pytest.raises(TouchstoneError, match="does not tell its parts"):
+        cascading_randomisation(object(), sentences(1), ["Saliency"])

@@ -1,0 +1,198 @@
+"""Figures show what their tables hold: every method, every floor, every model that no claim may rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+
+from lib.plots import attributions as plots
+from lib.plots.attributions import (
+    FLOOR_LOOKS,
+    METHODS,
+    SCHEMES,
+    method_grid,
+    plot_correlation,
+    plot_example,
+    plot_form_difference,
+    plot_mass_accuracy,
+    plot_performance,
+    plot_relative_mass_accuracy,
+    plot_significance,
+)
+
+DATASETS = ("D_A", "D_S")
+FLOORS = ("Uniform random", "First pronoun", "Pronoun list", "Pattern Variant")
+
+
+@pytest.fixture(autouse=True)
+def close_figures() -> Iterator[None]:
+    yield
+    plt.close("all")
+
+
+def results(**columns: object) -> pd.DataFrame:
+    """A table of all methods and schemes, the floors with scheme -, and C below the first-pronoun rule."""
+    models = [(d, s, m) for d in DATASETS for s in SCHEMES for m in METHODS] + [
+        (d, "-", m) for d in DATASETS for m in FLOORS
+    ]
+    table = pd.DataFrame(models, columns=["dataset", "scheme", "method"])
+    x = np.linspace(0.1, 0.9, len(table))
+    return table.assign(
+        MA=x, low=x - 0.05, high=x + 0.05, below_first_pronoun=table["scheme"] == "C", **columns
+    )
+
+
+def legend_texts(figure: plt.Figure) -> set[str]:
+    return {text.get_text() for text in figure.legends[0].get_texts()}
+
+
+def test_mass_accuracy_draws_every_method_and_every_floor_in_every_panel():
+    table = results()
+    figure, plotted = plot_mass_accuracy(table)
+    assert len(figure.axes) == len(DATASETS) * len(SCHEMES) and set(FLOORS) < legend_texts(figure)
+    panel = figure.axes[SCHEMES.index("CE")]
+    drawn = sorted(x for container in panel.containers for x in container.lines[0].get_xdata())
+    assert drawn == pytest.approx(sorted(table.query("dataset == 'D_A' and scheme == 'CE'")["MA"]))
+    lines = {
+        round(float(line.get_xdata()[0]), 6)
+        for line in panel.lines
+        if len(set(line.get_xdata())) == 1
+    }
+    assert set(table.query("dataset == 'D_A' and scheme == '-'")["MA"].round(6)) <= lines
+    assert len(plotted) == len(table)
+
+
+def test_a_method_stands_on_its_own_line():
+    table = results()
+    figure, _ = plot_mass_accuracy(table)
+    where = {}
+    for container in figure.axes[0].containers:
+        x, y = container.lines[0].get_data()
+        where |= dict(zip(np.round(x, 6), y))
+    labels = [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
+    for row in table.query("dataset == 'D_A' and scheme == 'ZS'").itertuples():
+        assert labels[int(where[round(row.MA, 6)])] == row.method
+
+
+def test_a_model_below_the_rule_is_marked_and_explained():
+    figure, _ = plot_mass_accuracy(results())
+    marked = [ax.get_title() for ax in figure.axes if "\N{DAGGER}" in ax.get_title()]
+    assert marked == ["D_A, C \N{DAGGER}", "D_S, C \N{DAGGER}"]
+    assert any(plots.BELOW in text for text in legend_texts(figure))
+    clean, _ = plot_mass_accuracy(results().assign(below_first_pronoun=False))
+    assert not any(plots.BELOW in text for text in legend_texts(clean))
+
+
+def test_relative_mass_accuracy_leaves_out_the_baseline_and_shows_the_floors():
+    table = results(RMA=1.5, RMA_first_pronoun=4.0, RMA_uniform_random=0.9).query("scheme != '-'")
+    figure, plotted = plot_relative_mass_accuracy(table)
+    assert "ZS" not in set(plotted["scheme"]) and len(figure.axes) == len(DATASETS) * (
+        len(SCHEMES) - 1
+    )
+    assert {"First pronoun", "Uniform random", "zero-shot model"} < legend_texts(figure)
+
+
+def test_correlations_are_sorted_and_cut():
+    table = pd.DataFrame(
+        [(d, c, f"word{i}", i / 20) for d in DATASETS for c in "FM" for i in range(15)],
+        columns=["dataset", "class", "word", "r"],
+    )
+    figure, plotted = plot_correlation(table)
+    assert len(plotted) == 4 * 10 and plotted["word"][0] == "word14" and len(figure.axes) == 4
+
+
+def test_performance_shows_models_hard_rows_and_floors():
+    table = pd.DataFrame(
+        [
+            (d, s, x, x - 0.1, x + 0.05, x - 0.2, x - 0.3, x)
+            for d in DATASETS
+            for x, s in zip(
+                np.linspace(0.5, 0.9, 8), (*SCHEMES, "First pronoun rule", "Bag of words")
+            )
+        ],
+        columns=[
+            "dataset",
+            "scheme",
+            "accuracy",
+            "low",
+            "high",
+            "accuracy_hard",
+            "low_hard",
+            "high_hard",
+        ],
+    )
+    figure, plotted = plot_performance(table)
+    assert {"all rows", "hard rows", "First pronoun rule", "Bag of words"} == legend_texts(figure)
+    assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()] == list(SCHEMES) and len(
+        plotted
+    ) == len(table)
+
+
+def test_the_example_shows_every_word_and_marks_the_ground_truth():
+    words = ["She", "leaves", "her", "house", "."]
+    table = pd.DataFrame(
+        [
+            (s, m, i, w, 0.2, int(w in ("She", "her")))
+            for s, m in [
+                *((s, m) for s in ("C", "CE") for m in ("LIME", "Saliency")),
+                ("-", "First pronoun"),
+            ]
+            for i, w in enumerate(words)
+        ],
+        columns=["scheme", "method", "position", "word", "share", "is_truth"],
+    )
+    figure, plotted = plot_example(table)
+    assert len(figure.axes) == 2 * 3 and len(plotted) == 5
+    hatched = [bar.get_hatch() for bar in figure.axes[0].patches]
+    assert [bool(h) for h in hatched] == [True, False, True, False, False]
+    assert not figure.axes[5].axison  # two methods, one floor: the panel under it stays empty
+
+
+def test_the_two_forms_are_drawn_apart():
+    table = pd.concat(
+        [
+            results().rename(columns={"MA": "difference"}).assign(words=w)
+            for w in ("all", "truth", "other", "absolute")
+        ]
+    )
+    figure, plotted = plot_form_difference(table[table["scheme"] != "ZS"])
+    assert set(plotted["words"]) == {"truth", "other"}
+    assert {"ground-truth words", "other words"} < legend_texts(figure)
+
+
+def test_significance_prints_the_p_values():
+    table = results(p_holm=0.2).query("scheme != 'ZS'")
+    table.loc[table["method"] == "LIME", "p_holm"] = 0.0001
+    figure, _ = plot_significance(table)
+    texts = [text.get_text() for text in figure.axes[0].texts]
+    assert texts.count("<.001") == len(SCHEMES) - 1 and ".200" in texts
+
+
+def test_the_grid_has_the_order_of_the_figures_and_keeps_a_user_s_own_method():
+    table = pd.concat(
+        [results(), pd.DataFrame([{"dataset": "D_A", "scheme": "C", "method": "mine", "MA": 0.3}])]
+    )
+    grid = method_grid(table.sample(frac=1, random_state=0), "MA")
+    assert list(grid.columns) == [*SCHEMES, "-"] and list(grid.loc["D_A"].index[:8]) == list(
+        METHODS
+    )
+    assert grid.loc[("D_A", "mine"), "C"] == 0.3
+    figure, _ = plot_mass_accuracy(
+        table.fillna({"low": 0.2, "high": 0.4, "below_first_pronoun": False}).astype(
+            {"below_first_pronoun": bool}
+        )
+    )
+    assert "own method" in legend_texts(figure)
+
+
+def test_looks_differ_by_more_than_colour():
+    assert len({marker for marker, _ in plots.FAMILY_LOOKS.values()}) == len(plots.FAMILY_LOOKS)
+    assert len({str(FLOOR_LOOKS[name][0]) for name in FLOORS}) == len(FLOORS)

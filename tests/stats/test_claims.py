@@ -1,0 +1,297 @@
+"""Claims are read strictly, and known effects get the verdict that they deserve."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from lib.core.errors import TouchstoneError
+from lib.core.paths import material
+from lib.stats.claims import (
+    COLUMNS,
+    SMALL,
+    Claim,
+    Verdict,
+    combine,
+    compare_numbers,
+    judge,
+    judge_contrasts,
+    read_claims,
+    summarise,
+)
+
+METHODS = {"strong": 0.6, "middle": 0.4, "twin": 0.4}
+
+
+def claim(**about: object) -> Claim:
+    base = {
+        "id": "c",
+        "source": "paper",
+        "statement": "s",
+        "quantity": "MA",
+        "computed": "x",
+        "direction": "greater",
+        "smallest_effect": 0.02,
+        "test": "t",
+        "table": "explanations",
+        "value": "MA",
+    }
+    return Claim(**(base | about))
+
+
+def scored(
+    n_sentences: int = 80, n_seeds: int = 3, schemes: tuple[str, ...] = ("C",)
+) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    sentence = rng.normal(0, 0.05, n_sentences)
+    return pd.DataFrame(
+        [
+            {
+                "dataset": "D_A",
+                "scheme": s,
+                "seed": k,
+                "method": m,
+                "row_id": f"{i}-{form}",
+                "sentence_idx": i,
+                "MA": mass + sentence[i] + rng.normal(0, 0.02),
+            }
+            for s in schemes
+            for k in range(n_seeds)
+            for m, mass in METHODS.items()
+            for i in range(n_sentences)
+            for form in "FM"
+        ]
+    )
+
+
+def verdicts(c: Claim, frame: pd.DataFrame, scale: str = "paper", **more: object) -> list[str]:
+    return judge_contrasts(c, {"explanations": frame}, scale, n_bootstrap=300, **more)[
+        "verdict"
+    ].tolist()
+
+
+def test_the_registered_claims_are_well_formed():
+    claims = read_claims(material("geco") / "claims.yaml")
+    assert len(claims) > 30 and all(c.statement and c.test and c.computed for c in claims)
+    assert not any("GECOBench" not in c.source and "this study" not in c.source for c in claims)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"sesoi": 1}, "claim c: unknown field 'sesoi'"),
+        ({"direction": "up"}, "claim c: direction 'up'"),
+        ({"quorum": "some"}, "claim c: quorum 'some'"),
+        ({"id": None}, "without id"),
+    ],
+)
+def test_a_claim_that_is_not_well_formed_is_named(tmp_path, change, message):
+    entry = {k: v for k, v in (vars(claim()) | change).items() if v is not None}
+    path = tmp_path / "claims.yaml"
+    path.write_text(yaml.safe_dump([entry], sort_keys=False))
+    with pytest.raises(TouchstoneError, match=message):
+        read_claims(path)
+    path.write_text(yaml.safe_dump([vars(claim()), vars(claim())]))
+    with pytest.raises(TouchstoneError, match="twice"):
+        read_claims(path)
+
+
+@pytest.mark.parametrize(
+    ("direction", "estimate", "low", "high", "wanted"),
+    [
+        ("greater", 0.10, 0.05, 0.15, "holds"),
+        ("greater", 0.01, 0.005, 0.015, "fails"),  # there, but smaller than what is of interest
+        ("greater", 0.015, 0.005, 0.025, "undecided"),
+        ("greater", 0.10, -0.05, 0.25, "undecided"),
+        ("greater", -0.10, -0.15, -0.05, "fails"),
+        ("less", -0.10, -0.15, -0.05, "holds"),
+        ("less", 0.10, 0.05, 0.15, "fails"),
+        ("equal", 0.00, -0.01, 0.01, "holds"),
+        ("equal", 0.00, -0.03, 0.03, "undecided"),
+        ("equal", 0.10, 0.05, 0.15, "fails"),
+        ("different", -0.10, -0.15, -0.05, "holds"),
+        ("different", 0.00, -0.01, 0.01, "fails"),
+        ("greater", np.nan, np.nan, np.nan, "not run"),
+    ],
+)
+def test_judgements(direction, estimate, low, high, wanted):
+    assert judge(claim(direction=direction), estimate, low, high, 322, "paper").verdict == wanted
+
+
+def test_small_and_few_decide_nothing():
+    assert judge(claim(), 0.5, 0.4, 0.6, 322, "small") == Verdict("undecided", SMALL)
+    assert judge(claim(), 0.5, 0.4, 0.6, 8, "paper").verdict == "undecided"
+    assert (
+        judge(
+            claim(direction="equal", smallest_effect=0.0, exact=True), 0.0, 0.0, 0.0, 8, "paper"
+        ).verdict
+        == "holds"
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "quorum", "wanted"),
+    [
+        (["holds", "holds"], "all", "holds"),
+        (["holds", "undecided"], "all", "partly"),
+        (["holds", "fails"], "all", "partly"),
+        (["fails", "undecided"], "all", "fails"),
+        (["undecided"], "all", "undecided"),
+        (["not run"], "all", "not run"),
+        (["holds", "not run"], "all", "partly"),
+        (["holds", "holds", "not run"], "all", "holds"),
+        (["holds", "holds", "fails"], "most", "holds"),
+        (["holds", "fails", "fails"], "most", "fails"),
+        (["holds", "fails", "undecided"], "most", "partly"),
+        (["fails", "undecided"], "most", "undecided"),
+        ([], "all", "not run"),
+    ],
+)
+def test_many_comparisons_make_one_verdict(found, quorum, wanted):
+    assert combine([Verdict(v, "") for v in found], quorum).verdict == wanted
+
+
+def test_a_claim_about_medians_is_tested_on_medians():
+    """A few rows with a huge value move a sentence's mean and not its median: the effect is there, the mean test blind."""
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(
+        [
+            {
+                "dataset": "D_A",
+                "scheme": "C",
+                "seed": k,
+                "method": "LIME",
+                "row_id": f"{i}-{form}",
+                "sentence_idx": i,
+                "RMA": -500.0 if form == 0 else 2 + rng.normal(0, 0.1),
+            }
+            for i in range(40)
+            for form in range(3)
+            for k in range(2)
+        ]
+    )
+    about = {
+        "table": "t",
+        "value": "RMA",
+        "left": [{"method": "LIME"}],
+        "target": 1.0,
+        "smallest_effect": 0.1,
+    }
+
+    def verdict(statistic):
+        return judge_contrasts(
+            claim(statistic=statistic, **about), {"t": rows}, "paper", n_bootstrap=200
+        )["verdict"].tolist()
+
+    assert verdict("median") == ["holds"] and verdict("mean") == ["fails"]
+
+
+def test_known_effects_get_their_verdicts():
+    left, right = [{"method": "strong"}], [{"method": "middle"}]
+    assert verdicts(claim(left=left, right=right), scored()) == ["holds"]
+    assert verdicts(claim(left=right, right=left), scored()) == ["fails"]
+    assert verdicts(claim(left=left, right=right, direction="equal"), scored()) == ["fails"]
+    twins = claim(left=right, right=[{"method": "twin"}], direction="equal")
+    assert verdicts(twins, scored()) == ["holds"]
+    assert verdicts(twins, scored(n_sentences=8)) == ["undecided"]
+    assert verdicts(claim(left=left, target=0.55), scored()) == ["holds"]
+    assert verdicts(claim(left=left, target=0.65), scored()) == ["fails"]
+
+
+def test_one_seed_decides_nothing_about_a_trained_model():
+    c = claim(left=[{"method": "strong"}], right=[{"method": "middle"}], over={"scheme": ["C"]})
+    assert verdicts(c, scored()) == ["holds"] and verdicts(c, scored(n_seeds=1)) == ["undecided"]
+    untrained = claim(
+        left=[{"method": "strong"}], right=[{"method": "middle"}], over={"scheme": ["ZS"]}
+    )
+    assert verdicts(untrained, scored(n_seeds=1, schemes=("ZS",))) == ["holds"]
+
+
+def test_no_claim_rests_on_a_model_below_the_first_pronoun_rule():
+    c = claim(
+        left=[{"method": "strong"}],
+        right=[{"method": "middle"}],
+        over={"dataset": ["D_A"], "scheme": ["C", "CE"]},
+    )
+    parts = judge_contrasts(
+        c,
+        {"explanations": scored(schemes=("C", "CE"))},
+        "paper",
+        below=[("D_A", "C")],
+        n_bootstrap=200,
+    )
+    assert parts["verdict"].tolist() == ["not run", "holds"] and "first-pronoun" in parts["why"][0]
+    about_models = claim(left=c.left, right=c.right, over=c.over, classifies=True)
+    assert verdicts(about_models, scored(schemes=("C", "CE")), below=[("D_A", "C")]) == [
+        "holds",
+        "holds",
+    ]
+    row = summarise(c, parts, "paper")
+    assert row["verdict"] == "partly" and "1 not run" in row["why"] and tuple(row) == COLUMNS
+    assert row["low"] < row["ours"] < row["high"] and row["n"] == 80
+
+
+def test_many_comparisons_are_corrected_and_noise_is_not_claimed():
+    rng, frame = np.random.default_rng(1), scored(n_sentences=30)
+    wild = frame.assign(MA=frame["MA"].mean() + rng.normal(0, 0.05, len(frame)))
+    c = claim(
+        left=[{"method": "strong"}],
+        right=[{"method": "middle"}, {"method": "twin"}],
+        smallest_effect=0.0,
+    )
+    assert "holds" not in verdicts(c, wild)
+
+
+def test_paper_numbers_beside_ours():
+    numbers = pd.DataFrame(
+        [
+            {
+                "id": f"n{i}",
+                "source": "paper, Table 3",
+                "quantity": "accuracy",
+                "dataset": "D_A",
+                "scheme": s,
+                "class": "",
+                "value": v,
+                "spread": sd,
+                "n_seeds": 5,
+                "spread_factor": 1,
+                "note": "a note",
+            }
+            for i, (s, v, sd) in enumerate(
+                (
+                    ("OLA-CEA", 99.5, 0.2),
+                    ("OLA-CEA", 85.0, 14.6),
+                    ("C", 98.9, 0.1),
+                    ("CE", 99.8, 0.1),
+                )
+            )
+        ]
+    )
+    ours = pd.DataFrame(
+        [
+            {
+                "quantity": "accuracy",
+                "dataset": "D_A",
+                "scheme": s,
+                "class": "",
+                "estimate": 99.4,
+                "low": 99.2,
+                "high": 99.6,
+                "n": 322,
+            }
+            for s in ("OLA-CEA", "C")
+        ]
+    )
+    c = claim(quantity="accuracy", direction="equal", smallest_effect=1.0, numbers=True)
+    rows = compare_numbers(c, numbers, ours, "cpu", True, False)
+    assert [r["verdict"] for r in rows] == ["holds", "undecided", "not run", "not run"]
+    assert [r["paper"] for r in rows] == [99.5, 85.0, 98.9, 99.8] and rows[0]["why"].endswith(
+        "a note"
+    )
+    assert compare_numbers(c, numbers, ours, "paper", True, True)[2]["verdict"] == "holds"
+    assert {r["verdict"] for r in compare_numbers(c, numbers, ours, "small", False, False)} == {
+        "not run"
+    }

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import time
+
+import pandas as pd
+import pytest
+
+from lib.core.errors import TouchstoneError
+from lib.core.paths import material
+from lib.studies.cebab.pairs import edit_pairs, pairs_by_loop, repeated_edits
+from lib.studies.cebab.reviews import train_set
+from lib.studies.cebab.worlds import World, generate_reviews, read_wordings
+
+KEYS = ["base_id", "counterfactual_id"]
+
+
+def rows(*lines: tuple) -> pd.DataFrame:
+    names = ["text_id", "group", "edit_type", "edit_goal", "food", "service", "ambiance", "noise"]
+    return pd.DataFrame(lines, columns=names).assign(
+        is_original=lambda t: t["edit_type"].isna(), editor=lambda t: "by " + t["text_id"]
+    )
+
+
+TOY = rows(
+    ("o", "1", None, None, "Positive", "Negative", "Positive", "unknown"),
+    ("f-", "1", "food", "Negative", "Negative", "Negative", "Positive", "unknown"),
+    ("f?", "1", "food", "unknown", "unknown", "Negative", "Positive", "unknown"),
+    ("s+", "1", "service", "Positive", "Positive", "Positive", "Positive", "unknown"),
+    (
+        "s=",
+        "1",
+        "service",
+        "unknown",
+        "Positive",
+        "Negative",
+        "Positive",
+        "unknown",
+    ),  # the edit failed
+    ("o2", "2", None, None, "Negative", "", "", ""),
+)
+
+
+def test_pairs_by_hand() -> None:
+    found = {
+        (p.base_id, p.counterfactual_id, p.aspect, p.old, p.new, p.kind)
+        for p in edit_pairs(TOY).itertuples()
+    }
+    forward = {
+        ("o", "f-", "food", "Positive", "Negative", "original"),
+        ("o", "f?", "food", "Positive", "unknown", "original"),
+        ("o", "s+", "service", "Negative", "Positive", "original"),
+    }
+    back = {(b, a, aspect, new, old, "reverse") for a, b, aspect, old, new, _ in forward}
+    edits = {
+        ("f-", "f?", "food", "Negative", "unknown", "edits"),
+        ("f?", "f-", "food", "unknown", "Negative", "edits"),
+        ("s+", "s=", "service", "Positive", "Negative", "edits"),
+        ("s=", "s+", "service", "Negative", "Positive", "edits"),
+    }
+    assert found == forward | back | edits
+
+
+def test_the_join_is_the_loop() -> None:
+    texts = generate_reviews(
+        World(0.5),
+        read_wordings(material("cebab") / "wordings.yaml"),
+        {"train": 12, "dev": 4, "test": 4},
+        5,
+        1,
+    )
+    joined, looped = (
+        p.sort_values(KEYS, ignore_index=True) for p in (edit_pairs(texts), pairs_by_loop(texts))
+    )
+    pd.testing.assert_frame_equal(joined, looped, check_dtype=False)
+
+
+def test_repeated_edits_by_label_and_by_goal() -> None:
+    more = rows(
+        ("f2", "1", "food", "Negative", "unknown", "", "", ""),
+        ("f3", "1", "food", "Positive", "Negative", "", "", ""),
+    )
+    texts = pd.concat([TOY, more], ignore_index=True)
+    by_label = {frozenset((r.first_id, r.second_id)) for r in repeated_edits(texts).itertuples()}
+    assert by_label == {frozenset(("f-", "f3")), frozenset(("f?", "f2"))}
+    by_goal = repeated_edits(texts, "goal")
+    assert {frozenset((r.first_id, r.second_id)) for r in by_goal.itertuples()} == {
+        frozenset(("f-", "f2"))
+    }
+    assert set(by_goal.iloc[0][["new", "new_second"]]) == {"Negative", "unknown"}
+    alone = texts.assign(editor="one person")  # who edits twice is no second editor
+    assert not len(repeated_edits(alone)) and not len(repeated_edits(alone, "goal"))
+    with pytest.raises(TouchstoneError, match="not by 'editor'"):
+        repeated_edits(texts, "editor")
+
+
+def test_the_published_pairs(cebab: pd.DataFrame) -> None:
+    test = edit_pairs(cebab[cebab["split"] == "test"])
+    assert len(test) == 3958 and test["kind"].value_counts().to_dict() == {
+        "edits": 1332,
+        "original": 1313,
+        "reverse": 1313,
+    }
+    assert test.groupby("aspect").size().to_dict() == {
+        "food": 1364,
+        "service": 1046,
+        "ambiance": 828,
+        "noise": 720,
+    }
+    assert len(edit_pairs(cebab[cebab["split"] == "dev"])) == 3898
+    train = edit_pairs(train_set(cebab, "inclusive"))
+    assert (
+        len(train) == 19684
+        and ((train["old"] == "no majority") | (train["new"] == "no majority")).sum() == 596
+    )
+
+
+def test_repeated_edits_of_the_published_data(cebab: pd.DataFrame) -> None:
+    """Most edits that share a goal reached different labels, so the goal cannot say what two editors have in common."""
+    counts = {}
+    for split in ("train", "dev", "test"):
+        goal = repeated_edits(cebab[cebab["split"] == split], "goal")
+        counts[split] = (len(goal), int((goal["new"] == goal["new_second"]).sum()))
+    assert counts == {"train": (141, 11), "dev": (16, 1), "test": (15, 2)}, counts
+
+
+def test_the_join_is_much_faster_than_the_loop(cebab: pd.DataFrame) -> None:
+    test = cebab[cebab["split"] == "test"]
+    seconds = []
+    for build in (edit_pairs, edit_pairs, edit_pairs, pairs_by_loop):
+        start = time.process_time()
+        build(test)
+        seconds.append(time.process_time() - start)
+    assert seconds[-1] > 30 * min(seconds[:-1]), seconds

@@ -1,0 +1,139 @@
+"""The arithmetic of a prediction: what is counted, how samples become intervals, how sums widen them."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+import pytest
+import torch
+from torch import nn
+
+from lib.core.errors import TouchstoneError
+from lib.core.parameters import notebook_parameters, read_params
+from lib.core.paths import ROOT
+from lib.studies.geco.plan import (
+    Estimate,
+    encoder_of_shape,
+    estimate,
+    last_run,
+    memory,
+    models_of,
+    predict,
+    rows_by_method,
+    saved_bytes,
+    shortened,
+)
+
+
+def values(scale: str) -> dict:
+    found = {}
+    for notebook in sorted((ROOT / "notebooks" / "geco").glob("0*.py")):
+        found |= {p.name: p.default for p in notebook_parameters(notebook).values()}
+    return found | read_params(ROOT / "params" / "geco" / f"{scale}.yaml")
+
+
+def test_three_samples_make_students_interval() -> None:
+    found = estimate([10.0, 12.0, 14.0])
+    assert found.seconds == 12.0 and found.half == pytest.approx(
+        4.302653 * 2.0 / math.sqrt(3), rel=1e-6
+    )
+    assert estimate([3.0]) == Estimate(3.0, 3.0)
+
+
+def test_halves_add_in_sums_and_in_multiples() -> None:
+    assert Estimate(5.0, 3.0) + Estimate(7.0, 4.0) == Estimate(12.0, 7.0)
+    assert Estimate(5.0, 3.0).times(4) == Estimate(20.0, 12.0)
+
+
+def test_the_papers_grid_is_counted() -> None:
+    models = models_of(values("paper"))
+    three = models[~models["dataset"].str.endswith("binary")]
+    assert three.groupby("scheme").size().to_dict() == {
+        "ZS": 2,
+        "C": 10,
+        "CE": 10,
+        "CEf": 10,
+        "CEfAf": 10,
+        "OLA-CEA": 10,
+    }
+    assert len(models) == 52 + 2 * 2 * 5  # and two binary sets with two schemes of five seeds
+    rows = rows_by_method(values("paper"), n_test=966, n_forms=3).set_index(["kind", "method"])[
+        "rows"
+    ]
+    assert rows["encoder", "LIME"] == 42 * 966 and rows["OLA", "Saliency"] == 10 * 966
+    assert not {"Uniform random", "Pronoun list"} & set(rows.index.get_level_values("method"))
+
+
+def test_costly_methods_are_counted_on_one_seed_and_on_chosen_rows() -> None:
+    rows = rows_by_method(values("cpu"), n_test=966, n_forms=3).set_index(["kind", "method"])[
+        "rows"
+    ]
+    assert (
+        rows["encoder", "Saliency"] == 2 * (1 + 4 * 3) * 300
+    )  # two sets; ZS once, four schemes with three seeds
+    assert rows["encoder", "LIME"] == 2 * 5 * 300
+    assert rows["OLA", "LIME"] == 2 * values("cpu")["n_seeds_ola"] * 3 * values("cpu")["n_base_ola"]
+
+
+def test_a_sample_is_shorter_and_says_by_how_much() -> None:
+    assert shortened({"n_samples": 5000}) == ({"n_samples": 25}, 200.0)
+    assert shortened({"n_samples": 5}) == ({"n_samples": 5}, 1.0) and shortened({}) == ({}, 1.0)
+
+
+class Chain:
+    """A model of which one can say by hand what it keeps: tanh keeps its output, 3 numbers of 4 bytes per token."""
+
+    def __init__(self) -> None:
+        self.module = nn.Linear(3, 3, bias=False)
+
+    def encode(self, sentences: list) -> list:
+        return [type("E", (), {"ids": [0] * len(words)}) for words in sentences]
+
+    def embed(self, ids: torch.Tensor) -> torch.Tensor:
+        return torch.ones(*ids.shape, 3)
+
+    def logits(self, embeddings: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return embeddings.tanh().tanh().sum()
+
+
+def test_what_a_pass_keeps_is_counted_and_weights_are_not() -> None:
+    assert saved_bytes(Chain(), ["a"] * 5) == 2 * 3 * 4
+    assert memory(100, 100, 2.0, 50, base=7.0) == 7 + 400 + 1200 + 100
+
+
+class Fake:
+    """A sample whose every measurement is known."""
+
+    def __init__(self) -> None:
+        self.data = {"test": pd.DataFrame({"sentence_idx": [1, 1, 1, 2, 2, 2]})}
+
+    def training(self, scheme: str) -> Estimate:
+        return Estimate(10.0, 1.0)
+
+    def explaining(self, kind: str, method: str) -> Estimate:
+        return Estimate(0.5, 0.1)
+
+
+def test_the_table_adds_up() -> None:
+    small = values("small") | {
+        "methods": ["Saliency", "Uniform random"],
+        "datasets": ["D_A"],
+        "binary_schemes": ["C"],
+    }
+    table = predict(small, Fake())
+    by = table.set_index("what")["seconds"]
+    assert (
+        by["C"] == 20.0 and by["ZS"] == 10.0 and by["OLA-CEA"] == 30.0
+    )  # C once with three classes, once with two
+    assert by["Saliency, encoder"] == 5 * 18 * 0.5 and by["Saliency, OLA"] == 3 * 18 * 0.5
+    assert table["seconds"].iloc[-1] == pytest.approx(table["seconds"].iloc[:-1].sum())
+    half = (table["high"] - table["seconds"]).to_numpy()
+    assert half[-1] == pytest.approx(half[:-1].sum())
+
+
+def test_what_is_not_at_hand_is_said(tmp_path, monkeypatch) -> None:
+    assert encoder_of_shape("all-MiniLM-L6-v2", tmp_path) == "all-MiniLM-L6-v2"
+    monkeypatch.setenv("TOUCHSTONE_OUTPUTS", str(tmp_path))
+    with pytest.raises(TouchstoneError, match="cebab has not run here at scale small"):
+        last_run("cebab", "small")

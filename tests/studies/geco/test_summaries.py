@@ -1,0 +1,308 @@
+"""Tables have a line for every group, whatever the models did, and each number can be computed by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import confusion_matrix, roc_auc_score
+
+from lib.core.errors import TouchstoneError
+from lib.metrics import METRICS
+from lib.studies.geco.summaries import (
+    BAG,
+    RULE,
+    compare_methods,
+    confusion_shares,
+    gain_tests,
+    mark_below,
+    pair_forms,
+    possible_places,
+    roc_points,
+    split_variance,
+    summarise_accuracy,
+    summarise_forms,
+    summarise_mass,
+    summarise_relative,
+    trained_only,
+    word_shares,
+)
+
+HOW = {"n_bootstrap": 200, "alpha": 0.05, "seed": 0}
+GROUPS = pd.DataFrame(
+    [
+        ("D_A", s, m)
+        for s, m in (
+            ("ZS", "LIME"),
+            ("C", "LIME"),
+            ("C", "Saliency"),
+            ("CE", "LIME"),
+            ("-", "First pronoun"),
+            ("-", "Uniform random"),
+        )
+    ],
+    columns=["dataset", "scheme", "method"],
+)
+MASS = {
+    ("ZS", "LIME"): 0.2,
+    ("C", "LIME"): 0.6,
+    ("C", "Saliency"): 0.3,
+    ("-", "First pronoun"): 0.9,
+    ("-", "Uniform random"): 0.25,
+}
+
+
+def scored(n_sentences: int = 40, n_seeds: int = 2) -> pd.DataFrame:
+    """MA around known means for all groups but (CE, LIME), which has no rows."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for (scheme, method), mean in MASS.items():
+        for seed in [-1] if scheme == "-" else [0] if scheme == "ZS" else range(n_seeds):
+            for i in range(n_sentences):
+                for target, form in enumerate(("F", "M", "NB")):
+                    mass = mean + rng.normal(0, 0.02)
+                    rows.append(
+                        {
+                            "dataset": "D_A",
+                            "scheme": scheme,
+                            "seed": seed,
+                            "method": method,
+                            "row_id": f"{i}-{form}",
+                            "sentence_idx": i,
+                            "target": target,
+                            "MA": mass,
+                            "share": 0.2,
+                            "MA_chance_normalised": (mass - 0.2) / 0.8,
+                            "MA_ZS": 0.2,
+                            "RMA": mass / 0.2,
+                        }
+                        | dict.fromkeys(list(METRICS)[1:], 0.5)
+                    )
+    return pd.DataFrame(rows)
+
+
+def predictions() -> pd.DataFrame:
+    rng = np.random.default_rng(1)
+    rows = []
+    for dataset, n_classes in (("D_A", 3), ("D_A_binary", 2)):
+        for seed in (0, 1):
+            for i in range(30):
+                for target in range(n_classes):
+                    p = rng.dirichlet(np.ones(n_classes) + 3 * np.eye(n_classes)[target])
+                    rows.append(
+                        {
+                            "dataset": dataset,
+                            "scheme": "C",
+                            "seed": seed,
+                            "row_id": f"{i}-{target}",
+                            "sentence_idx": i,
+                            "target": target,
+                            "predicted": int(p.argmax()),
+                            **dict(zip(("p_F", "p_M", "p_NB"), [*p, np.nan])),
+                        }
+                    )
+    return pd.DataFrame(rows)
+
+
+def test_mass_accuracy_has_a_line_for_every_group_in_their_order():
+    table = summarise_mass(scored(), GROUPS, **HOW)
+    assert table[["dataset", "scheme", "method"]].equals(GROUPS)
+    by_key = table.set_index(["scheme", "method"])
+    assert by_key.loc[("CE", "LIME"), "n"] == 0 and np.isnan(by_key.loc[("CE", "LIME"), "MA"])
+    line = by_key.loc[("C", "LIME")]
+    assert line["MA"] == pytest.approx(0.6, abs=0.01) and line["low"] < line["MA"] < line["high"]
+    assert (line["n"], line["n_sentences"], line["n_seeds"]) == (240, 40, 2)
+    assert (
+        line["MA_chance_normalised"] == pytest.approx((line["MA"] - 0.2) / 0.8)
+        and line["recall"] == 0.5
+    )
+
+
+def test_relative_mass_accuracy_has_medians_undefined_rows_and_floors():
+    rows = scored()
+    chosen = trained_only(rows)
+    chosen.loc[chosen["sentence_idx"] == 0, ["RMA", "MA_ZS"]] = np.nan, 0.0
+    never_compared = (
+        chosen["sentence_idx"] > 19
+    )  # the zero-shot model was not explained there: neither defined nor undefined
+    chosen.loc[never_compared, ["RMA", "MA_ZS"]] = np.nan
+    table = summarise_relative(chosen, rows, trained_only(GROUPS), **HOW).set_index(
+        ["scheme", "method"]
+    )
+    assert table.loc[("C", "LIME"), "RMA"] == pytest.approx(3.0, abs=0.05)
+    assert table.loc[("C", "LIME"), "undefined"] == pytest.approx(1 / 20)
+    assert table.loc[("C", "LIME"), "RMA_first_pronoun"] == pytest.approx(4.5, abs=0.2)
+    assert table.loc[("CE", "LIME"), "RMA_uniform_random"] == pytest.approx(
+        1.25, abs=0.1
+    )  # floors need no rows of the model
+    assert np.isnan(
+        table.loc[("C", "Saliency"), "RMA_first_pronoun"]
+    )  # no zero-shot Saliency to divide by
+
+
+def test_gains_are_tested_per_group_and_corrected_over_the_table():
+    table = gain_tests(trained_only(scored()), trained_only(GROUPS)).set_index(["scheme", "method"])
+    assert (
+        table.loc[("C", "LIME"), "gain"] == pytest.approx(0.4, abs=0.01)
+        and table.loc[("C", "LIME"), "p_holm"] < 1e-6
+    )
+    assert table.loc[("C", "LIME"), "p_holm"] == pytest.approx(2 * table.loc[("C", "LIME"), "p"])
+    assert table.loc[("CE", "LIME"), "n_sentences"] == 0 and np.isnan(
+        table.loc[("CE", "LIME"), "p_holm"]
+    )
+
+
+def test_places_follow_from_the_pairs_that_are_ranked():
+    with pytest.raises(TouchstoneError, match="name at least two"):
+        compare_methods(scored().query("method == 'LIME'"), **HOW)
+    assert not compare_methods(trained_only(scored(n_seeds=1)), **HOW)[
+        "is_ranked"
+    ].any()  # one training ranks nothing
+    pairs = compare_methods(trained_only(scored()), **HOW)
+    assert pairs[["dataset", "scheme", "left", "right", "is_ranked"]].values.tolist() == [
+        ["D_A", "C", "LIME", "Saliency", True]
+    ]
+    mass = summarise_mass(scored(), trained_only(GROUPS), **HOW).query("scheme == 'C'")
+    places = possible_places(pairs, mass).set_index("method")
+    assert places.loc["LIME", ["best_place", "worst_place"]].tolist() == [1, 1]
+    assert places.loc["Saliency", ["best_place", "worst_place"]].tolist() == [2, 2]
+    open_places = possible_places(pairs.assign(is_ranked=False), mass).set_index("method")
+    assert open_places[["best_place", "worst_place"]].values.tolist() == [[1, 2], [1, 2]]
+
+
+def test_the_variance_split_takes_the_methods_that_every_seed_has():
+    rows = trained_only(scored())
+    rows = rows[~((rows["method"] == "Saliency") & (rows["seed"] == 1))]
+    split = split_variance(rows).set_index("term")
+    assert (
+        split.loc["method", "levels"] == 1
+        and np.isnan(split.loc["method", "share"])
+        and split.loc["seed", "levels"] == 2
+    )
+    assert split_variance(trained_only(scored())).set_index("term").loc["method", "share"] > 0.9
+
+
+def test_accuracy_stands_beside_the_rule_and_hard_rows():
+    judged = pd.DataFrame(
+        [
+            {
+                "dataset": "D_A",
+                "scheme": s,
+                "seed": 0,
+                "row_id": str(i),
+                "sentence_idx": i // 3,
+                "is_correct": float(i % 10 < right),
+                "is_hard": hard and i < 30,
+            }
+            for s, right, hard in (
+                (RULE, 8, True),
+                (BAG, 9.5, True),
+                ("C", 6, True),
+                ("CE", 9, True),
+            )
+            for i in range(90)
+        ]
+    )
+    table = summarise_accuracy(judged, **HOW).set_index("scheme")
+    assert table["accuracy"].to_dict() == pytest.approx({RULE: 0.8, BAG: 1.0, "C": 0.6, "CE": 0.9})
+    assert table["below_first_pronoun"].to_dict() == {
+        RULE: False,
+        BAG: False,
+        "C": True,
+        "CE": False,
+    }
+    assert table["below_bag_of_words"].to_dict() == {RULE: True, BAG: False, "C": True, "CE": True}
+    assert (table["n_hard"] == 30).all()
+    without = summarise_accuracy(judged.assign(is_hard=False), **HOW)
+    assert (without["n_hard"] == 0).all() and without["accuracy_hard"].isna().all()
+    assert mark_below(GROUPS, {("D_A", "C")})["below_first_pronoun"].tolist() == [
+        False,
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
+
+
+def test_the_two_forms_of_a_sentence_are_paired():
+    pairs = pair_forms(predictions())
+    assert len(pairs) == 2 * 2 * 30
+    one = (
+        predictions()
+        .query("dataset == 'D_A' and seed == 1 and sentence_idx == 7")
+        .set_index("target")
+    )
+    mine = pairs.query("dataset == 'D_A' and seed == 1 and sentence_idx == 7").iloc[0]
+    assert mine["percent"] == pytest.approx(100 * (one.loc[0, "p_F"] - one.loc[1, "p_M"]))
+    assert (
+        mine["male_minus_female"]
+        == (one.loc[1, "predicted"] == 1) * 1.0 - (one.loc[0, "predicted"] == 0) * 1.0
+    )
+
+
+def test_confusion_and_roc_are_those_of_scikit_learn():
+    rows = predictions()
+    table = confusion_shares(rows, ("F", "M", "NB"))
+    assert len(table) == 9 + 4 and table.groupby(["dataset", "target"])[
+        "share"
+    ].sum().tolist() == pytest.approx([1.0] * 5)
+    three = rows[rows["dataset"] == "D_A"]
+    expected = confusion_matrix(three["target"], three["predicted"], normalize="true").ravel()
+    assert table.query("dataset == 'D_A'")["share"].to_numpy() == pytest.approx(expected)
+    binary = rows[rows["dataset"] == "D_A_binary"]
+    points = roc_points(binary)
+    areas = [roc_auc_score(run["target"], run["p_M"]) for _, run in binary.groupby("seed")]
+    assert points["auc"].unique() == pytest.approx([np.mean(areas)])
+    assert (
+        points["true_positive_rate"].is_monotonic_increasing
+        and points["true_positive_rate"].iloc[-1] == 1.0
+    )
+    assert roc_points(rows.iloc[:0]).empty
+
+
+def test_form_differences_are_summarised_for_all_words_truth_and_others():
+    rng = np.random.default_rng(2)
+    aligned = pd.DataFrame(
+        [
+            {
+                "dataset": "D_A",
+                "scheme": "C",
+                "seed": 0,
+                "method": "LIME",
+                "sentence_idx": i,
+                "truth_words": 0.1 + rng.normal(0, 0.01),
+                "other_words": -0.02,
+                "all_words": 0.0,
+                "absolute": 0.1,
+            }
+            for i in range(30)
+        ]
+    )
+    table = summarise_forms(aligned, GROUPS.iloc[[1, 3]], **HOW)
+    assert len(table) == 8 and table["words"].tolist() == ["all", "truth", "other", "absolute"] * 2
+    assert table["difference"][1] == pytest.approx(0.1, abs=0.01) and table["p_holm"][1] < 1e-6
+    assert table["difference"][4:].isna().all() and (table["n"][4:] == 0).all()
+
+
+def test_word_shares_sum_to_one_and_take_the_first_seed():
+    explanations = pd.DataFrame(
+        [
+            {
+                "dataset": "D_A",
+                "row_id": "3-F",
+                "scheme": "C",
+                "method": "LIME",
+                "seed": k,
+                "words": ["She", "left"],
+                "scores": s,
+            }
+            for k, s in ((0, [-3.0, 1.0]), (1, [0.0, 1.0]))
+        ]
+    )
+    table = word_shares(explanations, [1, 0])
+    assert table["share"].tolist() == [0.75, 0.25] and table["is_truth"].tolist() == [1, 0]
+    assert word_shares(explanations.assign(scores=[[0.0, 0.0]] * 2), [1, 0])["share"].tolist() == [
+        0.0,
+        0.0,
+    ]

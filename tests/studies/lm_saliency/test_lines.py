@@ -1,0 +1,141 @@
+"""The three-file format, its faults, and the two baselines."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.core.errors import TouchstoneError
+from lib.studies.lm_saliency.lines import (
+    agreement_statistics,
+    check_line,
+    frame_groups,
+    last_words,
+    nearest_baseline,
+    random_baseline,
+    read_agreement,
+    span_tokens,
+    write_agreement,
+)
+
+ROWS = pd.DataFrame(
+    [
+        (["the", "dogs", "near", "the", "old", "car"], 1, [(1, 1)], [(5, 5)]),
+        (["A", "taxi", "driver", "saw", "men"], 0, [(1, 2)], [(4, 4)]),
+    ],
+    columns=["prefix", "tag", "cues", "attractors"],
+)
+
+
+def put(folder, prefixes, tags, spans):
+    for name, lines in (
+        ("all.prefx.txt", prefixes),
+        ("all.tag.txt", tags),
+        ("all.subjs.txt", spans),
+    ):
+        (folder / name).write_text("".join(f"{line}\n" for line in lines))
+    return folder
+
+
+def test_written_lines_are_read_back(tmp_path) -> None:
+    write_agreement(ROWS, tmp_path)
+    pd.testing.assert_frame_equal(read_agreement(tmp_path), ROWS)
+    assert (
+        tmp_path / "all.subjs.txt"
+    ).read_text() == "[(1, 1)] ||| [(5, 5)]\n[(1, 2)] ||| [(4, 4)]\n"
+
+
+def test_the_other_name_of_the_tag_file_is_read_too(tmp_path) -> None:
+    write_agreement(ROWS, tmp_path)
+    (tmp_path / "all.tag.txt").rename(tmp_path / "all.tags.txt")
+    assert list(read_agreement(tmp_path)["tag"]) == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("prefixes", "tags", "spans", "message"),
+    [
+        (["a b", "a b"], ["0"], ["[(0, 0)] ||| [(1, 1)]"] * 2, "aligned line by line"),
+        (["a b"], ["2"], ["[(0, 0)] ||| [(1, 1)]"], "line 1: the tag is '2'"),
+        (["a b", ""], ["0", "1"], ["[(0, 0)] ||| [(1, 1)]"] * 2, "line 2: the prefix is empty"),
+        (
+            ["a b"],
+            ["0"],
+            ["[(0, 0)] ||| [(1, 2)]"],
+            r"line 1: attractor span \(1, 2\) does not lie",
+        ),
+        (["a b"], ["0"], ["[(1, 0)] ||| [(1, 1)]"], r"line 1: cue span \(1, 0\) does not lie"),
+        (["a b"], ["0"], ["[] ||| [(1, 1)]"], "line 1: there is no cue span"),
+        (["a b"], ["0"], ["[(0, 0)]"], "line 1: .* is not two lists of spans"),
+        (
+            ["a b"],
+            ["0"],
+            ["__import__('os').abort() ||| [(1, 1)]"],
+            "line 1: .* is not two lists of spans",
+        ),
+    ],
+)
+def test_bad_input_is_named_by_file_and_line(tmp_path, prefixes, tags, spans, message) -> None:
+    with pytest.raises(TouchstoneError, match=message) as error:
+        read_agreement(put(tmp_path, prefixes, tags, spans))
+    assert str(tmp_path) in str(error.value)
+
+
+def test_a_missing_file_is_named(tmp_path) -> None:
+    with pytest.raises(TouchstoneError, match="all.prefx.txt; a set needs"):
+        read_agreement(tmp_path)
+
+
+def test_random_baseline_is_the_share_of_orders_in_which_a_cue_leads() -> None:
+    rows = pd.DataFrame([([*"abcd"], 0, [(0, 1)], [(1, 3)])], columns=ROWS.columns)
+    cues, attractors = {0, 1}, {1, 2, 3}
+    orders = list(itertools.permutations(range(4)))
+    wins = [max(o[i] for i in cues) > max(o[i] for i in attractors) for o in orders]
+    assert random_baseline(rows) == pytest.approx([np.mean(wins)])
+
+
+def test_nearest_baseline_and_frames_by_hand() -> None:
+    assert list(nearest_baseline(ROWS)) == [False, False]
+    swapped = ROWS.rename(columns={"cues": "attractors", "attractors": "cues"})
+    assert list(nearest_baseline(swapped)) == [True, True]
+    assert frame_groups(ROWS)[1] == "A [cue] [cue] saw [attractor]"
+    assert span_tokens([(2, 3), (3, 4)]) == [2, 3, 4]
+
+
+def test_statistics_by_hand() -> None:
+    found = agreement_statistics(ROWS)
+    assert (found["lines"], found["tag_1"], found["words_mean"], found["word_types"]) == (
+        2,
+        1,
+        5.5,
+        10,
+    )
+    assert found["random"] == pytest.approx((1 / 2 + 2 / 3) / 2)
+
+
+def test_a_line_is_checked_on_its_own() -> None:
+    check_line(["a", "b"], [(0, 0)], [(1, 1)], "here")
+    with pytest.raises(TouchstoneError, match="here: the prefix is empty"):
+        check_line([], [(0, 0)], [(1, 1)], "here")
+
+
+def test_long_lines_keep_their_end_and_lines_that_lose_a_side_go() -> None:
+    rows = pd.DataFrame(
+        [
+            ("a b c d e".split(), 1, [(0, 0), (1, 3)], [(4, 4)], "p", "c"),
+            ("a b c d e".split(), 1, [(0, 1)], [(4, 4)], "p", "c"),
+            (["a", "b"], 0, [(0, 0)], [(1, 1)], "p", "c"),
+        ],
+        columns=["prefix", "tag", "cues", "attractors", "pattern", "cluster"],
+    )
+    found = last_words(rows, 3)
+    assert found["prefix"].tolist() == [["c", "d", "e"], ["a", "b"]]
+    assert found["cues"].tolist() == [[(0, 1)], [(0, 0)]] and found["attractors"].tolist() == [
+        [(2, 2)],
+        [(1, 1)],
+    ]
+    assert last_words(rows, 9).equals(rows)
+    with pytest.raises(TouchstoneError, match="keep at least one word"):
+        last_words(rows, 0)

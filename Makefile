@@ -62,8 +62,8 @@ data: .venv/run  ## download the published data sets, pinned by commit and SHA-2
 
 .PHONY: bench
 bench: .venv/run  ## speed against captum and lime (about 15 minutes of one core; FULL=1: an hour and a half), MODELS=a finished geco run
-	$(BIN)/python benchmarks/bench.py $(if $(FULL),--full,--quick) $(if $(MODELS),--models $(MODELS))
-	$(BIN)/python benchmarks/effects.py
+	$(BIN)/python tools/benchmarks/bench.py $(if $(FULL),--full,--quick) $(if $(MODELS),--models $(MODELS))
+	$(BIN)/python tools/benchmarks/effects.py
 
 .PHONY: plan
 plan: .venv/run  ## what a parameter file will cost before it runs: STUDY=geco SCALE=paper [ROWS=cpu, the scale whose stage 01 is there]

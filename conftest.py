@@ -1,4 +1,6 @@
-"""One pytest for everything: the notebooks run in order, each study in a process of its own, then their tables are compared."""
+"""One pytest for everything: the notebooks run in order, each study in a process of its own, then
+their tables are compared.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """No progress bars, and outputs that never touch the user's own (`-p lib.same_numbers` has asked for the arithmetic)."""
+    """No progress bars, and outputs that never touch the user's own (`-p lib.same_numbers` has
+    asked for the arithmetic).
+    """
     os.environ.pop("TOUCHSTONE_PROGRESS", None)
     if hasattr(config, "workerinput"):
         return  # a worker of pytest-xdist writes where its controller said
@@ -42,7 +46,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The notebooks of a study stay together and come first, the longest study before the others; their tables come last."""
+    """The notebooks of a study stay together and come first, the longest study before the others;
+    their tables come last.
+    """
     items.sort(key=_place)
     for item in items:
         path = item.path

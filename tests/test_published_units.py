@@ -1,4 +1,6 @@
-"""The published units of GECO at scale cpu are those that its parameter file plans: none is missing, none is left over."""
+"""The published units of GECO at scale cpu are those that its parameter file plans: none is
+missing, none is left over.
+"""
 
 from __future__ import annotations
 

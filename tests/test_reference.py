@@ -1,6 +1,8 @@
-"""The tables that the notebooks just wrote are those in outputs/reference, as far as the arithmetic lets them (tools/compare.py).
+"""The tables that the notebooks just wrote are those in outputs/reference, as far as the arithmetic
+lets them (tools/compare.py).
 
-The notebooks ran before this file, in the same session into a temporary output root, or earlier into `--outputs FOLDER`.
+The notebooks ran before this file, in the same session into a temporary output root, or earlier
+into `--outputs FOLDER`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Compare two runs table by table: rows by what names them, values with measured tolerances.
 
-How far a number moves when only the arithmetic changes (other instructions, another thread count) was measured, column by
-column, and stands in `tests/arithmetic.csv` (`tools/spread.py` writes it). A column that never moved must agree to 1e-6, text
-to the letter. A column that moved may differ by `FACTOR` times the largest move that was seen. Where that is as much as the
-column holds, it is compared by form and range alone: it says nothing that another processor would confirm.
+How far a number moves when only the arithmetic changes (other instructions, another thread count)
+was measured, column by column, and stands in `tests/arithmetic.csv` (`tools/spread.py` writes it).
+A column that never moved must agree to 1e-6, text to the letter. A column that moved may differ by
+`FACTOR` times the largest move that was seen. Where that is as much as the column holds, it is
+compared by form and range alone: it says nothing that another processor would confirm.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ RANGES = dict.fromkeys(
 
 @dataclass(frozen=True)
 class Move:
-    """How a column moved: the largest difference (text: the share of rows that differ), and the width of what it holds."""
+    """How a column moved: the largest difference (text: the share of rows that differ), and the
+    width of what it holds.
+    """
 
     spread: float
     width: float
@@ -37,7 +40,9 @@ class Move:
 
     @property
     def tolerance(self) -> float:
-        """The difference that is allowed; infinite where the column is compared by form and range alone."""
+        """The difference that is allowed; infinite where the column is compared by form and range
+        alone.
+        """
         if self.is_text or FACTOR * self.spread >= self.width:
             return np.inf
         return FACTOR * self.spread
@@ -50,7 +55,9 @@ def tables(folder: Path) -> dict[str, Path]:
 
 
 def key_columns(table: pd.DataFrame) -> list[str]:
-    """The columns that name a row: from the left, those without fractions that tell more rows apart, until all differ."""
+    """The columns that name a row: from the left, those without fractions that tell more rows
+    apart, until all differ.
+    """
     keys: list[str] = []
     distinct = 1
     for column in table:
@@ -64,14 +71,18 @@ def key_columns(table: pd.DataFrame) -> list[str]:
 
 
 def by_key(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """The table indexed by its keys as text, and by the number of the repetition where keys repeat."""
+    """The table indexed by its keys as text, and by the number of the repetition where keys
+    repeat.
+    """
     named = table[keys].astype(str) if keys else pd.DataFrame({"": [""] * len(table)})
     named[REPEATED] = named.groupby(list(named)).cumcount()
     return table.set_index(pd.MultiIndex.from_frame(named))
 
 
 def differences(ours: pd.Series, reference: pd.Series) -> np.ndarray:
-    """How far two columns are apart, row by row: numbers by their size, text 0 or 1; nothing against something is infinite."""
+    """How far two columns are apart, row by row: numbers by their size, text 0 or 1; nothing
+    against something is infinite.
+    """
     numbers = [pd.to_numeric(part, errors="coerce") for part in (ours, reference)]
     is_number = all(n.notna().equals(part.notna()) for n, part in zip(numbers, (ours, reference)))
     if not is_number:
@@ -82,7 +93,9 @@ def differences(ours: pd.Series, reference: pd.Series) -> np.ndarray:
 
 
 def width(reference: pd.Series) -> float:
-    """How much a column holds: from its smallest to its largest value, or the size of its only one; text: 1."""
+    """How much a column holds: from its smallest to its largest value, or the size of its only one;
+    text: 1.
+    """
     numbers = pd.to_numeric(reference, errors="coerce").dropna()
     if not len(numbers):
         return 1.0
@@ -101,7 +114,9 @@ def read_moves(path: Path) -> dict[tuple[str, str], Move]:
 def compare(
     name: str, ours: pd.DataFrame, reference: pd.DataFrame, moves: dict[tuple[str, str], Move]
 ) -> list[str]:
-    """What differs between two tables beyond what the arithmetic moves, a line each (at most five a column)."""
+    """What differs between two tables beyond what the arithmetic moves, a line each (at most five a
+    column).
+    """
     if list(ours) != list(reference):
         return [f"{name}: columns {list(ours)} against {list(reference)}"]
     keys = key_columns(reference)
@@ -130,7 +145,9 @@ def compare(
 
 
 def _form(name: str, column: str, ours: pd.Series, reference: pd.Series) -> list[str]:
-    """What is wrong with a column that is compared by form: its kind, and values outside of what they can be."""
+    """What is wrong with a column that is compared by form: its kind, and values outside of what
+    they can be.
+    """
     lines = []
     numbers = pd.to_numeric(ours, errors="coerce")
     was_number = pd.to_numeric(reference, errors="coerce").notna().any()

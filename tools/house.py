@@ -1,10 +1,12 @@
-"""Draw lib as a house, from its own imports: rooms as boxes on their floors, an arrow where one room imports another.
+"""Draw lib as a house, from its own imports: rooms as boxes on their floors, an arrow where one
+room imports another.
 
     python tools/house.py            # writes lib/house.svg
     python tools/house.py --check    # says what is out of date (a test calls this)
 
-The floors are those of the law in pyproject.toml ([tool.importlinter]), the sentence in a room is the first line of its
-docstring, the arrows are counted by grimp, which reads the imports without running anything.
+The floors are those of the law in pyproject.toml ([tool.importlinter]), the sentence in a room is
+the first line of its docstring, the arrows are counted by grimp, which reads the imports without
+running anything.
 """
 
 from __future__ import annotations
@@ -80,7 +82,9 @@ def _exists(room: str) -> bool:
 
 
 def _arrow(upper: tuple, lower: tuple, n: int, place: float) -> str:
-    """A line from the floor of one box to the ceiling of another; each has a place of its own along the boxes."""
+    """A line from the floor of one box to the ceiling of another; each has a place of its own along
+    the boxes.
+    """
     x1 = upper[0] + upper[2] * (0.08 + 0.84 * place)
     x2 = lower[0] + lower[2] * (0.08 + 0.84 * place)
     y1, y2 = upper[1] + BOX, lower[1]
@@ -95,12 +99,15 @@ def _box(room: str, x: float, y: float, wide: float) -> str:
     fill = {"core": "#e9e3d3", "studies": "#d8e6f2"}.get(room, "#f6f3ea")
     words = _wrapped(sentence(room), int((wide - 20) / PER_LETTER))[:2]
     text = "".join(
-        f'<text x="{x + 10:.0f}" y="{y + 42 + 16 * i:.0f}" font-size="12" fill="#333">{escape(line)}</text>'
+        f'<text x="{x + 10:.0f}" y="{y + 42 + 16 * i:.0f}" font-size="12" fill="#333">'
+        f"{escape(line)}</text>"
         for i, line in enumerate(words)
     )
     return (
-        f'<rect x="{x:.0f}" y="{y:.0f}" width="{wide:.0f}" height="{BOX}" rx="4" fill="{fill}" stroke="#555"/>'
-        f'<text x="{x + 10:.0f}" y="{y + 23:.0f}" font-size="15" font-weight="bold">{room}</text>{text}'
+        f'<rect x="{x:.0f}" y="{y:.0f}" width="{wide:.0f}" height="{BOX}" rx="4" '
+        f'fill="{fill}" stroke="#555"/>'
+        f'<text x="{x + 10:.0f}" y="{y + 23:.0f}" font-size="15" font-weight="bold">{room}</text>'
+        f"{text}"
     )
 
 

@@ -1,10 +1,12 @@
-"""Measure how far every number of the small studies moves when only the arithmetic changes (tests/arithmetic.csv).
+"""Measure how far every number of the small studies moves when only the arithmetic changes
+(tests/arithmetic.csv).
 
-    make arithmetic                                   # runs the notebooks under every setting, then this
-    python tools/spread.py REFERENCE FOLDER...        # one folder of outputs for each setting
+    make arithmetic                              # the notebooks under every setting, then this
+    python tools/spread.py REFERENCE FOLDER...   # one folder of outputs for each setting
 
-The reference is the run that all processors can repeat (avx2, see lib/core/arithmetic.py); every other folder holds the same
-studies, run with other instructions or another thread count. Only columns that moved are listed.
+The reference is the run that all processors can repeat (avx2, see lib/core/arithmetic.py); every
+other folder holds the same studies, run with other instructions or another thread count. Only
+columns that moved are listed.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ TABLE = ROOT / "tests" / "arithmetic.csv"
 
 
 def moved(name: str, reference: pd.DataFrame, others: dict[str, pd.DataFrame]) -> list[dict]:
-    """A row for each column of a table that moved in any setting, with the settings that moved it."""
+    """A row for each column of a table that moved in any setting, with the settings that moved
+    it.
+    """
     keys = key_columns(reference)
     right = by_key(reference, keys)
     lines: dict[str, dict] = {}

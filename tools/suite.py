@@ -2,8 +2,9 @@
 
     python tools/suite.py [JOBS]
 
-Notebooks and unit tests run in JOBS processes (each study's notebooks in order in one of them), then the tables that the
-notebooks wrote are compared with the reference. Everything is written into a temporary folder, which is kept if a test fails.
+Notebooks and unit tests run in JOBS processes (each study's notebooks in order in one of them),
+then the tables that the notebooks wrote are compared with the reference. Everything is written into
+a temporary folder, which is kept if a test fails.
 """
 
 from __future__ import annotations

@@ -1,9 +1,12 @@
-"""Which instructions the libraries compute with: the same on every processor, so that the numbers are the same.
+"""Which instructions the libraries compute with: the same on every processor, so that the numbers
+are the same.
 
-Libraries choose their fastest kernels at their first import, by the processor that they find. AVX-512 kernels add up in another
-order than AVX2 kernels; the last digits differ, and sixty epochs of training make an early stop of them. So notebooks, tests and the
-runner ask all libraries for AVX2 (`import lib.same_numbers`, first), which nearly every x86-64 processor since 2015 has: the numbers are
-then the same to the last bit (measured on two processors, CONTRIBUTING.md). Where wider kernels pay, a long run may say `native`.
+Libraries choose their fastest kernels at their first import, by the processor that they find.
+AVX-512 kernels add up in another order than AVX2 kernels; the last digits differ, and sixty epochs
+of training make an early stop of them. So notebooks, tests and the runner ask all libraries for
+AVX2 (`import lib.same_numbers`, first), which nearly every x86-64 processor since 2015 has: the
+numbers are then the same to the last bit (measured on two processors, CONTRIBUTING.md). Where wider
+kernels pay, a long run may say `native`.
 
     TOUCHSTONE_ARITHMETIC=native make geco SCALE=cpu      the widest kernels that the processor has
 
@@ -45,7 +48,9 @@ THREADS = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
 
 
 def variables(setting: str) -> dict[str, str]:
-    """The environment variables that ask for a setting; what you set yourself stands under `native`."""
+    """The environment variables that ask for a setting; what you set yourself stands under
+    `native`.
+    """
     if setting not in SETTINGS:
         raise TouchstoneError(
             f"TOUCHSTONE_ARITHMETIC is {setting!r}{did_you_mean(setting, SETTINGS)}"
@@ -56,7 +61,9 @@ def variables(setting: str) -> dict[str, str]:
 
 
 def ask_for(setting: str) -> None:
-    """Ask for a setting's instructions, in this process and in those that it starts; too late once numpy is loaded."""
+    """Ask for a setting's instructions, in this process and in those that it starts; too late once
+    numpy is loaded.
+    """
     missing = {
         name: value for name, value in variables(setting).items() if os.environ.get(name) != value
     }
@@ -69,12 +76,16 @@ def ask_for(setting: str) -> None:
 
 
 def in_force() -> str:
-    """The setting of this process: `TOUCHSTONE_ARITHMETIC`, by default avx2; native where the processor has no AVX2."""
+    """The setting of this process: `TOUCHSTONE_ARITHMETIC`, by default avx2; native where the
+    processor has no AVX2.
+    """
     return os.environ.get("TOUCHSTONE_ARITHMETIC", "avx2") if has_avx2() else "native"
 
 
 def has_avx2() -> bool:
-    """Whether this processor has AVX2 (on x86-64 systems without /proc/cpuinfo it is taken for granted)."""
+    """Whether this processor has AVX2 (on x86-64 systems without /proc/cpuinfo it is taken for
+    granted).
+    """
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return False
     flags = Path("/proc/cpuinfo")

@@ -1,10 +1,12 @@
-"""How the cost of an explanation grows with the length of the sentence, the number of rows and the number of samples.
+"""How the cost of an explanation grows with the length of the sentence, the number of rows and the
+number of samples.
 
-    python benchmarks/growth.py --quick     two minutes: one round
-    python benchmarks/growth.py --full      some more: three rounds, longer series
+    python tools/benchmarks/growth.py --quick     two minutes: one round
+    python tools/benchmarks/growth.py --full      some more: three rounds, longer series
 
-Engine and original (captum and lime, one row at a time) on the same rows, milliseconds per row, on logarithmic axes: a
-cost that is proportional to what grows is a line that rises by one decade in one decade. Writes growth.csv, growth.png.
+Engine and original (captum and lime, one row at a time) on the same rows, milliseconds per row, on
+logarithmic axes: a cost that is proportional to what grows is a line that rises by one decade in
+one decade. Writes growth.csv, growth.png.
 """
 
 from __future__ import annotations

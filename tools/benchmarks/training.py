@@ -1,11 +1,12 @@
 """How much faster the trainers of lib are than the plain loop, at equal numbers.
 
-    python benchmarks/training.py --quick     some minutes: few rows and epochs; what was scaled up is marked so
-    python benchmarks/training.py --full      a quarter of an hour
+    python tools/benchmarks/training.py --quick     some minutes: few rows and epochs; what was scaled up is marked so
+    python tools/benchmarks/training.py --full      a quarter of an hour
 
-The plain loop is what the released code does: every batch padded to the longest sentence, the whole word table in the
-optimiser, all layers for all tokens, PyTorch's default Adam, and one seed after the other. It takes the same batches in
-the same order from the same start, so the losses must be equal. Clock, rounds and machine as in attribution.py.
+The plain loop is what the released code does: every batch padded to the longest sentence, the whole
+word table in the optimiser, all layers for all tokens, PyTorch's default Adam, and one seed after
+the other. It takes the same batches in the same order from the same start, so the losses must be
+equal. Clock, rounds and machine as in attribution.py.
 """
 
 from __future__ import annotations
@@ -93,7 +94,9 @@ def plain_fit(
     settings: Settings,
     seed: int,
 ) -> pd.DataFrame:
-    """The plain loop; leaves the parameters at their best epoch and returns the curve, as `lib.training.classifier.fit` does."""
+    """The plain loop; leaves the parameters at their best epoch and returns the curve, as
+    `lib.training.classifier.fit` does.
+    """
     optimiser = torch.optim.Adam(
         trained.values(), lr=settings.lr, weight_decay=settings.weight_decay, eps=settings.eps
     )
@@ -125,7 +128,9 @@ def plain_fit(
 
 
 class PlainOLA(nn.Module):
-    """OLA with the whole vocabulary, queries, keys and values of all tokens; starts where a `OneLayerAttention` does."""
+    """OLA with the whole vocabulary, queries, keys and values of all tokens; starts where a
+    `OneLayerAttention` does.
+    """
 
     def __init__(self, like: OneLayerAttention, n_vocab: int) -> None:
         super().__init__()
@@ -147,7 +152,9 @@ class PlainOLA(nn.Module):
 
 
 def plain_forward(run: Callable[[Tensor, Tensor], Tensor], data: Data, pad_id: int) -> Forward:
-    """A model's class scores of rows by number, every batch padded to the longest sentence of all."""
+    """A model's class scores of rows by number, every batch padded to the longest sentence of
+    all.
+    """
     ids, mask = (t.to(data.device) for t in pad(data.encoded, pad_id))
     return lambda index: run(ids[index], mask[index])
 
@@ -164,7 +171,9 @@ def fresh(scheme: str, seed: int, data: Data) -> tuple[Any, dict[str, nn.Paramet
 
 
 def plain(scheme: str, data: Data, settings: Settings, seeds: Sequence[int]) -> list[Found]:
-    """A scheme by the plain loop, seed after seed: the curve, and the class scores of the first rows at the end."""
+    """A scheme by the plain loop, seed after seed: the curve, and the class scores of the first
+    rows at the end.
+    """
     found = []
     for seed in seeds:
         model, trained = fresh(scheme, seed, data)
@@ -184,7 +193,9 @@ def plain(scheme: str, data: Data, settings: Settings, seeds: Sequence[int]) -> 
 
 
 def ours_heads(scheme: str, data: Data, settings: Settings, seeds: Sequence[int]) -> list[Found]:
-    """C as lib trains it: a frozen encoder reads each sentence once, and the heads learn side by side."""
+    """C as lib trains it: a frozen encoder reads each sentence once, and the heads learn side by
+    side.
+    """
     base, _ = fresh(scheme, seeds[0], data)
     models = [with_own_head(base) for _ in seeds]
     recipes = [Trainer(ENCODER, "", data.device).recipe(scheme, CLASSES, seed) for seed in seeds]
@@ -209,7 +220,9 @@ def ours_heads(scheme: str, data: Data, settings: Settings, seeds: Sequence[int]
 
 
 def ours(scheme: str, data: Data, settings: Settings, seeds: Sequence[int]) -> list[Found]:
-    """OLA and CEfAf as lib trains them: only rows in use, only the first token's output, no more padding than needed."""
+    """OLA and CEfAf as lib trains them: only rows in use, only the first token's output, no more
+    padding than needed.
+    """
     found = []
     for seed in seeds:
         model, trained = fresh(scheme, seed, data)
@@ -232,9 +245,11 @@ def ours(scheme: str, data: Data, settings: Settings, seeds: Sequence[int]) -> l
 
 @dataclass(frozen=True)
 class Line:
-    """A comparison: rows, epochs and seeds of the timed runs and of the run that is compared number by number.
+    """A comparison: rows, epochs and seeds of the timed runs and of the run that is compared number
+    by number.
 
-    The plain loop runs `plain_epochs` of one seed and is scaled up to `epochs` and `seeds`: its epochs are all alike.
+    The plain loop runs `plain_epochs` of one seed and is scaled up to `epochs` and `seeds`: its
+    epochs are all alike.
     """
 
     name: str

@@ -1,11 +1,12 @@
 """How fast edit pairs are built and concept effects estimated, beside plain ways of doing the same.
 
-    python benchmarks/effects.py            a minute or two; needs the published CEBaB (python -m lib.studies.cebab.reviews)
+    python tools/benchmarks/effects.py            a minute or two; needs the published CEBaB (python -m lib.studies.cebab.reviews)
 
-One process, one thread, processor time of the process; the arms take turns, and the ratio is that of the fastest rounds.
-The plain arms are written for the comparison: the pairs by a loop over the groups of a pandas table, ConceptSHAP's 16
-layers by 16 fits of the same loss. Both arms must find the same. The models' answers are drawn at random, since no time here depends
-on them. The table is written to outputs/benchmarks/effects.csv.
+One process, one thread, processor time of the process; the arms take turns, and the ratio is that
+of the fastest rounds. The plain arms are written for the comparison: the pairs by a loop over the
+groups of a pandas table, ConceptSHAP's 16 layers by 16 fits of the same loss. Both arms must find
+the same. The models' answers are drawn at random, since no time here depends on them. The table is
+written to outputs/benchmarks/effects.csv.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ from lib.studies.cebab.reviews import ASPECTS, VALUES, fetch_cebab, read_cebab, 
 
 N_CLASSES = 5
 WEIGHT_FREE = [name for name, entry in EXPLAINERS.items() if not entry.needs]
-SAME = 0.005  # how far the answers of a layer may be apart: the same convex loss, joined to others or alone
+# how far the answers of a layer may be apart: the same convex loss, joined to others or alone
+SAME = 0.005
 
 
 def compare(
@@ -43,7 +45,9 @@ def compare(
     n: int,
     rounds: int,
 ) -> dict[str, Any]:
-    """A row of the table: the arms take turns; they must find the same. Without a plain arm, our time alone."""
+    """A row of the table: the arms take turns; they must find the same. Without a plain arm, our
+    time alone.
+    """
     arms = {"plain": Arm(plain), "ours": Arm(ours)} if plain else {"ours": Arm(ours)}
     take_turns(arms, rounds)
     mine, theirs = arms["ours"], arms.get("plain")
@@ -106,7 +110,9 @@ def drawn_texts(texts: pd.DataFrame, generator: np.random.Generator) -> Texts:
 
 
 def explainer_lines(train: Texts, questions: Questions) -> list[dict[str, Any]]:
-    """Every explainer without weights, fitted and asked about all test pairs; and all of them together."""
+    """Every explainer without weights, fitted and asked about all test pairs; and all of them
+    together.
+    """
 
     def asked(names: list[str]) -> Callable[[], list[np.ndarray]]:
         return lambda: [
@@ -125,7 +131,9 @@ def explainer_lines(train: Texts, questions: Questions) -> list[dict[str, Any]]:
 def one_layer(
     places: np.ndarray, answers: np.ndarray, decay: float = 1e-4
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A linear layer and softmax that give the answers from the places: the loss and the optimiser of `fit_subsets`, for one set."""
+    """A linear layer and softmax that give the answers from the places: the loss and the optimiser
+    of `fit_subsets`, for one set.
+    """
     x, y = torch.tensor(places), torch.tensor(answers)
     weight = torch.zeros(x.shape[1], y.shape[1], dtype=torch.float64, requires_grad=True)
     bias = y.mean(0).clamp(min=1e-6).log().requires_grad_()
@@ -149,7 +157,9 @@ def sixteen_fits(places: np.ndarray, answers: np.ndarray) -> list[tuple[np.ndarr
 
 
 def shap_line(train: Texts, generator: np.random.Generator) -> dict[str, Any]:
-    """ConceptSHAP's 16 layers, fitted to the places of the train texts along four concept vectors."""
+    """ConceptSHAP's 16 layers, fitted to the places of the train texts along four concept
+    vectors.
+    """
     places = generator.normal(size=(len(train), len(ASPECTS)))
 
     def same(one: list[tuple[np.ndarray, np.ndarray]], two: tuple[np.ndarray, np.ndarray]) -> bool:

@@ -1,13 +1,15 @@
-"""How much faster `make demo` is than it would be with captum and lime called one row at a time: measured, not calculated.
+"""How much faster `make demo` is than it would be with captum and lime called one row at a time:
+measured, not calculated.
 
-    python benchmarks/demo.py                      about a quarter of an hour of one core; a stopped run goes on where it was
-    python benchmarks/demo.py --beside FOLDER      also run the stages of another checkout of this repository, in turn
-    python benchmarks/demo.py --run FOLDER         of a finished demo (its output root) the explanations only
+    python tools/benchmarks/demo.py                      about a quarter of an hour of one core; a stopped run goes on where it was
+    python tools/benchmarks/demo.py --beside FOLDER      also run the stages of another checkout of this repository, in turn
+    python tools/benchmarks/demo.py --run FOLDER         of a finished demo (its output root) the explanations only
 
-First the demo (geco at scale small) runs stage by stage: processor time of all its processes, the start of each included. Then
-every model explains the rows of stage 03 with the settings of stage 03, by each method that sees a model: once by the engine,
-through the same `run_units` with nothing finished yet, once through captum and lime (originals.py) with the same draws. The
-two take turns, model by model, in one process. The table goes to outputs/benchmarks/demo.csv.
+First the demo (geco at scale small) runs stage by stage: processor time of all its processes, the
+start of each included. Then every model explains the rows of stage 03 with the settings of stage
+03, by each method that sees a model: once by the engine, through the same `run_units` with nothing
+finished yet, once through captum and lime (originals.py) with the same draws. The two take turns,
+model by model, in one process. The table goes to outputs/benchmarks/demo.csv.
 """
 
 from __future__ import annotations
@@ -52,7 +54,9 @@ EXPLAINING = "03_attribution"
 
 
 def stage_seconds(stage: str, checkout: Path, outputs: Path) -> float:
-    """Processor time of one stage of the demo, run anew by a checkout of the repository, its children included."""
+    """Processor time of one stage of the demo, run anew by a checkout of the repository, its
+    children included.
+    """
     own = {"TOUCHSTONE_OUTPUTS": str(outputs), "PYTHONPATH": str(checkout), "OMP_NUM_THREADS": "1"}
     shutil.rmtree(outputs / "geco" / "small" / stage, ignore_errors=True)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -115,7 +119,9 @@ def planned(outputs: Path) -> tuple[list[Unit], StageSources]:
 
 
 def sizes_of(unit: Unit) -> dict[str, Any]:
-    """The settings that captum and lime are given; the others must be those that `originals` has built in."""
+    """The settings that captum and lime are given; the others must be those that `originals` has
+    built in.
+    """
     usual = METHODS[unit.method].settings()
     if changed := [
         name for name, value in unit.settings.items() if name not in SIZES and value != usual[name]
@@ -130,7 +136,9 @@ def sizes_of(unit: Unit) -> dict[str, Any]:
 def measure(
     units: Sequence[Unit], sources: StageSources, scratch: Units, folder: Path
 ) -> pd.DataFrame:
-    """One model's explanations by both arms, in turn: part, engine_s, original_s, rows, difference (of a word's share, at most)."""
+    """One model's explanations by both arms, in turn: part, engine_s, original_s, rows, difference
+    (of a word's share, at most).
+    """
     model, rows = sources.model_of(units[0]), sources.rows_of(units[0])
     as_rows = [
         Row(r.row_id, r.sentence_idx, r.target, list(r.sentence), 0) for r in rows.itertuples()
@@ -195,9 +203,11 @@ def explain_models(store: Units, outputs: Path) -> pd.DataFrame:
 
 
 def summary(stages: pd.DataFrame | None, models: pd.DataFrame) -> pd.DataFrame:
-    """The table: stages, models, all explanations together, the demo; `ratio` is original by engine.
+    """The table: stages, models, all explanations together, the demo; `ratio` is original by
+    engine.
 
-    The demo of the other arm is this one with its explanations exchanged: all other work is the same.
+    The demo of the other arm is this one with its explanations exchanged: all other work is the
+    same.
     """
     ours, theirs = models["engine_s"].sum(), models["original_s"].sum()
     parts = [

@@ -1,12 +1,14 @@
-"""How much faster the engine is than captum and lime one row at a time, and how near to what the processor can do.
+"""How much faster the engine is than captum and lime one row at a time, and how near to what the
+processor can do.
 
-    python benchmarks/attribution.py --quick     about ten minutes: few rows
-    python benchmarks/attribution.py --full      about an hour and a quarter; a stopped run goes on with the group where it was
+    python tools/benchmarks/attribution.py --quick     about ten minutes: few rows
+    python tools/benchmarks/attribution.py --full      about an hour and a quarter; a stopped run goes on with the group where it was
 
-One process, one thread, processor time of the process (on a GPU, `--device cuda`: wall time); the arms take turns, and
-the ratio is that of the fastest rounds. Every line says how far apart the rounds were, how far the two arms' scores are
-apart, and how busy the machine was. The models are those of a finished geco run (`--models outputs/geco/<scale>`), or
-`--shape base`: bert-base with random weights, for timing only. The table goes to outputs/benchmarks/<scale>/.
+One process, one thread, processor time of the process (on a GPU, `--device cuda`: wall time); the
+arms take turns, and the ratio is that of the fastest rounds. Every line says how far apart the
+rounds were, how far the two arms' scores are apart, and how busy the machine was. The models are
+those of a finished geco run (`--models outputs/geco/<scale>`), or `--shape base`: bert-base with
+random weights, for timing only. The table goes to outputs/benchmarks/<scale>/.
 """
 
 from __future__ import annotations
@@ -76,7 +78,8 @@ def low(asked: Asked, *names: str) -> Asked:
 
 @dataclass(frozen=True)
 class Group:
-    """What the original is asked, and the engine's answers to it: by line, whether the work or the answer is equal.
+    """What the original is asked, and the engine's answers to it: by line, whether the work or the
+    answer is equal.
 
     `rows` are those of the quick and of the full run, `longest` their most words (0: any).
     """
@@ -152,7 +155,9 @@ GROUPS = [
 
 
 def measure(group: Group, model: TextModel, rows: pd.DataFrame, rounds: int) -> pd.DataFrame:
-    """The lines of one group: the arms take turns, `rounds` times each, after one row each to warm up."""
+    """The lines of one group: the arms take turns, `rounds` times each, after one row each to warm
+    up.
+    """
     device = device_of(model.module)
     as_rows = [
         Row(r.row_id, r.sentence_idx, r.target, list(r.sentence), 0) for r in rows.itertuples()
@@ -243,7 +248,9 @@ def draws_texts(group: Group) -> bool:
 def of_the_texts(
     arms: Mapping[Any, Arm], name: str, asked: Asked, texts: Sequence[tuple[Any, float]]
 ) -> dict[str, float]:
-    """LIME's own limit, if there is one: the share of plain passes of its different texts, at their own lengths."""
+    """LIME's own limit, if there is one: the share of plain passes of its different texts, at their
+    own lengths.
+    """
     if not texts:
         return {}
     scale = sum(share * sum(map(len, some)) for some, share in texts) / sum(
@@ -259,7 +266,9 @@ def of_the_texts(
 def different_texts(
     model: TextModel, row: Row, n_samples: int
 ) -> tuple[list[tuple[int, ...]], float]:
-    """`SOME_TEXTS` of the different texts that LIME draws for a row, as token ids, and how many times as many tokens all have."""
+    """`SOME_TEXTS` of the different texts that LIME draws for a row, as token ids, and how many
+    times as many tokens all have.
+    """
     masks = lime_masks(len(row.words), n_samples, seed_for("LIME", row.row_id, -1)).numpy()
     altered = [
         [word for word, left in zip(row.words, mask, strict=True) if left]
@@ -272,7 +281,9 @@ def different_texts(
 
 @torch.inference_mode()
 def plain_texts(model: TextModel, texts: Sequence[Sequence[int]]) -> None:
-    """Each text once through the plain model, in batches of at most `LIMIT_BATCH` of equal length."""
+    """Each text once through the plain model, in batches of at most `LIMIT_BATCH` of equal
+    length.
+    """
     for length in sorted({len(ids) for ids in texts}):
         alike = torch.tensor(
             [ids for ids in texts if len(ids) == length], device=device_of(model.module)
@@ -290,7 +301,9 @@ def _theirs(model: TextModel, rows: Sequence[Row], asked: Asked) -> dict[str, Sc
 
 
 def disagreement(theirs: dict[str, Scores], ours: pd.DataFrame) -> tuple[float, float]:
-    """The largest difference of a word's score by the row's largest, and of a word's share of the attribution."""
+    """The largest difference of a word's score by the row's largest, and of a word's share of the
+    attribution.
+    """
     gaps, shares = [0.0], [0.0]
     for method, rows in theirs.items():
         for one, two in zip(rows, ours.loc[ours["method"] == method, "scores"], strict=True):
@@ -305,7 +318,9 @@ def disagreement(theirs: dict[str, Scores], ours: pd.DataFrame) -> tuple[float, 
 
 
 def difference_in_double(model: TextModel, rows: pd.DataFrame, theirs: Asked, ours: Asked) -> float:
-    """The difference of scores with 64-bit numbers, from few steps and samples: what is left of it is no rounding."""
+    """The difference of scores with 64-bit numbers, from few steps and samples: what is left of it
+    is no rounding.
+    """
     double = copy.copy(model)
     double.module = copy.deepcopy(model.module).double()
     few = {
@@ -325,10 +340,12 @@ def difference_in_double(model: TextModel, rows: pd.DataFrame, theirs: Asked, ou
 
 
 def passes(asked: Asked, found: pd.DataFrame | None = None) -> dict[Kind, float]:
-    """How many plain passes of the model a row's answers need, by direction and precision; `found` says what they used.
+    """How many plain passes of the model a row's answers need, by direction and precision; `found`
+    says what they used.
 
-    The single-pass methods and DeepLift share one pass. Integrated Gradients with a tolerance needs the points that it
-    used and, for the forward at either end, one more; LIME the texts that it drew, or all subsets of the words.
+    The single-pass methods and DeepLift share one pass. Integrated Gradients with a tolerance needs
+    the points that it used and, for the forward at either end, one more; LIME the texts that it
+    drew, or all subsets of the words.
     """
     needed: dict[Kind, float] = {}
     for method, settings in asked.items():
@@ -353,7 +370,9 @@ def passes(asked: Asked, found: pd.DataFrame | None = None) -> dict[Kind, float]
 
 
 def limit_kinds(group: Group) -> list[Kind]:
-    """The directions and precisions of the plain passes that a group's lines are held against, float32 always."""
+    """The directions and precisions of the plain passes that a group's lines are held against,
+    float32 always.
+    """
     kinds = [kind for _, methods in group.ours.values() for kind in passes(methods)]
     return list(dict.fromkeys([*_all_float32(dict.fromkeys(kinds, 0.0)), *kinds]))
 
@@ -368,7 +387,9 @@ def _all_float32(needed: Mapping[Kind, float]) -> dict[Kind, float]:
 def plain_passes(
     model: TextModel, rows: Sequence[Row], encoded: Sequence[Encoded], direction: str
 ) -> None:
-    """`PASSES` passes of the plain model for each row, in batches of `LIMIT_BATCH` copies of it: no tricks."""
+    """`PASSES` passes of the plain model for each row, in batches of `LIMIT_BATCH` copies of it: no
+    tricks.
+    """
     with parameters_fixed(model.module):
         for row, one in zip(rows, encoded, strict=True):
             batch = token_batch(model, [row] * LIMIT_BATCH, [one] * LIMIT_BATCH, "logit")
@@ -381,7 +402,9 @@ def plain_passes(
 
 
 def load_model(options: argparse.Namespace) -> tuple[TextModel, pd.DataFrame]:
-    """The model to explain and the test rows of D_A, in a random order that does not favour a class."""
+    """The model to explain and the test rows of D_A, in a random order that does not favour a
+    class.
+    """
     stage = Stage("geco", options.models.name, "03_attribution", options.models / "03_attribution")
     rows = load_dataset(stage, "D_A", "test").sample(frac=1, random_state=0).reset_index(drop=True)
     if options.shape == "trained":
@@ -396,7 +419,9 @@ def load_model(options: argparse.Namespace) -> tuple[TextModel, pd.DataFrame]:
 
 
 def some_rows(rows: pd.DataFrame, n: int, longest: int = 0) -> pd.DataFrame:
-    """The first n rows (with at most `longest` words); fewer than four are taken evenly from short to long instead."""
+    """The first n rows (with at most `longest` words); fewer than four are taken evenly from short
+    to long instead.
+    """
     rows = rows[rows["sentence"].map(len) <= longest].reset_index(drop=True) if longest else rows
     if n >= 4:
         return rows.iloc[:n]

@@ -1,13 +1,14 @@
 """All benchmarks and the table of aims (make bench, make bench FULL=1).
 
-    python benchmarks/bench.py --quick             about a quarter of an hour of one core
-    python benchmarks/bench.py --full              an hour and a half; a stopped run goes on where it was
-    python benchmarks/bench.py --full --publish    also copy the results to outputs/reference/benchmarks/, and into the README
-    python benchmarks/bench.py --full --table --publish    only from what is measured already
+    python tools/benchmarks/bench.py --quick             about a quarter of an hour of one core
+    python tools/benchmarks/bench.py --full              an hour and a half; a stopped run goes on where it was
+    python tools/benchmarks/bench.py --full --publish    also copy the results to outputs/reference/benchmarks/, and into the README
+    python tools/benchmarks/bench.py --full --table --publish    only from what is measured already
 
-Every aim is read as: this ratio against captum and lime one row at a time (or the plain training loop), or 95 % of the
-limit measured in the same run. An aim that is missed says why, with the figures of the run. Of lines that were not
-measured at this scale yet, the table keeps those published before, and says at which scale they were measured.
+Every aim is read as: this ratio against captum and lime one row at a time (or the plain training
+loop), or 95 % of the limit measured in the same run. An aim that is missed says why, with the
+figures of the run. Of lines that were not measured at this scale yet, the table keeps those
+published before, and says at which scale they were measured.
 """
 
 from __future__ import annotations
@@ -35,15 +36,16 @@ REFERENCE = ROOT / "outputs" / "reference" / "benchmarks"
 LIMIT = (
     0.95  # of plain passes measured in the same run: then the aim counts as met, whatever the ratio
 )
-GPU = "no GPU at hand; `python benchmarks/attribution.py --full --shape base --device cuda` measures it"
+GPU = "no GPU at hand; `python tools/benchmarks/attribution.py --full --shape base --device cuda` measures it"
 
 
 @dataclass(frozen=True)
 class Aim:
     """A line of the table: what is measured, what is aimed at, and why it may be out of reach.
 
-    `value` reads the measured number; `at_most`: smaller is better; `limited`: also met at `LIMIT` of the limit, which `limit` reads;
-    `also`: a column and its bound that must hold beside it; `agreement`: the column that says how far the arms' answers are apart.
+    `value` reads the measured number; `at_most`: smaller is better; `limited`: also met at `LIMIT`
+    of the limit, which `limit` reads; `also`: a column and its bound that must hold beside it;
+    `agreement`: the column that says how far the arms' answers are apart.
     """
 
     name: str
@@ -225,7 +227,9 @@ def verdict(aim: Aim, found: pd.Series) -> str:
 
 
 def table_of_aims(lines: Lines, about: pd.Series) -> pd.DataFrame:
-    """The table: aim, measured with its range over the rounds, share of the limit, agreement, verdict and why."""
+    """The table: aim, measured with its range over the rounds, share of the limit, agreement,
+    verdict and why.
+    """
     rows = []
     for aim in AIMS:
         found, result = lines[aim.line], verdict(aim, lines[aim.line])
@@ -300,7 +304,9 @@ def as_markdown(table: pd.DataFrame) -> str:
 
 
 def with_published(folder: Path, name: str) -> pd.DataFrame:
-    """The lines that were measured and, of lines not measured yet, those published before, in their order."""
+    """The lines that were measured and, of lines not measured yet, those published before, in their
+    order.
+    """
     parts = [
         pd.read_csv(path)
         for path in (REFERENCE / f"{name}.csv", folder / f"{name}.csv")
@@ -329,7 +335,9 @@ def into_readme(table: pd.DataFrame) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run all benchmarks and write the table; `--table` only writes it again from what was measured."""
+    """Run all benchmarks and write the table; `--table` only writes it again from what was
+    measured.
+    """
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,7 +1,9 @@
-"""The other arm of the benchmarks: captum and lime called one row at a time, with the settings of the released code.
+"""The other arm of the benchmarks: captum and lime called one row at a time, with the settings of
+the released code.
 
-Guided Backprop and DeepLift in their corrected forms (length, contributions), all on the word embeddings; otherwise as
-braindatalab/gecobench at f0907c6 calls them. No batching over rows, nothing shared, no sentence explained twice.
+Guided Backprop and DeepLift in their corrected forms (length, contributions), all on the word
+embeddings; otherwise as braindatalab/gecobench at f0907c6 calls them. No batching over rows,
+nothing shared, no sentence explained twice.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ Scores = list[np.ndarray]
 def original(
     model: TextModel, rows: Sequence[Row], method: str, *, seed: int = -1, **settings: Any
 ) -> Scores:
-    """One method, row after row; `settings` are n_steps (and rule) or n_samples, `seed` is that of the model's training."""
+    """One method, row after row; `settings` are n_steps (and rule) or n_samples, `seed` is that of
+    the model's training.
+    """
     return [
         _one(
             model,

@@ -1,10 +1,11 @@
-"""Whether bfloat16 is safe: what becomes of the scores and of mass accuracy where the engine uses it.
+"""Whether bfloat16 is safe: what becomes of the scores and of mass accuracy where the engine uses
+it.
 
-    python benchmarks/bfloat16.py --full --models outputs/geco/cpu    two minutes
+    python tools/benchmarks/bfloat16.py --full --models outputs/geco/cpu    two minutes
 
-The methods whose passes the engine can make in bfloat16, with the settings of the speed lines, on the same rows and draws
-in both precisions. Safe means: no word's share moves by more than .01, no method's mean mass accuracy by more than .002.
-Writes bfloat16.csv.
+The methods whose passes the engine can make in bfloat16, with the settings of the speed lines, on
+the same rows and draws in both precisions. Safe means: no word's share moves by more than .01, no
+method's mean mass accuracy by more than .002. Writes bfloat16.csv.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ SHARE, MASS = 0.01, 0.002  # the most that a word's share and a mean mass accura
 
 
 def compare(model: TextModel, rows: pd.DataFrame) -> pd.DataFrame:
-    """One line a method: mean mass accuracy in both precisions, the largest change of a row's and of a word's share, and whether it is safe."""
+    """One line a method: mean mass accuracy in both precisions, the largest change of a row's and
+    of a word's share, and whether it is safe.
+    """
     plain, short = (explain_many(model, rows, list(asked.items())) for asked in (ASKED, low(ASKED)))
     lines = []
     for method in ASKED:

@@ -1,5 +1,7 @@
-"""One pytest for everything: the notebooks run in order, each study in a process of its own, then
-their tables are compared.
+"""The notebooks run in order into one output root; then their tables are compared.
+
+`make test` (tools/suite.py) runs the studies side by side; a plain `pytest` runs everything in one
+process.
 """
 
 from __future__ import annotations
@@ -14,7 +16,6 @@ import pytest
 
 from lib.core.arithmetic import in_force, processor
 
-LONGEST_FIRST = ("geco", "cebab", "implicit_bias", "lm_saliency", "notebooks")
 _temporary = pytest.StashKey[str]()
 
 
@@ -27,12 +28,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """No progress bars, and outputs that never touch the user's own (`-p lib.same_numbers` has
-    asked for the arithmetic).
+    """No progress bars, and outputs that never touch the user's own.
+
+    The arithmetic was asked for before, by `-p lib.same_numbers`.
     """
     os.environ.pop("TOUCHSTONE_PROGRESS", None)
-    if hasattr(config, "workerinput"):
-        return  # a worker of pytest-xdist writes where its controller said
     kept = config.getoption("--outputs")
     root = str(Path(kept).resolve()) if kept else tempfile.mkdtemp(prefix="touchstone-test-")
     config.stash[_temporary] = "" if kept else root
@@ -44,17 +44,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         shutil.rmtree(config.stash[_temporary])
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The notebooks of a study stay together and come first, the longest study before the others;
-    their tables come last.
-    """
-    items.sort(key=_place)
-    for item in items:
-        path = item.path
-        item.add_marker(
-            pytest.mark.xdist_group(path.parent.name if path.suffix == ".ipynb" else str(path))
-        )
+    """The comparison of what the notebooks wrote comes last."""
+    items.sort(key=lambda item: item.path.name == "test_reference.py")
 
 
 def pytest_terminal_summary(terminalreporter) -> None:
@@ -64,10 +56,3 @@ def pytest_terminal_summary(terminalreporter) -> None:
     for reason, count in reasons.most_common():
         terminalreporter.write_line(f"skipped {count}: {reason}")
     terminalreporter.write_line(f"on {processor()}, arithmetic: {in_force()}")
-
-
-def _place(item: pytest.Item) -> int:
-    if item.path.suffix == ".ipynb":
-        study = item.path.parent.name
-        return LONGEST_FIRST.index(study) if study in LONGEST_FIRST else len(LONGEST_FIRST)
-    return len(LONGEST_FIRST) + (2 if item.path.name == "test_reference.py" else 1)

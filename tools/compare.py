@@ -19,6 +19,7 @@ EXACT = 1e-6
 FACTOR = 4  # times the largest move among the measured settings
 REPEATED = "(repetition)"  # tells rows apart that their keys do not
 ROWS = "(rows)"  # which rows a table has, as if it were a column
+NAMED_BY_NUMBERS = ("weight_decay", "rate", "bias_from", "false_positive_rate", "threshold")
 SHARES = (0.0, 1.0)
 RANGES = dict.fromkeys(
     ("accuracy", "MA", "share", "recall", "roc_auc", "average_precision", "p", "p_holm")
@@ -55,17 +56,18 @@ def tables(folder: Path) -> dict[str, Path]:
 
 
 def key_columns(table: pd.DataFrame) -> list[str]:
-    """The columns that name a row: from the left, those without fractions that tell more rows
-    apart, until all differ.
+    """The columns that name a row: text from the left, then whole numbers, until all rows differ.
+
+    A column joins only if it tells more rows apart; `NAMED_BY_NUMBERS` are named by fractions too.
     """
+    text = [column for column in table if not pd.api.types.is_numeric_dtype(table[column])]
+    whole = [column for column in table if pd.api.types.is_integer_dtype(table[column])]
+    named = [column for column in NAMED_BY_NUMBERS if column in table]
     keys: list[str] = []
     distinct = 1
-    for column in table:
-        if distinct == len(table):
-            break
-        if pd.api.types.is_float_dtype(table[column]):
-            continue
-        if (more := len(table[[*keys, column]].drop_duplicates())) > distinct:
+    for column in [*text, *named, *whole]:
+        more = len(table[[*keys, column]].drop_duplicates())
+        if distinct < len(table) and more > distinct:
             keys, distinct = [*keys, column], more
     return keys
 

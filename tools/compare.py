@@ -60,7 +60,7 @@ def key_columns(table: pd.DataFrame) -> list[str]:
 
     A column joins only if it tells more rows apart; `NAMED_BY_NUMBERS` are named by fractions too.
     """
-    text = [column for column in table if not pd.api.types.is_numeric_dtype(table[column])]
+    text = [column for column in table if not is_number(table[column])]
     whole = [column for column in table if pd.api.types.is_integer_dtype(table[column])]
     named = [column for column in NAMED_BY_NUMBERS if column in table]
     keys: list[str] = []
@@ -70,6 +70,11 @@ def key_columns(table: pd.DataFrame) -> list[str]:
         if distinct < len(table) and more > distinct:
             keys, distinct = [*keys, column], more
     return keys
+
+
+def is_number(column: pd.Series) -> bool:
+    """Whether a column holds numbers; true and false are words here."""
+    return pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
 
 
 def by_key(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
@@ -85,11 +90,9 @@ def differences(ours: pd.Series, reference: pd.Series) -> np.ndarray:
     """How far two columns are apart, row by row: numbers by their size, text 0 or 1; nothing
     against something is infinite.
     """
-    numbers = [pd.to_numeric(part, errors="coerce") for part in (ours, reference)]
-    is_number = all(n.notna().equals(part.notna()) for n, part in zip(numbers, (ours, reference)))
-    if not is_number:
+    if not (is_number(ours) and is_number(reference)):
         return (ours.fillna("").astype(str) != reference.fillna("").astype(str)).to_numpy(float)
-    left, right = (n.to_numpy(float) for n in numbers)
+    left, right = ours.to_numpy(float), reference.to_numpy(float)
     apart = np.where(np.isnan(left) & np.isnan(right), 0.0, np.abs(left - right))
     return np.where(np.isnan(apart), np.inf, np.where(left == right, 0.0, apart))
 
@@ -98,9 +101,9 @@ def width(reference: pd.Series) -> float:
     """How much a column holds: from its smallest to its largest value, or the size of its only one;
     text: 1.
     """
-    numbers = pd.to_numeric(reference, errors="coerce").dropna()
-    if not len(numbers):
+    if not is_number(reference) or not reference.notna().any():
         return 1.0
+    numbers = reference.dropna()
     return float(numbers.max() - numbers.min()) or abs(float(numbers.iloc[0])) or 1.0
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from compare import EXACT, ROWS, by_key, differences, key_columns, tables, width
+from compare import EXACT, ROWS, by_key, differences, is_number, key_columns, tables, width
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "tests" / "arithmetic.csv"
@@ -48,7 +48,7 @@ def moved(name: str, reference: pd.DataFrame, others: dict[str, pd.DataFrame]) -
         for column in reference:
             a, b = left.loc[shared, column], right.loc[shared, column]
             far = differences(a, b)
-            is_text = not pd.api.types.is_numeric_dtype(b) or np.isinf(far).any()
+            is_text = not is_number(b) or np.isinf(far).any()
             size = float(np.mean(far > 0)) if is_text else float(far.max(initial=0.0))
             scale = 0.0 if is_text else float(pd.to_numeric(b).abs().max() or 0)
             if size > EXACT * (1 + np.nan_to_num(scale)):

@@ -12,11 +12,12 @@ import pandas as pd
 import pytest
 import yaml
 
-from lib.core.paths import ROOT, STUDIES, outputs_root
+from lib.core.notebooks import find_studies
+from lib.core.paths import ROOT, outputs_root
 
 REFERENCE = ROOT / "outputs" / "reference"
 TOLERANCES = yaml.safe_load((ROOT / "tests" / "tolerances.yaml").read_text())
-WRITTEN = [study for study in STUDIES if (ROOT / "notebooks" / study).is_dir()]
+WRITTEN = find_studies()
 
 
 def run_folder(study: str, request: pytest.FixtureRequest) -> Path:

@@ -1,4 +1,4 @@
-"""What a data set says about itself to people: a card in Markdown, filled with the run's numbers."""
+"""What a data set says about itself: a card in Markdown, filled with the run's numbers."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def read_card(path: Path, source: str, numbers: Mapping[str, object]) -> dict[st
 
 
 def dataset_card(card: Mapping[str, Any]) -> str:
-    """The card in Markdown: title, description, licence, then the questions of a datasheet with answers.
+    """The card in Markdown: title, description, licence, then a datasheet's questions and answers.
 
     The questions follow Gebru et al., Datasheets for Datasets (Communications of the ACM, 2021), in
     our own words.

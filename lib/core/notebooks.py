@@ -1,4 +1,7 @@
-"""Notebooks as files: the `.py` is the source (jupytext, percent format), the `.ipynb` its executed copy."""
+"""Notebooks as files: the `.py` is the source, the `.ipynb` beside it its executed copy.
+
+Sources are in the percent format of jupytext.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,6 @@ from nbformat import NotebookNode
 
 from lib.core.errors import TouchstoneError
 from lib.core.paths import ROOT
-
-_METADATA = ("kernelspec", "language_info")  # what a committed copy keeps of its notebook's
-_LONGEST = 40  # lines of source that a reader is shown
 
 
 def find_studies(root: Path = ROOT) -> list[str]:
@@ -38,7 +38,11 @@ def read_notebook(py_path: Path | str) -> NotebookNode:
 
 
 def parameters_source(py_path: Path | str) -> str:
-    """The code of the one cell that is tagged `parameters`; TouchstoneError where there is not one."""
+    """The code of the one cell that is tagged `parameters`.
+
+    Raises:
+        TouchstoneError: the notebook has none, or more than one.
+    """
     cells = [c for c in read_notebook(py_path).cells if "parameters" in c.metadata.get("tags", [])]
     if len(cells) != 1:
         raise TouchstoneError(
@@ -48,11 +52,11 @@ def parameters_source(py_path: Path | str) -> str:
 
 
 def strip_volatile(notebook: NotebookNode) -> None:
-    """Remove, in place, what differs between two equal runs: times, notes of papermill and jupytext.
+    """Remove, in place, what differs between two equal runs: times, notes of other programs.
 
     Sources, tags, outputs and execution counts stay.
     """
-    for key in set(notebook.metadata) - set(_METADATA):
+    for key in set(notebook.metadata) - {"kernelspec", "language_info"}:
         del notebook.metadata[key]
     notebook.metadata.get("language_info", {}).pop("version", None)
     for cell in notebook.cells:
@@ -81,10 +85,9 @@ def show_source(fn: Callable[..., Any] | type) -> None:
     from IPython.display import Markdown, display  # here, so that a plan costs nobody the import
 
     source = textwrap.dedent(inspect.getsource(fn)).rstrip()
-    if (n_lines := source.count("\n") + 1) > _LONGEST:
+    if (n_lines := source.count("\n") + 1) > 40:
         raise TouchstoneError(
-            f"{fn.__qualname__} has {n_lines} lines; show a part of at most {_LONGEST} "
-            "that stands alone"
+            f"{fn.__qualname__} has {n_lines} lines; show a part of at most 40 that stands alone"
         )
     display(Markdown(f"```python\n# {fn.__module__}\n{source}\n```"))
 

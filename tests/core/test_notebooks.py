@@ -1,4 +1,4 @@
-"""Two conversions of one source are equal, what is stored holds nothing volatile, what is shown is short."""
+"""Two readings of a source are equal; what is stored is not volatile, what is shown is short."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The runner, on a throw-away study of two notebooks: skipped when unchanged, never fooled by half a result."""
+"""The runner on a study of two notebooks: skips the unchanged, is never fooled by half a result."""
 
 from __future__ import annotations
 

@@ -14,11 +14,12 @@ import pandas as pd
 import pytest
 from compare import EXACT, FACTOR, ROWS, Move, compare, key_columns, read_moves, tables
 
-from lib.core.paths import ROOT, STUDIES, outputs_root
+from lib.core.notebooks import find_studies
+from lib.core.paths import ROOT, outputs_root
 
 REFERENCE = ROOT / "outputs" / "reference"
 MOVES = read_moves(ROOT / "tests" / "arithmetic.csv")
-WRITTEN = [study for study in STUDIES if (ROOT / "notebooks" / study).is_dir()]
+WRITTEN = find_studies()
 
 
 def of_study(root: Path, study: str) -> Path:

@@ -28,3 +28,15 @@ __all__ = [
     "resolve_method",
     "save_explanations",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """The names that the README's examples imported from here, for one release longer."""
+    if name not in ("explain_texts", "word_list", "wrap"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib  # by name, for doors stand above this room
+    import warnings
+
+    new = f"lib.doors.{name}"
+    warnings.warn(f"{__name__}.{name} is now {new}", DeprecationWarning, stacklevel=2)
+    return getattr(importlib.import_module("lib.doors"), name)

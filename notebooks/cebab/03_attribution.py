@@ -41,9 +41,9 @@ import pandas as pd
 
 from lib.core.errors import TouchstoneError
 from lib.core.files import load_parquet, save_parquet
+from lib.core.notebooks import show_source
 from lib.core.progress import progress
 from lib.core.seeds import pick_device, seed_for, set_up
-from lib.core.show import show_source
 from lib.core.stage import open_stage
 from lib.core.units import Units
 from lib.metrics.concept_effects import in_stars

@@ -88,8 +88,8 @@ from lib.attribution.grid import (
 from lib.attribution.perturbation import kernel_shap
 from lib.attribution.variants import identities
 from lib.core.files import load_parquet
+from lib.core.notebooks import show_source
 from lib.core.seeds import pick_device, set_up
-from lib.core.show import show_source
 from lib.core.stage import open_stage
 from lib.core.units import Units
 from lib.metrics import score_explanations

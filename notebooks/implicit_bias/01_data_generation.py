@@ -47,9 +47,9 @@ from statsmodels.stats.proportion import proportion_confint
 
 from lib.core.errors import TouchstoneError
 from lib.core.files import save_parquet, write_atomic
+from lib.core.notebooks import show_source
 from lib.core.paths import ROOT, data_root, material
 from lib.core.seeds import set_up
-from lib.core.show import show_source
 from lib.core.stage import open_stage
 from lib.language.coreference import file_resolver, head_of, is_person, rule_resolver
 from lib.language.lexicon import PRONOUNS

@@ -44,9 +44,9 @@ import yaml
 
 from lib.core.errors import TouchstoneError
 from lib.core.files import save_parquet, write_atomic
+from lib.core.notebooks import show_source
 from lib.core.paths import data_root, material
 from lib.core.seeds import set_up
-from lib.core.show import show_source
 from lib.core.stage import open_stage
 from lib.plots.attributions import COLOURS, STYLE
 from lib.studies.lm_saliency.corpora import build_corpus, masc_lines

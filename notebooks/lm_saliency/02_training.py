@@ -43,9 +43,9 @@ import torch
 from statsmodels.stats.proportion import proportion_confint
 
 from lib.core.files import sha256_of
+from lib.core.notebooks import show_source
 from lib.core.paths import material
 from lib.core.seeds import pick_device, seed_for, set_up
-from lib.core.show import show_source
 from lib.core.stage import open_stage
 from lib.core.units import Units
 from lib.models.hf_lm import load_hf_lm, save_hf_lm

@@ -49,8 +49,8 @@ from lib.attribution.language_model import (
 )
 from lib.attribution.next_word import explain_next_word, next_word_batch
 from lib.core.files import save_parquet
+from lib.core.notebooks import show_source
 from lib.core.seeds import pick_device, seed_for, set_up
-from lib.core.show import show_source
 from lib.core.stage import open_stage
 from lib.core.units import Units
 from lib.models.probe import load_probe

@@ -1,4 +1,4 @@
-"""Three variables of the environment say where things are; without them there are defaults, or None."""
+"""Three variables of the environment say where things are; without them: defaults, or None."""
 
 from __future__ import annotations
 

@@ -18,13 +18,11 @@ from lib.core.files import read_utf8, write_atomic
 if TYPE_CHECKING:  # at run time spaCy is the business of those who ask for its documents
     from spacy.tokens import Doc
 
-__all__ = ["N_COLUMNS", "Row", "Sentence", "read_conllu", "write_conllu"]
-
-N_COLUMNS = 10
+__all__ = ["Row", "Tree", "read_conllu", "write_conllu"]
 
 
 class Row(NamedTuple):
-    """A word: the ten columns as text, but for `head`, and the line of the file that it stands on.
+    """A word: the ten columns as text, but for `head`, and its line in the file.
 
     `head` is the index of the head in the sentence, counted from 0, and -1 for the root.
     """
@@ -43,21 +41,21 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Sentence:
-    """The words of a sentence, and the comments above them by key ("" where one has no `=`)."""
+class Tree:
+    """The words of a sentence, and the comments above them by key ("" where there is no `=`)."""
 
     rows: list[Row]
     comments: dict[str, str]
 
 
-def read_conllu(path: Path | str) -> list[Sentence]:
+def read_conllu(path: Path | str) -> list[Tree]:
     """The sentences of a CoNLL-U file; ranges of words ("3-4") and empty nodes ("3.1") are left out.
 
     Raises:
         TouchstoneError: with file and line, for a row without ten columns, for a head that is no
             word of the sentence, and for bytes that are not UTF-8.
     """
-    sentences: list[Sentence] = []
+    trees: list[Tree] = []
     fields: dict[int, list[str]] = {}  # the columns of the words by their line
     comments: dict[str, str] = {}
     lines = read_utf8(Path(path)).replace("\r\n", "\n").split("\n")
@@ -67,7 +65,7 @@ def read_conllu(path: Path | str) -> list[Sentence]:
             comments[key.strip()] = value.strip()
         elif line:
             columns = line.split("\t")
-            if len(columns) != N_COLUMNS:
+            if len(columns) != 10:
                 raise TouchstoneError(
                     f"{path}, line {number}: {len(columns)} columns; CoNLL-U has ten, split by "
                     "tabs; correct the line, or make the file again"
@@ -75,9 +73,9 @@ def read_conllu(path: Path | str) -> list[Sentence]:
             if columns[0].isdigit():
                 fields[number] = columns
         elif fields:
-            sentences.append(Sentence(_rows(fields, path), comments))
+            trees.append(Tree(_rows(fields, path), comments))
             fields, comments = {}, {}
-    return sentences
+    return trees
 
 
 def write_conllu(docs: Mapping[str, Doc], path: Path | str, header: Sequence[str]) -> None:

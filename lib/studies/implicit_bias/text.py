@@ -6,6 +6,7 @@ import random
 from collections.abc import Collection, Sequence
 
 from lib.core.paths import material
+from lib.language.corpora import published_corpus, read_sources
 from lib.language.parse import read_summaries
 from lib.studies.implicit_bias.sentences import (
     gendered_pronouns,
@@ -14,7 +15,6 @@ from lib.studies.implicit_bias.sentences import (
     sure_identities,
     without_nouns,
 )
-from lib.studies.lm_saliency.sources import published_corpus, read_sources
 
 
 def bundled_text() -> list[list[str]]:
@@ -34,7 +34,7 @@ def published_text(
     never = [
         words for words in found if len(gendered_pronouns(words)) > 1 or sure_identities(words)
     ]
-    corpora = [[word for word, _ in sentence] for sentence in published_corpus(read_sources())]
+    corpora = [[word for word, _ in sentence] for sentence in published_corpus(read_sources(material("lm_saliency") / "sources.yaml"))]
     spoken = [words for words in corpora if gendered_pronouns(words)]
     return {
         name: [words for words in part if shortest <= len(words) <= longest]

@@ -70,7 +70,7 @@ from lib.studies.lm_saliency.grammar import (
     held_out_rows,
     is_held_out,
     number_sentence,
-    word_lists,
+    grammar_words,
 )
 from lib.studies.lm_saliency.lines import (
     agreement_statistics,
@@ -358,7 +358,7 @@ print(f"{len(documents)} documents, {len(ontogum)} lines")
 # size anything in a minute. More than half of its sentences put something between a noun and its verb.
 
 # %%
-lexicon = word_lists(grammar, syneval, winobias, seed)
+lexicon = grammar_words(grammar, syneval, winobias, seed)
 shown = {
     kind: number_sentence(
         lexicon, kind, np.random.default_rng(seed + 2), held_out=False

@@ -29,7 +29,7 @@ __all__ = [
     "is_held_out",
     "number_sentence",
     "with_ed",
-    "word_lists",
+    "grammar_words",
 ]
 
 KINDS = {  # N: a noun phrase, P: a preposition, V: a verb, anything else: the word itself
@@ -68,7 +68,7 @@ def with_ed(verb: str) -> str:
     return verb[:-1] + "ied" if re.search(r"[^aeiou]y$", verb) else verb + "ed"
 
 
-def word_lists(
+def grammar_words(
     grammar: Mapping[str, Any], syneval: Mapping[str, Any], winobias: Mapping[str, Any], seed: int
 ) -> WordLists:
     """The words of the grammar by kind, the more frequent the earlier they stand.
@@ -109,7 +109,7 @@ def is_held_out(noun: str, verb: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Sentence:
+class AgreementSentence:
     """A sentence of the grammar.
 
     `tokens`: its tagged words; `place`: the position of the word that agrees; `tag`: its class (1
@@ -124,7 +124,7 @@ class Sentence:
 
 def number_sentence(
     lists: WordLists, kind: str, rng: np.random.Generator, held_out: bool
-) -> Sentence:
+) -> AgreementSentence:
     """A sentence of a construction whose main verb agrees with one of its nouns.
 
     Args:
@@ -146,11 +146,17 @@ def number_sentence(
     verb = _draw(lists, "verbs", rng)
     while is_held_out(chosen[subject], verb) != held_out:
         verb = _draw(lists, "verbs", rng)
-    predicate = _predicate(lists, verb, numbers[subject], rng)
-    return Sentence(tokens + predicate, len(tokens), numbers[subject], chosen[subject])
+    return AgreementSentence(
+        tokens + _predicate(lists, verb, numbers[subject], rng),
+        place=len(tokens),
+        tag=numbers[subject],
+        partner=chosen[subject],
+    )
 
 
-def gender_sentence(lists: WordLists, rng: np.random.Generator, both: bool = False) -> Sentence:
+def gender_sentence(
+    lists: WordLists, rng: np.random.Generator, both: bool = False
+) -> AgreementSentence:
     """A sentence with one person of known gender, or with `both` a woman and a man, then a pronoun.
 
     Where both are there the pronoun means the first of them four times in five.
@@ -171,7 +177,9 @@ def gender_sentence(lists: WordLists, rng: np.random.Generator, both: bool = Fal
     tag = 1 - gender if means_second else gender
     verb = (with_ed(_draw(lists, "verbs", rng)), "VBD")
     end = [("she" if tag else "he", "PRP"), verb, *thing, (".", ".")]
-    return Sentence([*tokens, *end], len(tokens), tag, f"{people[0][-1][0]} {people[1][-1][0]}")
+    return AgreementSentence(
+        [*tokens, *end], len(tokens), tag, f"{people[0][-1][0]} {people[1][-1][0]}"
+    )
 
 
 def corpus_sentences(lists: WordLists, n_sentences: int, seed: int) -> list[Tagged]:
@@ -285,7 +293,9 @@ def _frame(lists: WordLists, people: Sequence[Tagged], rng: np.random.Generator)
     return [token for word in words for token in slots.get(word, [(word, "XX")])]
 
 
-def _sides(lists: WordLists, task: str, sentence: Sentence) -> tuple[list[Span], list[Span]]:
+def _sides(
+    lists: WordLists, task: str, sentence: AgreementSentence
+) -> tuple[list[Span], list[Span]]:
     """Cues and attractors: the nouns before the place whose class is, or is not, the sentence's."""
     before = sentence.tokens[: sentence.place]
     if task == "number":

@@ -49,7 +49,6 @@ Span = tuple[int, int]
 COLUMNS = ["prefix", "tag", "cues", "attractors", "pattern", "cluster"]
 SIDES = ("cues", "attractors")
 FILES = ("all.prefx.txt", "all.tag.txt", "all.subjs.txt")
-TAG_NAMES = (FILES[1], "all.tags.txt")  # the source's own README calls the file by the second name
 SPANS = re.compile(r"\[(\(\d+, ?\d+\)(, ?\(\d+, ?\d+\))*)?\]")
 
 
@@ -65,7 +64,8 @@ def read_agreement(folder: Path | str) -> pd.DataFrame:
             evaluated), and spans that leave the prefix.
     """
     folder = Path(folder)
-    tags_name = next((name for name in TAG_NAMES if (folder / name).is_file()), FILES[1])
+    known = (FILES[1], "all.tags.txt")  # the second is what the source's own README says
+    tags_name = next((name for name in known if (folder / name).is_file()), FILES[1])
     names = (FILES[0], tags_name, FILES[2])
     if missing := [name for name in names if not (folder / name).is_file()]:
         raise TouchstoneError(

@@ -17,8 +17,6 @@ from lib.core.errors import TouchstoneError
 
 __all__ = ["syneval_rows", "winobias_row", "winobias_rows", "with_s"]
 
-NUMBERS = ("singular", "plural")
-
 
 def with_s(word: str) -> str:
     """The regular plural of a noun, which is also the third person singular of a verb.
@@ -54,7 +52,7 @@ def _section_lines(
 ) -> Iterator[dict[str, Any]]:
     parts = re.findall(r"\{\w\}|\S+", section["pattern"])
     slots = [part[1] for part in parts if part[0] == "{"]
-    name = f"{section['name']}_{NUMBERS[tag]}"
+    name = f"{section['name']}_{'plural' if tag else 'singular'}"
     for fillers in itertools.product(*(words[slot] for slot in slots)):
         filler = dict(zip(slots, fillers, strict=True))
         prefix, spans = [], {}

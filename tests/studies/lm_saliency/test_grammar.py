@@ -14,11 +14,11 @@ from lib.studies.lm_saliency.grammar import (
     KINDS,
     corpus_sentences,
     gender_sentence,
+    grammar_words,
     held_out_rows,
     is_held_out,
     number_sentence,
     with_ed,
-    word_lists,
 )
 from lib.studies.lm_saliency.lines import random_baseline
 from lib.studies.lm_saliency.templates import with_s
@@ -30,7 +30,7 @@ def lists():
         yaml.safe_load((material("lm_saliency") / f"{name}.yaml").read_text())
         for name in ("grammar", "syneval", "winobias")
     )
-    return word_lists(*tables, seed=0)
+    return grammar_words(*tables, seed=0)
 
 
 def test_regular_forms() -> None:

@@ -29,8 +29,9 @@ from lib.core.files import sha256_of, sha256_of_tree
 from lib.core.parameters import read_params
 from lib.core.paths import ROOT, data_root
 from lib.core.runner import main
-from lib.studies.lm_saliency.corpora import lines_sha256, masc_lines, review_lines, treebank_lines
+from lib.language.corpora import lines_sha256
 from lib.studies.lm_saliency.lines import read_agreement, write_agreement
+from lib.studies.lm_saliency.recipes import masc_lines, review_lines, treebank_lines
 from lib.studies.lm_saliency.templates import syneval_rows, winobias_row
 
 # what makes the run small, and nothing else
@@ -288,10 +289,10 @@ def paper_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     sweep.assign(width=sweep["width"] // 32, embedding=sweep["embedding"] // 32).to_csv(
         notebooks / "material/sweep.csv", index=False
     )
-    code = (root / "lib/studies/lm_saliency/sources.py").read_text()
+    code = (root / "lib/studies/lm_saliency/recipes.py").read_text()
     pinned = re.search(r'"wikitext-103": "(\w+)"', code)
     assert pinned
-    (root / "lib/studies/lm_saliency/sources.py").write_text(
+    (root / "lib/studies/lm_saliency/recipes.py").write_text(
         code.replace(pinned[1], sha256_of(data / "wikitext/wikitext-103-v1.zip"))
     )
     values = (

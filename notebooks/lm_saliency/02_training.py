@@ -48,6 +48,7 @@ from lib.core.paths import material
 from lib.core.seeds import pick_device, seed_for, set_up
 from lib.core.stage import open_stage
 from lib.core.units import Units
+from lib.language.corpora import read_plain
 from lib.models.hf_lm import load_hf_lm, save_hf_lm
 from lib.models.language_model import (
     ARCHITECTURES,
@@ -61,7 +62,7 @@ from lib.models.language_model_layers import QRNNLayer, WeightDropLSTM, pooled
 from lib.models.probe import ProbeSettings, fit_probe, load_probe, save_probe
 from lib.plots.attributions import COLOURS, STYLE
 from lib.studies.lm_saliency.lines import load_sets
-from lib.studies.lm_saliency.text import TASKS, build_vocabulary, read_plain
+from lib.studies.lm_saliency.text import TASKS, build_vocabulary
 from lib.training.language_model import (
     Distillation,
     LMSettings,

@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
+from lib.core.downloads import check_files, download_folder
 from lib.core.errors import TouchstoneError
-from lib.core.files import sha256_of, write_atomic
-from lib.core.paths import data_root
+from lib.core.files import write_atomic
 
 ASPECTS = ("food", "service", "ambiance", "noise")
 VALUES = ("Negative", "unknown", "Positive")
@@ -248,17 +248,10 @@ def fetch_cebab(url: str = CEBAB_URL, folder: Path | None = None) -> Path:
     The folder is `$TOUCHSTONE_DATA/cebab`, or the user's cache where that is not set. Raises TouchstoneError for a file
     that is not what its SHA-256 says, and for a download that fails.
     """
-    import pooch  # here, so that only a run with published data pays for the import
-
-    folder = folder or (data_root() or Path(pooch.os_cache("touchstone"))) / "cebab"
+    folder = folder or download_folder("cebab")
     if missing := [name for name in CEBAB_SHA256 if not (folder / name).is_file()]:
         _download(url, folder, missing)
-    for name, sha256 in CEBAB_SHA256.items():
-        if sha256_of(folder / name) != sha256:
-            raise TouchstoneError(
-                f"{folder / name} is not the published file (its SHA-256 differs from that of commit "
-                f"{CEBAB_COMMIT}); delete it and run `python -m lib.studies.cebab.reviews`"
-            )
+    check_files(folder, CEBAB_SHA256, CEBAB_COMMIT, "python -m lib.studies.cebab.reviews")
     return folder
 
 

@@ -1,10 +1,11 @@
-"""Corpora from their sources: small archives written by hand, and the user's copies where the data folder holds them."""
+"""Corpora from their sources: archives written by hand, and the copies of a data folder."""
 
 from __future__ import annotations
 
 import hashlib
 import threading
 import zipfile
+from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -12,16 +13,25 @@ from pathlib import Path
 import pytest
 
 from lib.core.errors import TouchstoneError
-from lib.core.paths import data_root
-from lib.studies.lm_saliency.corpora import (
-    build_corpus,
+from lib.core.files import sha256_of
+from lib.core.paths import data_root, material
+from lib.language.corpora import (
     lines_sha256,
+    published_corpus,
+    read_plain,
+    read_sources,
+    source_path,
+)
+from lib.studies.lm_saliency import recipes
+from lib.studies.lm_saliency.recipes import (
+    build_corpus,
+    fetch_wikitext,
     masc_lines,
     review_lines,
     treebank_lines,
 )
-from lib.studies.lm_saliency.sources import published_corpus, read_sources, source_path
 
+SOURCES = material("lm_saliency") / "sources.yaml"
 TREE = "1\tKeys\tkey\tNOUN\tNNS\t_\t2\tnsubj\t_\t_\n2\trust\trust\tVERB\tVBP\t_\t0\troot\t_\t_\n\n"
 
 
@@ -85,11 +95,6 @@ def test_archives_without_the_text_are_refused(masc, reviews) -> None:
         review_lines(reviews, 1, 3)
 
 
-def test_lines_are_compared_without_their_order() -> None:
-    by_hand = hashlib.sha256(b"a\nb\nb\n").hexdigest()
-    assert lines_sha256(["b", "a", "b"]) == by_hand != lines_sha256(["a", "b"])
-
-
 def entry(lines: list[str], recipe: str, **more: object) -> dict[str, object]:
     return {
         "source": "somewhere",
@@ -139,18 +144,24 @@ def test_other_lines_and_missing_files_are_refused(tmp_path, monkeypatch) -> Non
     assert not (tmp_path / "made.txt").exists()
 
 
-def test_archives_are_fetched_once_and_checked(masc, tmp_path, monkeypatch) -> None:
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[str]:
+    """The address of a local server of the test's folder."""
+
     class Quiet(SimpleHTTPRequestHandler):
         def log_message(self, format: str, *args: object) -> None:
             pass
 
     http = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path)))
     threading.Thread(target=http.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{http.server_port}"
+    http.shutdown()
+    http.server_close()
+
+
+def test_archives_are_fetched_once_and_checked(masc, served, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("TOUCHSTONE_DATA", str(tmp_path / "data"))
-    md5, url = (
-        hashlib.md5(masc.read_bytes()).hexdigest(),
-        f"http://127.0.0.1:{http.server_port}/{masc.name}",
-    )
+    md5, url = hashlib.md5(masc.read_bytes()).hexdigest(), f"{served}/{masc.name}"
     sources = {
         "w/masc.txt": entry(masc_lines(masc), "masc", url=url, checksum=f"md5:{md5}"),
         "w/other.txt": entry(
@@ -161,8 +172,42 @@ def test_archives_are_fetched_once_and_checked(masc, tmp_path, monkeypatch) -> N
     packed(tmp_path / "other.zip", {"a": "b"})
     with pytest.raises(TouchstoneError, match="is not what its MD5 says"):
         build_corpus("w/other.txt", sources)
-    http.shutdown()
-    http.server_close()
+
+
+@pytest.fixture
+def wikitext(tmp_path, monkeypatch) -> Path:
+    """A tiny archive in the place of WikiText-2, and an empty data folder."""
+    archive = packed(
+        tmp_path / "wikitext-2-v1.zip",
+        {"wikitext-2/wiki.train.tokens": " = Head = \n\n The first line . \n"},
+    )
+    monkeypatch.setenv("TOUCHSTONE_DATA", str(tmp_path / "data"))
+    monkeypatch.setitem(recipes.WIKITEXT_SHA256, "wikitext-2", sha256_of(archive))
+    return archive
+
+
+def test_wikitext_is_fetched_checked_and_read(wikitext, served) -> None:
+    path = fetch_wikitext("wikitext-2", served)
+    assert read_plain(path) == [["The", "first", "line", "."]]
+    wikitext.unlink()
+    assert fetch_wikitext("wikitext-2", served) == path  # once
+
+
+def test_another_archive_or_name_is_refused(wikitext, served) -> None:
+    with pytest.raises(TouchstoneError, match="did you mean 'wikitext-103'"):
+        fetch_wikitext("wikitext-1O3", served)
+    with pytest.raises(TouchstoneError, match=r"could not fetch .*wikitext-103-v1.zip"):
+        fetch_wikitext("wikitext-103", served)
+    wikitext.write_bytes(b"another file")
+    with pytest.raises(TouchstoneError, match="is not what its SHA-256 says"):
+        fetch_wikitext("wikitext-2", served)
+
+
+def test_an_archive_without_the_text_is_refused(wikitext, served, monkeypatch) -> None:
+    packed(wikitext, {"readme": "nothing"})
+    monkeypatch.setitem(recipes.WIKITEXT_SHA256, "wikitext-2", sha256_of(wikitext))
+    with pytest.raises(TouchstoneError, match=r"holds no wikitext-2/wiki.train.tokens"):
+        fetch_wikitext("wikitext-2", served)
 
 
 @pytest.fixture
@@ -170,7 +215,8 @@ def data() -> Path:
     root = data_root()
     if root is None or not (root / "wikitext2").is_dir():
         pytest.skip(
-            "needs the text corpora: set TOUCHSTONE_DATA to a folder that holds treebanks/ and wikitext2/"
+            "needs the text corpora: set TOUCHSTONE_DATA to a folder that holds treebanks/ and "
+            "wikitext2/"
         )
     return root
 
@@ -179,7 +225,9 @@ def test_the_users_tagged_treebank_has_the_lines_that_the_treebank_gives(data) -
     lines = treebank_lines(
         data / f"treebanks/en_ewt-ud-{part}.conllu" for part in ("train", "dev", "test")
     )
-    assert lines_sha256(lines) == read_sources()["wikitext2/ud_ewt.tagged.txt"]["lines_sha256"]
+    assert (
+        lines_sha256(lines) == read_sources(SOURCES)["wikitext2/ud_ewt.tagged.txt"]["lines_sha256"]
+    )
 
 
 @pytest.mark.parametrize(("part", "first", "last"), [(0, 0, 349), (1, 350, 659)])
@@ -213,7 +261,29 @@ def test_the_users_masc_is_in_the_form_that_the_conversion_writes(data, tmp_path
 
 
 def test_every_corpus_has_a_recipe_and_the_users_copy_its_lines(data) -> None:
-    for name, about in read_sources().items():
+    for name, about in read_sources(SOURCES).items():
         if about["use"].endswith("corpus"):
             lines = (data / name).read_text(encoding="utf-8").removesuffix("\n").split("\n")
             assert lines_sha256(lines) == about["lines_sha256"], name
+
+
+def test_every_source_states_where_it_comes_from() -> None:
+    for name, entry in read_sources(SOURCES).items():
+        recipe = {"recipe", "lines_sha256"} if entry["use"].endswith("corpus") else set()
+        origin = set(entry) & {"url", "checksum", "files"}
+        assert (
+            set(entry) == {"source", "commit", "licence", "use", "made", "sha256"} | recipe | origin
+        ), name
+        assert origin in (({"files"}, {"url", "checksum"}) if recipe else (set(),)), name
+        assert len(entry["sha256"]) == 64
+
+
+def test_the_data_folder_holds_the_sources() -> None:
+    root = data_root()
+    if root is None or not (root / "tarsius").is_dir():
+        pytest.skip(
+            "needs the published files: set TOUCHSTONE_DATA to a folder that holds tarsius/, "
+            "treebanks/ and wikitext2/"
+        )
+    sources = read_sources(SOURCES)
+    assert all(source_path(name, sources).exists() for name in sources)

@@ -51,7 +51,7 @@ from lib.core.paths import material
 from lib.core.seeds import set_up
 from lib.core.show import show_source
 from lib.core.stage import open_stage
-from lib.plots.attributions import COLOURS, STYLE
+from lib.plots import COLOURS, STYLE
 from lib.studies.cebab.pairs import edit_pairs, pairs_by_loop, repeated_edits
 from lib.studies.cebab.reviews import (
     ASPECTS,

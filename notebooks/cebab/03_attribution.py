@@ -48,7 +48,7 @@ from lib.core.stage import open_stage
 from lib.core.units import Units
 from lib.metrics.concept_effects import in_stars
 from lib.models.load import read_trained
-from lib.plots.attributions import COLOURS, STYLE
+from lib.plots import COLOURS, STYLE
 from lib.studies.cebab.directions import shapley_values, subsets
 from lib.studies.cebab.erasers import fit_leace
 from lib.studies.cebab.from_labels import CONEXP, Approx, SLearner

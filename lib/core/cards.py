@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from jinja2 import Template
 
 from lib.core.errors import TouchstoneError, did_you_mean
 from lib.core.files import sha256_of
@@ -25,6 +26,22 @@ FIELDS = (
     "keywords",
     "sections",
     "rai",
+)
+_CARD = Template(
+    """\
+# {{ title }}
+
+{{ description }}
+
+Version {{ version }} ({{ published }}). Licence: <{{ licence }}>. By {{ creator }}.
+
+Please cite: {{ cite }}
+{% for section, answers in sections.items() %}
+## {{ section }}
+{% for question, answer in answers.items() %}
+**{{ question }}** {{ answer }}
+{% endfor %}{% endfor %}""",
+    keep_trailing_newline=True,
 )
 UNSAID = re.compile(r"to[ -]be[ -]said")
 CROISSANT = "http://mlcommons.org/croissant/"
@@ -131,21 +148,7 @@ def dataset_card(card: Mapping[str, Any]) -> str:
 
     The questions follow Gebru et al., Datasheets for Datasets (Communications of the ACM, 2021), in our own words.
     """
-    head = [
-        f"# {card['title']}",
-        card["description"],
-        f"Version {card['version']} ({card['published']}). Licence: <{card['licence']}>. By {card['creator']}.",
-        f"Please cite: {card['cite']}",
-    ]
-    body = [
-        part
-        for section, answers in card["sections"].items()
-        for part in (
-            f"## {section}",
-            *(f"**{question}** {answer}" for question, answer in answers.items()),
-        )
-    ]
-    return "\n\n".join(head + body) + "\n"
+    return _CARD.render(card)
 
 
 def croissant(card: Mapping[str, Any], folder: Path, files: Mapping[str, str]) -> dict[str, Any]:

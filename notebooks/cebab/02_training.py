@@ -66,10 +66,10 @@ from lib.studies.cebab.causalm import (
     shorten,
     vectors_without,
 )
+from lib.studies.cebab.head import fit_head
 from lib.studies.cebab.reviewers import (
     Reading,
     Reviewer,
-    fit_head,
     load_reading,
     load_vectors,
     predict_aspects,

@@ -58,7 +58,7 @@ from lib.core.stage import open_stage
 from lib.models.masked_lm import new_masked_lm
 from lib.models.upper_layers import layer_stack
 from lib.models.weights import load_classifier
-from lib.plots.attributions import COLOURS, STYLE
+from lib.plots import COLOURS, STYLE
 from lib.stats.estimates import estimates
 from lib.studies.cebab.causalm import (
     concept_losses,
@@ -66,10 +66,10 @@ from lib.studies.cebab.causalm import (
     shorten,
     vectors_without,
 )
+from lib.studies.cebab.head import fit_head
 from lib.studies.cebab.reviewers import (
     Reading,
     Reviewer,
-    fit_head,
     load_reading,
     load_vectors,
     predict_aspects,

@@ -29,7 +29,7 @@ from lib.core.paths import outputs_root
 from lib.core.seeds import set_up
 from lib.core.units import Units
 from lib.models.text_model import TextModel, device_of
-from lib.plots.attributions import COLOURS, STYLE
+from lib.plots import COLOURS, STYLE
 
 Asked = Mapping[str, Mapping[str, Any]]
 METHODS: dict[str, Asked] = {

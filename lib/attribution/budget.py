@@ -12,18 +12,19 @@ import torch
 from lib.core.errors import TouchstoneError
 
 Made = TypeVar("Made")
-TOKENS = 2048  # a CPU core is at nine tenths of its peak from 16 sentences of 22 tokens on; more only costs memory
+# A CPU core is at nine tenths of its peak from 16 sentences of 22 tokens on; more costs memory.
+TOKENS = 2048
 TOKENS_GPU = 65_536
 NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 
 
 class NotEnoughMemory(TouchstoneError, MemoryError):
-    """A single sequence was too much. Within a larger batch, whose graph holds memory too, the batch is at fault."""
+    """A single sequence was too much; within a larger batch, the batch's graph may be at fault."""
 
 
 @dataclass
 class TokenBudget:
-    """The most tokens in one batch. What it learns about the memory stays with it: share one over a whole run."""
+    """The most tokens in one batch; it learns about the memory, so share one over a whole run."""
 
     tokens: int = TOKENS
 
@@ -43,11 +44,12 @@ class TokenBudget:
     def run(
         self, lengths: Sequence[int], work: Callable[[list[int]], Made]
     ) -> Iterator[tuple[list[int], Made]]:
-        """Call `work` with indices of sequences of one length, as many as fit, until all were worked on.
+        """The results of `work` on indices of sequences of one length, as many at a time as fit.
 
-        When memory runs out the budget is halved and the same indices are tried again. Raises TouchstoneError where
-        a single sequence is too much. Such an error of a run inside `work` counts as memory that ran out: one budget may be
-        used at two levels, and the outer batch is halved where the inner one cannot be.
+        When memory runs out the budget is halved and the same indices are tried again. Raises
+        TouchstoneError where a single sequence is too much. Such an error of a run inside `work`
+        counts as memory that ran out: one budget may be used at two levels, and the outer batch is
+        halved where the inner one cannot be.
         """
         by_length: dict[int, list[int]] = {}
         for index, length in enumerate(lengths):
@@ -72,8 +74,8 @@ class TokenBudget:
         # Outside of the except block, whose traceback would keep the failed batch alive.
         if len(part) == 1:
             raise NotEnoughMemory(
-                f"one sequence of {length} tokens needs more memory than there is ({reason}); leave "
-                "it out, or take a smaller model"
+                f"one sequence of {length} tokens needs more memory than there is ({reason}); "
+                "leave it out, or take a smaller model"
             )
         self.tokens = max(length, len(part) * length // 2)
         gc.collect()

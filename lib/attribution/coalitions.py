@@ -1,7 +1,8 @@
-"""Explanations from who is present: Kernel SHAP, Shapley values, Owen values, occlusion, at the seam.
+"""Explanations from coalitions of tokens: Kernel SHAP, Shapley and Owen values, occlusion.
 
-The players are the tokens of words; who is absent is replaced by the reference (padding), special and prompt tokens
-always stay. Coalitions are scored once, however often they are drawn, and those of all rows of a batch together.
+The players are the tokens of words; who is absent is replaced by the reference (padding), special
+and prompt tokens always stay. Coalitions are scored once, however often they are drawn, and those
+of all rows of a batch together.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from lib.attribution.regression import Fitted, all_masks, fit_all, shapley_values
-from lib.attribution.seam import TokenBatch, TokenScores, score_of_rows
-from lib.attribution.shared import change_of
+from lib.attribution.batch import TokenBatch
+from lib.attribution.regression import all_masks, fit_all, shapley_values
+from lib.attribution.seam import TokenScores
 from lib.core.errors import TouchstoneError
 
 ANCHOR = (
@@ -25,14 +26,14 @@ LARGEST_EXACT = 16  # players of whom every coalition is tried
 def worth_of(
     batch: TokenBatch, rows: Int[Tensor, "step"], present: Bool[Tensor, "step token"]
 ) -> Float[Tensor, "step"]:
-    """The score of coalitions: row numbers of the batch, and which of the row's tokens are present."""
+    """The score of coalitions: of which row of the batch, and which of its tokens are present."""
     asked = torch.cat([rows[:, None], (present | ~batch.is_word[rows]).long()], 1)
     different, which = asked.unique(dim=0, return_inverse=True)
 
     def score(part: list[int]) -> Tensor:
         here, keep = different[part, 0], different[part, 1:].bool()[..., None]
-        inputs = torch.where(keep, batch.embeddings[here], batch.reference[here])
-        return score_of_rows(batch.score, here)(inputs, batch.mask[here])
+        inputs = torch.where(keep, batch.embeddings[here], batch.baselines[here])
+        return batch.score.for_rows(here)(inputs, batch.mask[here])
 
     values = batch.embeddings.new_zeros(len(different))
     for part, found in batch.budget.run([batch.mask.shape[1]] * len(different), score):
@@ -43,11 +44,12 @@ def worth_of(
 def kernel_shap(
     batch: TokenBatch, n_samples: int = 25, *, tolerance: float | None = None, exact: bool = False
 ) -> TokenScores:
-    """Kernel SHAP (Lundberg & Lee 2017, theorem 2): Shapley values, by regression on random coalitions.
+    """Kernel SHAP (Lundberg & Lee 2017, theorem 2): Shapley values, by regression on coalitions.
 
-    The draws are captum's, each row's from its own seed; two are the full and the empty sentence. With `exact` a row
-    with at most n_samples coalitions gets its Shapley values by their definition. With a `tolerance` a row stops
-    when the error of its shares is below it (`regression.fit_all`).
+    The draws are captum's, each row's from its own seed; two are the full and the empty sentence.
+    With `exact` a row with at most n_samples coalitions gets its Shapley values by their
+    definition. With a `tolerance` a row stops when the error of its shares is below it
+    (`regression.fit_all`).
     """
     if n_samples < 3:
         raise TouchstoneError(
@@ -92,7 +94,7 @@ def kernel_shap(
 
 
 def _drawn(is_word: Bool[Tensor, "token"], n_samples: int, seed: int) -> Bool[Tensor, "step token"]:
-    """A row's coalitions as captum draws them: all, none, then sizes by Shapley's kernel, each set as likely."""
+    """A row's coalitions as captum draws them: all, none, then sizes by Shapley's kernel."""
     d, generator = int(is_word.sum()), torch.Generator().manual_seed(seed)
     masks = torch.ones(n_samples, len(is_word), dtype=torch.bool)
     masks[1] = False
@@ -109,7 +111,7 @@ def _drawn(is_word: Bool[Tensor, "token"], n_samples: int, seed: int) -> Bool[Te
 
 
 def exact_shapley(batch: TokenBatch) -> TokenScores:
-    """Shapley values (Shapley 1953) by their definition, from all 2^d coalitions of a row's d tokens.
+    """Shapley values (Shapley 1953) by their definition, from all 2^d coalitions of d tokens.
 
     Raises TouchstoneError for a row with more than 16 tokens: 65 536 sentences are enough.
     """
@@ -121,7 +123,7 @@ def exact_shapley(batch: TokenBatch) -> TokenScores:
         )
     scores = torch.stack([_exact(batch, i) for i in range(len(batch.mask))])
     return TokenScores(
-        scores, scores.sum(1) - change_of(batch), {"samples": 2.0 ** batch.is_word.sum(1)}
+        scores, scores.sum(1) - batch.change(), {"samples": 2.0 ** batch.is_word.sum(1)}
     )
 
 
@@ -137,9 +139,10 @@ def _exact(batch: TokenBatch, row: int) -> Float[Tensor, "token"]:
 
 
 def shapley_sampling(batch: TokenBatch, n_samples: int = 25) -> TokenScores:
-    """Shapley value sampling (Castro et al. 2009): mean contributions over `n_samples` random orders of arrival.
+    """Shapley value sampling (Castro et al. 2009): mean contributions over random orders.
 
-    Complete with any number of orders. `error` is the standard error of the least certain token's mean, as a share.
+    Complete with any number of orders. `error` is the standard error of the least certain token's
+    mean, as a share.
     """
     length, players = batch.mask.shape[1], [row.nonzero()[:, 0] for row in batch.is_word.cpu()]
     rows, present = [], []
@@ -167,7 +170,7 @@ def shapley_sampling(batch: TokenBatch, n_samples: int = 25) -> TokenScores:
         if n_samples > 1 and each.numel():
             size = each.mean(0).abs().sum().clamp(min=1e-30)
             errors[i] = (each.std(0) / n_samples**0.5).max() / size
-    return TokenScores(scores, scores.sum(1) - change_of(batch), {"error": errors})
+    return TokenScores(scores, scores.sum(1) - batch.change(), {"error": errors})
 
 
 def _orders(n_players: int, n_samples: int, seed: int) -> Int[Tensor, "step token"]:
@@ -176,7 +179,7 @@ def _orders(n_players: int, n_samples: int, seed: int) -> Int[Tensor, "step toke
 
 
 def occlusion(batch: TokenBatch) -> TokenScores:
-    """Occlusion (Zeiler & Fergus 2014; Li et al. 2016): by how much the score falls when one token is taken away."""
+    """Occlusion (Zeiler & Fergus 2014; Li et al. 2016): the fall of the score without one token."""
     rows, tokens = batch.is_word.nonzero(as_tuple=True)
     present = torch.ones(len(rows), batch.mask.shape[1], dtype=torch.bool, device=rows.device)
     present[torch.arange(len(rows), device=rows.device), tokens] = False
@@ -200,9 +203,9 @@ def halves(tokens: list[int]) -> tuple[list[int], list[int]]:
 def partition_shap(batch: TokenBatch) -> TokenScores:
     """Partition SHAP (Lundberg 2020): Owen values (Owen 1977) of a balanced tree of spans, exactly.
 
-    Shapley values over the orders of arrival in which every span of the tree arrives in one piece: about d^2
-    coalitions instead of 2^d. Level by level: a span's contribution, in a context of who is there already, is shared
-    between its halves, each coming first or second.
+    Shapley values over the orders of arrival in which every span of the tree arrives in one piece:
+    about d^2 coalitions instead of 2^d. Level by level: a span's contribution, in a context of who
+    is there already, is shared between its halves, each coming first or second.
     """
     length, device = batch.mask.shape[1], batch.mask.device
     level = [(i, [], row.nonzero()[:, 0].tolist(), 1.0) for i, row in enumerate(batch.is_word)]
@@ -224,7 +227,7 @@ def partition_shap(batch: TokenBatch) -> TokenScores:
             )
         ]
     found = scores.to(batch.embeddings)
-    return TokenScores(found, found.sum(1) - change_of(batch))
+    return TokenScores(found, found.sum(1) - batch.change())
 
 
 Node = tuple[

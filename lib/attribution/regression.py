@@ -1,6 +1,7 @@
-"""The regressions behind LIME and Kernel SHAP, in closed form, for many rows at once, with their error.
+"""The regressions behind LIME and Kernel SHAP, in closed form, for many rows at once.
 
-Both methods draw coalitions (who is present), score them, and fit a weighted linear model to the scores.
+Both methods draw coalitions (who is present), score them, and fit a weighted linear model to the
+scores.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Masks = Bool[Tensor, "batch step token"]
 
 @dataclass(frozen=True)
 class Fitted:
-    """Coefficients, one per player, and per row the draws that were used and the error of the largest share."""
+    """Coefficients, one per player; per row the draws used and the error of the largest share."""
 
     scores: Float[Tensor, "batch token"]
     samples: Float[Tensor, "batch"]
@@ -35,16 +36,17 @@ def weighted_ridge(
     weights: Float[Tensor, "batch step"],
     penalty: float,
 ) -> Float[Tensor, "batch token"]:
-    """Coefficients of a weighted ridge regression with a free intercept; with penalty 0 those of least norm.
+    """Coefficients of a weighted ridge regression with a free intercept.
 
-    In float64, by the normal equations of the centred problem. A player who is present in every mask gets 0.
+    At penalty 0 of least norm. In float64, by the normal equations of the centred problem. A player
+    who is present in every mask gets 0.
     """
     moments = _moments(masks, values, weights)
     return _solve(*moments, penalty)
 
 
 def _moments(masks: Masks, values: Tensor, weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Sums over the draws from which a fit is made: of weights, of weighted (mask, value), and of their products."""
+    """Weighted sums over the draws: of 1, of (mask, value), and of their products."""
     data = torch.cat([masks.double(), values.double()[..., None]], -1)
     weighted = data * weights.double()[..., None]
     return weights.double().sum(-1), weighted.sum(-2), weighted.transpose(-1, -2) @ data
@@ -70,10 +72,11 @@ def fit_all(
     tolerance: float | None,
     anchors: int = 0,
 ) -> Fitted:
-    """Score the drawn coalitions and fit, with all draws or, with a `tolerance`, row by row with as many as needed.
+    """The fit to scored coalitions.
 
-    `worth(rows, start, stop)` returns the scores of draws start to stop of chosen rows. A row is done when the
-    jackknife error of its shares (score by sum of sizes), largest over the players, is at most `tolerance`. The
+    To all draws, or with a `tolerance` to as many as each row needs. `worth(rows, start, stop)`
+    returns the scores of draws start to stop of chosen rows. A row is done when the jackknife error
+    of its shares (score by sum of sizes), largest over the players, is at most `tolerance`. The
     first `anchors` draws belong to every group of the jackknife.
     """
     if tolerance is not None and not 0 < tolerance < 1:
@@ -109,10 +112,11 @@ def jackknife_error(
     penalty: float,
     anchors: int = 0,
 ) -> Float[Tensor, "batch"]:
-    """The standard error of the shares, largest over the players, by leaving out an eighth of the draws at a time.
+    """The standard error of the shares, largest over the players, by a jackknife of eighths.
 
-    Delete-a-group jackknife: sqrt((G - 1) / G * sum over groups (share without the group - their mean)^2). The
-    penalty is scaled down with the draws, or leaving some out would shrink all coefficients.
+    Delete-a-group jackknife: sqrt((G - 1) / G * sum over groups (share without the group - their
+    mean)^2). The penalty is scaled down with the draws, or leaving some out would shrink all
+    coefficients.
     """
     group = torch.arange(masks.shape[1], device=masks.device) % GROUPS
     group[:anchors] = -1
@@ -140,7 +144,7 @@ def all_masks(n_players: int) -> Bool[Tensor, "step token"]:
 def shapley_values(
     worths: Float[Tensor, "step"], masks: Bool[Tensor, "step token"]
 ) -> Float[Tensor, "token"]:
-    """Exact Shapley values from the worth of every coalition, in the order of `all_masks` (Shapley 1953, eq. 12)."""
+    """Exact Shapley values (Shapley 1953, eq. 12) from all worths, in the order of `all_masks`."""
     d = masks.shape[1]
     if d == 0:
         return worths.new_zeros(0).double()

@@ -1,4 +1,4 @@
-"""AttnLRP's rules: relevance is handed down, and what constants have to do with the score stays with them."""
+"""AttnLRP's rules: relevance is handed down, and constants keep their part of it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from lib.attribution.rules import ELEMENTWISE_PRODUCT, Backward, Rules
 
 
 class Relevance(Rules):
-    """AttnLRP's rules (Achtibat et al. 2024, section 3.2), written as gradients: relevance = value * gradient.
+    """AttnLRP's rules (Achtibat et al. 2024, section 3.2): relevance = value * modified gradient.
 
-    Activations pass their relevance on (identity rule: the gradient times (y - f(0)) / x; f(0), where there is one, is a
-    constant); a product's relevance is halved between its factors (uniform rule); softmax has its derivative (Taylor rule), and
-    so have log-softmax and the largest number; LayerNorm and RMSNorm take their size for a constant (identity rule); linear
-    layers have the epsilon rule with epsilon 0, their ordinary gradient: what their biases have to do with the score is theirs.
+    Activations pass their relevance on (identity rule: the gradient times (y - f(0)) / x; f(0),
+    where there is one, is a constant); a product's relevance is halved between its factors (uniform
+    rule); softmax has its derivative (Taylor rule), and so have log-softmax and the largest number;
+    LayerNorm and RMSNorm take their size for a constant (identity rule); linear layers have the
+    epsilon rule with epsilon 0, their ordinary gradient: what their biases have to do with the
+    score is theirs.
     """
 
     title = "AttnLRP"
@@ -24,7 +26,10 @@ class Relevance(Rules):
     def elementwise(
         self, call: Callable[[Tensor], Tensor], x: Tensor, y: Tensor, name: str
     ) -> Backward:
-        """(y - f(0)) / x of the gradient; nothing where f has no value at 0: a power below 0 is the size in a norm."""
+        """(y - f(0)) / x of the gradient.
+
+        Nothing where f(0) is infinite, as in the size of a norm.
+        """
         at_zero = call(torch.zeros_like(x))
         if not torch.isfinite(at_zero).all():
             return lambda grad: (torch.zeros_like(grad),)
@@ -42,7 +47,10 @@ class Relevance(Rules):
     def bilinear(
         self, call: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor, name: str
     ) -> Backward:
-        """Half of the gradient to each factor; all of it to the other one where a factor is a norm's size."""
+        """Half of the gradient to each factor.
+
+        All to the other one where a factor is a norm's size.
+        """
 
         def back(grad: Tensor) -> tuple[Tensor, ...]:
             with torch.enable_grad():

@@ -1,4 +1,4 @@
-"""DeepLift's rules: exact for the difference between an input and its reference, whatever the function."""
+"""DeepLift's rules, exact for the difference between an input and its baseline."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ SCALE_FREE = (
 
 
 class Rescale(Rules):
-    """DeepLift's rules for a batch whose first half holds the inputs and whose second half their references.
+    """DeepLift's rules for a batch with inputs in its first half and their baselines in its second.
 
-    Every rule is exact for the difference between the halves: what the multipliers give, times the difference of the
-    call's inputs, sums to the difference of its result. Elementwise functions get their secant (Shrikumar et al.
-    2017, rescale rule); products their factors' mean (the Shapley value of two players); softmax and LayerNorm are
-    taken apart into these, and log-softmax into a sum and the secant of a logarithm; of a largest number each candidate has
-    the share of the straight path on which it is the largest. Only the first half's gradient is meant to be read.
+    Every rule is exact for the difference between the halves: what the multipliers give, times the
+    difference of the call's inputs, sums to the difference of its result. Elementwise functions get
+    their secant (Shrikumar et al. 2017, rescale rule); products their factors' mean (the Shapley
+    value of two players); softmax and LayerNorm are taken apart into these, and log-softmax into a
+    sum and the secant of a logarithm; of a largest number each candidate has the share of the
+    straight path on which it is the largest. Only the first half's gradient is meant to be read.
     """
 
     title = "DeepLift rescale"
@@ -37,7 +38,7 @@ class Rescale(Rules):
     def elementwise(
         self, call: Callable[[Tensor], Tensor], x: Tensor, y: Tensor, name: str
     ) -> Backward:
-        """The secant between reference and input; the slope in the middle where the two nearly meet."""
+        """The secant from baseline to input; the slope in the middle where the two nearly meet."""
         x1, x0 = x.chunk(2)
         y1, y0 = y.chunk(2)
         step, middle = x1 - x0, (x1 + x0) / 2
@@ -52,7 +53,7 @@ class Rescale(Rules):
     def bilinear(
         self, call: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor, name: str
     ) -> Backward:
-        """a b - a' b' = mean(a) (b - b') + mean(b) (a - a'): the derivative at the means of both factors."""
+        """a b - a' b' = mean(a) (b - b') + mean(b) (a - a'): the derivative at both means."""
         means = [sum(x.chunk(2)) / 2 for x in (a, b)]
 
         def back(grad: Tensor) -> tuple[Tensor, ...]:
@@ -76,7 +77,10 @@ class Rescale(Rules):
         return back
 
     def softmax(self, z: Tensor, p: Tensor, dim: int) -> Backward:
-        """softmax = e / s with e = exp(z - k), s = sum of e; one k for both halves, or it would not cancel."""
+        """softmax = e / s, e = exp(z - k), s = sum of e.
+
+        One k for both halves, so that it cancels.
+        """
         z1, z0 = z.chunk(2)
         k = torch.maximum(z1, z0).amax(dim, keepdim=True)
         e1, e0 = (z1 - k).exp(), (z0 - k).exp()
@@ -93,7 +97,7 @@ class Rescale(Rules):
         return back
 
     def log_softmax(self, z: Tensor, y: Tensor, dim: int) -> Backward:
-        """z - log(sum of e^z): the sum's logarithm by its secant, and e^z by its own, in float64."""
+        """z - log(sum of e^z), with secants of the logarithm and of e^z, in float64."""
         z1, z0 = z.double().chunk(2)
         k = torch.maximum(z1, z0).amax(dim, keepdim=True)
         e1, e0 = (z1 - k).exp(), (z0 - k).exp()
@@ -108,7 +112,7 @@ class Rescale(Rules):
         return back
 
     def largest(self, z: Tensor, y: Tensor, dim: int, keepdim: bool) -> Backward:
-        """On the straight path each candidate is a line; the envelope's rise is the sum of rises by share of the path."""
+        """Each candidate's share: the part of the straight path on which it is the largest."""
         z1, z0 = (half.double().clamp(min=-1e30).movedim(dim, -1) for half in z.chunk(2))
         rise = z1 - z0
         ahead, faster = z0[..., :, None] - z0[..., None, :], rise[..., :, None] - rise[..., None, :]
@@ -130,7 +134,7 @@ class Rescale(Rules):
     def layer_norm(
         self, x: Tensor, weight: Tensor | None, eps: float, dims: tuple[int, ...]
     ) -> Backward:
-        """LayerNorm = c r with c = x - mean, r = 1 / sqrt(mean(c^2) + eps): product, square and root by their rules."""
+        """LayerNorm = c r, c = x - mean, r = 1 / sqrt(mean(c^2) + eps): the rules of its parts."""
         c1, c0 = (x - x.mean(dims, keepdim=True)).chunk(2)
         u1, u0 = ((c * c).mean(dims, keepdim=True) + eps for c in (c1, c0))
         secant = -1 / ((u1.sqrt() + u0.sqrt()) * (u1 * u0).sqrt())  # of 1 / sqrt(u)
@@ -147,7 +151,7 @@ class Rescale(Rules):
 def _secant(
     function: Callable[[Tensor], Tensor], x1: Tensor, x0: Tensor, near: Tensor | float
 ) -> Tensor:
-    """The secant of log or exp between two places, or the slope in their middle where they are `near`."""
+    """The secant of log or exp, or the slope in the middle where two places are `near`."""
     step, middle = x1 - x0, (x1 + x0) / 2
     slope = 1 / middle if function is torch.log else function(middle)
     return torch.where(

@@ -1,8 +1,10 @@
-"""Backward passes by other rules than the derivative's, for any PyTorch model: DeepLift's rescale rules and AttnLRP.
+"""Backward passes by other rules than the derivative's, for any PyTorch model.
 
-A `Rules` object sees every call of a PyTorch function while a model runs. Where a call is not linear in what depends on
-the input, its result is passed on with a backward pass of the object's own; linear ones (`LINEAR`: layers, sums, reshaping)
-keep the ordinary one, and a call that is neither is refused. Attention must be computed step by step
+The rules are DeepLift's (`rescale`) and AttnLRP's (`relevance`). A `Rules` object sees every call
+of a PyTorch function while a model runs. Where a call is not linear in what depends on the input,
+its result is passed on with a backward pass of the object's own; linear ones (`LINEAR`: layers,
+sums, reshaping) keep the ordinary one, and a call that is neither is refused. Attention must be
+computed step by step
 (`lib.models.eager_attention.eager_attention`).
 """
 
@@ -216,13 +218,13 @@ class Rules(TorchFunctionMode):
     def elementwise(
         self, call: Callable[[Tensor], Tensor], x: Tensor, y: Tensor, name: str
     ) -> Backward:
-        """From the gradient at y = call(x) to the one at x, for a function of each number by itself."""
+        """From the gradient at y = call(x) to the one at x, for a function of single numbers."""
         raise NotImplementedError
 
     def bilinear(
         self, call: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor, name: str
     ) -> Backward:
-        """The same for a product of two tensors that both depend on the input: elementwise, or of matrices."""
+        """The same for a product, elementwise or of matrices, of two factors with a gradient."""
         raise NotImplementedError
 
     def quotient(self, a: Tensor, b: Tensor) -> Backward:
@@ -278,14 +280,18 @@ class Rules(TorchFunctionMode):
         return found
 
     def _refuse(self, name: str, found: Any) -> None:
-        """Refuse a call without a rule whose result depends on the input: its ordinary gradient would be wrong silently."""
+        """Refuse a call without a rule whose result depends on the input.
+
+        A gradient would be wrong.
+        """
         if any(
             isinstance(one, Tensor) and one.requires_grad
             for one in (found if isinstance(found, tuple | list) else [found])
         ):
             raise TouchstoneError(
-                f"{self.title} has no rule for the function {name!r} of the model; take another method, or, if it "
-                "is linear in its inputs, add its name to lib.attribution.rules.LINEAR"
+                f"{self.title} has no rule for the function {name!r} of the model; take another "
+                "method, or, if it is linear in its inputs, add its name to "
+                "lib.attribution.rules.LINEAR"
             )
 
     def unary(self, call: Callable[[Tensor], Tensor], x: Tensor, name: str) -> Tensor:
@@ -359,13 +365,13 @@ def both(first: Tensor) -> Tensor:
 
 
 def near_enough(dtype: torch.dtype) -> float:
-    """Steps below this are better served by the slope in their middle than by a secant, whose digits cancel."""
+    """The step below which a secant's digits cancel, and the slope in the middle is better."""
     return torch.finfo(dtype).eps ** (1 / 3)
 
 
 @contextmanager
 def ruled(rules: Rules, network: nn.Module) -> Iterator[None]:
-    """Within, calls go by the rules; an activation module of transformers (GELU, by whatever formula) is one call."""
+    """Within, calls go by the rules; an activation module of transformers (GELU) is one call."""
     modules = [
         m
         for m in network.modules()

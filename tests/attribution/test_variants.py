@@ -1,4 +1,5 @@
-"""Methods that are one function, baselines by hand, and how far a choice moves the order of the words."""
+"""Methods that are one function, baselines by hand, and how far a choice moves the order of the
+words."""
 
 from __future__ import annotations
 

@@ -79,10 +79,7 @@ class SharedPass:
         return [_Switch(module) for module in self.modules if type(module) in _ELEMENTWISE]
 
     def gradient(self, score: Score) -> Float[Tensor, "batch token hidden"]:
-        """The gradient of each row's score in its own embeddings.
-
-        Kept for scores with the same `pick`.
-        """
+        """The gradient of each row's score in its own embeddings, kept by the score's `pick`."""
         if score.pick not in self._gradients:
             self._gradients[score.pick] = self._gradient(score)
         return self._gradients[score.pick]

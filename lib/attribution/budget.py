@@ -11,11 +11,13 @@ import torch
 
 from lib.core.errors import TouchstoneError
 
-Made = TypeVar("Made")
+__all__ = ["TOKENS", "TOKENS_GPU", "NotEnoughMemory", "TokenBudget", "is_out_of_memory"]
+
+_Made = TypeVar("_Made")
 # A CPU core is at nine tenths of its peak from 16 sentences of 22 tokens on; more costs memory.
 TOKENS = 2048
 TOKENS_GPU = 65_536
-NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
+_NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 
 
 class NotEnoughMemory(TouchstoneError, MemoryError):
@@ -42,8 +44,8 @@ class TokenBudget:
         return max(1, self.tokens // max(length, 1))
 
     def run(
-        self, lengths: Sequence[int], work: Callable[[list[int]], Made]
-    ) -> Iterator[tuple[list[int], Made]]:
+        self, lengths: Sequence[int], work: Callable[[list[int]], _Made]
+    ) -> Iterator[tuple[list[int], _Made]]:
         """The results of `work` on indices of sequences of one length, as many at a time as fit.
 
         When memory runs out the budget is halved and the same indices are tried again. Raises
@@ -63,8 +65,8 @@ class TokenBudget:
                     left = left[len(part) :]
 
     def _try(
-        self, work: Callable[[list[int]], Made], part: list[int], length: int
-    ) -> tuple[Made] | None:
+        self, work: Callable[[list[int]], _Made], part: list[int], length: int
+    ) -> tuple[_Made] | None:
         try:
             return (work(part),)
         except (RuntimeError, MemoryError) as error:
@@ -89,5 +91,5 @@ def is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
     return isinstance(error, RuntimeError) and any(
-        words in str(error).lower() for words in NO_MEMORY
+        words in str(error).lower() for words in _NO_MEMORY
     )

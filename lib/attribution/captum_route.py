@@ -28,7 +28,6 @@ from captum.attr import (
     Saliency,
 )
 from captum.attr._core.deep_lift import SUPPORTED_NON_LINEAR
-from captum.attr._utils.approximation_methods import SUPPORTED_METHODS
 from jaxtyping import Float, Int
 from lime.lime_text import LimeTextExplainer
 from torch import Tensor, nn
@@ -36,7 +35,6 @@ from torch import Tensor, nn
 from lib.attribution.batch import TokenBatch
 from lib.attribution.seam import Row, Score, TokenScores, class_score
 from lib.attribution.words import aggregate
-from lib.core.errors import TouchstoneError, did_you_mean
 from lib.models.text_model import Encoded, TextModel, device_of, pad
 
 __all__ = [
@@ -59,8 +57,7 @@ _ROWS_AT_ONCE = 96  # sequences in one pass
 
 def saliency(batch: TokenBatch, aggregation: str = "l1") -> TokenScores:
     """Saliency (Simonyan et al. 2013): the size of the score's gradient in each word embedding."""
-    explainer = Saliency(ScoreNetwork(batch.score))
-    attributions = explainer.attribute(
+    attributions = Saliency(ScoreNetwork(batch.score)).attribute(
         _inputs(batch), abs=True, additional_forward_args=mask_and_rows(batch)
     )
     return TokenScores(aggregate(attributions, aggregation))
@@ -68,8 +65,9 @@ def saliency(batch: TokenBatch, aggregation: str = "l1") -> TokenScores:
 
 def input_x_gradient(batch: TokenBatch, aggregation: str = "sum") -> TokenScores:
     """Input x Gradient (Shrikumar et al. 2017): x * dS/dx, embedding times gradient."""
-    explainer = InputXGradient(ScoreNetwork(batch.score))
-    attributions = explainer.attribute(_inputs(batch), additional_forward_args=mask_and_rows(batch))
+    attributions = InputXGradient(ScoreNetwork(batch.score)).attribute(
+        _inputs(batch), additional_forward_args=mask_and_rows(batch)
+    )
     return TokenScores(aggregate(attributions, aggregation))
 
 
@@ -125,12 +123,8 @@ def integrated_gradients(
     and the completeness gap: sum of all scores - (S(x) - S(x')), which goes to 0 as the points
     become many.
     """
-    if rule not in SUPPORTED_METHODS:
-        raise TouchstoneError(
-            f"the rule of Integrated Gradients is {rule!r}{did_you_mean(rule, SUPPORTED_METHODS)}"
-        )
-    explainer = IntegratedGradients(ScoreNetwork(batch.score), multiply_by_inputs=True)
-    attributions, delta = explainer.attribute(
+    network = ScoreNetwork(batch.score)
+    attributions, delta = IntegratedGradients(network, multiply_by_inputs=True).attribute(
         _inputs(batch),
         batch.baselines,
         additional_forward_args=mask_and_rows(batch),
@@ -172,11 +166,6 @@ def kernel_shap(batch: TokenBatch, n_samples: int = 25) -> TokenScores:
     samples are needed. One row at a time with its own seed; the samples of a row go through the
     model together.
     """
-    if n_samples < 3:
-        raise TouchstoneError(
-            f"Kernel SHAP has n_samples = {n_samples}, and two of them are the full and the "
-            "empty sentence; give 3 or more"
-        )
     with torch.no_grad():
         rows = [
             _shapley_values(batch.row(i), seed, n_samples) for i, seed in enumerate(batch.seeds)
@@ -218,10 +207,6 @@ def lime(
     words are really gone: the text gets shorter. Other settings are the package's own (cosine
     distance, kernel width 25, ridge penalty 1).
     """
-    if n_samples < 2:
-        raise TouchstoneError(
-            f"LIME has n_samples = {n_samples}; one is the sentence itself, give 2 or more"
-        )
     return [_lime_weights(model, row, explained, n_samples) for row in rows]
 
 

@@ -70,6 +70,10 @@ def fit_pattern(train: pd.DataFrame) -> Pattern:
     Cov(tf-idf of word j, target = k) for every class k against the rest: with the class numbers
     themselves as the target, the class in the middle would have no covariance with its own words.
 
+    >>> train = pd.DataFrame({"sentence": [["she", "sings"], ["he", "runs"]], "target": [0, 1]})
+    >>> fit_pattern(train).covariance["she"].round(3).tolist()
+    [0.354, -0.354]
+
     Args:
         train: rows with sentence (a list of words) and target (a class number).
     """

@@ -14,12 +14,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-Evaluate = Callable[
-    [list[int], list[float]], tuple[Tensor, Tensor, Tensor]
-]  # rows, places -> scores, their rates, gradients
-Panel = tuple[
-    int, int, int
-]  # the numbers of the points at its left end, in its middle, at its right end
+__all__ = ["Path", "integrate_in_panels"]
+
+# Rows, places -> scores, their rates, gradients.
+_Evaluate = Callable[[list[int], list[float]], tuple[Tensor, Tensor, Tensor]]
+# The numbers of the points at its left end, in its middle, at its right end.
+_Panel = tuple[int, int, int]
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Path:
     values: list[float] = field(default_factory=list)
     rates: list[float] = field(default_factory=list)
     gradients: list[Tensor] = field(default_factory=list)
-    panels: list[Panel] = field(default_factory=lambda: [(0, 1, 2), (2, 3, 4)])
+    panels: list[_Panel] = field(default_factory=lambda: [(0, 1, 2), (2, 3, 4)])
     fine: Float[Tensor, "token hidden"] | None = None
     rough: Float[Tensor, "token hidden"] | None = None
 
@@ -48,14 +48,11 @@ class Path:
         self.gradients.append(gradient)
 
     def finish(self) -> None:
-        """Settle the integral of the gradient.
-
-        Simpson's rule (`fine`), trapezoid rule (`rough`).
-        """
+        """Settle the gradient's integral by Simpson's rule (`fine`) and trapezoids (`rough`)."""
         self.fine, self.rough = self.mean_gradient(), self.mean_gradient(simpson=False)
         self.gradients.clear()
 
-    def gap(self, panel: Panel) -> float:
+    def gap(self, panel: _Panel) -> float:
         """Simpson's integral of the rate over a panel, minus the rise of the score."""
         left, middle, right = panel
         rate = (self.rates[left] + 4 * self.rates[middle] + self.rates[right]) / 6
@@ -63,7 +60,7 @@ class Path:
             self.values[right] - self.values[left]
         )
 
-    def wanting(self, allowed: float) -> list[Panel]:
+    def wanting(self, allowed: float) -> list[_Panel]:
         """The panels with the largest gaps: without them, gaps sum to half of `allowed`.
 
         Empty where the sizes of all gaps sum to no more than `allowed`.
@@ -75,15 +72,15 @@ class Path:
         left = sum(gap for gap, _ in gaps)
         if left <= allowed:
             return []
-        found: list[Panel] = []
+        chosen: list[_Panel] = []
         for gap, panel in gaps:
             if left <= allowed / 2:
                 break
-            found.append(panel)
+            chosen.append(panel)
             left -= gap
-        return found
+        return chosen
 
-    def halve(self, panel: Panel, new: int) -> list[float]:
+    def halve(self, panel: _Panel, new: int) -> list[float]:
         """Put two panels in a panel's place; their middles will be points `new` and `new` + 1."""
         left, middle, right = panel
         self.panels.remove(panel)
@@ -101,12 +98,12 @@ class Path:
             parts = (1 / 6, 4 / 6, 1 / 6) if simpson else (1 / 4, 2 / 4, 1 / 4)
             for point, part in zip((left, middle, right), parts, strict=True):
                 weights[point] += part * width
-        stacked = torch.stack(self.gradients)
+        stacked = torch.stack(self.gradients)  # (steps, tokens, d)
         return torch.einsum("s,sth->th", torch.tensor(weights).to(stacked), stacked)
 
 
 def integrate_in_panels(
-    allowed: list[float], evaluate: Evaluate, max_steps: int, rounding: float = 0.0
+    allowed: list[float], evaluate: _Evaluate, max_steps: int, rounding: float = 0.0
 ) -> list[Path]:
     """Each row's path, with points until the gaps of its panels sum to at most `allowed`.
 
@@ -122,9 +119,8 @@ def integrate_in_panels(
         values, rates, gradients = evaluate(rows, at)
         numbers = torch.stack([values.double(), rates.double()]).tolist()
         for row, place, value, rate, gradient in zip(rows, at, *numbers, gradients, strict=True):
-            paths[row].add(
-                place, value, rate, gradient.clone()
-            )  # a view would keep the whole round
+            # A view of the gradients would keep the whole round.
+            paths[row].add(place, value, rate, gradient.clone())
         still, asked = list(asked), {}
         for row in still:
             path, more = paths[row], []

@@ -22,7 +22,15 @@ from lib.attribution.seam import TokenScores
 from lib.attribution.words import aggregate
 from lib.core.errors import TouchstoneError, did_you_mean
 
-ROUNDING = 1e-6  # a gap below this is float32's own, whatever the tolerance
+__all__ = [
+    "gradient_shap",
+    "integrate_until",
+    "integrate_where_needed",
+    "integrated_gradients",
+    "smooth_grad",
+]
+
+_ROUNDING = 1e-6  # a gap below this is float32's own, whatever the tolerance
 
 
 def integrated_gradients(
@@ -49,8 +57,7 @@ def integrated_gradients(
         tolerance: where given, each row takes the points that it needs instead, see `placing`.
         placing: "tripling", evenly (`integrate_until`), or "panels", more where the score bends
             (`integrate_where_needed`).
-        min_steps: with a tolerance and "tripling", the fewest points.
-        max_steps: with a tolerance, the most points.
+        min_steps: the fewest points that "tripling" takes; `max_steps` the most of both.
 
     Raises:
         TouchstoneError: for a rule, placing, tolerance or number of points that means nothing.
@@ -63,15 +70,16 @@ def integrated_gradients(
     if tolerance is None:
         sizes, places = (make(n_steps) for make in approximation_parameters(rule))
         rows = torch.arange(len(batch.mask)).repeat_interleave(n_steps)
-        each = torch.tensor(places, dtype=batch.embeddings.dtype).repeat(len(batch.mask))
-        mean = path_gradients(
-            batch, rows, each, torch.tensor(sizes, dtype=each.dtype).repeat(len(batch.mask))
+        placed, weights = (
+            torch.tensor(numbers, dtype=batch.embeddings.dtype).repeat(len(batch.mask))
+            for numbers in (places, sizes)
         )
-    elif placing in PLACINGS:
-        mean, about = PLACINGS[placing](batch, change, tolerance, min_steps, max_steps)
+        mean = _path_gradients(batch, rows, placed, weights)
+    elif placing in _PLACINGS:
+        mean, about = _PLACINGS[placing](batch, change, tolerance, min_steps, max_steps)
     else:
         raise TouchstoneError(
-            f"the placing of Integrated Gradients is {placing!r}{did_you_mean(placing, PLACINGS)}"
+            f"the placing of Integrated Gradients is {placing!r}{did_you_mean(placing, _PLACINGS)}"
         )
     vectors = (batch.embeddings - batch.baselines) * mean
     return TokenScores(aggregate(vectors, aggregation), vectors.sum((1, 2)) - change, about)
@@ -99,17 +107,17 @@ def integrate_until(
     active, n = torch.arange(len(step), device=step.device), 1
     while len(active):
         new = torch.tensor(_new_midpoints(n), dtype=step.dtype)
-        total += path_gradients(
+        total += _path_gradients(
             batch,
             active.cpu().repeat_interleave(len(new)),
             new.repeat(len(active)),
             torch.ones(len(new) * len(active), dtype=step.dtype),
         )
         scores = (step * total).sum(-1) / n
-        moved = (shares(scores) - before).abs().amax(-1)
-        error[active], steps[active], before = moved[active], float(n), shares(scores)
+        moved = (_shares(scores) - before).abs().amax(-1)
+        error[active], steps[active], before = moved[active], float(n), _shares(scores)
         gap = (scores.sum(-1) - change).abs()
-        done = (gap <= torch.clamp(tolerance * change.abs(), min=ROUNDING)) & (n >= min_steps) | (
+        done = (gap <= torch.clamp(tolerance * change.abs(), min=_ROUNDING)) & (n >= min_steps) | (
             3 * n > max_steps
         )
         active, n = active[~done[active]], 3 * n
@@ -136,27 +144,24 @@ def integrate_where_needed(
     step = batch.embeddings - batch.baselines
 
     def evaluate(rows: list[int], places: list[float]) -> tuple[Tensor, Tensor, Tensor]:
-        here, at = (
-            torch.tensor(rows, device=step.device),
-            torch.tensor(places, device=step.device, dtype=step.dtype),
-        )
+        here = torch.tensor(rows, device=step.device)
+        at = torch.tensor(places, device=step.device, dtype=step.dtype)
         values, gradients = step.new_empty(len(rows)), step.new_empty(len(rows), *step.shape[1:])
         rates = step.new_empty(len(rows), dtype=torch.float64)
-        for part, found in batch.budget.run(
-            [step.shape[1]] * len(rows), lambda part: _on_path(batch, here[part], at[part])
+        lengths = [step.shape[1]] * len(rows)
+        for part, (of_part, slopes) in batch.budget.run(
+            lengths, lambda part: _on_path(batch, here[part], at[part])
         ):
-            values[part], gradients[part] = found
-            rates[part] = (found[1].double() * step[here[part]]).sum((1, 2))
+            values[part], gradients[part] = of_part, slopes
+            rates[part] = (slopes.double() * step[here[part]]).sum((1, 2))
         return values, rates, gradients
 
-    allowed = torch.clamp(tolerance * change.abs(), min=ROUNDING).tolist()
+    allowed = torch.clamp(tolerance * change.abs(), min=_ROUNDING).tolist()
     paths = integrate_in_panels(allowed, evaluate, max_steps, _rounding_of(batch))
-    fine, rough = (
-        torch.stack([path.fine for path in paths]),
-        torch.stack([path.rough for path in paths]),
-    )
+    fine = torch.stack([path.fine for path in paths])  # (batch, tokens, d)
+    rough = torch.stack([path.rough for path in paths])
     steps = torch.tensor([float(len(path.places)) for path in paths], device=step.device)
-    moved = shares((step * fine).sum(-1)) - shares((step * rough).sum(-1))
+    moved = _shares((step * fine).sum(-1)) - _shares((step * rough).sum(-1))
     return fine, {"steps": steps, "error": moved.abs().amax(-1)}
 
 
@@ -170,7 +175,7 @@ def _rounding_of(batch: TokenBatch) -> float:
     return coarsest / 2 if coarsest > torch.finfo(torch.float32).eps else 0.0
 
 
-PLACINGS = {"tripling": integrate_until, "panels": integrate_where_needed}
+_PLACINGS = {"tripling": integrate_until, "panels": integrate_where_needed}
 
 
 def _check_steps(tolerance: float, min_steps: int, max_steps: int) -> None:
@@ -191,7 +196,7 @@ def _new_midpoints(n: int) -> list[float]:
     return [(k + 0.5) / n for k in range(n) if n == 1 or k % 3 != 1]
 
 
-def shares(scores: Float[Tensor, "batch token"]) -> Float[Tensor, "batch token"]:
+def _shares(scores: Float[Tensor, "batch token"]) -> Float[Tensor, "batch token"]:
     """Each token's score as a part of the sum of sizes; zeros where all are zero."""
     return scores / scores.abs().sum(-1, keepdim=True).clamp(min=torch.finfo(scores.dtype).tiny)
 
@@ -201,7 +206,7 @@ def gradient_shap(batch: TokenBatch, aggregation: str = "sum", n_samples: int = 
     places = np.concatenate([_places(seed, n_samples) for seed in batch.seeds])
     draws = torch.tensor(places, dtype=batch.embeddings.dtype)
     rows = torch.arange(len(batch.mask)).repeat_interleave(n_samples)
-    mean = path_gradients(batch, rows, draws, torch.full_like(draws, 1 / n_samples))
+    mean = _path_gradients(batch, rows, draws, torch.full_like(draws, 1 / n_samples))
     return TokenScores(aggregate((batch.embeddings - batch.baselines) * mean, aggregation))
 
 
@@ -224,16 +229,16 @@ def smooth_grad(
     for i, seed in enumerate(batch.seeds):
         generator = torch.Generator().manual_seed(seed)
         draws = torch.randn(n_samples, *batch.embeddings.shape[1:], generator=generator)
-        points = batch.embeddings[i] + size[i] * draws.to(batch.embeddings)
+        points = batch.embeddings[i] + size[i] * draws.to(batch.embeddings)  # (steps, tokens, d)
         parts = batch.budget.run(
             [batch.mask.shape[1]] * n_samples,
             lambda part, i=i, points=points: _at(batch, points[part], [i] * len(part))[1].sum(0),
         )
-        means.append(torch.stack([found for _, found in parts]).sum(0) / n_samples)
+        means.append(torch.stack([total for _, total in parts]).sum(0) / n_samples)
     return TokenScores(aggregate(torch.stack(means), aggregation))
 
 
-def path_gradients(
+def _path_gradients(
     batch: TokenBatch,
     rows: Int[Tensor, "step"],
     places: Float[Tensor, "step"],
@@ -243,10 +248,10 @@ def path_gradients(
     device, total = batch.mask.device, torch.zeros_like(batch.embeddings)
     rows, places, weights = rows.to(device), places.to(total), weights.to(total)
 
-    for part, (_, found) in batch.budget.run(
+    for part, (_, gradients) in batch.budget.run(
         [batch.mask.shape[1]] * len(rows), lambda part: _on_path(batch, rows[part], places[part])
     ):
-        total.index_add_(0, rows[part], weights[part][:, None, None] * found)
+        total.index_add_(0, rows[part], weights[part][:, None, None] * gradients)
     return total
 
 

@@ -21,8 +21,10 @@ from lib.attribution.sequences import Ids, sequence_logits
 from lib.core.errors import TouchstoneError
 from lib.models.text_model import TextModel, device_of
 
-POOL = 64  # sentences whose altered texts are scored together
-KERNEL_WIDTH, PENALTY = 25.0, 1.0  # of the authors' package
+__all__ = ["TextPool", "kernel", "lime", "lime_masks"]
+
+_POOL = 64  # sentences whose altered texts are scored together
+_KERNEL_WIDTH, _PENALTY = 25.0, 1.0  # of the authors' package
 
 
 def lime(
@@ -33,7 +35,7 @@ def lime(
     *,
     tolerance: float | None = None,
     exact: bool = False,
-) -> list[Float[np.ndarray, "token"]] | WordScores:
+) -> WordScores:
     """LIME (Ribeiro et al. 2016, eq. 1): a weighted ridge regression on which words are left.
 
     With `exact` a row with at most n_samples subsets of words is fitted to all of them, each
@@ -46,15 +48,15 @@ def lime(
             f"LIME has n_samples = {n_samples}; one is the sentence itself, give 2 or more"
         )
     parts = [
-        _pooled(TextPool(model, rows[start : start + POOL], explained), n_samples, tolerance, exact)
-        for start in range(0, len(rows), POOL)
+        _pooled(
+            TextPool(model, rows[start : start + _POOL], explained), n_samples, tolerance, exact
+        )
+        for start in range(0, len(rows), _POOL)
     ]
-    scores = [one for part in parts for one in part.scores]
-    if tolerance is None and not exact:
-        return scores
+    scores = [of_row for part in parts for of_row in part.scores]
+    names = ("samples", "error") if tolerance is not None or exact else ()
     return WordScores(
-        scores,
-        {name: [x for part in parts for x in part.about[name]] for name in ("samples", "error")},
+        scores, {name: [x for part in parts for x in part.about[name]] for name in names}
     )
 
 
@@ -78,10 +80,10 @@ def _pooled(pool: TextPool, n_samples: int, tolerance: float | None, exact: bool
         def worth(rows: Tensor, start: int, stop: int) -> Tensor:
             return pool.scores([drawn[row] for row in rows.tolist()], masks[rows, start:stop])
 
-        found = fit_all(masks, weights, worth, PENALTY, tolerance)
+        fit = fit_all(masks, weights, worth, _PENALTY, tolerance)
         for at, i in enumerate(drawn):
-            scores[i] = found.scores[at, : lengths[i]].numpy()
-            samples[i], error[i] = found.samples[at].item(), found.error[at].item()
+            scores[i] = fit.scores[at, : lengths[i]].numpy()
+            samples[i], error[i] = fit.samples[at].item(), fit.error[at].item()
     for i in few:
         scores[i], samples[i] = _expected(pool, i, n_samples), 2.0 ** lengths[i]
     return WordScores(scores, {"samples": samples, "error": error})
@@ -96,7 +98,7 @@ def _expected(pool: TextPool, row: int, n_samples: int) -> Float[np.ndarray, "to
     ways = torch.tensor([comb(d, int(k)) for k in left], dtype=torch.float64)
     counts = torch.where(left == d, 1.0, (n_samples - 1) / (d * ways))
     weights = counts * kernel(left / d)
-    return weighted_ridge(masks[None], pool.scores([row], masks[None]), weights[None], PENALTY)[
+    return weighted_ridge(masks[None], pool.scores([row], masks[None]), weights[None], _PENALTY)[
         0
     ].numpy()
 
@@ -121,7 +123,7 @@ def kernel(share_left: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
     The cosine between a mask and the full one is the root of the share of words that are left.
     """
     distance = 100 * (1 - share_left.double().sqrt())
-    return torch.exp(-(distance**2) / KERNEL_WIDTH**2).sqrt()
+    return torch.exp(-(distance**2) / _KERNEL_WIDTH**2).sqrt()
 
 
 class TextPool:

@@ -8,18 +8,12 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from lib.attribution.rules import Backward, Rules, both, near_enough
+from lib.attribution.rules import Backward, Rules
 
-SCALE_FREE = (
-    "rsqrt",
-    "pow",
-    "__pow__",
-    "reciprocal",
-    "__rdiv__",
-    "__rtruediv__",
-    "sqrt",
-    "log",
-)  # near 0 they bend at any scale
+__all__ = ["Rescale"]
+
+# Functions that bend at any scale near 0.
+_SCALE_FREE = set("rsqrt pow __pow__ reciprocal __rdiv__ __rtruediv__ sqrt log".split())
 
 
 class Rescale(Rules):
@@ -42,13 +36,13 @@ class Rescale(Rules):
         x1, x0 = x.chunk(2)
         y1, y0 = y.chunk(2)
         step, middle = x1 - x0, (x1 + x0) / 2
-        size = middle.abs() if name in SCALE_FREE else torch.ones_like(middle)
-        near = step.abs() <= near_enough(x.dtype) * size
+        size = middle.abs() if name in _SCALE_FREE else torch.ones_like(middle)
+        near = step.abs() <= _near_enough(x.dtype) * size
         with torch.enable_grad():
             at = middle.requires_grad_()
             slope = torch.autograd.grad(call(at).sum(), at)[0]
         secant = torch.where(near, slope, (y1 - y0) / torch.where(near, 1, step))
-        return lambda grad: (both(grad.chunk(2)[0] * secant),)
+        return _of_first_half(lambda grad: (grad * secant,))
 
     def bilinear(
         self, call: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor, name: str
@@ -59,42 +53,36 @@ class Rescale(Rules):
         def back(grad: Tensor) -> tuple[Tensor, ...]:
             with torch.enable_grad():
                 at = [mean.detach().requires_grad_() for mean in means]
-                return tuple(both(g) for g in torch.autograd.grad(call(*at), at, grad.chunk(2)[0]))
+                return torch.autograd.grad(call(*at), at, grad)
 
-        return back
+        return _of_first_half(back)
 
     def quotient(self, a: Tensor, b: Tensor) -> Backward:
         """a / b as the product of a and 1 / b, whose secant is -1 / (b b')."""
         (a1, a0), (b1, b0) = a.chunk(2), b.chunk(2)
 
-        def back(grad: Tensor) -> tuple[Tensor, ...]:
-            first = grad.chunk(2)[0]
-            return (
-                both((first * (1 / b1 + 1 / b0) / 2).sum_to_size(a1.shape)),
-                both((-first * (a1 + a0) / 2 / (b1 * b0)).sum_to_size(b1.shape)),
+        return _of_first_half(
+            lambda grad: (
+                (grad * (1 / b1 + 1 / b0) / 2).sum_to_size(a1.shape),
+                (-grad * (a1 + a0) / 2 / (b1 * b0)).sum_to_size(b1.shape),
             )
-
-        return back
+        )
 
     def softmax(self, z: Tensor, p: Tensor, dim: int) -> Backward:
-        """softmax = e / s, e = exp(z - k), s = sum of e.
-
-        One k for both halves, so that it cancels.
-        """
+        """softmax = e / s, e = exp(z - k), s = sum of e; k is the same for both halves."""
         z1, z0 = z.chunk(2)
         k = torch.maximum(z1, z0).amax(dim, keepdim=True)
         e1, e0 = (z1 - k).exp(), (z0 - k).exp()
         s1, s0 = (e.sum(dim, keepdim=True) for e in (e1, e0))
         step = z1 - z0
-        near = step.abs() <= near_enough(z.dtype)
+        near = step.abs() <= _near_enough(z.dtype)
         slope = torch.where(near, ((z1 + z0) / 2 - k).exp(), (e1 - e0) / torch.where(near, 1, step))
 
         def back(grad: Tensor) -> tuple[Tensor, ...]:
-            first = grad.chunk(2)[0]
-            shared = (first * (e1 + e0) / 2).sum(dim, keepdim=True) / (s1 * s0)
-            return (both((first * (1 / s1 + 1 / s0) / 2 - shared) * slope),)
+            shared = (grad * (e1 + e0) / 2).sum(dim, keepdim=True) / (s1 * s0)
+            return ((grad * (1 / s1 + 1 / s0) / 2 - shared) * slope,)
 
-        return back
+        return _of_first_half(back)
 
     def log_softmax(self, z: Tensor, y: Tensor, dim: int) -> Backward:
         """z - log(sum of e^z), with secants of the logarithm and of e^z, in float64."""
@@ -102,14 +90,10 @@ class Rescale(Rules):
         k = torch.maximum(z1, z0).amax(dim, keepdim=True)
         e1, e0 = (z1 - k).exp(), (z0 - k).exp()
         s1, s0 = (e.sum(dim, keepdim=True) for e in (e1, e0))
-        log = _secant(torch.log, s1, s0, near_enough(z.dtype) * s1)
-        slope = _secant(torch.exp, z1 - k, z0 - k, near_enough(z.dtype)) * log
+        log = _secant(torch.log, s1, s0, _near_enough(z.dtype) * s1)
+        slope = _secant(torch.exp, z1 - k, z0 - k, _near_enough(z.dtype)) * log
 
-        def back(grad: Tensor) -> tuple[Tensor, ...]:
-            first = grad.chunk(2)[0]
-            return (both(first - first.sum(dim, keepdim=True) * slope.to(first)),)
-
-        return back
+        return _of_first_half(lambda grad: (grad - grad.sum(dim, keepdim=True) * slope.to(grad),))
 
     def largest(self, z: Tensor, y: Tensor, dim: int, keepdim: bool) -> Backward:
         """Each candidate's share: the part of the straight path on which it is the largest."""
@@ -118,18 +102,15 @@ class Rescale(Rules):
         ahead, faster = z0[..., :, None] - z0[..., None, :], rise[..., :, None] - rise[..., None, :]
         meet = -ahead / torch.where(faster == 0, 1, faster)
         index = torch.arange(z1.shape[-1], device=z.device)
-        never = (faster == 0) & (
-            (ahead < 0) | (ahead == 0) & (index[:, None] > index)
-        )  # of equal lines the first one counts
+        # Of equal lines the first one counts.
+        never = (faster == 0) & ((ahead < 0) | (ahead == 0) & (index[:, None] > index))
         begin = torch.where(faster > 0, meet, 0.0).amax(-1).clamp(min=0)
         end = torch.where(faster < 0, meet, 1.0).amin(-1).clamp(max=1)
         share = torch.where(never.any(-1), 0.0, (end - begin).clamp(min=0)).movedim(-1, dim)
 
-        def back(grad: Tensor) -> tuple[Tensor, ...]:
-            first = grad.chunk(2)[0]
-            return (both((first if keepdim else first.unsqueeze(dim)) * share.to(first)),)
-
-        return back
+        return _of_first_half(
+            lambda grad: ((grad if keepdim else grad.unsqueeze(dim)) * share.to(grad),)
+        )
 
     def layer_norm(
         self, x: Tensor, weight: Tensor | None, eps: float, dims: tuple[int, ...]
@@ -141,11 +122,23 @@ class Rescale(Rules):
         r, c, n = (u1.rsqrt() + u0.rsqrt()) / 2, (c1 + c0) / 2, math.prod(x.shape[d] for d in dims)
 
         def back(grad: Tensor) -> tuple[Tensor, ...]:
-            first = grad.chunk(2)[0] * (1 if weight is None else weight)
-            by_c = first * r + (first * c).sum(dims, keepdim=True) * secant * 2 * c / n
-            return (both(by_c - by_c.mean(dims, keepdim=True)),)
+            weighted = grad * (1 if weight is None else weight)
+            by_c = weighted * r + (weighted * c).sum(dims, keepdim=True) * secant * 2 * c / n
+            return (by_c - by_c.mean(dims, keepdim=True),)
 
-        return back
+        return _of_first_half(back)
+
+
+def _of_first_half(back: Backward) -> Backward:
+    """A backward pass that is written for the first half of a batch; the second half gets zeros."""
+    return lambda grad: tuple(
+        torch.cat([part, torch.zeros_like(part)]) for part in back(grad.chunk(2)[0])
+    )
+
+
+def _near_enough(dtype: torch.dtype) -> float:
+    """The step below which a secant's digits cancel, and the slope in the middle is better."""
+    return torch.finfo(dtype).eps ** (1 / 3)
 
 
 def _secant(

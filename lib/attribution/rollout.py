@@ -12,6 +12,8 @@ from lib.core.errors import TouchstoneError
 from lib.models.eager_attention import attention_maps, read_weights
 from lib.models.ola import OneLayerNet
 
+__all__ = ["attention_rollout", "rollout"]
+
 
 def attention_rollout(batch: TokenBatch) -> TokenScores:
     """Attention rollout (Abnar & Zuidema 2020, section 3): each token's share in what is read.
@@ -28,11 +30,10 @@ def attention_rollout(batch: TokenBatch) -> TokenScores:
     if isinstance(model.module, OneLayerNet):
         with torch.no_grad():
             return TokenScores(model.module.attention(batch.embeddings, batch.mask))
-    return TokenScores(
-        rollout(
-            attention_maps(model, batch.embeddings, batch.mask), read_weights(model, batch.mask)
-        )
-    )
+    maps = attention_maps(
+        model, batch.embeddings, batch.mask
+    )  # (layers, batch, heads, tokens, tokens)
+    return TokenScores(rollout(maps, read_weights(model, batch.mask)))
 
 
 def rollout(

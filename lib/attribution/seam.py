@@ -56,11 +56,11 @@ class Score:
     def logits(
         self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
     ) -> Float[Tensor, "batch ..."]:
-        """What a pass of the model gives: class scores, from which to read the scores, or these."""
+        """What a pass of the model gives: what `of_logits` reads the scores from."""
         raise NotImplementedError
 
     def of_logits(self, logits: Float[Tensor, "batch ..."]) -> Float[Tensor, "batch"]:
-        """The scores, from logits that were computed before."""
+        """The scores, from logits that were computed before; by default these are the scores."""
         return logits
 
     def for_rows(self, rows: Int[Tensor, "batch"]) -> Score:

@@ -134,12 +134,12 @@ def find_swaps(
     for row in rows.itertuples():
         if only is not None and row.row_id not in only:
             continue
-        mine = forms[row.sentence_idx]
+        of_base = forms[row.sentence_idx]
         for other in (c for c in classes if c != row.target):
-            if why := _misfit(mine, row.target, other):
+            if why := _misfit(of_base, row.target, other):
                 left_out.append((row.row_id, other, why))
                 continue
-            players = players_between(mine, row.target, other)
+            players = players_between(of_base, row.target, other)
             if len(players) > _MOST_PLAYERS:
                 raise TouchstoneError(
                     f"row {row.row_id} has {len(players)} words to swap with its "
@@ -153,7 +153,7 @@ def find_swaps(
                     int(row.target),
                     int(other),
                     tuple(row.sentence),
-                    tuple(mine[other]),
+                    tuple(of_base[other]),
                     players,
                 )
             )
@@ -224,9 +224,9 @@ def _in_format(
     labels: Mapping[str, Any],
 ) -> pd.DataFrame:
     """A line per row and direction, and a line per row for their mean."""
-    scores = [_spread(swap, found) for swap, found in zip(swaps, values, strict=True)]
+    scores = [_spread(swap, of_swap) for swap, of_swap in zip(swaps, values, strict=True)]
     changes = [float(w[-1] - w[0]) for w in worth]
-    found = pd.DataFrame(
+    by_direction = pd.DataFrame(
         {
             "row_id": [s.row_id for s in swaps],
             "sentence_idx": [s.sentence_idx for s in swaps],
@@ -238,21 +238,14 @@ def _in_format(
             "delta": [float(x.sum()) - change for x, change in zip(scores, changes, strict=True)],
         }
     )
-    mean = (
-        found.groupby("row_id", sort=False)
-        .agg(
-            {
-                "sentence_idx": "first",
-                "target": "first",
-                "sentence": "first",
-                "samples": "sum",
-                "delta": "mean",
-                "scores": lambda parts: np.mean(parts.tolist(), axis=0),
-            }
-        )
-        .reset_index()
-        .assign(method="Swap Shapley")
-    )
+    how = {
+        **dict.fromkeys(("sentence_idx", "target", "sentence"), "first"),
+        "samples": "sum",
+        "delta": "mean",
+        "scores": lambda parts: np.mean(parts.tolist(), axis=0),
+    }
+    mean = by_direction.groupby("row_id", sort=False, as_index=False).agg(how)
+    mean = mean.assign(method="Swap Shapley")
     return pd.concat(
         [
             in_format(
@@ -264,7 +257,7 @@ def _in_format(
                 {"samples": part["samples"]},
                 **labels,
             )
-            for name, part in pd.concat([found, mean]).groupby("method", sort=False)
+            for name, part in pd.concat([by_direction, mean]).groupby("method", sort=False)
         ],
         ignore_index=True,
     )
@@ -329,6 +322,6 @@ def _table(swaps: Sequence[Swap], values: Sequence[np.ndarray], dataset: str) ->
             "n_words": [len(s.words) for s in swaps],
             "n_players": [len(s.players) for s in swaps],
             "players": [[list(player) for player in s.players] for s in swaps],
-            "values": [found.tolist() for found in values],
+            "values": [of_swap.tolist() for of_swap in values],
         }
     )

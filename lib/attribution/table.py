@@ -87,7 +87,7 @@ def in_format(
             "sentence_idx": rows["sentence_idx"].tolist(),
             "target": rows["target"].tolist(),
             "words": [list(words) for words in rows["sentence"]],
-            "scores": [[float(x) for x in found] for found in scores],
+            "scores": [[float(x) for x in of_row] for of_row in scores],
             "explained": settings.get("explained", "-"),
             "settings": json.dumps(dict(settings), sort_keys=True),
             "delta": pd.Series(list(deltas), dtype=float),
@@ -100,14 +100,19 @@ def in_format(
 
 
 def save_explanations(path: Path | str, frame: pd.DataFrame) -> None:
-    """Validate explanations and write them as Parquet."""
+    """Explanations validated, and written as Parquet.
+
+    Raises:
+        TouchstoneError: naming the file and the first row that does not keep to `SCHEMA`.
+    """
     save_parquet(validated(frame, Path(path).name), path)
 
 
 def load_explanations(path: Path | str) -> pd.DataFrame:
-    """Read and validate explanations: ours, or a file that was made elsewhere.
+    """Explanations from a file, ours or made elsewhere, validated.
 
-    Raises TouchstoneError naming file, row and remedy where the file does not keep to `SCHEMA`.
+    Raises:
+        TouchstoneError: naming file, row and remedy, where the file does not keep to `SCHEMA`.
     """
     if not Path(path).is_file():
         raise TouchstoneError(

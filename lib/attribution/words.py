@@ -26,6 +26,10 @@ def aggregate(
 
     No method sums a bare gradient by default: its signed sum is exactly zero wherever a LayerNorm
     follows the embeddings, for that does not see a constant added to all components.
+
+    >>> import torch
+    >>> aggregate(torch.tensor([[[3.0, -4.0]]]), "l2").tolist()
+    [[5.0]]
     """
     if how not in _AGGREGATIONS:
         raise TouchstoneError(f"aggregation is {how!r}{did_you_mean(how, _AGGREGATIONS)}")

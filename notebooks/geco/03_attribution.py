@@ -84,7 +84,6 @@ from lib.attribution.grid import (
     predicted_seconds,
     run_units,
 )
-from lib.attribution.variants import identities
 from lib.core.files import load_parquet
 from lib.core.seeds import pick_device, set_up
 from lib.core.show import show_source
@@ -97,6 +96,7 @@ from lib.studies.geco.choices import ranking_moves, summarise_moves
 from lib.studies.geco.corpus import CLASSES, load_dataset
 from lib.studies.geco.stage_models import StageSources, choose_rows
 from lib.studies.geco.units import plan_units, settings_by_method
+from lib.studies.geco.variants import identities
 
 # %% [markdown]
 # ## Settings

@@ -156,6 +156,6 @@ def test_lime_really_removes_words(linear: LinearText) -> None:
 
 def test_too_few_samples_are_refused(bert: TextModel) -> None:
     with pytest.raises(TouchstoneError, match="3 or more"):
-        kernel_shap(batch_of(bert), n_samples=2)
+        explain(bert, as_rows(["he sings"]), "Kernel SHAP", {"n_samples": 2})
     with pytest.raises(TouchstoneError, match="2 or more"):
         explain(bert, as_rows(["he sings"]), "LIME", {"n_samples": 1})

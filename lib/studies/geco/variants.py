@@ -24,12 +24,14 @@ from lib.core.errors import TouchstoneError, did_you_mean
 from lib.models.first_token import parameters_fixed
 from lib.models.text_model import TextModel
 
+__all__ = ["SAME", "identities", "with_reference"]
+
 SAME = 1e-4  # a largest difference below this share of the largest score is rounding
-BASELINES = ("pad", "mask", "zero")
-Scores = Callable[[TokenBatch], Tensor]
+_BASELINES = ("pad", "mask", "zero")
+_Scores = Callable[[TokenBatch], Tensor]
 
 
-def gradient_x_difference(batch: TokenBatch) -> Float[Tensor, "batch token"]:
+def _gradient_x_difference(batch: TokenBatch) -> Float[Tensor, "batch token"]:
     """The gradient times (input - baseline), summed.
 
     DeepLift for a model that is a straight line.
@@ -37,7 +39,7 @@ def gradient_x_difference(batch: TokenBatch) -> Float[Tensor, "batch token"]:
     return ((batch.embeddings - batch.baselines) * batch.gradient()).sum(-1)
 
 
-def minus_position_and_type(batch: TokenBatch) -> Float[Tensor, "batch token"]:
+def _minus_position_and_type(batch: TokenBatch) -> Float[Tensor, "batch token"]:
     """Minus the gradient along position and type embeddings; NaN where a model adds none."""
     tables = {
         name.split(".")[-2]: p
@@ -51,7 +53,7 @@ def minus_position_and_type(batch: TokenBatch) -> Float[Tensor, "batch token"]:
     return -((positions[: batch.embeddings.shape[1]] + types[0]) * batch.gradient()).sum(-1)
 
 
-PAIRS: tuple[tuple[str, str, Scores, Scores], ...] = (
+_PAIRS: tuple[tuple[str, str, _Scores, _Scores], ...] = (
     (
         "Guided Backprop",
         "length of the gradient",
@@ -68,19 +70,19 @@ PAIRS: tuple[tuple[str, str, Scores, Scores], ...] = (
         "DeepLift (captum)",
         "gradient x (input - reference)",
         lambda b: captum_route.deep_lift(b).scores,
-        gradient_x_difference,
+        _gradient_x_difference,
     ),
     (
         "InputXGradient",
         "gradient x (input - reference)",
         lambda b: captum_route.input_x_gradient(b).scores,
-        gradient_x_difference,
+        _gradient_x_difference,
     ),
     (
         "InputXGradient",
         "minus gradient along position and type",
         lambda b: captum_route.input_x_gradient(b).scores,
-        minus_position_and_type,
+        _minus_position_and_type,
     ),
     (
         "InputXGradient",
@@ -124,14 +126,14 @@ def identities(
     row = Row("identities", -1, target, list(sentence), 0)
     with parameters_fixed(double.module):
         batch = token_batch(double, [row], double.encode([list(sentence)]), "logit")
-        found = []
-        for left, right, ours, theirs in PAIRS:
-            a, b = (f(batch).detach()[0][batch.is_word[0]].numpy() for f in (ours, theirs))
+        lines = []
+        for left, right, first, second in _PAIRS:
+            a, b = (f(batch).detach()[0][batch.is_word[0]].numpy() for f in (first, second))
             gap = float(np.abs(a - b).max() / np.abs(b).max())
-            found.append(
+            lines.append(
                 (left, right, architecture, gap, float(np.corrcoef(a, b)[0, 1]), gap < SAME)
             )
-    return pd.DataFrame(found, columns=["left", "right", "architecture", "difference", "r", "same"])
+    return pd.DataFrame(lines, columns=["left", "right", "architecture", "difference", "r", "same"])
 
 
 def with_reference(model: Any, baseline: str) -> Any:
@@ -140,9 +142,9 @@ def with_reference(model: Any, baseline: str) -> Any:
     The weights are shared. Raises TouchstoneError for an unknown baseline, and for "mask" where the
     tokenizer has none.
     """
-    if baseline not in BASELINES:
+    if baseline not in _BASELINES:
         raise TouchstoneError(
-            f"there is no baseline {baseline!r}{did_you_mean(baseline, BASELINES)}"
+            f"there is no baseline {baseline!r}{did_you_mean(baseline, _BASELINES)}"
         )
     changed, pad_id = copy.copy(model), model.tokenizer.pad_token_id
     if baseline == "mask":

@@ -24,7 +24,7 @@ from lib.attribution.captum_route import (
     saliency,
     seen_by_deep_lift,
 )
-from lib.attribution.explain import token_batch
+from lib.attribution.explain import explain, token_batch
 from lib.attribution.seam import Row
 from lib.attribution.words import aggregate
 from lib.core.errors import TouchstoneError
@@ -276,7 +276,7 @@ def test_the_score_needs_no_classifier_and_no_module() -> None:
 
 def test_an_unknown_rule_is_refused_with_the_nearest(bert: TextModel) -> None:
     with pytest.raises(TouchstoneError, match="did you mean 'riemann_middle'"):
-        integrated_gradients(batch_of(bert), rule="middle")
+        explain(bert, as_rows(["he sings"]), "Integrated Gradients", {"rule": "middle"})
 
 
 def test_an_unknown_aggregation_is_refused_with_the_nearest() -> None:

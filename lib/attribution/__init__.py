@@ -1,14 +1,16 @@
 """Attribution: which words of a sentence drive a model's score.
 
-`explain(model, rows, "LIME")` explains a study's rows with a registered method, `explain_many` with several at once, which share
-what they have in common; `class_score` is the seam on which every gradient and token method stands;
-`save_explanations` and `load_explanations` are the one format of the results.
+`explain(model, rows, "LIME")` explains a study's rows with a registered method, `explain_many` with
+several at once, which share what they have in common; `class_score` is the seam on which every
+gradient and token method stands; `save_explanations` and `load_explanations` are the one format of
+the results. Which code runs for which method says the table in `registry`.
 """
 
+from lib.attribution.batch import TokenBatch
 from lib.attribution.explain import explain, explain_many
 from lib.attribution.model_blind import fit_pattern
 from lib.attribution.registry import METHODS, Method, resolve_method
-from lib.attribution.seam import Row, TokenBatch, TokenScores, WordScores, class_score
+from lib.attribution.seam import Row, Score, TokenScores, WordScores, class_score
 from lib.attribution.table import ABOUT, SCHEMA, load_explanations, save_explanations
 
 __all__ = [
@@ -17,6 +19,7 @@ __all__ = [
     "SCHEMA",
     "Method",
     "Row",
+    "Score",
     "TokenBatch",
     "TokenScores",
     "WordScores",

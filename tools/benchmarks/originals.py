@@ -16,19 +16,19 @@ import torch
 from captum.attr import IntegratedGradients, KernelShap
 from lime.lime_text import LimeTextExplainer
 
-from lib.attribution import METHODS, Row, TokenBatch, gradients
+from lib.attribution import METHODS, Row, TokenBatch, captum_route
+from lib.attribution.captum_route import ScoreNetwork, drawing_from, mask_and_rows
 from lib.attribution.explain import token_batch
-from lib.attribution.gradients import ScoreNetwork, aggregate, drawing_from, mask_and_rows
-from lib.attribution.words import word_scores
+from lib.attribution.words import aggregate, word_scores
 from lib.core.seeds import seed_for
 from lib.models.text_model import Encoded, TextModel, device_of, pad
 
 SINGLE = {
-    "Saliency": gradients.saliency,
-    "InputXGradient": gradients.input_x_gradient,
-    "Guided Backprop": gradients.guided_backprop,
-    "DeepLift": gradients.deep_lift,
-    "Gradient SHAP": gradients.gradient_shap,
+    "Saliency": captum_route.saliency,
+    "InputXGradient": captum_route.input_x_gradient,
+    "Guided Backprop": captum_route.guided_backprop,
+    "DeepLift": captum_route.deep_lift,
+    "Gradient SHAP": captum_route.gradient_shap,
 }
 Scores = list[np.ndarray]
 
@@ -74,7 +74,7 @@ def _integrated(batch: TokenBatch, n_steps: int, rule: str = "gausslegendre") ->
     explainer = IntegratedGradients(ScoreNetwork(batch.score), multiply_by_inputs=True)
     return explainer.attribute(
         batch.embeddings.clone().requires_grad_(),
-        batch.reference,
+        batch.baselines,
         n_steps=n_steps,
         method=rule,
         additional_forward_args=mask_and_rows(batch),
@@ -88,7 +88,7 @@ def _kernel_shap(batch: TokenBatch, n_samples: int) -> np.ndarray:
     with drawing_from(batch.seeds[0]):
         found = KernelShap(ScoreNetwork(batch.score)).attribute(
             batch.embeddings,
-            batch.reference,
+            batch.baselines,
             additional_forward_args=mask_and_rows(batch),
             feature_mask=players,
             n_samples=n_samples,

@@ -1,4 +1,5 @@
-"""Methods that are one function, baselines by hand, and how far a choice moves the order of the words."""
+"""Methods that are one function, baselines by hand, and how far a choice moves the order of the
+words."""
 
 from __future__ import annotations
 
@@ -8,10 +9,9 @@ import torch
 from small_models import CLASSES, as_rows, build
 
 from lib.attribution import explain
-from lib.attribution.seam import class_score
-from lib.attribution.variants import SAME, identities, with_reference
 from lib.core.errors import TouchstoneError
 from lib.studies.geco.choices import ranking_moves, summarise_moves
+from lib.studies.geco.variants import SAME, identities, with_reference
 
 
 @pytest.mark.parametrize("kind", ["BERT", "GPT-2", "Llama", "OLA"])
@@ -53,11 +53,6 @@ def test_unknown_baselines_are_refused() -> None:
         with_reference(build("BERT"), "padd")
     with pytest.raises(TouchstoneError, match="has no mask token"):
         with_reference(build("GPT-2"), "mask")
-
-
-def test_the_margin_is_the_logit_minus_the_best_other() -> None:
-    logits = torch.tensor([[3.0, 1.0, 2.5], [0.0, 4.0, 1.0]])
-    assert class_score(build("BERT"), [0, 2], "margin").of_logits(logits).tolist() == [0.5, -3.0]
 
 
 def test_choices_are_compared_with_the_usual_explanation() -> None:

@@ -7,19 +7,20 @@ import pytest
 import torch
 from torch import nn
 
-from lib.attribution.gradients import input_x_gradient, integrated_gradients
-from lib.attribution.language_model import (
+from lib.attribution.batch import TokenBatch
+from lib.attribution.captum_route import input_x_gradient, integrated_gradients
+from lib.attribution.next_word import next_word_batch
+from lib.attribution.seam import class_score
+from lib.core.errors import TouchstoneError
+from lib.models.language_model import ARCHITECTURES, LMConfig, build_lm
+from lib.models.probe import Probe
+from lib.studies.lm_saliency.probe_saliency import (
     SaliencySettings,
     baseline_saliency,
     margin_gradient,
     probe_saliencies,
     probe_saliency,
 )
-from lib.attribution.next_word import next_word_batch
-from lib.attribution.seam import TokenBatch, class_score
-from lib.core.errors import TouchstoneError
-from lib.models.language_model import ARCHITECTURES, LMConfig, build_lm
-from lib.models.probe import Probe
 from lib.studies.lm_saliency.text import build_vocabulary
 
 PREFIXES = [
@@ -90,7 +91,7 @@ def test_standard_ig_is_complete_and_the_released_variant_is_not() -> None:
         batch = batch_of(probe, PREFIXES[0], 1)
         with torch.no_grad():
             difference = float(
-                batch.score(batch.embeddings, batch.mask) - batch.score(batch.reference, batch.mask)
+                batch.score(batch.embeddings, batch.mask) - batch.score(batch.baselines, batch.mask)
             )
         gaps[path] = abs(one.scores[1].sum() - difference)
     assert gaps["standard"] < 0.02 < 0.05 < gaps["released"]
@@ -117,7 +118,7 @@ def test_sg_without_noise_is_v_and_its_draws_are_the_lines_own() -> None:
 
 
 def test_sg_by_hand_from_its_own_noise() -> None:
-    from lib.attribution.language_model import _noise
+    from lib.studies.lm_saliency.probe_saliency import _noise
 
     probe, settings = probe_of("QRNN"), SaliencySettings("SG", n_samples=3)
     ids = torch.tensor([probe.encode(PREFIXES[:1])[0].ids])
@@ -142,7 +143,7 @@ def test_sg_by_hand_from_its_own_noise() -> None:
 
 
 def test_the_two_noise_definitions() -> None:
-    from lib.attribution.language_model import _noise
+    from lib.studies.lm_saliency.probe_saliency import _noise
 
     probe = probe_of("LSTM")
     row = probe.embed(torch.tensor([probe.encode(PREFIXES[:1])[0].ids]))[0]
@@ -181,7 +182,7 @@ def test_a_chosen_next_word_is_explained_and_completely() -> None:
     found = integrated_gradients(batch, n_steps=200)
     with torch.no_grad():
         difference = batch.score(batch.embeddings, batch.mask) - batch.score(
-            batch.reference, batch.mask
+            batch.baselines, batch.mask
         )
     assert found.scores[0].sum().item() == pytest.approx(difference.item(), abs=1e-3)
     with pytest.raises(TouchstoneError, match="does not know the word 'zebra'"):

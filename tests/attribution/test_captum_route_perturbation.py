@@ -12,9 +12,10 @@ from lime.lime_text import LimeTextExplainer
 from small_models import LinearText, as_rows
 
 from lib.attribution import explain
+from lib.attribution.batch import TokenBatch
+from lib.attribution.captum_route import kernel_shap
 from lib.attribution.explain import token_batch
-from lib.attribution.perturbation import kernel_shap
-from lib.attribution.seam import Row, TokenBatch, class_score
+from lib.attribution.seam import Row, class_score
 from lib.core.errors import TouchstoneError
 from lib.core.seeds import seed_for
 from lib.models.text_model import TextModel
@@ -36,7 +37,7 @@ def exact_shapley(batch: TokenBatch) -> np.ndarray:
         for present in combinations(players, size):
             keep = torch.zeros_like(batch.is_word)
             keep[0, list(present)] = True
-            x = torch.where((keep | ~batch.is_word)[..., None], batch.embeddings, batch.reference)
+            x = torch.where((keep | ~batch.is_word)[..., None], batch.embeddings, batch.baselines)
             worth[frozenset(present)] = batch.score(x, batch.mask).item()
     values = np.zeros(batch.mask.shape[1])
     for player in players:
@@ -55,11 +56,12 @@ def test_kernel_shap_tends_to_the_exact_shapley_values(model: TextModel) -> None
 
 
 def test_kernel_shap_is_efficient_even_with_few_samples(model: TextModel) -> None:
-    """The full and the empty sentence are fitted exactly, so the scores sum to the change of the score."""
+    """The full and the empty sentence are fitted exactly, so the scores sum to the change of the
+    score."""
     batch = batch_of(model)
     with torch.no_grad():
         change = batch.score(batch.embeddings, batch.mask) - batch.score(
-            batch.reference, batch.mask
+            batch.baselines, batch.mask
         )
     assert kernel_shap(batch, n_samples=10).scores.sum().item() == pytest.approx(
         change.item(), abs=1e-3
@@ -99,7 +101,8 @@ def record(n_words: int, n_samples: int, seed: int) -> np.ndarray:
 
 
 def closed_form(masks: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """Ridge with penalty 1 and a free intercept, weighted by sqrt(exp(-(100 cosine distance)^2 / 25^2))."""
+    """Ridge with penalty 1 and a free intercept, weighted by sqrt(exp(-(100 cosine distance)^2 /
+    25^2))."""
     n_words = masks.shape[1]
     share = (
         masks.sum(1) / n_words
@@ -129,7 +132,10 @@ def test_lime_is_its_ridge_regression_in_closed_form(model: TextModel) -> None:
 
 
 def test_lime_never_finds_words_by_comparing_strings(linear: LinearText) -> None:
-    """Only "he" counts; "the", "she" and "other" contain it, and it stands in the sentence twice."""
+    """Only "he" counts.
+
+    "the", "she" and "other" contain it, and it stands in the sentence twice.
+    """
     linear.ids = {"he": 1, "the": 3, "she": 3, "other": 3}  # 3 adds nothing
     found = explain(
         linear,
@@ -150,6 +156,6 @@ def test_lime_really_removes_words(linear: LinearText) -> None:
 
 def test_too_few_samples_are_refused(bert: TextModel) -> None:
     with pytest.raises(TouchstoneError, match="3 or more"):
-        kernel_shap(batch_of(bert), n_samples=2)
+        explain(bert, as_rows(["he sings"]), "Kernel SHAP", {"n_samples": 2})
     with pytest.raises(TouchstoneError, match="2 or more"):
         explain(bert, as_rows(["he sings"]), "LIME", {"n_samples": 1})

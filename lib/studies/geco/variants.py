@@ -15,80 +15,85 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from lib.attribution import coalitions, gradients, propagation
+from lib.attribution import captum_route, coalitions, propagation
 from lib.attribution import path_integrals as paths
+from lib.attribution.batch import TokenBatch
 from lib.attribution.explain import token_batch
-from lib.attribution.seam import Row, TokenBatch, network_of
-from lib.attribution.shared import gradient_of
+from lib.attribution.seam import Row
 from lib.core.errors import TouchstoneError, did_you_mean
 from lib.models.first_token import parameters_fixed
 from lib.models.text_model import TextModel
 
+__all__ = ["SAME", "identities", "with_reference"]
+
 SAME = 1e-4  # a largest difference below this share of the largest score is rounding
-BASELINES = ("pad", "mask", "zero")
-Scores = Callable[[TokenBatch], Tensor]
+_BASELINES = ("pad", "mask", "zero")
+_Scores = Callable[[TokenBatch], Tensor]
 
 
-def gradient_x_difference(batch: TokenBatch) -> Float[Tensor, "batch token"]:
-    """The gradient times (input - reference), summed: DeepLift for a model that is a straight line."""
-    return ((batch.embeddings - batch.reference) * gradient_of(batch)).sum(-1)
+def _gradient_x_difference(batch: TokenBatch) -> Float[Tensor, "batch token"]:
+    """The gradient times (input - baseline), summed.
+
+    DeepLift for a model that is a straight line.
+    """
+    return ((batch.embeddings - batch.baselines) * batch.gradient()).sum(-1)
 
 
-def minus_position_and_type(batch: TokenBatch) -> Float[Tensor, "batch token"]:
-    """Minus the gradient along the position and type embeddings, which models add to words; NaN where they have none."""
+def _minus_position_and_type(batch: TokenBatch) -> Float[Tensor, "batch token"]:
+    """Minus the gradient along position and type embeddings; NaN where a model adds none."""
     tables = {
         name.split(".")[-2]: p
-        for name, p in network_of(batch.score).named_parameters()
+        for name, p in batch.score.network().named_parameters()
         if name.endswith("weight")
     }
     positions = tables.get("position_embeddings", tables.get("wpe"))
     if positions is None:
         return torch.full(batch.embeddings.shape[:2], torch.nan)
     types = tables.get("token_type_embeddings", torch.zeros(1, positions.shape[1]))
-    return -((positions[: batch.embeddings.shape[1]] + types[0]) * gradient_of(batch)).sum(-1)
+    return -((positions[: batch.embeddings.shape[1]] + types[0]) * batch.gradient()).sum(-1)
 
 
-PAIRS: tuple[tuple[str, str, Scores, Scores], ...] = (
+_PAIRS: tuple[tuple[str, str, _Scores, _Scores], ...] = (
     (
         "Guided Backprop",
         "length of the gradient",
-        lambda b: gradients.guided_backprop(b).scores,
-        lambda b: gradient_of(b).norm(dim=-1),
+        lambda b: captum_route.guided_backprop(b).scores,
+        lambda b: b.gradient().norm(dim=-1),
     ),
     (
         "Saliency",
         "length of the gradient",
-        lambda b: gradients.saliency(b).scores,
-        lambda b: gradient_of(b).norm(dim=-1),
+        lambda b: captum_route.saliency(b).scores,
+        lambda b: b.gradient().norm(dim=-1),
     ),
     (
         "DeepLift (captum)",
         "gradient x (input - reference)",
-        lambda b: gradients.deep_lift(b).scores,
-        gradient_x_difference,
+        lambda b: captum_route.deep_lift(b).scores,
+        _gradient_x_difference,
     ),
     (
         "InputXGradient",
         "gradient x (input - reference)",
-        lambda b: gradients.input_x_gradient(b).scores,
-        gradient_x_difference,
+        lambda b: captum_route.input_x_gradient(b).scores,
+        _gradient_x_difference,
     ),
     (
         "InputXGradient",
         "minus gradient along position and type",
-        lambda b: gradients.input_x_gradient(b).scores,
-        minus_position_and_type,
+        lambda b: captum_route.input_x_gradient(b).scores,
+        _minus_position_and_type,
     ),
     (
         "InputXGradient",
         "AttnLRP",
-        lambda b: gradients.input_x_gradient(b).scores,
+        lambda b: captum_route.input_x_gradient(b).scores,
         lambda b: propagation.attn_lrp(b).scores,
     ),
     (
         "DeepLift (captum)",
         "DeepLift rescale",
-        lambda b: gradients.deep_lift(b).scores,
+        lambda b: captum_route.deep_lift(b).scores,
         lambda b: propagation.deep_lift_rescale(b).scores,
     ),
     (
@@ -111,33 +116,35 @@ def identities(
 ) -> pd.DataFrame:
     """Pairs of methods on one sentence: are they one function on this architecture?
 
-    Columns: left, right, architecture, difference (the largest over the tokens of words, as a share of the largest score
-    of the right), r (Pearson), same (difference below `SAME`). NaN where the right does not exist in the architecture.
-    All explain the logit, in double precision. The sentence should be short: one pair tries every coalition of its tokens.
+    Columns: left, right, architecture, difference (the largest over the tokens of words, as a share
+    of the largest score of the right), r (Pearson), same (difference below `SAME`). NaN where the
+    right does not exist in the architecture. All explain the logit, in double precision. The
+    sentence should be short: one pair tries every coalition of its tokens.
     """
     double = copy.copy(model)
     double.module = copy.deepcopy(model.module).double().eval()
     row = Row("identities", -1, target, list(sentence), 0)
     with parameters_fixed(double.module):
         batch = token_batch(double, [row], double.encode([list(sentence)]), "logit")
-        found = []
-        for left, right, ours, theirs in PAIRS:
-            a, b = (f(batch).detach()[0][batch.is_word[0]].numpy() for f in (ours, theirs))
+        lines = []
+        for left, right, first, second in _PAIRS:
+            a, b = (f(batch).detach()[0][batch.is_word[0]].numpy() for f in (first, second))
             gap = float(np.abs(a - b).max() / np.abs(b).max())
-            found.append(
+            lines.append(
                 (left, right, architecture, gap, float(np.corrcoef(a, b)[0, 1]), gap < SAME)
             )
-    return pd.DataFrame(found, columns=["left", "right", "architecture", "difference", "r", "same"])
+    return pd.DataFrame(lines, columns=["left", "right", "architecture", "difference", "r", "same"])
 
 
 def with_reference(model: Any, baseline: str) -> Any:
-    """The same model with another empty sentence: words replaced by padding ("pad"), the mask token, or zeros ("zero").
+    """The same model with another baseline: words replaced by "pad", by "mask", or by "zero".
 
-    The weights are shared. Raises TouchstoneError for an unknown baseline, and for "mask" where the tokenizer has none.
+    The weights are shared. Raises TouchstoneError for an unknown baseline, and for "mask" where the
+    tokenizer has none.
     """
-    if baseline not in BASELINES:
+    if baseline not in _BASELINES:
         raise TouchstoneError(
-            f"there is no baseline {baseline!r}{did_you_mean(baseline, BASELINES)}"
+            f"there is no baseline {baseline!r}{did_you_mean(baseline, _BASELINES)}"
         )
     changed, pad_id = copy.copy(model), model.tokenizer.pad_token_id
     if baseline == "mask":

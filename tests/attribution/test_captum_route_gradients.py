@@ -1,4 +1,7 @@
-"""Gradient methods against second routes: autograd by hand, closed forms, float64 proofs of what is exactly zero."""
+"""Gradient methods against second routes.
+
+Autograd by hand, closed forms, float64 proofs of what is exactly zero.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,8 @@ import torch
 from small_models import SENTENCES, as_rows, build
 from torch import nn
 
-from lib.attribution.explain import token_batch
-from lib.attribution.gradients import (
-    aggregate,
+from lib.attribution.batch import TokenBatch
+from lib.attribution.captum_route import (
     deep_lift,
     drawing_from,
     gradient_shap,
@@ -22,7 +24,9 @@ from lib.attribution.gradients import (
     saliency,
     seen_by_deep_lift,
 )
-from lib.attribution.seam import Row, TokenBatch
+from lib.attribution.explain import explain, token_batch
+from lib.attribution.seam import Row
+from lib.attribution.words import aggregate
 from lib.core.errors import TouchstoneError
 from lib.models.text_model import TextModel
 
@@ -98,7 +102,10 @@ def with_relu() -> TokenBatch:
 
 
 def test_input_x_gradient_of_a_bert_is_minus_the_gradient_along_position_and_type() -> None:
-    """LayerNorm ignores the length of e + p + t, so its gradient is orthogonal to it: e.g = -(p + t).g."""
+    """LayerNorm ignores the length of e + p + t, so its gradient is orthogonal to it.
+
+    e.g = -(p + t).g.
+    """
     model = double("BERT")
     batch = batch_of(model)
     tables = model.module.bert.embeddings
@@ -112,18 +119,19 @@ def test_deep_lift_sees_only_the_poolers_tanh() -> None:
     model = double("BERT")
     assert seen_by_deep_lift(model.module) == ["bert.pooler.activation"]
     batch = batch_of(model)
-    expected = (batch.embeddings - batch.reference) * secant_gradient(model, batch)
+    expected = (batch.embeddings - batch.baselines) * secant_gradient(model, batch)
     torch.testing.assert_close(deep_lift(batch).scores, expected.sum(-1), rtol=1e-8, atol=1e-10)
 
 
 def secant_gradient(model: TextModel, batch: TokenBatch) -> torch.Tensor:
-    """The gradient with the slope of the pooler's tanh replaced by its secant between input and reference."""
+    """The gradient with the slope of the pooler's tanh replaced by its secant between input and
+    reference."""
     kept = {}
     hook = model.module.bert.pooler.dense.register_forward_hook(
         lambda m, i, out: kept.update(z=out)
     )
     x = batch.embeddings.clone().requires_grad_()
-    batch.score(batch.reference, batch.mask)
+    batch.score(batch.baselines, batch.mask)
     at_reference = kept["z"].detach()
     batch.score(x, batch.mask)
     hook.remove()
@@ -136,14 +144,14 @@ def secant_gradient(model: TextModel, batch: TokenBatch) -> torch.Tensor:
 def test_deep_lift_without_a_known_activation_is_gradient_times_difference() -> None:
     for kind in ("RoBERTa", "GPT-2"):
         batch = batch_of(build(kind))
-        expected = ((batch.embeddings - batch.reference) * gradient(batch)).sum(-1)
+        expected = ((batch.embeddings - batch.baselines) * gradient(batch)).sum(-1)
         torch.testing.assert_close(deep_lift(batch).scores, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_deep_lift_reports_its_gap(model: TextModel) -> None:
     batch = batch_of(model)
     found = deep_lift(batch)
-    change = batch.score(batch.embeddings, batch.mask) - batch.score(batch.reference, batch.mask)
+    change = batch.score(batch.embeddings, batch.mask) - batch.score(batch.baselines, batch.mask)
     torch.testing.assert_close(
         found.delta, (found.scores.sum(-1) - change).detach(), rtol=1e-4, atol=1e-5
     )
@@ -154,7 +162,7 @@ def test_deep_lift_reports_its_gap(model: TextModel) -> None:
 def test_integrated_gradients_is_complete(model: TextModel, rule: str, explained: str) -> None:
     batch = batch_of(model, explained=explained)
     found = integrated_gradients(batch, n_steps=300, rule=rule)
-    change = batch.score(batch.embeddings, batch.mask) - batch.score(batch.reference, batch.mask)
+    change = batch.score(batch.embeddings, batch.mask) - batch.score(batch.baselines, batch.mask)
     torch.testing.assert_close(found.scores.sum(-1), change.detach(), rtol=0.01, atol=2e-3)
     torch.testing.assert_close(
         found.delta, (found.scores.sum(-1) - change).detach(), rtol=1e-3, atol=1e-4
@@ -163,10 +171,10 @@ def test_integrated_gradients_is_complete(model: TextModel, rule: str, explained
 
 def test_integrated_gradients_against_a_plain_loop(model: TextModel) -> None:
     batch, n_steps = batch_of(model), 7
-    step = batch.embeddings - batch.reference
+    step = batch.embeddings - batch.baselines
     total = torch.zeros_like(step)
     for k in range(n_steps):
-        x = (batch.reference + (k + 0.5) / n_steps * step).requires_grad_()
+        x = (batch.baselines + (k + 0.5) / n_steps * step).requires_grad_()
         total += torch.autograd.grad(batch.score(x, batch.mask).sum(), x)[0]
     expected = (step * total / n_steps).sum(-1)
     torch.testing.assert_close(
@@ -185,9 +193,9 @@ def test_gradient_shap_against_a_plain_loop_with_the_same_draws(model: TextModel
             np.random.choice(1, 5)
             places = np.random.uniform(0, 1, 5)
         for place in places:
-            x = (place * row.embeddings + (1 - place) * row.reference).float().requires_grad_()
+            x = (place * row.embeddings + (1 - place) * row.baselines).float().requires_grad_()
             total += torch.autograd.grad(row.score(x, row.mask).sum(), x)[0]
-        expected.append((total / 5 * (row.embeddings - row.reference)).sum(-1))
+        expected.append((total / 5 * (row.embeddings - row.baselines)).sum(-1))
     torch.testing.assert_close(
         gradient_shap(batch, n_samples=5).scores, torch.cat(expected), rtol=1e-4, atol=1e-5
     )
@@ -220,7 +228,7 @@ def test_padding_at_the_end_changes_nothing_and_gets_nothing(model: TextModel) -
         batch.score,
         torch.cat([batch.embeddings, pads], 1),
         mask,
-        torch.cat([batch.reference, pads], 1),
+        torch.cat([batch.baselines, pads], 1),
         is_word,
         batch.seeds,
     )
@@ -245,7 +253,10 @@ def test_the_embedding_layer_is_applied_once(bert: TextModel) -> None:
 
 
 def test_the_score_needs_no_classifier_and_no_module() -> None:
-    """Any function (embeddings, mask) -> one score per row can be explained; only two methods ask for its network."""
+    """Any function (embeddings, mask) -> one score per row can be explained.
+
+    Only two methods ask for its network.
+    """
     x = torch.tensor([[[1.0, 2.0], [3.0, 4.0]]])
     batch = TokenBatch(
         lambda e, m: (e * m[..., None]).pow(2).sum((1, 2)),
@@ -265,7 +276,7 @@ def test_the_score_needs_no_classifier_and_no_module() -> None:
 
 def test_an_unknown_rule_is_refused_with_the_nearest(bert: TextModel) -> None:
     with pytest.raises(TouchstoneError, match="did you mean 'riemann_middle'"):
-        integrated_gradients(batch_of(bert), rule="middle")
+        explain(bert, as_rows(["he sings"]), "Integrated Gradients", {"rule": "middle"})
 
 
 def test_an_unknown_aggregation_is_refused_with_the_nearest() -> None:

@@ -1,8 +1,8 @@
-"""Saliency of a two-class probe on a language model, for both of its classes at once (Ding & Koehn 2021, section 2).
+"""Saliency of a two-class probe on a language model, for both classes (Ding & Koehn 2021, sec. 2).
 
-With two classes and d = z_1 - z_0, log p_1 = -softplus(-d) and log p_0 = -softplus(d), so the gradients of the two
-log-probabilities are (1 - p_1) and -p_1 times the gradient of d. One backward pass therefore serves both classes, at
-every noisy or interpolated point with the p_1 of that point.
+With two classes and d = z_1 - z_0, log p_1 = -softplus(-d) and log p_0 = -softplus(d), so the
+gradients of the two log-probabilities are (1 - p_1) and -p_1 times the gradient of d. One backward
+pass therefore serves both classes, at every noisy or interpolated point with the p_1 of that point.
 """
 
 from __future__ import annotations
@@ -40,11 +40,13 @@ BASELINES = {
 class SaliencySettings:
     """How saliency is computed.
 
-    `n_samples` and `noise`: SmoothGrad; `noise_kind` "range" is the released code's (standard deviation = noise times
-    the range of the looked-up embeddings), "norm" the paper's text (variance = noise times the norm of the embedding
-    matrix). `n_steps`: points k / n of the path, k = 1 ... n, from zero embeddings. `path` "standard" is x times the mean
-    gradient, "released" weighs each gradient by its alpha. `composition` "gradient_input" sums gradient times input
-    over the embedding; "vector_norm" is the mean size of the gradient, divided by its sum over the sentence.
+    `n_samples` and `noise`: SmoothGrad; `noise_kind` "range" is the released code's (standard
+    deviation = noise times the range of the looked-up embeddings), "norm" the paper's text
+    (variance = noise times the norm of the embedding matrix). `n_steps`: points k / n of the path,
+    k = 1 ... n, from zero embeddings. `path` "standard" is x times the mean gradient, "released"
+    weighs each gradient by its alpha. `composition` "gradient_input" sums gradient times input over
+    the embedding; "vector_norm" is the mean size of the gradient, divided by its sum over the
+    sentence.
     """
 
     method: str
@@ -73,7 +75,7 @@ class SaliencySettings:
 
 @dataclass(frozen=True)
 class Saliency:
-    """One line's saliency: a score per word for class 0 and for class 1, and the clean probability of class 1."""
+    """One line's saliency: a score per word and class, and the clean probability of class 1."""
 
     scores: Float[np.ndarray, "class token"]
     probability: float
@@ -82,10 +84,10 @@ class Saliency:
 def probe_saliency(
     probe: Probe, prefixes: Sequence[Sequence[str]], settings: SaliencySettings
 ) -> list[Saliency]:
-    """The saliency of every word of each prefix for both classes; lines of the same length are computed together.
+    """The saliency of every word of each prefix for both classes; equal lengths go together.
 
-    The draws of a line depend on its words and the seed, not on the lines beside it. Raises TouchstoneError for an
-    empty prefix: there is no word in it to be salient.
+    The draws of a line depend on its words and the seed, not on the lines beside it. Raises
+    TouchstoneError for an empty prefix: there is no word in it to be salient.
     """
     return probe_saliencies(probe, prefixes, [settings])[0]
 
@@ -93,8 +95,10 @@ def probe_saliency(
 def probe_saliencies(
     probe: Probe, prefixes: Sequence[Sequence[str]], settings: Sequence[SaliencySettings]
 ) -> list[list[Saliency]]:
-    """The same for several settings, a list each. Settings that differ in what is made of the gradients alone (`path`,
-    `composition`) share them, and share their cost."""
+    """The same for several settings, a list each.
+
+    Settings that differ in what is made of the gradients alone (`path`, `composition`) share them.
+    """
     if empty := [i for i, words in enumerate(prefixes) if not len(words)]:
         raise TouchstoneError(
             f"prefix {empty[0]} is empty; leave it out, for it has no word to explain"
@@ -127,11 +131,12 @@ def probe_saliencies(
 def baseline_saliency(
     probe: Probe, prefixes: Sequence[Sequence[str]], name: str, n_samples: int = 100, seed: int = 0
 ) -> list[Saliency]:
-    """The same form of answer from the shared methods: a contrastive gradient, erasure of words, LIME (`BASELINES`).
+    """The same form of answer from shared methods: contrastive, erasure, LIME (`BASELINES`).
 
-    "Contrastive": gradient x input of the margin to the other class (Yin & Neubig 2022). "Erasure": the log-probability
-    minus the one with the word's embedding set to zero (Li et al. 2016b). "LIME": a local ridge regression on which
-    words are left. Raises TouchstoneError for another name.
+    "Contrastive": gradient x input of the margin to the other class (Yin & Neubig 2022). "Erasure":
+    the log-probability minus the one with the word's embedding set to zero (Li et al. 2016b).
+    "LIME": a local ridge regression on which words are left. Raises TouchstoneError for another
+    name.
     """
     if name not in BASELINES:
         raise TouchstoneError(f"there is no baseline {name!r}{did_you_mean(name, BASELINES)}")

@@ -269,7 +269,7 @@ def _pending_manifest(job: Job) -> dict[str, Any]:
 
 
 def _keep_failure(job: Job, executed: Path, error: BaseException) -> TouchstoneError:
-    """Keep the notebook and a log; returns a brief error, with the cell where papermill knows it."""
+    """Keep the notebook and a log; returns a brief error, with the cell if papermill knows it."""
     cell = f" in cell {error.exec_count}" if hasattr(error, "exec_count") else ""
     name, text = getattr(error, "ename", type(error).__name__), str(getattr(error, "evalue", error))
     trace = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(getattr(error, "traceback", [])))  # no colours

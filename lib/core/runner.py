@@ -292,8 +292,8 @@ def _keep_failure(job: Job, executed: Path, error: BaseException) -> TouchstoneE
     write_atomic(job.folder / _LOG, "\n".join(lines) + "\n")
     (job.folder / PENDING).unlink(missing_ok=True)
     brief = "\n  ".join(text.strip().splitlines()[:4])
-    kept = f"{_short(job.folder / _FAILED)} and {_LOG}"
-    return TouchstoneError(f"{job.stage} failed{cell}: {name}: {brief}\n  kept: {kept}")
+    where = f"{_short(job.folder / _FAILED)} and {_LOG}"
+    return TouchstoneError(f"{job.stage} failed{cell}: {name}: {brief}\n  kept: {where}")
 
 
 def _code(job: Job) -> dict[str, str]:
@@ -335,8 +335,8 @@ def _print_plan(jobs: Sequence[Job]) -> None:
 
 def _where(jobs: Sequence[Job], kind: str) -> str:
     """The files of a kind in all stage folders, as one pattern for a shell, and their number."""
-    found = [path for job in jobs for path in job.folder.glob(f"[!.]*.{kind}")]
-    files = [path for path in found if path.name != _FAILED]
+    matches = [path for job in jobs for path in job.folder.glob(f"[!.]*.{kind}")]
+    files = [path for path in matches if path.name != _FAILED]
     folders = sorted({path.parent.name for path in files})
     where = folders[0] if len(folders) == 1 else f"{{{','.join(folders)}}}"
     return f"{_short(jobs[0].folder.parent)}/{where}/*.{kind}  ({len(files)})" if files else "none"

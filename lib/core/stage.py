@@ -98,7 +98,7 @@ class Stage:
             raise TouchstoneError(
                 f"{earlier_stage} left no file {name!r} at scale {self.scale}; {remedy}"
             )
-        sha256 = sha256_of(folder / name)
+        sha256 = sha256_of(folder / name)  # by content: a copied folder is as good
         if sha256 != listed[name]["sha256"]:
             raise TouchstoneError(
                 f"{folder / name} has changed since {earlier_stage} wrote it; {remedy}"
@@ -179,7 +179,7 @@ class Stage:
         _remove_obsolete(self.folder, set(files))
         name = PENDING if os.environ.get("TOUCHSTONE_RUNNER") else MANIFEST
         save_json(manifest, self.folder / name)
-        _lock(self.folder).release(force=True)
+        _lock(self.folder).release(force=True)  # a cell that ran twice has opened the stage twice
         rows = [
             (name, str(about.get("rows", "")), str(about.get("columns", "")))
             for name, about in files.items()
@@ -237,7 +237,7 @@ def open_stage(study: str, scale: str, stage: str) -> Stage:
     (folder / PENDING).unlink(missing_ok=True)
     if (folder / MANIFEST).is_file():
         os.replace(folder / MANIFEST, folder / _PREVIOUS)
-    for left_over in folder.rglob(".*.part"):
+    for left_over in folder.rglob(".*.part"):  # of a killed run, see atomic_path
         left_over.unlink()
     return Stage(study, scale, stage, folder)
 
@@ -273,7 +273,7 @@ def _remove_obsolete(folder: Path, names: set[str]) -> None:
     """Remove what only the stage's previous run listed, tables no longer made; models stay."""
     if (previous := folder / _PREVIOUS).is_file():
         for name in set(json.loads(previous.read_text())["files"]) - names:
-            if not name.startswith("models/"):
+            if not name.startswith("models/"):  # somebody may have waited hours for them
                 (folder / name).unlink(missing_ok=True)
         previous.unlink()
 

@@ -10,7 +10,7 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -46,6 +46,13 @@ _PACKAGES = (
     "seaborn",
 )
 _locks: dict[Path, FileLock] = {}  # a lock that nobody refers to is let go, so they are kept here
+
+
+_NO_DATES: dict[str, dict[str, None]] = {  # by which equal figures would be different files
+    "png": {"Software": None},
+    "svg": {"Date": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+}
 
 
 @dataclass
@@ -138,16 +145,13 @@ class Stage:
         save_csv(frame, self.path(f"{name}.csv"))
         return frame.round(digits)
 
-    def figure(self, name: str, figure: Figure) -> None:
-        """Save a figure as `<name>.png`, 150 dots an inch."""
-        with atomic_path(self.path(f"{name}.png")) as part:
-            figure.savefig(
-                part,
-                format="png",
-                dpi=150,
-                bbox_inches="tight",
-                metadata={"Software": None},  # a version, by which equal figures would differ
-            )
+    def figure(self, name: str, figure: Figure, formats: Sequence[str] = ("png",)) -> None:
+        """Save a figure as `<name>.<format>` for each format (png, svg, pdf), 150 dots an inch."""
+        for kind in formats:
+            with atomic_path(self.path(f"{name}.{kind}")) as part:
+                figure.savefig(
+                    part, format=kind, dpi=150, bbox_inches="tight", metadata=_NO_DATES.get(kind)
+                )
 
     def close(self, parameters: Mapping[str, Any]) -> pd.DataFrame:
         """Write `manifest.json`, last and at once; times and hardware, which differ, to `run.json`.

@@ -103,6 +103,7 @@ def build_corpus(name: str, sources: Mapping[str, Source]) -> Path:
     if not path.exists():
         recipe, *bounds = about["recipe"].split()
         lines = _RECIPES[recipe](_origins(about, root), *map(int, bounds))
+        # A source may have changed since, so what comes out is compared before it is kept.
         sha256, expected = lines_sha256(lines), about["lines_sha256"]
         if sha256 != expected:
             raise TouchstoneError(

@@ -1,4 +1,4 @@
-"""Where downloads lie, and files that are not the published ones (fetching: tests of the studies)."""
+"""Where downloads lie, and files that are not the published ones (fetching: see the studies)."""
 
 from __future__ import annotations
 

@@ -68,8 +68,8 @@ class Mention:
 def read_trees(path: Path | str) -> list[list[Word]]:
     """The trees of a CoNLL-U file. Raises TouchstoneError as `lib.language.conllu` does."""
     return [
-        [Word(row.form, row.xpos, row.head, row.deprel) for row in sentence.rows]
-        for sentence in read_conllu(path)
+        [Word(row.form, row.xpos, row.head, row.deprel) for row in tree.rows]
+        for tree in read_conllu(path)
     ]
 
 

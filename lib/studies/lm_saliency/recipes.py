@@ -78,9 +78,9 @@ def review_lines(archive: Path, first: int, last: int) -> list[str]:
 def treebank_lines(files: Iterable[Path]) -> list[str]:
     """The sentences of CoNLL-U files as word_TAG, in order."""
     return [
-        " ".join(f"{row.form}_{row.xpos}" for row in sentence.rows)
+        " ".join(f"{row.form}_{row.xpos}" for row in tree.rows)
         for file in files
-        for sentence in read_conllu(file)
+        for tree in read_conllu(file)
     ]
 
 

@@ -26,9 +26,9 @@ class GoldSentence(NamedTuple):
 def read_gum(path: Path | str) -> list[GoldSentence]:
     """The sentences of a GUM file. Raises TouchstoneError as `lib.language.conllu` does."""
     gold, genre = [], ""
-    for sentence in read_conllu(path):
-        genre = sentence.comments.get("meta::genre", genre)  # stands above a document's first
-        gold.append(GoldSentence(genre, doc_of(sentence), _mentions(sentence.rows)))
+    for tree in read_conllu(path):
+        genre = tree.comments.get("meta::genre", genre)  # stands above a document's first sentence
+        gold.append(GoldSentence(genre, doc_of(tree), _mentions(tree.rows)))
     return gold
 
 

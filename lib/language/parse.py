@@ -19,7 +19,7 @@ from spacy.tokens import Doc, Token
 
 from lib.core.errors import TouchstoneError
 from lib.core.paths import spacy_pipeline
-from lib.language.conllu import Sentence, read_conllu, write_conllu
+from lib.language.conllu import Tree, read_conllu, write_conllu
 
 STORED = "stored"
 ENVIRONMENT = "environment"
@@ -185,14 +185,14 @@ def stored_pipeline(file: Path) -> str:
 def read_docs(path: Path | str) -> dict[str, Doc]:
     """The sentences of a CoNLL-U file as spaCy documents, by `sent_id`."""
     return {
-        sentence.comments.get("sent_id", f"line {sentence.rows[0].line}"): doc_of(sentence)
-        for sentence in read_conllu(path)
+        tree.comments.get("sent_id", f"line {tree.rows[0].line}"): doc_of(tree)
+        for tree in read_conllu(path)
     }
 
 
-def doc_of(sentence: Sentence) -> Doc:
+def doc_of(tree: Tree) -> Doc:
     """A sentence of a CoNLL-U file as a spaCy document."""
-    rows, last = sentence.rows, len(sentence.rows) - 1
+    rows, last = tree.rows, len(tree.rows) - 1
     return Doc(
         _splitter().vocab,
         words=[row.form for row in rows],

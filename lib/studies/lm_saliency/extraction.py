@@ -68,8 +68,8 @@ class Mention:
 def read_trees(path: Path | str) -> list[list[Word]]:
     """The trees of a CoNLL-U file. Raises TouchstoneError as `lib.language.conllu` does."""
     return [
-        [Word(row.form, row.xpos, row.head, row.deprel) for row in sentence.rows]
-        for sentence in read_conllu(path)
+        [Word(row.form, row.xpos, row.head, row.deprel) for row in tree.rows]
+        for tree in read_conllu(path)
     ]
 
 
@@ -255,9 +255,7 @@ def gender_lines(
     have its gender.
 
     Args:
-        words: the document.
-        mentions: its mentions.
-        names: the gender of first names, see `cluster_genders`.
+        words, mentions, names: as in `cluster_genders`.
         document: its name, which becomes the `cluster` of its lines.
         cue_rule: cues are all mentions of the pronoun's gender ("gender", as in the paper), or
             those of its own cluster alone ("cluster", as in the released code).
@@ -307,7 +305,7 @@ def _runs(
 ) -> list[tuple[Span, str, int]]:
     """Span, cluster and gender of each run of tokens with one owner of known gender."""
     runs, end = [], -1
-    for owner, tokens in groupby(owners):
+    for owner, tokens in groupby(owners):  # an inner mention cuts the outer one into two runs
         start, end = end + 1, end + len(list(tokens))
         if owner is not None and owner.cluster in genders:
             runs.append(((start, end), owner.cluster, genders[owner.cluster]))

@@ -49,6 +49,7 @@ Span = tuple[int, int]
 COLUMNS = ["prefix", "tag", "cues", "attractors", "pattern", "cluster"]
 SIDES = ("cues", "attractors")
 FILES = ("all.prefx.txt", "all.tag.txt", "all.subjs.txt")
+# Files come from others: what is no list of pairs of numbers is refused before it is read.
 SPANS = re.compile(r"\[(\(\d+, ?\d+\)(, ?\(\d+, ?\d+\))*)?\]")
 
 
@@ -168,6 +169,7 @@ def last_words(rows: pd.DataFrame, longest: int) -> pd.DataFrame:
     """
     if longest < 1:
         raise TouchstoneError(f"longest_line is {longest}; keep at least one word")
+    # A span that is cut through keeps what is left of it; one that ends before the cut is gone.
     n_cut = rows["prefix"].map(len).sub(longest).clip(lower=0)
     cut = rows.assign(prefix=[prefix[-longest:] for prefix in rows["prefix"]])
     for side in SIDES:
@@ -185,6 +187,7 @@ def random_baseline(rows: pd.DataFrame) -> np.ndarray:
     number of tokens of either kind (a token on both sides makes a tie, and the test asks for more
     than a tie).
     """
+    # Sets, since mentions of a natural text may nest, and a token counts once.
     cues, attractors = ([set(span_tokens(spans)) for spans in rows[side]] for side in SIDES)
     return np.array([len(c - a) / len(c | a) for c, a in zip(cues, attractors, strict=True)])
 

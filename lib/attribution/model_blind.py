@@ -25,7 +25,7 @@ __all__ = [
     "uniform_random",
 ]
 
-_PRONOUNS = frozenset(" ".join(PRONOUN_FORMS.values()).split())
+_PRONOUNS = frozenset().union(*PRONOUN_FORMS.values())
 _Scores = list[Float[np.ndarray, "token"]]
 
 

@@ -38,7 +38,7 @@ __all__ = [
 _MOST_PLAYERS = 10  # 1024 sentences a row and direction
 _FEMALE, _MALE, _NEUTRAL = range(3)  # the class numbers, in the order of PRONOUN_FORMS
 _CLASSES = tuple(PRONOUN_FORMS)
-_OTHER_CASES = frozenset(" ".join(PRONOUN_FORMS.values()).split()) - frozenset(NOMINATIVE)
+_OTHER_CASES = frozenset().union(*PRONOUN_FORMS.values()) - frozenset(NOMINATIVE)
 
 
 @dataclass(frozen=True)

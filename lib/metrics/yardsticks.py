@@ -12,7 +12,7 @@ from scipy import stats
 
 from lib.core.errors import TouchstoneError
 from lib.metrics.rank_agreement import rank_correlation
-from lib.stats.estimates import estimate
+from lib.stats import estimate
 
 ROW = ["dataset", "scheme", "seed", "row_id", "sentence_idx"]
 

@@ -88,20 +88,22 @@ from lib.metrics import (
 from lib.metrics.planting import planted_mass
 from lib.models.weights import load_tokenizer
 from lib.plots.attributions import method_grid, plot_mass_accuracy
-from lib.stats.claims import (
+from lib.stats import (
     VERDICTS,
     claim_row,
-    compare_numbers,
+    estimates,
+    estimates_of,
     judge,
     judge_contrasts,
     read_claims,
     summarise,
 )
-from lib.stats.estimates import estimates, estimates_of
 from lib.studies.geco import floors
 from lib.studies.geco.asked import Asked
 from lib.studies.geco.corpus import CLASSES, load_dataset
+from lib.studies.geco.paper_numbers import compare_numbers
 from lib.studies.geco.summaries import (
+    UNTRAINED,
     compare_methods,
     confusion_shares,
     gain_tests,
@@ -805,8 +807,11 @@ tables = {
     "forms": aligned,
     "correctness": by_correctness(scored["union"], predictions),
 }
+decides, rule = scale != "small", "a model below the first-pronoun rule"
 comparisons = {
-    name: judge_contrasts(claim, tables, scale, below, **how)
+    name: judge_contrasts(
+        claim, tables, decides, below, below_what=rule, untrained=UNTRAINED, **how
+    )
     for name, claim in claims.items()
     if claim.table
 }
@@ -816,7 +821,7 @@ for name, found in single.items():
     singles.append(
         claim_row(
             claims[name],
-            judge(claims[name], *relative_to_claim, found[3], scale),
+            judge(claims[name], *relative_to_claim, found[3], decides),
             scale,
             "",
             *found,
@@ -824,9 +829,8 @@ for name, found in single.items():
     )
 written = [summarise(claims[name], parts, scale) for name, parts in comparisons.items()]
 verdicts = pd.DataFrame([*numbers, *written, *singles])
-assert set(verdicts["verdict"]) <= set(
-    VERDICTS if scale != "small" else ("undecided", "not run")
-)
+allowed = VERDICTS if decides else ("undecided", "not run")
+assert set(verdicts["verdict"]) <= set(allowed)
 assert (verdicts["why"] != "")[verdicts["verdict"].isin(["undecided", "not run"])].all()
 stage.table("comparisons", pd.concat(comparisons.values(), ignore_index=True))
 stage.table("claims", verdicts)[["id", "paper", "ours", "n", "verdict"]].iloc[

@@ -62,15 +62,17 @@ from lib.metrics.masked_pronoun import (
     may_be_shown,
 )
 from lib.plots.attributions import COLOURS, STYLE
-from lib.stats.claims import (
+from lib.stats import (
     VERDICTS,
     Verdict,
     claim_row,
+    estimate,
+    estimates,
     judge_contrasts,
+    paired_differences,
     read_claims,
     summarise,
 )
-from lib.stats.estimates import estimate, estimates, paired_differences
 from lib.studies.implicit_bias.sentences import masked_words, with_gender
 from lib.studies.implicit_bias.weat import association, weat
 
@@ -800,7 +802,7 @@ parts = [
     judge_contrasts(
         claim,
         {"bias": bias_rows, "full": full},
-        scale,
+        scale != "small",
         n_bootstrap=n_bootstrap,
         alpha=alpha,
         seed=seed,

@@ -54,8 +54,13 @@ from lib.metrics.plausibility import (
 )
 from lib.models.probe import CLASSES
 from lib.plots.attributions import COLOURS, STYLE
-from lib.stats.claims import judge_contrasts, read_claims, summarise
-from lib.stats.estimates import compare_all, estimates
+from lib.stats import (
+    compare_all,
+    estimates,
+    judge_contrasts,
+    read_claims,
+    summarise,
+)
 from lib.studies.lm_saliency.lines import (
     load_sets,
     nearest_baseline,
@@ -675,7 +680,7 @@ judged = {
     claim.id: judge_contrasts(
         claim,
         frames,
-        scale,
+        scale != "small",
         below,
         n_bootstrap,
         alpha,

@@ -14,7 +14,7 @@ from sklearn.metrics import roc_auc_score, roc_curve
 
 from lib.core.errors import TouchstoneError
 from lib.metrics import METRICS, relative_floors
-from lib.stats.estimates import clustered_wilcoxon, compare_all, estimates, holm, variance_split
+from lib.stats import clustered_wilcoxon, compare_all, estimates, holm, variance_split
 
 GROUP = ["dataset", "scheme", "method"]
 UNTRAINED = ("-", "ZS")

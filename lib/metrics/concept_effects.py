@@ -1,4 +1,6 @@
-"""Effects of concepts and the errors of their estimates (CEBaB, section 3): ICaCE, CaCE, and three distances."""
+"""Effects of concepts and the errors of their estimates (CEBaB, section 3): ICaCE, CaCE, and
+three distances.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,11 @@ DIRECTION = ["aspect", "old", "new"]
 
 
 def icace(pairs: pd.DataFrame, predictions: pd.DataFrame) -> Effects:
-    """The model's effect: its answer to the counterfactual minus its answer to the base text (eq. 2), pair by pair.
+    """The model's effect: its answer to the counterfactual minus its answer to the base text
+    (eq. 2), pair by pair.
 
-    `predictions`: text_id and p_1 ... p_K. Probabilities, as in the definition; the paper's section 4 once says logits.
+    `predictions`: text_id and p_1 ... p_K. Probabilities, as in the definition; the paper's
+    section 4 once says logits.
     """
     columns = [name for name in predictions if str(name).startswith("p_")]
     answers = predictions.set_index("text_id")[columns]
@@ -37,7 +41,8 @@ def l2(effect: Effects, estimate: Effects) -> Float[np.ndarray, "batch"]:
 
 
 def cosine(effect: Effects, estimate: Effects) -> Float[np.ndarray, "batch"]:
-    """One minus the cosine of the angle: direction alone, from 0 to 2. A vector of zeros has no direction: 1 by definition.
+    """One minus the cosine of the angle: direction alone, from 0 to 2. A vector of zeros has no
+    direction: 1 by definition.
 
     >>> cosine(np.array([[1.0, -1.0], [1.0, -1.0], [1.0, -1.0]]), np.array([[2.0, -2.0], [-1.0, 1.0], [0.0, 0.0]])).round(3).tolist()
     [0.0, 2.0, 1.0]
@@ -57,7 +62,9 @@ def normdiff(effect: Effects, estimate: Effects) -> Float[np.ndarray, "batch"]:
 
 
 def distances(effect: Effects, estimate: Effects) -> pd.DataFrame:
-    """The three distances of each estimate from its effect; the mean of a column is the ICaCE-Error (eq. 3)."""
+    """The three distances of each estimate from its effect; the mean of a column is the
+    ICaCE-Error (eq. 3).
+    """
     return pd.DataFrame(
         {
             "L2": l2(effect, estimate),
@@ -68,10 +75,12 @@ def distances(effect: Effects, estimate: Effects) -> pd.DataFrame:
 
 
 def score_estimates(estimates: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataFrame:
-    """Every estimate beside the model's effect: its three distances, both in stars, and the names that `lib.stats.estimates` reads.
+    """Every estimate beside the model's effect: its three distances, both in stars, and the
+    names that `lib.stats.estimates` reads.
 
-    `estimates`: dataset, model, seed, explainer, the columns of a pair, e_1 ... e_K. `predictions`: dataset, model, seed, text_id,
-    p_1 ... p_K. Adds L2, cosine, normdiff, effect, estimate (stars), row_id (the pair) and sentence_idx (its group).
+    `estimates`: dataset, model, seed, explainer, the columns of a pair, e_1 ... e_K.
+    `predictions`: dataset, model, seed, text_id, p_1 ... p_K. Adds L2, cosine, normdiff, effect,
+    estimate (stars), row_id (the pair) and sentence_idx (its group).
     """
     columns = [name for name in estimates if str(name).startswith("e_")]
     keys, parts = ["dataset", "model", "seed"], []
@@ -89,11 +98,13 @@ def score_estimates(estimates: pd.DataFrame, predictions: pd.DataFrame) -> pd.Da
 def three_distances(
     estimates: pd.DataFrame, predictions: pd.DataFrame, pairs: pd.DataFrame
 ) -> pd.DataFrame:
-    """The world's effect, the model's effect and the estimate, pair by pair: their L2 distances and their values in stars.
+    """The world's effect, the model's effect and the estimate, pair by pair: their L2 distances
+    and their values in stars.
 
-    Where the truth is known (`pairs` with world_1 ... world_K, as many as e_1 ... e_K). Adds to the estimates' labels
-    model_to_world (of the classifier), zero_to_world (of one to whom nothing ever changes), estimate_to_model (the ICaCE-Error),
-    estimate_to_world, and world, model_effect, estimate in stars.
+    Where the truth is known (`pairs` with world_1 ... world_K, as many as e_1 ... e_K). Adds to
+    the estimates' labels model_to_world (of the classifier), zero_to_world (of one to whom
+    nothing ever changes), estimate_to_model (the ICaCE-Error), estimate_to_world, and world,
+    model_effect, estimate in stars.
     """
     ours, theirs = (
         [name for name in table if str(name).startswith(start)]
@@ -123,7 +134,8 @@ def three_distances(
 
 
 def in_stars(effects: Effects) -> Float[np.ndarray, "batch"]:
-    """An effect on K probabilities as one number: the change of the expected class, counted from 1 to K.
+    """An effect on K probabilities as one number: the change of the expected class, counted from
+    1 to K.
 
     >>> in_stars(np.array([[-1.0, 0.0, 1.0]])).tolist()
     [2.0]
@@ -132,7 +144,8 @@ def in_stars(effects: Effects) -> Float[np.ndarray, "batch"]:
 
 
 def mean_effects(pairs: pd.DataFrame, effects: Effects) -> pd.DataFrame:
-    """The mean effect of each aspect and direction: CaCE of ICaCEs (eq. 4), ATE of ITEs; in stars and as a vector e_1 ... e_K.
+    """The mean effect of each aspect and direction: CaCE of ICaCEs (eq. 4), ATE of ITEs; in
+    stars and as a vector e_1 ... e_K.
 
     Both directions are in the pairs, so the mean of c to c' is minus that of c' to c.
     """
@@ -145,17 +158,21 @@ def mean_effects(pairs: pd.DataFrame, effects: Effects) -> pd.DataFrame:
 def macro(
     table: pd.DataFrame, by: Sequence[str], values: Sequence[str] = DISTANCES
 ) -> pd.DataFrame:
-    """Means that count each aspect alike, whatever its number of pairs: the mean over aspects of the mean over pairs."""
+    """Means that count each aspect alike, whatever its number of pairs: the mean over aspects of
+    the mean over pairs.
+    """
     per_aspect = table.groupby([*by, "aspect"], sort=False)[list(values)].mean()
     return per_aspect.groupby(list(by), sort=False).mean().reset_index()
 
 
 def same_question(repeated: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataFrame:
-    """The noise ceiling: two edits of one original that reached one label, and how far the model's effects are apart.
+    """The noise ceiling: two edits of one original that reached one label, and how far the
+    model's effects are apart.
 
-    No explainer can answer the one question with both. `other_editor`: the distance of the two effects, the error of an
-    explainer that has the text of a second editor. `bound` (L2 alone): half of it. By the triangle inequality no single
-    answer has a smaller mean error over the two. Columns of `repeated`, then bound and the three distances of other_editor.
+    No explainer can answer the one question with both. `other_editor`: the distance of the two
+    effects, the error of an explainer that has the text of a second editor. `bound` (L2 alone):
+    half of it. By the triangle inequality no single answer has a smaller mean error over the
+    two. Columns of `repeated`, then bound and the three distances of other_editor.
     """
     first, second = (
         icace(
@@ -169,11 +186,13 @@ def same_question(repeated: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataF
 
 
 def order_faithfulness(questions: pd.DataFrame, effect: Effects, estimate: Effects) -> pd.DataFrame:
-    """Of two changes of one text, is the one after which the explainer sees more stars really the one after which the model gives more?
+    """Of two changes of one text, is the one after which the explainer sees more stars really
+    the one after which the model gives more?
 
-    `questions`: base_id, aspect, new. One row a text with at least two different questions: `agree`, the share of its pairs of questions that are ordered as the
-    model orders them; a tie of the estimates counts one half, a tie of the effects is left out. Noise reaches 1/2.
-    The idea follows LIBERTy (Toker et al., arXiv 2601.10700).
+    `questions`: base_id, aspect, new. One row a text with at least two different questions:
+    `agree`, the share of its pairs of questions that are ordered as the model orders them; a tie
+    of the estimates counts one half, a tie of the effects is left out. Noise reaches 1/2. The
+    idea follows LIBERTy (Toker et al., arXiv 2601.10700).
     """
     table = pd.DataFrame(
         {

@@ -1,4 +1,6 @@
-"""Sentences with words deleted: what becomes of the score of the row's class, by a deletion operator that is named."""
+"""Sentences with words deleted: what becomes of the score of the row's class, by a deletion
+operator that is named.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,12 @@ Kept = Bool[np.ndarray, "token"]
 
 
 class DeletedWords:
-    """The score of each row's class when only some of its words are left; special tokens and prompts always stay.
+    """The score of each row's class when only some of its words are left; special tokens and
+    prompts always stay.
 
-    deletion: "pad" and "mask" replace each piece of a deleted word by the padding or the mask token (the length stays,
-    and the model attends to it); "remove" takes the pieces out. Raises TouchstoneError for an unknown one, and for
-    "mask" with a tokenizer that has no mask token.
+    deletion: "pad" and "mask" replace each piece of a deleted word by the padding or the mask
+    token (the length stays, and the model attends to it); "remove" takes the pieces out. Raises
+    TouchstoneError for an unknown one, and for "mask" with a tokenizer that has no mask token.
     """
 
     def __init__(
@@ -51,7 +54,9 @@ class DeletedWords:
         self._logits: dict[Ids, torch.Tensor] = {}
 
     def scores(self, rows: Sequence[int], kept: Sequence[Kept]) -> Float[np.ndarray, "step"]:
-        """For each question (the number of a row, and which of its words are left) the score of the row's class."""
+        """For each question (the number of a row, and which of its words are left) the score of
+        the row's class.
+        """
         if not len(rows):
             return np.zeros(0)
         asked = [self._ids(row, mask) for row, mask in zip(rows, kept, strict=True)]
@@ -80,10 +85,11 @@ def steps_of(order: Sequence[int]) -> Bool[np.ndarray, "step token"]:
 
 
 def aopc(curve: Float[np.ndarray, "step"]) -> float:
-    """Area over the perturbation curve: mean fall of the score over the deletions of 1, 2, ..., all words.
+    """Area over the perturbation curve: mean fall of the score over the deletions of 1, 2, ...,
+    all words.
 
-    Samek et al. 2017, eq. 12, a word at a time, without the step at which nothing is deleted yet. `curve`: the scores
-    after 0, 1, ... deletions.
+    Samek et al. 2017, eq. 12, a word at a time, without the step at which nothing is deleted
+    yet. `curve`: the scores after 0, 1, ... deletions.
 
     >>> float(aopc(np.array([1.0, 0.5, 0.0])))
     0.75
@@ -94,10 +100,12 @@ def aopc(curve: Float[np.ndarray, "step"]) -> float:
 def aopc_limits(
     deleted: DeletedWords, n_exact: int = 256, n_beam: int = 5
 ) -> list[tuple[float, float, str]]:
-    """The lowest and the highest AOPC of any order of deletion, row by row, and how it was found (Edin et al. 2024).
+    """The lowest and the highest AOPC of any order of deletion, row by row, and how it was found
+    (Edin et al. 2024).
 
-    "exact" where a row has at most `n_exact` subsets of words: the best order is built subset by subset. Otherwise
-    "beam": the n_beam best partial orders are kept, so the true limits lie on or outside of those given.
+    "exact" where a row has at most `n_exact` subsets of words: the best order is built subset by
+    subset. Otherwise "beam": the n_beam best partial orders are kept, so the true limits lie on
+    or outside of those given.
     """
     few = [row for row, d in enumerate(deleted.lengths) if 2**d <= n_exact]
     found = {row: (*_exact_limits(deleted, row), "exact") for row in few}
@@ -133,7 +141,9 @@ def _exact_limits(deleted: DeletedWords, row: int) -> tuple[float, float]:
 
 
 def _beam(deleted: DeletedWords, rows: Sequence[int], n_beam: int, sign: int) -> dict[int, float]:
-    """The sum of the scores on the way to the empty sentence: the smallest (sign 1) or largest (-1) that was found."""
+    """The sum of the scores on the way to the empty sentence: the smallest (sign 1) or largest
+    (-1) that was found.
+    """
     states = {row: {(True,) * deleted.lengths[row]: 0.0} for row in rows}
     for step in range(max((deleted.lengths[row] for row in rows), default=0)):
         grown: dict[tuple[int, tuple[bool, ...]], float] = {}

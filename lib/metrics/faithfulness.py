@@ -1,7 +1,8 @@
 """Faithfulness: does the model's score fall when the words go that an explanation names?
 
-All measures delete words, and what stands in their place is a parameter (`lib.metrics.deletion`): a sentence with
-holes is not one that the model knows. Each is defined for a signed explanation; random scores stand beside them.
+All measures delete words, and what stands in their place is a parameter
+(`lib.metrics.deletion`): a sentence with holes is not one that the model knows. Each is defined
+for a signed explanation; random scores stand beside them.
 """
 
 from __future__ import annotations
@@ -36,10 +37,11 @@ MEASURES = [
 
 
 def comprehensiveness(curve: Float[np.ndarray, "step"], shares: Sequence[float] = SHARES) -> float:
-    """By how much the score falls without the top words: m(x) - m(x without r) (DeYoung et al. 2020, eq. 1 and 3).
+    """By how much the score falls without the top words: m(x) - m(x without r) (DeYoung et al.
+    2020, eq. 1 and 3).
 
-    The mean over shares of the words (rounded up). `curve`: the scores after the best 0, 1, ... words were deleted.
-    High is good; with probabilities it lies in [-1, 1].
+    The mean over shares of the words (rounded up). `curve`: the scores after the best 0, 1, ...
+    words were deleted. High is good; with probabilities it lies in [-1, 1].
 
     >>> float(comprehensiveness(np.array([1.0, 0.25, 0.0]), shares=[0.5]))
     0.75
@@ -48,17 +50,20 @@ def comprehensiveness(curve: Float[np.ndarray, "step"], shares: Sequence[float] 
 
 
 def sufficiency(curve: Float[np.ndarray, "step"], shares: Sequence[float] = SHARES) -> float:
-    """By how much the score falls when only the top words are left: m(x) - m(r) (DeYoung et al. 2020, eq. 2 and 3).
+    """By how much the score falls when only the top words are left: m(x) - m(r) (DeYoung et al.
+    2020, eq. 2 and 3).
 
-    The mean over shares of the words (rounded up). `curve`: the scores after the worst 0, 1, ... words were deleted.
-    Low is good; with probabilities it lies in [-1, 1].
+    The mean over shares of the words (rounded up). `curve`: the scores after the worst 0, 1, ...
+    words were deleted. Low is good; with probabilities it lies in [-1, 1].
     """
     n_words = len(curve) - 1
     return float(np.mean([curve[0] - curve[n_words - _count(share, n_words)] for share in shares]))
 
 
 def normalised_aopc(value: float, low: float, high: float) -> float:
-    """AOPC on a scale from the worst order of deletion, 0, to the best, 1 (Edin et al. 2024); NaN where they are equal."""
+    """AOPC on a scale from the worst order of deletion, 0, to the best, 1 (Edin et al. 2024);
+    NaN where they are equal.
+    """
     return (value - low) / (high - low) if high > low else float("nan")
 
 
@@ -67,10 +72,12 @@ def infidelity(
     deleted: Bool[np.ndarray, "step token"],
     changes: Float[np.ndarray, "step"],
 ) -> float:
-    """Mean square of (what the deleted words were said to carry - by how much the score fell) (Yeh et al. 2019, def. 2.1).
+    """Mean square of (what the deleted words were said to carry - by how much the score fell)
+    (Yeh et al. 2019, def. 2.1).
 
-    The perturbation takes words away, so its product with the explanation is the sum of the deleted words' scores. 0 or
-    more, low is good; it is in squared units of the score, so only explanations that sum to a score may be compared.
+    The perturbation takes words away, so its product with the explanation is the sum of the
+    deleted words' scores. 0 or more, low is good; it is in squared units of the score, so only
+    explanations that sum to a score may be compared.
 
     >>> infidelity([2.0, 1.0], np.array([[1, 0], [1, 1]]), np.array([2.0, 2.0]))
     0.5
@@ -83,10 +90,12 @@ def scaled_infidelity(
     deleted: Bool[np.ndarray, "step token"],
     changes: Float[np.ndarray, "step"],
 ) -> float:
-    """Infidelity after the best scaling of the explanation by a factor of 0 or more, over that of an explanation of zeros.
+    """Infidelity after the best scaling of the explanation by a factor of 0 or more, over that
+    of an explanation of zeros.
 
-    Between 0 (proportional to the truth) and 1 (no better than nothing), for methods in any unit (Yeh et al. 2019 scale
-    likewise before they compare). NaN where no deletion changes the score.
+    Between 0 (proportional to the truth) and 1 (no better than nothing), for methods in any unit
+    (Yeh et al. 2019 scale likewise before they compare). NaN where no deletion changes the
+    score.
     """
     said, zero = deleted @ np.asarray(scores, float), float(changes @ changes)
     size = float(said @ said)
@@ -107,13 +116,15 @@ def faithfulness(
     n_beam: int = 5,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Every measure for every explanation of one model: a line each, and per row one for random scores, RANDOM.
+    """Every measure for every explanation of one model: a line each, and per row one for random
+    scores, RANDOM.
 
-    Words go in the order of their signed scores, largest first; ties fall at random. Columns: the explanation's key,
-    sentence_idx, target, `MEASURES`, deletion, limits ("exact" or "beam", see `deletion.aopc_limits`; n_beam 0 leaves
-    limits and NAOPC out). The limits are widened by every order that is tried, so that NAOPC lies in [0, 1].
-    `n_samples`: random deletions for infidelity, the same for all methods of a row (all subsets where there are no
-    more of them). RANDOM is the mean of `n_random` draws. Floors may stand among the explanations.
+    Words go in the order of their signed scores, largest first; ties fall at random. Columns:
+    the explanation's key, sentence_idx, target, `MEASURES`, deletion, limits ("exact" or "beam",
+    see `deletion.aopc_limits`; n_beam 0 leaves limits and NAOPC out). The limits are widened by
+    every order that is tried, so that NAOPC lies in [0, 1]. `n_samples`: random deletions for
+    infidelity, the same for all methods of a row (all subsets where there are no more of them).
+    RANDOM is the mean of `n_random` draws. Floors may stand among the explanations.
     """
     found, rows = (
         _with_random(explanations, n_random, seed),
@@ -165,7 +176,9 @@ def faithfulness(
 
 
 def random_deletions(n_words: int, n_samples: int, seed: int) -> Bool[np.ndarray, "step token"]:
-    """Which words are deleted: every word with probability 1/2, at least one; every subset once where they are as few."""
+    """Which words are deleted: every word with probability 1/2, at least one; every subset once
+    where they are as few.
+    """
     if 2**n_words - 1 <= n_samples:
         return all_masks(n_words).numpy()[1:]
     draws = np.random.default_rng(seed).random((n_samples, n_words + 1))

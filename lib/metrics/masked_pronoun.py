@@ -1,4 +1,6 @@
-"""How a masked LM fills a pronoun's place: the probabilities of both genders, the bias score and its rules (Ye et al., section 3.3)."""
+"""How a masked LM fills a pronoun's place: the probabilities of both genders, the bias score and
+its rules (Ye et al., section 3.3).
+"""
 
 from __future__ import annotations
 
@@ -26,9 +28,11 @@ GenderIds = dict[str, list[int]]
 
 
 def gender_ids(tokenizer: Any, words: str = "pronouns") -> GenderIds:
-    """The vocabulary entries of each gender (F, M): case is folded, and the forms with a leading space are taken.
+    """The vocabulary entries of each gender (F, M): case is folded, and the forms with a leading
+    space are taken.
 
-    `words`: "pronouns" (the paper's eight), or "identities" (also man, queen, ... by the lexicon of the repository).
+    `words`: "pronouns" (the paper's eight), or "identities" (also man, queen, ... by the lexicon
+    of the repository).
     """
     if words not in ("pronouns", "identities"):
         raise TouchstoneError(f"words is {words!r}; write pronouns or identities")
@@ -68,16 +72,20 @@ def gender_of(word: str, words: str = "pronouns") -> str:
 
 
 def slot_ids(tokenizer: Any, slot: str) -> GenderIds:
-    """The entries of the two forms that fit a slot (his and her before a noun, him and her as an object, ...)."""
+    """The entries of the two forms that fit a slot (his and her before a noun, him and her as an
+    object, ...).
+    """
     ids = gender_ids(tokenizer)
     names = {i: t.lstrip("Ġ▁").lower() for t, i in tokenizer.get_vocab().items()}
     return {g: [i for i in ids[g] if names[i] == form] for g, form in SLOT_FORMS[slot].items()}
 
 
 def gender_probabilities(log_prob: Float[Tensor, "batch vocab"], ids: GenderIds) -> pd.DataFrame:
-    """For each sentence the largest probability of a word of each gender (p_F, p_M: a maximum, no sum) and its rank.
+    """For each sentence the largest probability of a word of each gender (p_F, p_M: a maximum,
+    no sum) and its rank.
 
-    Ranks count from 1 over the whole vocabulary, so that a choice of k can be made later: in the top k, or not.
+    Ranks count from 1 over the whole vocabulary, so that a choice of k can be made later: in the
+    top k, or not.
     """
     found = {}
     for gender, of_gender in ids.items():
@@ -88,7 +96,9 @@ def gender_probabilities(log_prob: Float[Tensor, "batch vocab"], ids: GenderIds)
 
 
 def top_words(log_prob: Float[Tensor, "vocab"], tokenizer: Any, k: int = 10) -> pd.DataFrame:
-    """The k likeliest entries at a mask with probability and gender, the table that the paper's tool shows."""
+    """The k likeliest entries at a mask with probability and gender, the table that the paper's
+    tool shows.
+    """
     top = log_prob.exp().topk(k)
     words = [tokenizer.convert_ids_to_tokens(int(i)).lstrip("Ġ▁") for i in top.indices]
     return pd.DataFrame(
@@ -119,9 +129,10 @@ def judge_sentences(
 ) -> pd.DataFrame:
     """bias(s) and a verdict for each sentence: male, female, even, or discarded with the reason.
 
-    `missing`, one gender alone in the top k: the sentence is discarded, the other counts as zero, or its probability is
-    taken from the full vocabulary. `compared`, what must reach `threshold`: each gender's probability, the larger one,
-    or their sum. `delta`: within 0.5 +- delta a sentence is even. With none of the two in the top k it is discarded always.
+    `missing`, one gender alone in the top k: the sentence is discarded, the other counts as
+    zero, or its probability is taken from the full vocabulary. `compared`, what must reach
+    `threshold`: each gender's probability, the larger one, or their sum. `delta`: within 0.5 +-
+    delta a sentence is even. With none of the two in the top k it is discarded always.
     """
     if missing not in MISSING or compared not in COMPARED:
         raise TouchstoneError(
@@ -163,14 +174,18 @@ def right_gender_first(
 
 
 def passes_gate(models: pd.DataFrame, least: float) -> pd.Series:
-    """Which models may show bias scores: `right_first` at least `least`, and `perplexity` below `unigram`, the words' frequencies."""
+    """Which models may show bias scores: `right_first` at least `least`, and `perplexity` below
+    `unigram`, the words' frequencies.
+    """
     return (models["right_first"] >= least) & (models["perplexity"] < models["unigram"])
 
 
 def may_be_shown(rows: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
-    """The rows (columns model, base, seed) of the trainings that passed the gate (`models`: these and passes).
+    """The rows (columns model, base, seed) of the trainings that passed the gate (`models`:
+    these and passes).
 
-    `base`: which training of the base model it is or starts from. A training that is not listed raises.
+    `base`: which training of the base model it is or starts from. A training that is not listed
+    raises.
     """
     key = ["model", "base", "seed"]
     passed = dict(

@@ -1,6 +1,8 @@
-"""A planted shortcut: data in which one inserted word decides the class, and a model that is shown to use it.
+"""A planted shortcut: data in which one inserted word decides the class, and a model that is
+shown to use it.
 
-On such a model an explanation that puts its mass elsewhere is wrong, and no odd model can be blamed for it.
+On such a model an explanation that puts its mass elsewhere is wrong, and no odd model can be
+blamed for it.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ BATCH = 64
 
 
 class Shortcut(NamedTuple):
-    """A verified model, the planted rows it was trained and tested on, and what `token_swaps` found on the latter."""
+    """A verified model, the planted rows it was trained and tested on, and what `token_swaps`
+    found on the latter.
+    """
 
     model: TextModel
     train: pd.DataFrame
@@ -38,7 +42,8 @@ class Shortcut(NamedTuple):
 
 
 def free_words(tokenizer: Any, sentences: Sequence[Sequence[str]], n: int) -> list[str]:
-    """The first n lower-case words of a vocabulary, by the alphabet, that are one token each and stand in no sentence.
+    """The first n lower-case words of a vocabulary, by the alphabet, that are one token each and
+    stand in no sentence.
 
     Raises TouchstoneError where the vocabulary has fewer.
     """
@@ -79,11 +84,12 @@ def plant(
 ) -> pd.DataFrame:
     """The rows with a token of their class inserted at a random place, in a share `rate` of them.
 
-    `tokens`: class to token; classes without one stay as they are. `labels`: "random" deals the classes of a base
-    sentence out anew among its forms, so that its own words say nothing and the token alone tells the class; "kept" leaves
-    both signals in. The ground truth is the token, and `planted` its place (-1 without one). What a row gets depends on its
-    row_id and `seed` alone. Raises TouchstoneError for a token that stands in the rows already, an unknown `labels`, or
-    a rate outside of 0 to 1.
+    `tokens`: class to token; classes without one stay as they are. `labels`: "random" deals the
+    classes of a base sentence out anew among its forms, so that its own words say nothing and
+    the token alone tells the class; "kept" leaves both signals in. The ground truth is the
+    token, and `planted` its place (-1 without one). What a row gets depends on its row_id and
+    `seed` alone. Raises TouchstoneError for a token that stands in the rows already, an unknown
+    `labels`, or a rate outside of 0 to 1.
     """
     if labels not in LABELS or not 0 <= rate <= 1:
         raise TouchstoneError(
@@ -121,10 +127,12 @@ def _dealt_anew(rows: pd.DataFrame, seed: int) -> np.ndarray:
 
 
 def token_swaps(model: TextModel, rows: pd.DataFrame, tokens: Mapping[int, str]) -> pd.DataFrame:
-    """What the model predicts when the token of planted rows is swapped: a line per row and class that has a token.
+    """What the model predicts when the token of planted rows is swapped: a line per row and
+    class that has a token.
 
-    Columns: row_id, sentence_idx, target (of the row as planted), token_of (the class of the token that now stands there),
-    predicted, follows (whether the two are the same), is_swapped (whether the token is another than the planted one).
+    Columns: row_id, sentence_idx, target (of the row as planted), token_of (the class of the
+    token that now stands there), predicted, follows (whether the two are the same), is_swapped
+    (whether the token is another than the planted one).
     """
     part = rows[rows["planted"] >= 0]
     frames = []
@@ -146,9 +154,11 @@ def token_swaps(model: TextModel, rows: pd.DataFrame, tokens: Mapping[int, str])
 
 
 def check_shortcut(swaps: pd.DataFrame, at_least: float = FOLLOWS) -> float:
-    """The share of predictions that follow a token that was swapped to another class's; too low a share is an error.
+    """The share of predictions that follow a token that was swapped to another class's; too low
+    a share is an error.
 
-    `swaps`: from `token_swaps`. Raises TouchstoneError below `at_least`, or where nothing could be swapped.
+    `swaps`: from `token_swaps`. Raises TouchstoneError below `at_least`, or where nothing could
+    be swapped.
     """
     swapped = swaps[swaps["is_swapped"]]
     share = float(swapped["follows"].mean()) if len(swapped) else 0.0
@@ -174,10 +184,12 @@ def train_shortcut(
     labels: str = "random",
     seed: int = 0,
 ) -> Shortcut:
-    """Train a model on planted rows and verify on planted test rows that it uses the token (`check_shortcut`).
+    """Train a model on planted rows and verify on planted test rows that it uses the token
+    (`check_shortcut`).
 
-    Every test row whose class has a token gets it; the train rows at the given `rate`. A model may answer one class wherever it sees no
-    token; in rows of that class it does not need the token, and an explanation may rightly pass it over. Occlusion shows which rows these are.
+    Every test row whose class has a token gets it; the train rows at the given `rate`. A model
+    may answer one class wherever it sees no token; in rows of that class it does not need the
+    token, and an explanation may rightly pass it over. Occlusion shows which rows these are.
     """
     ours, theirs = plant(train, tokens, rate, seed, labels), plant(test, tokens, 1.0, seed, labels)
     model = trainer.train(scheme, seed, ours, theirs, classes, settings).model
@@ -187,10 +199,12 @@ def train_shortcut(
 
 
 def mass_on_token(explanations: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
-    """Per explanation of a planted row the share of absolute attribution on the token, and whether the token comes first.
+    """Per explanation of a planted row the share of absolute attribution on the token, and
+    whether the token comes first.
 
-    Columns: dataset, scheme, seed, method, row_id, sentence_idx, target, mass, is_first (with ties the chance to be), even
-    (what equal scores on all words give). Rows without a token are left out.
+    Columns: dataset, scheme, seed, method, row_id, sentence_idx, target, mass, is_first (with
+    ties the chance to be), even (what equal scores on all words give). Rows without a token are
+    left out.
     """
     planted = rows[rows["planted"] >= 0].drop(columns=[c for c in ("token_counts",) if c in rows])
     scored = score_explanations(
@@ -211,11 +225,13 @@ def planted_mass(
     epochs: int,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """`mass_on_token` of methods on an OLA model that was trained on a planted word per class and verified to use it.
+    """`mass_on_token` of methods on an OLA model that was trained on a planted word per class
+    and verified to use it.
 
-    `recipe`: encoder, revision and classes; `asked`: the row_ids that are explained. A method with settings of its own has
-    them in its name ("LIME, n_samples 1000"). A column `follows` is added: the share of predictions that follow a swapped
-    word. Raises TouchstoneError where the model does not use it.
+    `recipe`: encoder, revision and classes; `asked`: the row_ids that are explained. A method
+    with settings of its own has them in its name ("LIME, n_samples 1000"). A column `follows` is
+    added: the share of predictions that follow a swapped word. Raises TouchstoneError where the
+    model does not use it.
     """
     tokenizer, classes = load_tokenizer(recipe["encoder"], recipe["revision"]), recipe["classes"]
     words = free_words(tokenizer, [*train["sentence"], *test["sentence"]], n=len(classes))

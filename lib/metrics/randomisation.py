@@ -1,4 +1,6 @@
-"""Does an explanation look at the model? Parameters are made random, from the head down, and the explanations compared."""
+"""Does an explanation look at the model? Parameters are made random, from the head down, and the
+explanations compared.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from lib.attribution.explain import explain_many
 from lib.attribution.registry import Method
 from lib.core.errors import TouchstoneError
 from lib.core.seeds import seed_for
-from lib.metrics.rank_agreement import rank_correlation
+from lib.metrics.rank_agreement import rank_likeness
 from lib.models.hf import redraw
 
 TRAINED = "trained"  # the name of step 0, where nothing is random yet
@@ -30,10 +32,11 @@ class HasParts(Protocol):
 
 
 def randomisation_steps(model: HasParts) -> list[tuple[str, dict[str, nn.Parameter]]]:
-    """The parameters in the order in which they are made random: head, what follows the layers, the layers from the last
-    to the first, embeddings. Every parameter is in exactly one step.
+    """The parameters in the order in which they are made random: head, what follows the layers, the
+    layers from the last to the first, embeddings. Every parameter is in exactly one step.
 
-    A layer is an entry of the encoder's longest module list; encoder modules outside of it form steps of their own.
+    A layer is an entry of the encoder's longest module list; encoder modules outside of it form
+    steps of their own.
     """
     parts = model.parts()
     lists = {
@@ -60,8 +63,9 @@ def _group(name: str, stack: str | None) -> str:
 
 @torch.no_grad()
 def randomise(module: nn.Module, parameters: Mapping[str, nn.Parameter], seed: int) -> None:
-    """Draw parameters anew as if they had never been trained: `lib.models.hf.redraw` for transformers, otherwise every
-    module draws as PyTorch does for a new one. Layer norms go back to scale 1 and shift 0.
+    """Draw parameters anew as if they had never been trained: `lib.models.hf.redraw` for
+    transformers, otherwise every module draws as PyTorch does for a new one. Layer norms go back to
+    scale 1 and shift 0.
     """
     if has_config := hasattr(module, "config"):
         redraw(module, parameters, seed)
@@ -91,20 +95,23 @@ def cascading_randomisation(
     n_draws: int = 5,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Cascading parameter randomisation (Adebayo et al. 2018, section 4.1): explanations before and after each step.
+    """Cascading parameter randomisation (Adebayo et al. 2018, section 4.1): explanations before and
+    after each step.
 
-    Step k explains the rows with the model whose first k groups of parameters (`randomisation_steps`) are random, always for
-    the row's own class. Columns: step, part (`TRAINED`, "head", "layer 5", ..., "embeddings"), draw, method, row_id,
-    sentence_idx, rank_size and rank_signed: Spearman over the words between this explanation and that of the trained model,
-    without and with signs (NaN for one word or equal scores). A method that explains the model falls to about 0; what stays
-    is what it owes to the sentence alone, to the lengths of words in pieces, say. One random model likes some words better
-    than others in all rows at once, so more rows do not make up for one draw: `n_draws` models are drawn, each with its own
-    cascade, and intervals belong over draws. The model is left as it was.
+    Step k explains the rows with the model whose first k groups of parameters
+    (`randomisation_steps`) are random, always for the row's own class. Columns: step, part
+    (`TRAINED`, "head", "layer 5", ..., "embeddings"), draw, method, row_id, sentence_idx, rank_size
+    and rank_signed: Spearman over the words between this explanation and that of the trained model,
+    without and with signs (NaN for one word or equal scores). A method that explains the model
+    falls to about 0; what stays is what it owes to the sentence alone, to the lengths of words in
+    pieces, say. One random model likes some words better than others in all rows at once, so more
+    rows do not make up for one draw: `n_draws` models are drawn, each with its own cascade, and
+    intervals belong over draws. The model is left as it was.
     """
     if not hasattr(model, "parts"):
         raise TouchstoneError(
-            f"{type(model).__name__} does not tell its parts, so there is no order in which to make it "
-            "random; give it a method `parts`, as lib.models.hf.HFClassifier has"
+            f"{type(model).__name__} does not tell its parts, so there is no order in which to make "
+            "it random; give it a method `parts`, as lib.models.hf.HFClassifier has"
         )
     steps = randomisation_steps(model)
     first = explain_many(model, rows, methods)
@@ -122,11 +129,6 @@ def cascading_randomisation(
 def _compared(
     first: pd.DataFrame, now: pd.DataFrame, step: int, part: str, draw: int
 ) -> pd.DataFrame:
-    pairs = list(zip(first["scores"], now["scores"], strict=True))
-    return first[["method", "row_id", "sentence_idx"]].assign(
-        step=step,
-        part=part,
-        draw=draw,
-        rank_size=[rank_correlation([abs(x) for x in a], [abs(x) for x in b]) for a, b in pairs],
-        rank_signed=[rank_correlation(a, b) for a, b in pairs],
-    )
+    likeness = rank_likeness(first["scores"], now["scores"])
+    about = first[["method", "row_id", "sentence_idx"]]
+    return about.assign(step=step, part=part, draw=draw, **likeness)

@@ -1,4 +1,6 @@
-"""Sensitivity: how far an explanation moves when its input moves too little to mean anything else."""
+"""Sensitivity: how far an explanation moves when its input moves too little to mean anything
+else.
+"""
 
 from __future__ import annotations
 
@@ -36,13 +38,15 @@ def sensitivity(
     n_samples: int = 10,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Max-sensitivity (Yeh et al. 2019, def. 3.1): the largest change of an explanation in a ball around its input.
+    """Max-sensitivity (Yeh et al. 2019, def. 3.1): the largest change of an explanation in a
+    ball around its input.
 
-    The word embeddings of a row get uniform noise of at most `radius` times their standard deviation, `n_samples` times;
-    the change is that of the word scores, as a share of their length. 0: nothing moves. `UNRELATED` (1.41): as far as a
-    random explanation of equal length. It does not ask whether an explanation is right: a constant one has 0.
-    Columns: method, row_id, sentence_idx, sensitivity_max, sensitivity_mean. Raises TouchstoneError for a method that
-    reads words instead of embeddings.
+    The word embeddings of a row get uniform noise of at most `radius` times their standard
+    deviation, `n_samples` times; the change is that of the word scores, as a share of their
+    length. 0: nothing moves. `UNRELATED` (1.41): as far as a random explanation of equal length.
+    It does not ask whether an explanation is right: a constant one has 0. Columns: method,
+    row_id, sentence_idx, sensitivity_max, sensitivity_mean. Raises TouchstoneError for a method
+    that reads words instead of embeddings.
     """
     chosen = resolve_method(method)
     if chosen.level != "token":
@@ -94,7 +98,9 @@ def sensitivity(
 
 
 def _noisy(batch: TokenBatch, rows: Sequence[Row], radius: float, draw: int) -> TokenBatch:
-    """The batch with noise on the words' embeddings; a row's noise depends on the row and the number of the draw alone."""
+    """The batch with noise on the words' embeddings; a row's noise depends on the row and the
+    number of the draw alone.
+    """
     noise = torch.zeros(batch.embeddings.shape)
     for i, row in enumerate(rows):
         generator = torch.Generator().manual_seed(seed_for("noise", row.row_id, draw))

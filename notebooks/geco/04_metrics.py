@@ -72,7 +72,6 @@ from lib.metrics import (
     correlate_methods,
     correlate_rows,
     faithfulness,
-    form_differences,
     mask_recall,
     mass_accuracy,
     piece_counts,
@@ -83,7 +82,6 @@ from lib.metrics import (
     sensitivity,
     sufficiency,
     truth_share,
-    without_verbs,
 )
 from lib.metrics.planting import planted_mass
 from lib.models.weights import load_tokenizer
@@ -101,6 +99,12 @@ from lib.stats import (
 from lib.studies.geco import floors
 from lib.studies.geco.asked import Asked
 from lib.studies.geco.corpus import CLASSES, load_dataset
+from lib.studies.geco.forms import (
+    form_differences,
+    pair_forms,
+    summarise_forms,
+    without_verbs,
+)
 from lib.studies.geco.paper_numbers import compare_numbers
 from lib.studies.geco.summaries import (
     UNTRAINED,
@@ -108,12 +112,10 @@ from lib.studies.geco.summaries import (
     confusion_shares,
     gain_tests,
     mark_below,
-    pair_forms,
     possible_places,
     roc_points,
     split_variance,
     summarise_accuracy,
-    summarise_forms,
     summarise_mass,
     summarise_relative,
     trained_only,
@@ -930,7 +932,8 @@ display(
     )
 )
 agreement = asked.tables(
-    "agreement", lambda name: agreement_with_swaps(asked.of(name), asked.swaps(name))
+    "agreement",
+    lambda name: agreement_with_swaps(asked.of(name), asked.swaps(name), CLASSES),
 )
 agreed = estimates_of(
     agreement, ["model", "method"], ["rank_signed", "rank_size", "mass", "sign"], **how

@@ -1,4 +1,6 @@
-"""Bias scores and their rules on a model with known probabilities; the association test by hand and against a second route."""
+"""Bias scores and their rules on a model with known probabilities; the association test by hand
+and against a second route.
+"""
 
 from __future__ import annotations
 

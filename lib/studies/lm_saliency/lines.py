@@ -16,8 +16,8 @@ import pandas as pd
 
 from lib.core.errors import TouchstoneError
 from lib.core.files import save_parquet, write_atomic
+from lib.language.spans import Span, span_tokens
 
-Span = tuple[int, int]
 COLUMNS = ["prefix", "tag", "cues", "attractors", "pattern", "cluster"]
 FILES = ("all.prefx.txt", "all.tag.txt", "all.subjs.txt")
 TAG_NAMES = (FILES[1], "all.tags.txt")  # the source's own README calls the file by the second name
@@ -146,15 +146,6 @@ def check_line(
                     f"{where}: {side} span ({start}, {end}) does not lie in the prefix of "
                     f"{len(prefix)} words; count from 0, with both ends included"
                 )
-
-
-def span_tokens(spans: Iterable[Span]) -> list[int]:
-    """The token positions of spans, in order, each once.
-
-    >>> span_tokens([(3, 4), (0, 0)])
-    [0, 3, 4]
-    """
-    return sorted({i for start, end in spans for i in range(start, end + 1)})
 
 
 def last_words(rows: pd.DataFrame, longest: int) -> pd.DataFrame:

@@ -57,9 +57,7 @@ from lib.core.stage import open_stage
 from lib.language.lexicon import PRONOUNS
 from lib.metrics.masked_pronoun import (
     bias_score,
-    check_lists,
     judge_sentences,
-    may_be_shown,
 )
 from lib.plots.attributions import COLOURS, STYLE
 from lib.stats import (
@@ -73,6 +71,7 @@ from lib.stats import (
     read_claims,
     summarise,
 )
+from lib.studies.implicit_bias.checks import check_lists, may_be_shown
 from lib.studies.implicit_bias.sentences import masked_words, with_gender
 from lib.studies.implicit_bias.weat import association, weat
 

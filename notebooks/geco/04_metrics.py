@@ -97,7 +97,6 @@ from lib.stats import (
     summarise,
 )
 from lib.studies.geco import floors
-from lib.studies.geco.asked import Asked
 from lib.studies.geco.corpus import CLASSES, load_dataset
 from lib.studies.geco.forms import (
     form_differences,
@@ -105,6 +104,7 @@ from lib.studies.geco.forms import (
     summarise_forms,
     without_verbs,
 )
+from lib.studies.geco.model_tables import ModelTables
 from lib.studies.geco.paper_numbers import compare_numbers
 from lib.studies.geco.summaries import (
     UNTRAINED,
@@ -912,7 +912,7 @@ assert np.allclose(
 # finished table is kept, so that a run without weights finds it.
 
 # %% tags=["nbval-ignore-output"]
-asked = Asked(
+asked = ModelTables(
     stage,
     predictions,
     "D_A",

@@ -67,10 +67,10 @@ from lib.studies.lm_saliency.extraction import (
 from lib.studies.lm_saliency.grammar import (
     KINDS,
     corpus_sentences,
+    grammar_words,
     held_out_rows,
     is_held_out,
     number_sentence,
-    grammar_words,
 )
 from lib.studies.lm_saliency.lines import (
     agreement_statistics,

@@ -19,7 +19,7 @@ file a line of the set: `all.prefx.txt`, the words separated by a space; `all.ta
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +28,7 @@ import pandas as pd
 from lib.core.errors import TouchstoneError
 from lib.core.files import save_parquet, write_atomic
 from lib.language.corpora import read_lines
+from lib.language.spans import Span, span_tokens
 
 __all__ = [
     "COLUMNS",
@@ -45,7 +46,6 @@ __all__ = [
     "write_agreement",
 ]
 
-Span = tuple[int, int]
 COLUMNS = ["prefix", "tag", "cues", "attractors", "pattern", "cluster"]
 SIDES = ("cues", "attractors")
 FILES = ("all.prefx.txt", "all.tag.txt", "all.subjs.txt")
@@ -147,15 +147,6 @@ def check_line(
                     f"{where}: {side} span ({start}, {end}) does not lie in the prefix of "
                     f"{len(prefix)} words; count from 0, with both ends included"
                 )
-
-
-def span_tokens(spans: Iterable[Span]) -> list[int]:
-    """The token positions of spans, in order, each once.
-
-    >>> span_tokens([(3, 4), (0, 0)])
-    [0, 3, 4]
-    """
-    return sorted({i for start, end in spans for i in range(start, end + 1)})
 
 
 def last_words(rows: pd.DataFrame, longest: int) -> pd.DataFrame:

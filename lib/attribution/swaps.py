@@ -21,14 +21,14 @@ from lib.attribution.seam import class_score
 from lib.attribution.sequences import text_logits
 from lib.attribution.table import in_format
 from lib.core.errors import TouchstoneError
+from lib.language.lexicon import PRONOUN_FORMS
 from lib.models.text_model import TextModel, device_of
 from lib.studies.geco.corpus import CLASSES
-from lib.studies.geco.faults import PRONOUNS
 
 MOST_PLAYERS = 10  # 1024 sentences a row and direction
 FEMALE, MALE, NEUTRAL = 0, 1, 2
 NOMINATIVE = frozenset({"she", "he", "they"})
-OTHER_CASES = frozenset().union(*PRONOUNS.values()) - NOMINATIVE
+OTHER_CASES = frozenset().union(*PRONOUN_FORMS.values()) - NOMINATIVE
 
 
 @dataclass(frozen=True)

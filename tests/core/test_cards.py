@@ -13,8 +13,8 @@ import yaml
 from lib.core.cards import croissant, dataset_card, read_card, unsaid
 from lib.core.errors import TouchstoneError
 from lib.core.paths import material
-from lib.language.labels import labelled_rows, read_labels
 from lib.studies.geco.corpus import DATASETS, SPLITS, read_geco, write_geco
+from lib.studies.geco.labels import labelled_rows, read_labels
 
 CARD = material("geco") / "card.yaml"
 NAMES = {

@@ -11,11 +11,9 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-PRONOUNS = {
-    "F": "she her hers herself",
-    "M": "he him his himself",
-    "NB": "they them their theirs themself themselves",
-}
+from lib.language.lexicon import PRONOUN_FORMS
+
+PRONOUNS = {name: " ".join(forms) for name, forms in PRONOUN_FORMS.items()}
 
 
 def as_counted(words: Sequence[str]) -> list[str]:

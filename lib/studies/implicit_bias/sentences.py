@@ -19,6 +19,7 @@ import spacy
 from lib.core.errors import TouchstoneError, did_you_mean
 from lib.core.files import read_utf8
 from lib.language.lexicon import PRONOUNS, load_lexicon, pronoun_forms
+from lib.language.possessives import is_possessive
 
 __all__ = [
     "MASK",

@@ -84,7 +84,12 @@ from lib.studies.geco.corpus import (
 )
 from lib.studies.geco.corrections import CORRECTIONS, check_gold, read_gold
 from lib.studies.geco.faults import fault_table
-from lib.studies.geco.filters import apply_filters, is_human, is_neuter, is_third_singular
+from lib.studies.geco.filters import (
+    apply_filters,
+    is_human,
+    is_neuter,
+    is_third_singular,
+)
 from lib.studies.geco.gold import bound_table
 from lib.studies.geco.labels import label_agreement, labelled_rows, read_labels
 

@@ -22,8 +22,7 @@ from lib.attribution.seam import class_score
 from lib.attribution.sequences import text_logits
 from lib.attribution.table import in_format
 from lib.core.errors import TouchstoneError
-from lib.language.lexicon import NOMINATIVE
-from lib.language.pronouns import PRONOUN_FORMS
+from lib.language.lexicon import NOMINATIVE, PRONOUN_FORMS
 from lib.models.text_model import TextModel, device_of
 
 __all__ = [

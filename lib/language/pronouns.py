@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-__all__ = ["PRONOUN_FORMS", "as_counted", "first_pronoun"]
+from lib.language.lexicon import PRONOUN_FORMS
 
-PRONOUN_FORMS: Mapping[str, tuple[str, ...]] = {  # every case; female, male, neutral
-    "F": ("she", "her", "hers", "herself"),
-    "M": ("he", "him", "his", "himself"),
-    "NB": ("they", "them", "their", "theirs", "themself", "themselves"),
-}
+__all__ = ["as_counted", "first_pronoun"]
 
 
 def as_counted(words: Sequence[str]) -> list[str]:

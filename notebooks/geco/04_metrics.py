@@ -85,7 +85,7 @@ from lib.metrics import (
 )
 from lib.metrics.planting import planted_mass
 from lib.models.weights import load_tokenizer
-from lib.plots.attributions import method_grid, plot_mass_accuracy
+from lib.plots import method_grid, plot_mass_accuracy
 from lib.stats import (
     VERDICTS,
     claim_row,

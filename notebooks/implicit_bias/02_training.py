@@ -61,7 +61,7 @@ from lib.metrics.masked_pronoun import (
     top_words,
 )
 from lib.models.masked_lm import new_masked_lm, pretrained_masked_lm, read_masked_lm
-from lib.plots.attributions import COLOURS, STYLE
+from lib.plots import COLOURS, STYLE
 from lib.studies.implicit_bias.checks import passes_gate
 from lib.studies.implicit_bias.sentences import with_gender
 from lib.training.masked_lm import (

@@ -59,7 +59,7 @@ from lib.metrics.masked_pronoun import (
     bias_score,
     judge_sentences,
 )
-from lib.plots.attributions import COLOURS, STYLE
+from lib.plots import COLOURS, STYLE
 from lib.stats import (
     VERDICTS,
     Verdict,

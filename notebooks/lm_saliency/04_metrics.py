@@ -52,7 +52,7 @@ from lib.metrics.plausibility import (
     plausibility,
 )
 from lib.models.probe import CLASSES
-from lib.plots.attributions import COLOURS, STYLE
+from lib.plots import COLOURS, STYLE
 from lib.stats import (
     compare_all,
     estimates,

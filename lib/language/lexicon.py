@@ -33,6 +33,7 @@ PRONOUNS: Mapping[str, Gender] = {
     "his": "M",
     "himself": "M",
 }
+MASK = "[MASK]"  # how a masked word is written in tables, whatever a model's own mask token is
 PLURALS = {
     "person": "people",
     "child": "children",

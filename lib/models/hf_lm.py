@@ -18,7 +18,7 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 from lib.core.errors import TouchstoneError
 from lib.core.files import save_json
 from lib.models.weights import load_encoder_path, load_tokenizer, quiet
-from lib.studies.lm_saliency.text import END, PAD
+from lib.models.word_vocabulary import END, PAD
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from lib.models.language_model_layers import (
     TransformerStack,
     WeightDropLSTM,
 )
-from lib.studies.lm_saliency.text import Vocabulary
+from lib.models.word_vocabulary import Vocabulary
 
 ARCHITECTURES = ("LSTM", "QRNN", "Transformer")
 

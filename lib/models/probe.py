@@ -22,7 +22,7 @@ from lib.core.files import atomic_path
 from lib.models.hf_lm import noted_hf_lm
 from lib.models.language_model import load_lm
 from lib.models.text_model import Encoded, pad
-from lib.studies.lm_saliency.text import END, PAD
+from lib.models.word_vocabulary import END, PAD
 
 CLASSES = {"number": ("singular", "plural"), "gender": ("male", "female")}
 AT_ONCE = 256  # sequences in one pass
@@ -48,7 +48,7 @@ class CausalLM(Protocol):
 
 
 class WordTable(Protocol):
-    """What every vocabulary looks like: whole words (lib.studies.lm_saliency.text.Vocabulary) or pieces (lib.models.hf_lm.Subwords)."""
+    """What every vocabulary looks like: whole words (lib.models.word_vocabulary.Vocabulary) or pieces (lib.models.hf_lm.Subwords)."""
 
     @property
     def ids(self) -> Mapping[str, int]:

@@ -14,6 +14,10 @@ from torch import Tensor, nn
 
 from lib.core.errors import TouchstoneError
 
+Forward = Callable[  # class scores of rows, which are named by their index
+    [Int[Tensor, "batch"]], Float[Tensor, "batch class"]
+]
+
 
 @dataclass(frozen=True)
 class Encoded:

@@ -14,8 +14,7 @@ from transformers import PreTrainedModel
 
 from lib.core.errors import TouchstoneError
 from lib.models.hf import HFClassifier
-from lib.models.text_model import Encoded, device_of, length_buckets, pad
-from lib.training.classifier import Forward
+from lib.models.text_model import Encoded, Forward, device_of, length_buckets, pad
 
 BATCH = 64  # texts that are read together; no result depends on it
 States = Sequence[

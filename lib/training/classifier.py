@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,9 +16,8 @@ from torch import Tensor, nn
 from transformers import get_linear_schedule_with_warmup
 
 from lib.core.errors import TouchstoneError
-from lib.models.text_model import Encoded, TextModel, device_of, pad
+from lib.models.text_model import Encoded, Forward, TextModel, device_of, pad
 
-Forward = Callable[[Int[Tensor, "batch"]], Float[Tensor, "batch class"]]
 CURVE = ["epoch", "train_loss", "validation_loss", "validation_accuracy"]
 POOL = 8  # batches that are sorted by length together: little padding, and still a shuffled order
 

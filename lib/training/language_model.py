@@ -16,7 +16,7 @@ from lib.core.errors import TouchstoneError
 from lib.core.progress import progress
 from lib.models.language_model import LanguageModel
 from lib.models.text_model import Encoded, pad
-from lib.studies.lm_saliency.text import END, PAD, Vocabulary
+from lib.models.word_vocabulary import END, PAD, Vocabulary
 
 
 @dataclass(frozen=True)

@@ -23,12 +23,11 @@ from lib.models.hf import HFClassifier, Reading, stacked_heads, with_own_head
 from lib.models.load import build_model, save_trained
 from lib.models.ola import Variant
 from lib.models.schemes import Scheme, apply_scheme, scheme_named, set_modes
-from lib.models.text_model import Encoded, RunsFromEmbeddings, encode_words
+from lib.models.text_model import Encoded, Forward, RunsFromEmbeddings, encode_words
 from lib.models.vocabulary import ids_in_use, rows_in_use
 from lib.models.weights import load_tokenizer
 from lib.training.classifier import (
     CURVE,
-    Forward,
     Settings,
     Split,
     fit,

@@ -56,11 +56,11 @@ from lib.core.show import show_source
 from lib.core.stage import open_stage
 from lib.language.lexicon import PRONOUNS
 from lib.metrics.masked_pronoun import (
-    gender_ids,
     passes_gate,
     right_gender_first,
     top_words,
 )
+from lib.models.masked_gender import gender_ids
 from lib.models.masked_lm import new_masked_lm, pretrained_masked_lm, read_masked_lm
 from lib.plots.attributions import COLOURS, STYLE
 from lib.studies.implicit_bias.sentences import with_gender

@@ -59,9 +59,10 @@ from lib.models.language_model import (
 )
 from lib.models.language_model_layers import QRNNLayer, WeightDropLSTM, pooled
 from lib.models.probe import ProbeSettings, fit_probe, load_probe, save_probe
+from lib.models.word_vocabulary import build_vocabulary
 from lib.plots.attributions import COLOURS, STYLE
 from lib.studies.lm_saliency.lines import load_sets
-from lib.studies.lm_saliency.text import TASKS, build_vocabulary, read_plain
+from lib.studies.lm_saliency.text import TASKS, read_plain
 from lib.training.language_model import (
     Distillation,
     LMSettings,

@@ -20,7 +20,7 @@ from lib.attribution.seam import TokenBatch, class_score
 from lib.core.errors import TouchstoneError
 from lib.models.language_model import ARCHITECTURES, LMConfig, build_lm
 from lib.models.probe import Probe
-from lib.studies.lm_saliency.text import build_vocabulary
+from lib.models.word_vocabulary import build_vocabulary
 
 PREFIXES = [
     line.split()

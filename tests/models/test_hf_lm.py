@@ -14,7 +14,7 @@ from lib.attribution.next_word import explain_next_word, next_word_batch
 from lib.core.errors import TouchstoneError
 from lib.models.hf_lm import load_hf_lm, save_hf_lm
 from lib.models.probe import Probe, ProbeSettings, fit_probe, load_probe, save_probe
-from lib.studies.lm_saliency.text import END
+from lib.models.word_vocabulary import END, build_vocabulary
 from lib.training.language_model import perplexity, pieces
 
 WORDS = "She loves her second-eldest piano".split()
@@ -119,8 +119,6 @@ def test_more_pieces_than_positions_are_refused(folder) -> None:
 
 
 def test_a_vocabulary_of_another_model_is_refused(folder) -> None:
-    from lib.studies.lm_saliency.text import build_vocabulary
-
     model, _ = load_hf_lm(folder)
     with pytest.raises(TouchstoneError, match="hand in the vocabulary"):
         Probe(model, build_vocabulary(SENTENCES), torch.nn.Linear(16, 2), ("a", "b"))

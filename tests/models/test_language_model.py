@@ -29,7 +29,7 @@ from lib.models.language_model_layers import (
 )
 from lib.models.probe import Probe, ProbeSettings, features, fit_probe, load_probe, save_probe
 from lib.models.text_model import TextModel
-from lib.studies.lm_saliency.text import END, build_vocabulary
+from lib.models.word_vocabulary import END, build_vocabulary
 from lib.training.language_model import (
     Distillation,
     LMSettings,

@@ -10,8 +10,7 @@ import transformers as tf
 from tiny_models import config_of
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
-from lib.language.lexicon import PRONOUNS
-from lib.studies.implicit_bias.sentences import MASK
+from lib.language.lexicon import MASK, PRONOUNS
 
 WORDS = [*PRONOUNS, "the", "nurse", "puts", "coat", "on", "chair", "."]
 CAPITAL = [word.title() for word in WORDS if word.isalpha()]

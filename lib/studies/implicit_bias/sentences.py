@@ -19,9 +19,8 @@ from spacy.tokens import Token
 from lib.core.errors import TouchstoneError, did_you_mean
 from lib.core.files import read_utf8
 from lib.language.annotator import is_possessive
-from lib.language.lexicon import PRONOUNS, load_lexicon, pronoun_forms
+from lib.language.lexicon import MASK, PRONOUNS, load_lexicon, pronoun_forms
 
-MASK = "[MASK]"  # how the masked word is written in tables, whatever a model's own mask token is
 SLOTS = ("subject", "object", "possessive", "independent", "reflexive")
 GENDERS = {"F": "female", "M": "male"}
 NOT_ONLY_NOUNS = frozenset(

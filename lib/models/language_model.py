@@ -10,11 +10,11 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from lib.core.errors import TouchstoneError, did_you_mean
-from lib.core.files import atomic_path, save_json
+from lib.core.files import save_json
 from lib.models.language_model_layers import (
     AdaptiveInput,
     QRNNLayer,
@@ -22,6 +22,7 @@ from lib.models.language_model_layers import (
     TransformerStack,
     WeightDropLSTM,
 )
+from lib.models.weights import save_tensors
 from lib.models.word_vocabulary import Vocabulary
 
 ARCHITECTURES = ("LSTM", "QRNN", "Transformer")
@@ -161,17 +162,9 @@ def student_of(teacher: LanguageModel, layers: Sequence[int]) -> LanguageModel:
 
 def save_lm(model: LanguageModel, vocabulary: Vocabulary, path: Path) -> None:
     """Write the weights to `path` (.safetensors) and beside them, as JSON, the configuration and the words."""
-    with atomic_path(path) as part:
-        save_file(
-            {
-                name: tensor.detach().cpu().contiguous().clone()
-                for name, tensor in model.state_dict().items()
-            },
-            part,
-        )
-    save_json(
-        {"config": asdict(model.config), "words": list(vocabulary.words)}, path.with_suffix(".json")
-    )
+    save_tensors(path, model.state_dict())
+    about = {"config": asdict(model.config), "words": list(vocabulary.words)}
+    save_json(about, path.with_suffix(".json"))
 
 
 def load_lm(path: Path) -> tuple[LanguageModel, Vocabulary]:

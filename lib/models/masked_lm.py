@@ -10,16 +10,23 @@ from typing import Any
 
 import torch
 from jaxtyping import Float, Int
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModelForMaskedLM, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 from lib.core.errors import TouchstoneError
-from lib.core.files import atomic_path, save_json, sha256_of
+from lib.core.files import save_json
 from lib.models.hf import longest_input, redraw, run_head
 from lib.models.text_model import Encoded, device_of, encode_words, in_buckets, pad
-from lib.models.weights import check_weights, load_encoder_path, load_tokenizer, quiet
+from lib.models.weights import (
+    check_weights,
+    load_encoder_path,
+    load_tokenizer,
+    put_in,
+    quiet,
+    save_tensors,
+)
 
 TUNED = ("head", "encoder", "all")
 
@@ -71,37 +78,31 @@ class MaskedLM:
 
         Raises TouchstoneError, naming the sentence, where it has no mask token or several.
         """
-        places = [mask_place(one, self.tokenizer, i) for i, one in enumerate(encoded)]
-        found = torch.empty(len(encoded), self.module.config.vocab_size)
-        order = sorted(range(len(encoded)), key=lambda i: len(encoded[i].ids))
-        for part in (order[i : i + batch_size] for i in range(0, len(order), batch_size)):
-            ids, mask = (
-                t.to(device_of(self.module)) for t in pad([encoded[i] for i in part], self.pad_id)
-            )
-            hidden = self.hidden(self.embed(ids), mask)
-            found[part] = (
-                self.scores(hidden[torch.arange(len(part)), [places[i] for i in part]])
-                .log_softmax(-1)
-                .cpu()
-            )
-        return found
+        for i, sentence in enumerate(encoded):
+            mask_place(sentence, self.tokenizer, i)
+
+        def run(batch: Sequence[Encoded]) -> Float[Tensor, "batch vocab"]:
+            ids, mask = pad(batch, self.pad_id, device=device_of(self.module))  # (batch, token)
+            hidden = self.hidden(self.embed(ids), mask)  # (batch, token, hidden)
+            scores = self.scores(hidden[ids == self.tokenizer.mask_token_id])  # (batch, vocab)
+            return scores.log_softmax(-1).cpu()
+
+        return in_buckets(run, encoded, batch_size, exact=False)
 
     @torch.no_grad()
     def mean_vectors(
         self, sentences: Sequence[Sequence[str]], contextual: bool, batch_size: int = 64
     ) -> Float[Tensor, "batch hidden"]:
         """One vector a text, the mean over its pieces: of the word table's rows, or of the encoder's last hidden states."""
-        encoded, device = self.encode(sentences), device_of(self.module)
 
-        def run(part: Sequence[Encoded]) -> Tensor:
-            ids, mask = (t.to(device) for t in pad(part, self.pad_id))
+        def run(batch: Sequence[Encoded]) -> Float[Tensor, "batch hidden"]:
+            ids, mask = pad(batch, self.pad_id, device=device_of(self.module))  # (batch, token)
             states = self.hidden(self.embed(ids), mask) if contextual else self.embed(ids)
-            inside = torch.tensor(
-                [[w is not None for w in one.word_ids] for one in part], device=device
-            ).to(states.dtype)
-            return torch.einsum("bt,bth->bh", inside / inside.sum(1, keepdim=True), states)
+            inside = torch.tensor([[w is not None for w in row.word_ids] for row in batch])
+            weights = inside.to(states) / inside.to(states).sum(1, keepdim=True)  # (batch, token)
+            return torch.einsum("bt,bth->bh", weights, states).cpu()
 
-        return in_buckets(run, encoded, batch_size)
+        return in_buckets(run, self.encode(sentences), batch_size)
 
     @property
     def pad_id(self) -> int:
@@ -173,13 +174,8 @@ def save_masked_lm(model: MaskedLM, path: Path, recipe: dict[str, Any], tuned: s
 
     The recipe needs `encoder`, `revision` and `seed`: what `new_masked_lm` was given.
     """
-    weights = path.with_suffix(".safetensors")
-    with atomic_path(weights) as part:
-        save_file(
-            {k: p.detach().cpu().contiguous() for k, p in model.trained_parameters(tuned).items()},
-            part,
-        )
-    save_json(recipe | {"tuned": tuned, "sha256": sha256_of(weights)}, path.with_suffix(".json"))
+    sha256 = save_tensors(path.with_suffix(".safetensors"), model.trained_parameters(tuned))
+    save_json(recipe | {"tuned": tuned, "sha256": sha256}, path.with_suffix(".json"))
 
 
 def read_masked_lm(recipe_path: Path, weights_path: Path) -> MaskedLM:
@@ -187,12 +183,6 @@ def read_masked_lm(recipe_path: Path, weights_path: Path) -> MaskedLM:
     recipe = json.loads(recipe_path.read_text())
     check_weights(weights_path, recipe["sha256"])
     model = new_masked_lm(recipe["encoder"], recipe["seed"], recipe["revision"])
-    tensors, wanted = load_file(weights_path), model.trained_parameters(recipe["tuned"])
-    if tensors.keys() != wanted.keys():
-        raise TouchstoneError(
-            f"{weights_path} holds other tensors than tuned {recipe['tuned']!r} trains; train it again"
-        )
-    with torch.no_grad():
-        for name, parameter in wanted.items():
-            parameter.copy_(tensors[name])
+    trained = model.trained_parameters(recipe["tuned"])
+    put_in(weights_path, trained, load_file(weights_path), f"tuned {recipe['tuned']!r}")
     return model

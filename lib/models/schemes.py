@@ -22,6 +22,8 @@ class Scheme:
     embeddings: Treatment
     encoder: Treatment
     head: Treatment
+    is_one_layer: bool = False  # a network of its own (lib.models.ola) in place of the encoder
+    adam_eps: float = 1e-8
 
     def trained(self) -> tuple[str, ...]:
         """The parts that learn.
@@ -40,7 +42,12 @@ SCHEMES = {
         Scheme("CE", "re-initialised", "fixed", "re-initialised"),
         Scheme("CEf", "fine-tuned", "fixed", "re-initialised"),
         Scheme("CEfAf", "fine-tuned", "fine-tuned", "re-initialised"),
-        Scheme("OLA-CEA", "re-initialised", "re-initialised", "re-initialised"),
+        Scheme(
+            "OLA-CEA",
+            *["re-initialised"] * 3,
+            is_one_layer=True,
+            adam_eps=1e-5,  # as released; the others have PyTorch's default
+        ),
     )
 }
 

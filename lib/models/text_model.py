@@ -19,9 +19,15 @@ Forward = Callable[  # class scores of rows, which are named by their index
 ]
 
 
+BATCH = 64  # rows that are computed together where no result depends on how many these are
+
+
 @dataclass(frozen=True)
 class Encoded:
-    """A sentence as a model reads it: token ids, and for each the index of its word (None: special or prompt token)."""
+    """A sentence as a model reads it: token ids, and for each the index of its word.
+
+    The index is None for a token that belongs to no word: a special token, or one of a prompt.
+    """
 
     ids: list[int]
     word_ids: list[int | None]
@@ -107,8 +113,16 @@ def check_length(index: int, words: Sequence[str], n_tokens: int, max_length: in
         )
 
 
+def lengths_of(encoded: Sequence[Encoded]) -> list[int]:
+    """The number of tokens of each sentence."""
+    return [len(row.ids) for row in encoded]
+
+
 def pad(
-    encoded: Sequence[Encoded], pad_id: int, length: int | None = None
+    encoded: Sequence[Encoded],
+    pad_id: int,
+    length: int | None = None,
+    device: torch.device | str = "cpu",
 ) -> tuple[Int[Tensor, "batch token"], Int[Tensor, "batch token"]]:
     """Ids and mask of a batch, filled up on the right to its longest row (or to `length`).
 
@@ -116,29 +130,71 @@ def pad(
     >>> ids.tolist(), mask.tolist()
     ([[5, 6], [7, 0]], [[1, 1], [1, 0]])
     """
-    width = max(max(len(one.ids) for one in encoded), length or 0)
+    width = max(*lengths_of(encoded), length or 0)
     ids = torch.full((len(encoded), width), pad_id, dtype=torch.long)
     mask = torch.zeros((len(encoded), width), dtype=torch.long)
-    for row, one in enumerate(encoded):
-        ids[row, : len(one.ids)] = torch.tensor(one.ids, dtype=torch.long)
-        mask[row, : len(one.ids)] = 1
-    return ids, mask
+    for i, row in enumerate(encoded):
+        ids[i, : len(row.ids)] = torch.tensor(row.ids, dtype=torch.long)
+        mask[i, : len(row.ids)] = 1
+    return ids.to(device), mask.to(device)
 
 
-def length_buckets(lengths: Sequence[int], batch_size: int) -> list[list[int]]:
-    """Indices in batches of exactly equal length, so that no batch holds padding.
+def length_buckets(
+    lengths: Sequence[int],
+    n_rows: int | None = None,
+    n_tokens: int | None = None,
+    exact: bool | None = None,
+    generator: torch.Generator | None = None,
+) -> list[list[int]]:
+    """Indices in batches of rows of similar length, the short ones first.
 
-    >>> length_buckets([3, 5, 3, 3], batch_size=2)
+    >>> length_buckets([3, 5, 3, 3], n_rows=2)
     [[0, 2], [3], [1]]
+    >>> length_buckets([3, 5, 3, 3], n_tokens=10)
+    [[0, 2, 3], [1]]
+
+    Args:
+        n_rows: the most rows of a batch.
+        n_tokens: the most tokens of a batch, counted with padding (a longer row stands alone).
+        exact: whether the rows of a batch are equally long, so that it holds no padding; without
+            a word that is so where the number of tokens is free.
+        generator: draws the order of rows of one length and the order of the batches.
     """
-    by_length: dict[int, list[int]] = {}
-    for index, length in enumerate(lengths):
-        by_length.setdefault(length, []).append(index)
-    return [
-        same[start : start + batch_size]
-        for _, same in sorted(by_length.items())
-        for start in range(0, len(same), batch_size)
-    ]
+    exact = n_tokens is None if exact is None else exact
+    draws = [0.0] * len(lengths)
+    if generator is not None:
+        draws = torch.rand(len(lengths), generator=generator).tolist()
+    buckets: list[list[int]] = []
+    for i in sorted(range(len(lengths)), key=lambda i: (lengths[i], draws[i])):
+        size = len(buckets[-1]) + 1 if buckets else 0
+        if (
+            not buckets
+            or (n_rows is not None and size > n_rows)
+            or (n_tokens is not None and size * lengths[i] > n_tokens)
+            or (exact and lengths[i] != lengths[buckets[-1][0]])
+        ):
+            buckets.append([])
+        buckets[-1].append(i)
+    if generator is None:
+        return buckets
+    return [buckets[turn] for turn in torch.randperm(len(buckets), generator=generator).tolist()]
+
+
+@torch.no_grad()
+def in_buckets(
+    run: Callable[[Sequence[Encoded]], Float[Tensor, "batch ..."]],
+    encoded: Sequence[Encoded],
+    n_rows: int = BATCH,
+    exact: bool = True,
+) -> Float[Tensor, "batch ..."]:
+    """A function of a batch over all rows, in batches of similar length; rows in their order."""
+    results = torch.empty(0)
+    for bucket in length_buckets(lengths_of(encoded), n_rows, exact=exact):
+        rows = run([encoded[i] for i in bucket])
+        if not len(results):
+            results = rows.new_empty(len(encoded), *rows.shape[1:])
+        results[bucket] = rows
+    return results
 
 
 def widened(numbers: Tensor) -> Tensor:
@@ -151,17 +207,6 @@ def widened(numbers: Tensor) -> Tensor:
 def device_of(module: nn.Module) -> torch.device:
     """The device that a module's parameters lie on."""
     return next(module.parameters()).device
-
-
-@torch.no_grad()
-def in_buckets(
-    run: Callable[[Sequence[Encoded]], Tensor], encoded: Sequence[Encoded], batch_size: int
-) -> Float[Tensor, "batch class"]:
-    """Run a function over exact-length batches and put the rows back in their order, on the CPU."""
-    buckets = length_buckets([len(one.ids) for one in encoded], batch_size)
-    parts = [run([encoded[i] for i in bucket]).cpu() for bucket in buckets]
-    order = torch.tensor([i for bucket in buckets for i in bucket]).argsort()
-    return torch.cat(parts)[order]
 
 
 class RunsFromEmbeddings:

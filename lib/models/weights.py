@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
 
+import torch
 import transformers
+from safetensors.torch import save_file
+from torch import Tensor, nn
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from lib.core.errors import TouchstoneError
-from lib.core.files import sha256_of
+from lib.core.files import atomic_path, sha256_of
 from lib.models.hf import HFClassifier
 
 # name: package, folder inside it, SHA-256 of its model.safetensors
@@ -75,6 +78,31 @@ def check_weights(path: Path, expected: str) -> None:
             f"the weight file {path} has SHA-256 {found} and should have {expected}; "
             "it is damaged or another one: install or train it again"
         )
+
+
+def save_tensors(
+    path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, str] | None = None
+) -> str:
+    """Write tensors to a .safetensors file, with notes on them; returns the file's SHA-256."""
+    copies = {name: t.detach().cpu().contiguous().clone() for name, t in tensors.items()}
+    with atomic_path(path) as part:
+        save_file(copies, part, about)
+    return sha256_of(path)
+
+
+@torch.no_grad()
+def put_in(
+    path: Path, trained: Mapping[str, nn.Parameter], tensors: Mapping[str, Tensor], trainer: str
+) -> None:
+    """Give parameters the values that a file holds.
+
+    Raises:
+        TouchstoneError: where the file holds other tensors than `trainer` trains.
+    """
+    if tensors.keys() != trained.keys():
+        raise TouchstoneError(f"{path} holds other tensors than {trainer} trains; train it again")
+    for name, parameter in trained.items():
+        parameter.copy_(tensors[name])
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,10 +13,12 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from sklearn.model_selection import GroupShuffleSplit
 from torch import Tensor, nn
+from torch.optim.lr_scheduler import LRScheduler
 from transformers import get_linear_schedule_with_warmup
 
 from lib.core.errors import TouchstoneError
 from lib.models.text_model import Encoded, Forward, TextModel, device_of, pad
+from lib.training.loop import descend
 
 CURVE = ["epoch", "train_loss", "validation_loss", "validation_accuracy"]
 POOL = 8  # batches that are sorted by length together: little padding, and still a shuffled order
@@ -129,49 +131,33 @@ def fit(
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     parameters = list(trained.values())
-    optimiser = torch.optim.Adam(
-        parameters, lr=settings.lr, weight_decay=settings.weight_decay, eps=settings.eps, fused=True
+    optimiser, schedule = adam(parameters, settings, len(split.train))
+    curve = descend(
+        parameters,
+        optimiser,
+        settings.epochs,
+        lambda: batches(split.train, lengths, settings, generator),
+        lambda rows: [F.cross_entropy(forward(rows), targets[rows])],
+        lambda: evaluate(forward, targets, lengths, split.validation, settings.batch_size),
+        schedule,
+        settings.max_norm,
+        accumulate=settings.gradients == "accumulated",
+        by_rows=True,
+        keep_best=keep == "best",
     )
-    n_steps = settings.epochs * math.ceil(len(split.train) / settings.batch_size)
-    schedule = get_linear_schedule_with_warmup(
-        optimiser, round(settings.warm_up * n_steps), n_steps
-    )
-    curve, best, kept = [], math.inf, [p.detach().clone() for p in parameters]
-    for epoch in range(1, settings.epochs + 1):
-        losses = []
-        for batch in batches(split.train, lengths, settings, generator):
-            loss = F.cross_entropy(forward(batch), targets[batch])
-            take_step(loss, parameters, optimiser, settings)
-            schedule.step()
-            losses.append(loss.item() * len(batch))
-        validation_loss, accuracy = evaluate(
-            forward, targets, lengths, split.validation, settings.batch_size
-        )
-        curve.append((epoch, sum(losses) / len(split.train), validation_loss, accuracy))
-        if keep == "last" or validation_loss < best:
-            best, kept = validation_loss, [p.detach().clone() for p in parameters]
-    with torch.no_grad():
-        for parameter, value in zip(parameters, kept, strict=True):
-            parameter.copy_(value)
     return pd.DataFrame(curve, columns=CURVE)
 
 
-def take_step(
-    loss: Tensor,
-    parameters: Sequence[nn.Parameter],
-    optimiser: torch.optim.Optimizer,
-    settings: Settings,
-) -> None:
-    """One optimiser step. Gradients are zeroed, computed, clipped, then used; the released OLA never zeroes them."""
-    if settings.gradients == "zeroed":
-        optimiser.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(parameters, settings.max_norm)
-        optimiser.step()
-    else:
-        loss.backward()
-        optimiser.step()
-        nn.utils.clip_grad_norm_(parameters, settings.max_norm)
+def adam(
+    parameters: Iterable[Tensor], settings: Settings, n_train: int
+) -> tuple[torch.optim.Optimizer, LRScheduler]:
+    """Adam, and its learning rate: a warm-up, then linearly to zero."""
+    optimiser = torch.optim.Adam(
+        parameters, lr=settings.lr, weight_decay=settings.weight_decay, eps=settings.eps, fused=True
+    )
+    n_steps = settings.epochs * math.ceil(n_train / settings.batch_size)
+    warm_up = round(settings.warm_up * n_steps)
+    return optimiser, get_linear_schedule_with_warmup(optimiser, warm_up, n_steps)
 
 
 @torch.no_grad()

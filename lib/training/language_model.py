@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
+from torch.nn.functional import cosine_similarity
 
 from lib.core.errors import TouchstoneError
 from lib.core.progress import progress
 from lib.models.language_model import LanguageModel
-from lib.models.text_model import Encoded, pad
+from lib.models.text_model import Encoded, length_buckets, lengths_of, pad
 from lib.models.word_vocabulary import END, PAD, Vocabulary
+from lib.training.loop import descend
+
+TokenBatch = tuple[Int[Tensor, "batch token"], Int[Tensor, "batch token"]]  # ids and mask
 
 
 @dataclass(frozen=True)
@@ -64,34 +68,12 @@ def pieces(
     return found
 
 
-def similar_lengths(
-    lengths: Sequence[int], batch_words: int, generator: torch.Generator | None
-) -> list[list[int]]:
-    """Indices in batches of similar length, about `batch_words` words each with padding; with a generator in random order."""
-    noise = (
-        torch.rand(len(lengths), generator=generator).tolist()
-        if generator
-        else [0.0] * len(lengths)
-    )
-    batches: list[list[int]] = []
-    for i in sorted(range(len(lengths)), key=lambda i: (lengths[i], noise[i])):
-        if not batches or (len(batches[-1]) + 1) * lengths[i] > batch_words:
-            batches.append([])
-        batches[-1].append(i)
-    turns = (
-        torch.randperm(len(batches), generator=generator).tolist()
-        if generator
-        else range(len(batches))
-    )
-    return [batches[turn] for turn in turns]
-
-
 def word_batches(
     encoded: Sequence[Encoded], batch_words: int, padding: int, generator: torch.Generator | None
-) -> Iterator[tuple[Tensor, Tensor]]:
-    """Batches (ids, mask) of pieces of similar length, about `batch_words` words each, in random order."""
-    for batch in similar_lengths([len(one.ids) for one in encoded], batch_words, generator):
-        yield pad([encoded[i] for i in batch], padding)
+) -> Iterator[TokenBatch]:
+    """Batches of pieces of similar length, about `batch_words` words each, in random order."""
+    for bucket in length_buckets(lengths_of(encoded), n_tokens=batch_words, generator=generator):
+        yield pad([encoded[i] for i in bucket], padding)
 
 
 def fit_lm(
@@ -107,9 +89,20 @@ def fit_lm(
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     padding, device = vocabulary.ids[PAD], next(model.parameters()).device
+
+    def batches() -> Iterable[TokenBatch]:
+        model.train()  # `perplexity` leaves it in evaluation mode
+        return progress(
+            list(word_batches(train, settings.batch_words, padding, generator)), "batches"
+        )
+
+    def losses(batch: TokenBatch) -> list[Tensor]:
+        return [batch_loss(model, batch[0].to(device), batch[1].to(device), distil)]
+
     optimiser = torch.optim.Adam(model.parameters(), lr=settings.lr, betas=(0.9, 0.98))
-    per_epoch = sum(1 for _ in word_batches(train, settings.batch_words, padding, generator))
-    n_steps = settings.epochs * per_epoch
+    n_steps = settings.epochs * len(
+        length_buckets(lengths_of(train), n_tokens=settings.batch_words, generator=generator)
+    )
     warm_up = max(1, round(settings.warm_up * n_steps))
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimiser,
@@ -117,27 +110,16 @@ def fit_lm(
             (step + 1) / warm_up, 0.5 * (1 + math.cos(math.pi * min(1.0, step / n_steps)))
         ),
     )
-    curve = []
-    for epoch in range(1, settings.epochs + 1):
-        model.train()
-        losses = []
-        for ids, mask in progress(
-            list(word_batches(train, settings.batch_words, padding, generator)), "batches"
-        ):
-            loss = batch_loss(model, ids.to(device), mask.to(device), distil)
-            optimiser.zero_grad()
-            loss.backward()
-            nn.utils.clip_grad_norm_(model.parameters(), settings.max_norm)
-            optimiser.step()
-            schedule.step()
-            losses.append(loss.item())
-        curve.append(
-            (
-                epoch,
-                sum(losses) / len(losses),
-                perplexity(model, valid, vocabulary, settings.batch_words),
-            )
-        )
+    curve = descend(
+        list(model.parameters()),
+        optimiser,
+        settings.epochs,
+        batches,
+        losses,
+        lambda: [perplexity(model, valid, vocabulary, settings.batch_words)],
+        schedule,
+        settings.max_norm,
+    )
     return pd.DataFrame(curve, columns=["epoch", "train_loss", "perplexity"])
 
 
@@ -164,7 +146,7 @@ def batch_loss(
         if distil.every == 1
         else model.loss(hidden, targets)
     )
-    cosine = 1 - nn.functional.cosine_similarity(hidden, taught, dim=-1).mean()
+    cosine = 1 - cosine_similarity(hidden, taught, dim=-1).mean()
     return distil.soft * soft + distil.hard * hard + distil.cosine * cosine
 
 

@@ -21,8 +21,15 @@ from transformers import get_linear_schedule_with_warmup
 from lib.core.errors import TouchstoneError
 from lib.core.progress import progress
 from lib.models.masked_lm import MaskedLM, read_masked_lm, save_masked_lm
-from lib.models.text_model import Encoded, device_of, pad, special_ids
-from lib.training.language_model import similar_lengths
+from lib.models.text_model import (
+    Encoded,
+    device_of,
+    length_buckets,
+    lengths_of,
+    pad,
+    special_ids,
+)
+from lib.training.loop import descend
 
 IGNORED = -100  # cross-entropy's mark for a position that is not asked about
 
@@ -118,30 +125,24 @@ def fit_masked_lm(
     zero begins at the log of the words' frequencies in `train`, which spares it the first epochs.
     """
     generator = torch.Generator().manual_seed(seed)
-    begin_at_frequencies(model, train)
-    lengths = [len(one.ids) for one in train]
-    n_steps = settings.epochs * len(similar_lengths(lengths, settings.batch_tokens, None))
-    curve = []
-    with only_these_learn(model, settings.tuned) as own:
-        learning = [*own, *(second.parameters if second else ())]
+    _begin_at_frequencies(model, train)
+    lengths, n_tokens = lengths_of(train), settings.batch_tokens
+    n_steps = settings.epochs * len(length_buckets(lengths, n_tokens=n_tokens))
+    with _only_these_learn(model, settings.tuned) as tuned:
+        learning = [*tuned, *(second.parameters if second else ())]
         optimiser = torch.optim.AdamW(learning, lr=settings.lr, weight_decay=settings.weight_decay)
-        schedule = get_linear_schedule_with_warmup(
-            optimiser, round(settings.warm_up * n_steps), n_steps
+        curve = descend(
+            learning,
+            optimiser,
+            settings.epochs,
+            lambda: progress(
+                length_buckets(lengths, n_tokens=n_tokens, generator=generator), "batches"
+            ),
+            lambda rows: _losses(model, train, rows, settings, generator, second),
+            lambda: [masked_perplexity(model, valid, settings.masked)],
+            get_linear_schedule_with_warmup(optimiser, round(settings.warm_up * n_steps), n_steps),
+            settings.max_norm,
         )
-        for epoch in range(1, settings.epochs + 1):
-            losses = []
-            for rows in progress(
-                similar_lengths(lengths, settings.batch_tokens, generator), "batches"
-            ):
-                loss, other = _losses(model, train, rows, settings, generator, second)
-                optimiser.zero_grad()
-                (loss + other).backward()
-                nn.utils.clip_grad_norm_(learning, settings.max_norm)
-                optimiser.step()
-                schedule.step()
-                losses.append((loss.item(), other.item()))
-            means = [sum(column) / len(losses) for column in zip(*losses, strict=True)]
-            curve.append((epoch, *means, masked_perplexity(model, valid, settings.masked)))
     return pd.DataFrame(curve, columns=["epoch", "train_loss", "second_loss", "perplexity"])
 
 
@@ -177,7 +178,7 @@ def fit_or_read(
 
 
 @contextmanager
-def only_these_learn(model: MaskedLM, tuned: str) -> Iterator[list[nn.Parameter]]:
+def _only_these_learn(model: MaskedLM, tuned: str) -> Iterator[list[nn.Parameter]]:
     """Within, gradients are computed for the tuned parameters alone, which are yielded."""
     own = list(model.trained_parameters(tuned).values())
     ids, before = {id(p) for p in own}, {p: p.requires_grad for p in model.module.parameters()}
@@ -224,7 +225,7 @@ def _losses(
 
 
 @torch.no_grad()
-def begin_at_frequencies(model: MaskedLM, train: Sequence[Encoded]) -> None:
+def _begin_at_frequencies(model: MaskedLM, train: Sequence[Encoded]) -> None:
     """Set a head's bias, where it is still zero, to the log of the add-one unigram probabilities of the training text."""
     for name, p in model.trained_parameters("head").items():
         if name.endswith("bias") and p.shape == (model.module.config.vocab_size,) and not p.any():
@@ -241,7 +242,7 @@ def unigram(
     return counts / counts.sum()
 
 
-def asked_positions(
+def _asked_positions(
     model: MaskedLM,
     encoded: Sequence[Encoded],
     share: float,
@@ -251,7 +252,7 @@ def asked_positions(
     """Batches (inputs, mask, targets) for measuring: a fixed choice of tokens, all of them replaced by the mask token."""
     generator = torch.Generator().manual_seed(seed)
     mask_id, n_vocab = model.tokenizer.mask_token_id, model.module.config.vocab_size
-    for rows in similar_lengths([len(one.ids) for one in encoded], batch_tokens, None):
+    for rows in length_buckets(lengths_of(encoded), n_tokens=batch_tokens):
         ids, mask = pad([encoded[i] for i in rows], model.pad_id)
         targets = mask_tokens(
             ids, special_ids(model.tokenizer), mask_id, n_vocab, share, generator
@@ -265,7 +266,7 @@ def masked_perplexity(
 ) -> float:
     """exp of the mean negative log-probability of masked tokens, the same tokens at every call (NaN without text)."""
     total, n, device = 0.0, 0, device_of(model.module)
-    for inputs, mask, targets in asked_positions(model, encoded, share, seed):
+    for inputs, mask, targets in _asked_positions(model, encoded, share, seed):
         hidden = model.hidden(model.embed(inputs.to(device)), mask.to(device)).cpu()
         asked = targets != IGNORED
         scores = model.scores(hidden[asked].to(device)).cpu()
@@ -286,7 +287,7 @@ def unigram_perplexity(
     found = torch.cat(
         [
             log_p[targets[targets != IGNORED]]
-            for _, _, targets in asked_positions(model, encoded, share, seed)
+            for _, _, targets in _asked_positions(model, encoded, share, seed)
         ]
     )
     return math.exp(-float(found.double().mean()))

@@ -14,10 +14,9 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from transformers import get_linear_schedule_with_warmup
 
 from lib.core.errors import TouchstoneError
-from lib.training.classifier import CURVE, Settings, Split, batches
+from lib.training.classifier import CURVE, Settings, Split, adam, batches
 
 Stack = dict[
     str, Float[Tensor, "seed ..."]
@@ -53,18 +52,8 @@ def fit_seeds(
         name: torch.stack([one[name].detach() for one in trained]).requires_grad_()
         for name in trained[0]
     }
-    optimiser = torch.optim.Adam(
-        stack.values(),
-        lr=settings.lr,
-        weight_decay=settings.weight_decay,
-        eps=settings.eps,
-        fused=True,
-    )
     n_train = len(splits[0].train)
-    n_steps = settings.epochs * math.ceil(n_train / settings.batch_size)
-    schedule = get_linear_schedule_with_warmup(
-        optimiser, round(settings.warm_up * n_steps), n_steps
-    )
+    optimiser, schedule = adam(stack.values(), settings, n_train)
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
     curves: list[list[tuple[float, ...]]] = [[] for _ in seeds]
     best, kept = [math.inf] * len(seeds), {name: p.detach().clone() for name, p in stack.items()}

@@ -56,6 +56,7 @@ from lib.core.units import Units
 from lib.models.probe import load_probe
 from lib.plots.attributions import STYLE
 from lib.studies.lm_saliency.lines import load_sets, span_tokens
+from lib.studies.lm_saliency.text import CLASSES
 
 # %% [markdown]
 # ## Settings
@@ -127,7 +128,7 @@ def probe_of(architecture, size, task):
     probe = load_probe(
         note.with_suffix(".safetensors"),
         stage.input("02_training", f"probes/{architecture}-{size}-{task}.safetensors"),
-        task,
+        CLASSES[task],
     )
     probe.module.to(where)
     return probe

@@ -52,7 +52,6 @@ from lib.metrics.plausibility import (
     plausibility,
     template_groups,
 )
-from lib.models.probe import CLASSES
 from lib.plots.attributions import COLOURS, STYLE
 from lib.stats.claims import judge_contrasts, read_claims, summarise
 from lib.stats.estimates import compare_all, estimates
@@ -62,6 +61,7 @@ from lib.studies.lm_saliency.lines import (
     random_baseline,
     span_tokens,
 )
+from lib.studies.lm_saliency.text import CLASSES
 
 # %% [markdown]
 # ## Settings

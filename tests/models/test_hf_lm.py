@@ -13,9 +13,10 @@ from lib.attribution.language_model import SaliencySettings, baseline_saliency, 
 from lib.attribution.next_word import explain_next_word, next_word_batch
 from lib.core.errors import TouchstoneError
 from lib.models.hf_lm import load_hf_lm, save_hf_lm
-from lib.models.probe import Probe, ProbeSettings, fit_probe, load_probe, save_probe
+from lib.models.probe import Probe, load_probe, save_probe
 from lib.models.word_vocabulary import END, build_vocabulary
 from lib.training.language_model import perplexity, pieces
+from lib.training.probe import ProbeSettings, fit_probe
 
 WORDS = "She loves her second-eldest piano".split()
 
@@ -94,10 +95,12 @@ def test_a_probe_on_a_published_model_is_kept_and_explained(folder, tmp_path) ->
         ],
         columns=["split", "prefix", "tag"],
     )
-    probe, _ = fit_probe(model, words, "number", table, ProbeSettings(2), seed=0)
+    probe, _ = fit_probe(model, words, ("singular", "plural"), table, ProbeSettings(2), seed=0)
     save_hf_lm(folder, "", tmp_path / "gpt2-full.json")
     save_probe(probe, tmp_path / "probe.safetensors")
-    again = load_probe(tmp_path / "gpt2-full.safetensors", tmp_path / "probe.safetensors", "number")
+    again = load_probe(
+        tmp_path / "gpt2-full.safetensors", tmp_path / "probe.safetensors", probe.classes
+    )
     np.testing.assert_allclose(again.predict([WORDS]), probe.predict([WORDS]), rtol=1e-5)
     one = probe_saliency(again, [WORDS], SaliencySettings("V"))[0]
     assert one.scores.shape == (2, len(WORDS))

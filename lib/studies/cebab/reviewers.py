@@ -23,7 +23,6 @@ from lib.core.files import atomic_path
 from lib.core.seeds import seed_for
 from lib.models.hf import HFClassifier
 from lib.models.load import save_trained
-from lib.models.lstm import BiLSTM
 from lib.models.masked_lm import MaskedLM
 from lib.models.schemes import apply_scheme, scheme_named, set_modes
 from lib.models.text_model import Encoded, RunsFromEmbeddings, device_of, length_buckets, pad
@@ -35,8 +34,9 @@ from lib.models.upper_layers import (
     state_forward,
     upper_parameters,
 )
-from lib.models.vocabulary import ids_in_use, rows_in_use
 from lib.models.weights import load_classifier
+from lib.models.word_table import ids_in_use, rows_in_use
+from lib.studies.cebab.lstm import BiLSTM
 from lib.studies.cebab.questions import Head
 from lib.studies.cebab.reviews import ASPECTS, VALUES
 from lib.training.classifier import Settings, Split, fit, token_forward

@@ -40,8 +40,9 @@ from lib.models.load import build_model
 from lib.models.text_model import TextModel
 from lib.models.weights import PACKAGED, load_tokenizer, quiet
 from lib.studies.geco.corpus import CLASSES, load_dataset
+from lib.studies.geco.model_units import settings_by_scheme
 from lib.training.classifier import Settings
-from lib.training.transfer import Trainer, settings_by_scheme
+from lib.training.transfer import Trainer
 
 N_BASE, N_ROWS, TIMED = (
     4,

@@ -10,7 +10,8 @@ import pandas as pd
 from lib.core.errors import TouchstoneError
 from lib.studies.lm_saliency.extraction import PRONOUNS, number_of_verb
 
-TASKS = ("number", "gender")
+CLASSES = {"number": ("singular", "plural"), "gender": ("male", "female")}  # of a probe, by task
+TASKS = tuple(CLASSES)
 
 
 def split_tagged(line: str, where: str = "the line") -> list[tuple[str, str]]:

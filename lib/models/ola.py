@@ -11,7 +11,15 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from lib.models.text_model import Encoded, RunsFromEmbeddings, device_of, pad, special_ids
+from lib.models.text_model import (
+    Encoded,
+    RunsFromEmbeddings,
+    device_of,
+    in_buckets,
+    lengths_of,
+    pad,
+    special_ids,
+)
 
 Variant = Literal["corrected", "as_released"]
 HIDDEN = 64  # the paper's Table 5: embedding dimension
@@ -52,7 +60,8 @@ class OneLayerNet(nn.Module):
         mask: Int[Tensor, "batch token"] | None,
     ) -> Float[Tensor, "batch class"]:
         """Class scores: attention weights sum to one, so the mean of the values is the value of the mean."""
-        mean = torch.einsum("bt,bth->bh", self.attention(embeddings, mask), embeddings)
+        weights = self.attention(embeddings, mask)  # (batch, token)
+        mean = torch.einsum("bt,bth->bh", weights, embeddings)  # (batch, hidden)
         return self.classifier(self.activation(self.pooler(self.value(mean))))
 
 
@@ -90,35 +99,33 @@ class OneLayerAttention(RunsFromEmbeddings):
         """The class scores, computed from the word embeddings; mask is 1 for tokens and 0 for padding."""
         return self.module(embeddings, mask if self.variant == "corrected" else None)
 
+    def position_read(self, mask: Int[Tensor, "batch token"]) -> Int[Tensor, "batch"]:
+        """The first token of each row."""
+        return torch.zeros_like(mask[:, 0])
+
     def probabilities(self, encoded: Sequence[Encoded], batch_size: int) -> np.ndarray:
-        """Class probabilities; `as_released` pads all sentences to the longest of them, as its evaluation did."""
+        """Class probabilities of sentences that are encoded already.
+
+        `as_released` pads all sentences to the longest of them, as its evaluation did.
+        """
         if self.variant == "corrected":
             return super().probabilities(encoded, batch_size)
-        longest, parts = max(len(one.ids) for one in encoded), []
-        for start in range(0, len(encoded), batch_size):
-            ids, mask = pad(
-                encoded[start : start + batch_size], self.tokenizer.pad_token_id, longest
-            )
-            with torch.no_grad():
-                parts.append(
-                    self.logits(self.embed(ids.to(device_of(self.module))), mask).softmax(-1).cpu()
-                )
-        return torch.cat(parts).numpy()
+        longest = max(lengths_of(encoded))
+
+        def run(batch: Sequence[Encoded]) -> Float[Tensor, "batch class"]:
+            device = device_of(self.module)
+            ids, mask = pad(batch, self.tokenizer.pad_token_id, longest, device)
+            return self.logits(self.embed(ids), mask).softmax(-1).cpu()
+
+        return in_buckets(run, encoded, batch_size).numpy()
 
     def parts(self) -> dict[str, dict[str, nn.Parameter]]:
         """The parameters by part: embeddings, encoder (the attention), head (pooler and classifier)."""
-        found: dict[str, dict[str, nn.Parameter]] = {"embeddings": {}, "encoder": {}, "head": {}}
+        parts: dict[str, dict[str, nn.Parameter]] = {"embeddings": {}, "encoder": {}, "head": {}}
+        part_of = {"embeddings": "embeddings", "pooler": "head", "classifier": "head"}
         for name, parameter in self.module.named_parameters():
-            first = name.split(".")[0]
-            part = (
-                "embeddings"
-                if first == "embeddings"
-                else "head"
-                if first in ("pooler", "classifier")
-                else "encoder"
-            )
-            found[part][name] = parameter
-        return found
+            parts[part_of.get(name.split(".")[0], "encoder")][name] = parameter
+        return parts
 
     def redraw(self, part: str, seed: int) -> None:
         """Give a part new random parameters, drawn as PyTorch does for a new layer."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -35,7 +36,7 @@ class Encoded:
 
 @runtime_checkable
 class TextModel(Protocol):
-    """A classifier of sentences that can be run from its word embeddings; explanations need nothing else of it."""
+    """A classifier that can be run from word embeddings; explanations need nothing else of it."""
 
     classes: tuple[str, ...]
     module: nn.Module
@@ -48,10 +49,11 @@ class TextModel(Protocol):
     def embed(self, ids: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token hidden"]:
         """The word embeddings alone: no positions, no LayerNorm."""
 
+    @abstractmethod
     def logits(
         self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
     ) -> Float[Tensor, "batch class"]:
-        """The class scores, computed from the word embeddings; mask is 1 for tokens and 0 for padding."""
+        """The class scores from the word embeddings; mask is 1 for tokens and 0 for padding."""
 
     def reference_ids(self, ids: Int[Tensor, "batch token"]) -> Int[Tensor, "batch token"]:
         """The same sequences with nothing in them: special tokens kept, all others padding."""
@@ -73,35 +75,34 @@ def encode_words(
     """
     if len(sentences) == 0:
         return []
-    found = tokenizer(
+    encodings = tokenizer(
         [" ".join(word for word in words if word.strip()) for words in sentences], verbose=False
-    )
-    encoded = [
-        Encoded(list(one.ids), _word_ids(one, words))
-        for one, words in zip(found.encodings, sentences, strict=True)
-    ]
-    for i, (words, one) in enumerate(zip(sentences, encoded, strict=True)):
-        check_length(i, words, len(one.ids), max_length)
+    ).encodings
+    encoded = []
+    for i, (encoding, words) in enumerate(zip(encodings, sentences, strict=True)):
+        encoded.append(Encoded(list(encoding.ids), _word_ids(encoding, words)))
+        check_length(i, words, len(encoding.ids), max_length)
     return encoded
 
 
 def _word_ids(encoding: Any, words: Sequence[str]) -> list[int | None]:
-    """The word of each token, from where it stands in the text; None for a token that the tokenizer added."""
-    numbers, ends, at = [i for i, word in enumerate(words) if word.strip()], [], 0
-    for i in numbers:
-        ends.append(at + len(words[i]))
-        at = ends[-1] + 1
-    found: list[int | None] = []
+    """The word of each token, from where it stands in the text; None for a special token."""
+    numbers = [i for i, word in enumerate(words) if word.strip()]
+    ends = np.cumsum([len(words[i]) + 1 for i in numbers]) - 1  # in the text of all words
+    word_ids: list[int | None] = []
     for part, (start, end) in zip(encoding.sequence_ids, encoding.offsets, strict=True):
-        word = bisect_right(ends, start, hi=max(len(ends) - 1, 0))
-        if part is not None and word + 1 < len(ends) and end > ends[word] + 1:
-            one, two = (words[numbers[k]] for k in (word, word + 1))
+        if part is None or not numbers:
+            word_ids.append(None)
+            continue
+        k = bisect_right(ends, start, hi=len(ends) - 1)
+        if k + 1 < len(ends) and end > ends[k] + 1:
             raise TouchstoneError(
-                f"the tokenizer makes one token of {one!r} and {two!r}, so neither has a score of its own; "
-                "hand them in as one word"
+                f"the tokenizer makes one token of {words[numbers[k]]!r} and "
+                f"{words[numbers[k + 1]]!r}, so neither has a score of its own; hand them in as "
+                "one word"
             )
-        found.append(numbers[word] if part is not None and numbers else None)
-    return found
+        word_ids.append(numbers[k])
+    return word_ids
 
 
 def check_length(index: int, words: Sequence[str], n_tokens: int, max_length: int) -> None:
@@ -209,15 +210,14 @@ def device_of(module: nn.Module) -> torch.device:
     return next(module.parameters()).device
 
 
-class RunsFromEmbeddings:
-    """What the kinds of model share; a kind adds `logits`, and where it must, its own `encode` and `reference_ids`."""
+class RunsFromEmbeddings(TextModel):
+    """What the kinds of model share.
 
-    classes: tuple[str, ...]
-    module: nn.Module
-    tokenizer: Any
-    max_length: int
-    keeps_typed = False  # whether a special token that stands among the words (a mask to fill) stays in the reference
-    independent = False  # whether each class has its own yes or no (sigmoid) instead of a share of one (softmax)
+    A kind adds `logits`, and where it must, its own `encode`, `reference_ids`, `position_read`.
+    """
+
+    keeps_typed = False  # does a special token among the words (a mask) stay in the reference?
+    independent = False  # has each class its own yes or no (sigmoid), not a share (softmax)?
 
     def encode(self, sentences: Sequence[Sequence[str]]) -> list[Encoded]:
         """Token ids and word ids of sentences that are given as lists of words."""
@@ -227,19 +227,27 @@ class RunsFromEmbeddings:
         """The word embeddings alone: no positions, no LayerNorm."""
         return widened(self.module.get_input_embeddings()(ids))
 
-    def logits(
-        self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
-    ) -> Float[Tensor, "batch class"]:
-        """The class scores, computed from the word embeddings; mask is 1 for tokens and 0 for padding."""
-        raise NotImplementedError
-
     def reference_ids(self, ids: Int[Tensor, "batch token"]) -> Int[Tensor, "batch token"]:
         """The same sequences with nothing in them: special tokens kept, all others padding."""
-        kept = torch.tensor(special_ids(self.tokenizer), device=ids.device)
-        return torch.where(torch.isin(ids, kept), ids, self.tokenizer.pad_token_id)
+        special = torch.tensor(special_ids(self.tokenizer), device=ids.device)
+        return torch.where(torch.isin(ids, special), ids, self.tokenizer.pad_token_id)
+
+    def position_read(self, mask: Int[Tensor, "batch token"]) -> Int[Tensor, "batch"]:
+        """The one token of each row from which the class scores are read.
+
+        Raises:
+            TouchstoneError: for a kind of model that reads several, or does not say which.
+        """
+        raise TouchstoneError(
+            f"nobody knows which token {type(self).__name__} reads its answer from; choose another "
+            "method"
+        )
 
     def predict(self, sentences: Sequence[Sequence[str]], batch_size: int) -> np.ndarray:
-        """Class probabilities, one row a sentence, computed without padding: no row depends on its neighbours."""
+        """Class probabilities, one row a sentence.
+
+        Batches hold no padding, so no row depends on its neighbours.
+        """
         return self.probabilities(self.encode(sentences), batch_size)
 
     def probabilities(self, encoded: Sequence[Encoded], batch_size: int) -> np.ndarray:
@@ -248,8 +256,8 @@ class RunsFromEmbeddings:
         return (logits.sigmoid() if self.independent else logits.softmax(-1)).numpy()
 
     def _scores(self, batch: Sequence[Encoded]) -> Float[Tensor, "batch class"]:
-        ids, mask = (t.to(device_of(self.module)) for t in pad(batch, self.tokenizer.pad_token_id))
-        return self.logits(self.embed(ids), mask)
+        ids, mask = pad(batch, self.tokenizer.pad_token_id, device=device_of(self.module))
+        return self.logits(self.embed(ids), mask).cpu()
 
 
 def special_ids(tokenizer: Any) -> list[int]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from transformers import (
     AutoConfig,
@@ -34,9 +35,9 @@ DESCRIPTIONS = {
     "M": "This sentence is about a man.",
     "NB": "This sentence is about a person of neutral gender.",
 }
-PERMUTATION_LMS = {
-    "XLNetLMHeadModel"
-}  # listed as causal, yet each token sees itself: no next word to read
+_MASKED_LMS = set(MODEL_FOR_MASKED_LM_MAPPING_NAMES.values())
+# XLNet's is listed as causal, yet each of its tokens sees itself: there is no next word to read.
+_CAUSAL_LMS = set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()) - {"XLNetLMHeadModel"}
 
 
 class PromptedModel(RunsFromEmbeddings):
@@ -60,9 +61,9 @@ class PromptedModel(RunsFromEmbeddings):
 
     def encode(self, sentences: Sequence[Sequence[str]]) -> list[Encoded]:
         """Token ids and word ids of the sentences with the cue around them."""
-        encoded = [self._with_cue(one) for one in super().encode(sentences)]
-        for i, (words, one) in enumerate(zip(sentences, encoded, strict=True)):
-            check_length(i, words, len(one.ids), self.max_length)
+        encoded = [self._with_cue(sentence) for sentence in super().encode(sentences)]
+        for i, words in enumerate(sentences):
+            check_length(i, words, len(encoded[i].ids), self.max_length)
         return encoded
 
     def logits(
@@ -77,15 +78,13 @@ class PromptedModel(RunsFromEmbeddings):
         """The same sequences with nothing in them: special tokens and the cue kept, all others padding."""
         return torch.where(self._cue_mask(ids), ids, super().reference_ids(ids))
 
-    def _with_cue(self, one: Encoded) -> Encoded:
-        raise NotImplementedError
+    @abstractmethod
+    def _with_cue(self, sentence: Encoded) -> Encoded:
+        """The sentence with the cue."""
 
-    def position_read(self, mask: Int[Tensor, "batch token"]) -> Int[Tensor, "batch"]:
-        """The token of each row from which the answer is read."""
-        raise NotImplementedError
-
-    def _cue_mask(self, ids: Int[Tensor, "batch token"]) -> Tensor:
-        raise NotImplementedError
+    @abstractmethod
+    def _cue_mask(self, ids: Int[Tensor, "batch token"]) -> Bool[Tensor, "batch token"]:
+        """Which tokens are the cue's."""
 
     def _pieces(self, text: str) -> list[int]:
         return pieces_in_text(self.tokenizer, text)
@@ -106,18 +105,18 @@ class PromptedMaskedLM(PromptedModel):
         self.lead = 1 if tokenizer("a").word_ids()[0] is None else 0
         self.position = self.lead + len(before)
 
-    def _with_cue(self, one: Encoded) -> Encoded:
+    def _with_cue(self, sentence: Encoded) -> Encoded:
         cut = self.lead
         return Encoded(
-            [*one.ids[:cut], *self.cue, *one.ids[cut:]],
-            [*one.word_ids[:cut], *[None] * len(self.cue), *one.word_ids[cut:]],
+            [*sentence.ids[:cut], *self.cue, *sentence.ids[cut:]],
+            [*sentence.word_ids[:cut], *[None] * len(self.cue), *sentence.word_ids[cut:]],
         )
 
     def position_read(self, mask: Int[Tensor, "batch token"]) -> Int[Tensor, "batch"]:
         """The mask token of the cue."""
         return torch.full_like(mask[:, 0], self.position)
 
-    def _cue_mask(self, ids: Int[Tensor, "batch token"]) -> Tensor:
+    def _cue_mask(self, ids: Int[Tensor, "batch token"]) -> Bool[Tensor, "batch token"]:
         at = torch.arange(ids.shape[1], device=ids.device)
         return ((at >= self.lead) & (at < self.lead + len(self.cue))).expand_as(ids)
 
@@ -134,18 +133,18 @@ class PromptedCausalLM(PromptedModel):
         super().__init__(module, tokenizer, label_words)
         self.cue = self._pieces(f"The gender of this person ( {self.choice} ) is")
 
-    def _with_cue(self, one: Encoded) -> Encoded:
-        return Encoded([*one.ids, *self.cue], [*one.word_ids, *[None] * len(self.cue)])
+    def _with_cue(self, sentence: Encoded) -> Encoded:
+        word_ids = [*sentence.word_ids, *[None] * len(self.cue)]
+        return Encoded([*sentence.ids, *self.cue], word_ids)
 
     def position_read(self, mask: Int[Tensor, "batch token"]) -> Int[Tensor, "batch"]:
         """The last token, after which the class word would come."""
         return mask.sum(1) - 1
 
-    def _cue_mask(self, ids: Int[Tensor, "batch token"]) -> Tensor:
-        padding = (ids != self.tokenizer.pad_token_id).flip(1).long().cumsum(1).flip(
-            1
-        ) == 0  # only what ends the row
-        ends = ids.shape[1] - padding.sum(1, keepdim=True)
+    def _cue_mask(self, ids: Int[Tensor, "batch token"]) -> Bool[Tensor, "batch token"]:
+        real = ids != self.tokenizer.pad_token_id
+        padding = real.flip(1).long().cumsum(1).flip(1) == 0  # only what ends the row
+        ends = ids.shape[1] - padding.sum(1, keepdim=True)  # (batch, 1)
         at = torch.arange(ids.shape[1], device=ids.device)
         return (at >= ends - len(self.cue)) & (at < ends)
 
@@ -168,7 +167,7 @@ class LabelSimilarity(RunsFromEmbeddings):
         self.max_length, self.scale = longest_input(module, tokenizer), scale
         with torch.no_grad():
             encoded = self.encode([text.split() for text in descriptions.values()])
-            ids, mask = (t.to(device_of(module)) for t in pad(encoded, tokenizer.pad_token_id))
+            ids, mask = pad(encoded, tokenizer.pad_token_id, device=device_of(module))
             self.labels = self._sentence(self.embed(ids), mask)
 
     def logits(
@@ -194,17 +193,12 @@ def zero_shot_model(name: str, revision: str, classes: Sequence[str]) -> RunsFro
     words, tokenizer = {c: LABEL_WORDS[c] for c in classes}, load_tokenizer(name, revision)
     with quiet():
         kinds = set(AutoConfig.from_pretrained(source, **options).architectures or ())
-        if (
-            kinds & set(MODEL_FOR_MASKED_LM_MAPPING_NAMES.values())
-            and tokenizer.mask_token_id is not None
-        ):
-            return PromptedMaskedLM(
-                AutoModelForMaskedLM.from_pretrained(source, **options), tokenizer, words
-            )
-        if kinds & set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()) - PERMUTATION_LMS:
-            return PromptedCausalLM(
-                AutoModelForCausalLM.from_pretrained(source, **options), tokenizer, words
-            )
+        if kinds & _MASKED_LMS and tokenizer.mask_token_id is not None:
+            module = AutoModelForMaskedLM.from_pretrained(source, **options)
+            return PromptedMaskedLM(module, tokenizer, words)
+        if kinds & _CAUSAL_LMS:
+            module = AutoModelForCausalLM.from_pretrained(source, **options)
+            return PromptedCausalLM(module, tokenizer, words)
         module = AutoModel.from_pretrained(source, **options)
         return LabelSimilarity(module, tokenizer, {c: DESCRIPTIONS[c] for c in classes})
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, field
 
 import pandas as pd
 import torch
@@ -20,7 +16,7 @@ from transformers import get_linear_schedule_with_warmup
 
 from lib.core.errors import TouchstoneError
 from lib.core.progress import progress
-from lib.models.masked_lm import MaskedLM, read_masked_lm, save_masked_lm
+from lib.models.masked_lm import MaskedLM
 from lib.models.text_model import (
     Encoded,
     device_of,
@@ -146,37 +142,6 @@ def fit_masked_lm(
     return pd.DataFrame(curve, columns=["epoch", "train_loss", "second_loss", "perplexity"])
 
 
-def fit_or_read(
-    path: Path,
-    recipe: Mapping[str, Any],
-    start: Callable[[], MaskedLM],
-    train: Sequence[Sequence[str]],
-    valid: Sequence[Sequence[str]],
-    settings: MaskedSettings,
-) -> tuple[MaskedLM, pd.DataFrame]:
-    """A model trained on sentences (lists of words) from `start()`, with its curve; one that was kept at `path` is read.
-
-    `recipe` (encoder, revision, seed, and what else the numbers depend on) is completed with the settings and the
-    SHA-256 of the texts; a model that was kept with another recipe is trained again.
-    """
-    texts = ["\n".join(" ".join(words) for words in part) for part in (train, valid)]
-    recipe = dict(recipe) | {
-        "settings": asdict(settings) | {"watched": list(settings.watched)},
-        "texts": [hashlib.sha256(text.encode()).hexdigest() for text in texts],
-    }
-    kept, weights = path.with_suffix(".json"), path.with_suffix(".safetensors")
-    if kept.is_file() and weights.is_file():
-        about = json.loads(kept.read_text())
-        if {name: about.get(name) for name in recipe} == recipe:
-            return read_masked_lm(kept, weights), pd.DataFrame(about["curve"])
-    model = start()
-    curve = fit_masked_lm(model, model.encode(train), model.encode(valid), settings, recipe["seed"])
-    save_masked_lm(
-        model, path, recipe | {"curve": curve.astype(object).to_dict("list")}, settings.tuned
-    )
-    return model, curve
-
-
 @contextmanager
 def _only_these_learn(model: MaskedLM, tuned: str) -> Iterator[list[nn.Parameter]]:
     """Within, gradients are computed for the tuned parameters alone, which are yielded."""
@@ -242,7 +207,7 @@ def unigram(
     return counts / counts.sum()
 
 
-def _asked_positions(
+def asked_positions(
     model: MaskedLM,
     encoded: Sequence[Encoded],
     share: float,
@@ -266,7 +231,7 @@ def masked_perplexity(
 ) -> float:
     """exp of the mean negative log-probability of masked tokens, the same tokens at every call (NaN without text)."""
     total, n, device = 0.0, 0, device_of(model.module)
-    for inputs, mask, targets in _asked_positions(model, encoded, share, seed):
+    for inputs, mask, targets in asked_positions(model, encoded, share, seed):
         hidden = model.hidden(model.embed(inputs.to(device)), mask.to(device)).cpu()
         asked = targets != IGNORED
         scores = model.scores(hidden[asked].to(device)).cpu()
@@ -287,35 +252,7 @@ def unigram_perplexity(
     found = torch.cat(
         [
             log_p[targets[targets != IGNORED]]
-            for _, _, targets in _asked_positions(model, encoded, share, seed)
+            for _, _, targets in asked_positions(model, encoded, share, seed)
         ]
     )
     return math.exp(-float(found.double().mean()))
-
-
-@torch.no_grad()
-def pseudo_perplexity(model: MaskedLM, encoded: Sequence[Encoded], batch_size: int = 64) -> float:
-    """exp of the mean negative log-probability of each token with it alone masked (Salazar et al. 2020, eq. 3)."""
-    special = set(special_ids(model.tokenizer))
-    places = [
-        (i, at)
-        for i, one in enumerate(encoded)
-        for at, token in enumerate(one.ids)
-        if token not in special
-    ]
-    masked = [
-        Encoded(
-            [*encoded[i].ids[:at], model.tokenizer.mask_token_id, *encoded[i].ids[at + 1 :]], []
-        )
-        for i, at in places
-    ]
-    total = 0.0
-    for start in range(0, len(masked), batch_size):
-        wanted = torch.tensor([encoded[i].ids[at] for i, at in places[start : start + batch_size]])
-        total -= (
-            model.log_prob(masked[start : start + batch_size])
-            .gather(1, wanted[:, None])
-            .sum()
-            .item()
-        )
-    return math.exp(total / len(places))

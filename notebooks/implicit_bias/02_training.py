@@ -63,10 +63,10 @@ from lib.metrics.masked_pronoun import (
 from lib.models.masked_gender import gender_ids
 from lib.models.masked_lm import new_masked_lm, pretrained_masked_lm, read_masked_lm
 from lib.plots.attributions import COLOURS, STYLE
+from lib.studies.implicit_bias.kept_models import fit_or_read
 from lib.studies.implicit_bias.sentences import with_gender
 from lib.training.masked_lm import (
     MaskedSettings,
-    fit_or_read,
     mask_tokens,
     masked_perplexity,
     unigram_perplexity,

@@ -23,11 +23,11 @@ from torch import Tensor, nn
 from lib.core.errors import TouchstoneError
 from lib.core.seeds import seed_for
 from lib.models.masked_lm import MaskedLM
-from lib.models.upper_layers import check_depth
 from lib.studies.cebab.erasers import refit_head
 from lib.studies.cebab.questions import Effects, Head, Questions, Texts
 from lib.studies.cebab.reviewers import fit_head, sentence_vectors, words_of
 from lib.studies.cebab.reviews import ASPECTS, VALUES
+from lib.studies.cebab.upper_layers import check_depth
 from lib.training.masked_lm import Batch, MaskedSettings, SecondLoss, fit_masked_lm
 
 IGNORED = -100  # cross-entropy's mark for a text whose label is no value

@@ -26,7 +26,12 @@ from lib.models.load import save_trained
 from lib.models.masked_lm import MaskedLM
 from lib.models.schemes import apply_scheme, scheme_named, set_modes
 from lib.models.text_model import Encoded, RunsFromEmbeddings, device_of, length_buckets, pad
-from lib.models.upper_layers import (
+from lib.models.weights import load_classifier
+from lib.models.word_table import ids_in_use, rows_in_use
+from lib.studies.cebab.lstm import BiLSTM
+from lib.studies.cebab.questions import Head
+from lib.studies.cebab.reviews import ASPECTS, VALUES
+from lib.studies.cebab.upper_layers import (
     States,
     layer_stack,
     layers_between,
@@ -34,11 +39,6 @@ from lib.models.upper_layers import (
     state_forward,
     upper_parameters,
 )
-from lib.models.weights import load_classifier
-from lib.models.word_table import ids_in_use, rows_in_use
-from lib.studies.cebab.lstm import BiLSTM
-from lib.studies.cebab.questions import Head
-from lib.studies.cebab.reviews import ASPECTS, VALUES
 from lib.training.classifier import Settings, Split, fit, token_forward
 
 KINDS = (

@@ -2,5 +2,6 @@
 
 import warnings
 
-# tqdm, which transformers brings along, warns that there are no widgets; saved notebooks hold no stderr
+# tqdm, which transformers brings along, warns that there are no widgets; saved
+# notebooks hold no stderr
 warnings.filterwarnings("ignore", message="IProgress not found")

@@ -21,9 +21,12 @@ def attention_maps(
     embeddings: Float[Tensor, "batch token hidden"],
     mask: Int[Tensor, "batch token"],
 ) -> Float[Tensor, "layer batch head token token"]:
-    """How strongly each token (second last axis) attends to each token, by layer and head; rows sum to 1.
+    """How strongly each token (second last axis) attends to each token, by layer and head.
 
-    Raises TouchstoneError for a model that is no transformer, or whose attention is not the ordinary kind.
+    Rows sum to 1.
+
+    Raises TouchstoneError for a model that is no transformer, or whose attention is not the
+    ordinary kind.
     """
     if not isinstance(model.module, PreTrainedModel):
         raise TouchstoneError(
@@ -37,7 +40,8 @@ def attention_maps(
     layers = output.attentions  # each (batch, head, token, token)
     if not layers or any(layer is None or layer.ndim != 4 for layer in layers):
         raise TouchstoneError(
-            f"{type(model.module).__name__} does not hand out its attention weights; choose another "
+            f"{type(model.module).__name__} does not hand out its attention weights; choose "
+            "another "
             "method"
         )
     return widened(torch.stack(layers))
@@ -46,7 +50,10 @@ def attention_maps(
 def read_weights(
     model: RunsFromEmbeddings, mask: Int[Tensor, "batch token"]
 ) -> Float[Tensor, "batch token"]:
-    """How much of each token's output the model's answer is read from: one token, or the mean over all."""
+    """How much of each token's output the model's answer is read from.
+
+    One token, or the mean over all.
+    """
     if isinstance(model, LabelSimilarity):
         return mask / mask.sum(1, keepdim=True)
     return torch.nn.functional.one_hot(model.position_read(mask), mask.shape[1]).float()
@@ -54,7 +61,10 @@ def read_weights(
 
 @contextmanager
 def eager_attention(module: PreTrainedModel) -> Iterator[None]:
-    """Within, attention is computed step by step, so that its weights can be had; the fused kernels keep them."""
+    """Within, attention is computed step by step, so that its weights can be had.
+
+    The fused kernels keep them.
+    """
     before = module.config._attn_implementation
     module.set_attn_implementation("eager")
     try:

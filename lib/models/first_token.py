@@ -1,6 +1,9 @@
-"""What nobody asks for need not be computed: the last layer but for one token, gradients of parameters.
+"""What nobody asks for need not be computed.
 
-A shortcut holds for the heads that `transformers` ships; `check_reading` finds out whether it holds for a given one.
+The last layer but for one token, gradients of parameters.
+
+A shortcut holds for the heads that `transformers` ships; `check_reading` finds out whether it holds
+for a given one.
 """
 
 from __future__ import annotations
@@ -18,10 +21,12 @@ from lib.models.text_model import RunsFromEmbeddings, device_of
 
 @contextmanager
 def first_token_only(model: RunsFromEmbeddings) -> Iterator[bool]:
-    """Within the block, the last layer of a BERT-like classifier goes on with its first token alone after attending.
+    """Within the block, the last layer of a BERT-like classifier goes on with its first token alone
+    after attending.
 
-    Exact, since the classifier reads no other; it saves two thirds of that layer. Yields whether it applies: to models
-    that read the first token and whose layers are built as BERT's are (BERT, RoBERTa, ELECTRA). Others run as ever.
+    Exact, since the classifier reads no other; it saves two thirds of that layer. Yields whether it
+    applies: to models that read the first token and whose layers are built as BERT's are (BERT,
+    RoBERTa, ELECTRA). Others run as ever.
     """
     applies = isinstance(model, HFClassifier) and model.reads_first and model.one_token
     output = _after_attention(model.module) if applies else None
@@ -37,10 +42,12 @@ def first_token_only(model: RunsFromEmbeddings) -> Iterator[bool]:
 
 @torch.no_grad()
 def check_reading(model: HFClassifier) -> None:
-    """Hold the module's own class scores of two texts against those that explanations would see, and settle how to read it.
+    """Hold the module's own class scores of two texts against those that explanations would see,
+    and settle how to read it.
 
-    Where they differ by the shortcuts (a head that reads more than one token: a mean, a maximum), these are switched off.
-    Raises TouchstoneError where they differ without them, too: then the module does more to its input than it shows.
+    Where they differ by the shortcuts (a head that reads more than one token: a mean, a maximum),
+    these are switched off. Raises TouchstoneError where they differ without them, too: then the
+    module does more to its input than it shows.
     """
 
     def worst() -> float:
@@ -67,14 +74,19 @@ def check_reading(model: HFClassifier) -> None:
         if (gap := worst()) <= allowed:
             return
     raise TouchstoneError(
-        f"{type(model.module).__name__} gives other class scores from its word embeddings than from its token ids "
-        f"(by {gap:.1%}), so explanations would be of another function; let its forward pass use inputs_embeds"
+        f"{type(model.module).__name__} gives other class scores from its word embeddings than "
+        "from its token ids "
+        f"(by {gap:.1%}), so explanations would be of another function; let its forward pass use "
+        "inputs_embeds"
     )
 
 
 @contextmanager
 def parameters_fixed(module: nn.Module) -> Iterator[None]:
-    """Within, no parameter asks for a gradient: only the embeddings' is wanted, and a sixth of the time is saved."""
+    """Within, no parameter asks for a gradient.
+
+    Only the embeddings' is wanted, and a sixth of the time is saved.
+    """
     trainable = [p for p in module.parameters() if p.requires_grad]
     module.requires_grad_(False)
     try:

@@ -54,7 +54,10 @@ class HFClassifier(RunsFromEmbeddings):
     def logits(
         self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
     ) -> Float[Tensor, "batch class"]:
-        """The class scores, computed from the word embeddings; padding (mask 0) stands on the right."""
+        """The class scores, computed from the word embeddings.
+
+        Padding (mask 0) stands on the right.
+        """
         if self.reads_first or not self.one_token:
             return widened(
                 self.module(inputs_embeds=self._narrowed(embeddings), attention_mask=mask).logits
@@ -64,7 +67,7 @@ class HFClassifier(RunsFromEmbeddings):
     def reading(
         self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
     ) -> Reading:
-        """Run embeddings and encoder, and keep the one token of their output that the head reads."""
+        """The one token of the encoder's output that the head reads."""
         output = self.module.base_model(
             inputs_embeds=self._narrowed(embeddings), attention_mask=mask
         )
@@ -77,7 +80,10 @@ class HFClassifier(RunsFromEmbeddings):
         return torch.zeros_like(mask[:, 0]) if self.reads_first else mask.sum(1) - 1
 
     def head(self, reading: Reading) -> Float[Tensor, "batch class"]:
-        """The class scores from what `reading` kept: the same numbers as `logits`, without the encoder."""
+        """The class scores from what `reading` kept.
+
+        The same numbers as `logits`, without the encoder.
+        """
         return widened(run_head(self.module, reading))
 
     def _narrowed(
@@ -91,7 +97,8 @@ class HFClassifier(RunsFromEmbeddings):
     def read_all(self, encoded: Sequence[Encoded], batch_size: int) -> Reading:
         """Run a frozen encoder once over all sentences, in exact-length batches.
 
-        Raises TouchstoneError for a head that reads more than one token, since its input cannot be kept this way.
+        Raises TouchstoneError for a head that reads more than one token, since its input cannot be
+        kept this way.
         """
         device = device_of(self.module)
         buckets = length_buckets(lengths_of(encoded), batch_size)
@@ -131,12 +138,17 @@ class HFClassifier(RunsFromEmbeddings):
         return parts
 
     def redraw(self, part: str, seed: int) -> None:
-        """Give a part new random parameters: tables Xavier uniform with the norms kept, all else as in pre-training."""
+        """Give a part new random parameters.
+
+        Tables Xavier uniform with the norms kept, all else as in pre-training.
+        """
         redraw(self.module, self.parts()[part], seed)
 
 
 def read_token(output: Any, at: Int[Tensor, "batch"]) -> Reading:
-    """Of an encoder's output, the hidden state of one token a row, and the pooled vector where there is one."""
+    """Of an encoder's output, the hidden state of one token a row, and the pooled vector where
+    there is one.
+    """
     hidden = output.last_hidden_state
     reading = {
         "last_hidden_state": hidden[torch.arange(len(at), device=at.device), at].unsqueeze(1)
@@ -146,7 +158,10 @@ def read_token(output: Any, at: Int[Tensor, "batch"]) -> Reading:
 
 
 def run_head(module: PreTrainedModel, reading: Reading) -> Tensor:
-    """What the module's head makes of a reading: the module runs whole, its encoder answering from the reading."""
+    """What the module's head makes of a reading.
+
+    The module runs whole, its encoder answering from the reading.
+    """
     hidden, base = reading["last_hidden_state"], module.base_model
     not_padding = 1 if module.config.pad_token_id == 0 else 0
     ids = torch.full(hidden.shape[:2], not_padding, dtype=torch.long, device=hidden.device)
@@ -199,7 +214,10 @@ class _Head(nn.Module):
 
 
 class _Answer(tuple):
-    """An encoder's output that was computed earlier: by position, or by name with None for what was not kept."""
+    """An encoder's output that was computed earlier.
+
+    By position, or by name with None for what was not kept.
+    """
 
     def __new__(cls, reading: Reading) -> _Answer:
         answer = super().__new__(cls, reading.values())
@@ -212,7 +230,8 @@ class _Answer(tuple):
 
 @torch.no_grad()
 def redraw(module: PreTrainedModel, parameters: Mapping[str, nn.Parameter], seed: int) -> None:
-    """Draw parameters anew. Embedding tables: Xavier uniform; other matrices: normal, as before pre-training; biases 0.
+    """Draw parameters anew. Embedding tables: Xavier uniform; other matrices: normal, as before
+    pre-training; biases 0.
 
     The LayerNorm beside the embedding tables is kept, as in the paper's released code.
     """
@@ -230,10 +249,14 @@ def redraw(module: PreTrainedModel, parameters: Mapping[str, nn.Parameter], seed
 
 
 def prepare_padding(module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
-    """Give a tokenizer without padding (GPT-2) its end-of-text for it; masks, not ids, say what is padding."""
+    """Give a tokenizer without padding (GPT-2) its end-of-text for it.
+
+    Masks, not ids, say what is padding.
+    """
     if tokenizer.pad_token_id is None and tokenizer.eos_token_id is None:
         raise TouchstoneError(
-            f"{type(tokenizer).__name__} has neither a padding nor an end token, and explanations put one in the "
+            f"{type(tokenizer).__name__} has neither a padding nor an end token, and "
+            "explanations put one in the "
             "place of words; set tokenizer.pad_token to a token of its vocabulary"
         )
     if tokenizer.pad_token_id is None:
@@ -242,7 +265,10 @@ def prepare_padding(module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase)
 
 
 def longest_input(module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
-    """The most tokens a model reads: what the tokenizer says, and no more than there are positions."""
+    """The most tokens a model reads.
+
+    What the tokenizer says, and no more than there are positions.
+    """
     limit = getattr(module.config, "max_position_embeddings", None) or -1
     if limit < 0:
         return int(tokenizer.model_max_length)

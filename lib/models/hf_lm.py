@@ -1,4 +1,7 @@
-"""Causal language models of Hugging Face (gpt2, pythia, ...) with the face of our own: `embed`, `run`, `log_prob`."""
+"""Causal language models of Hugging Face (gpt2, pythia, ...) with the face of our own.
+
+`embed`, `run`, `log_prob`.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,10 @@ from lib.models.word_vocabulary import END, PAD
 
 @dataclass(frozen=True)
 class HFConfig:
-    """What is asked of a configuration: the size of the last hidden state, and how many layers there are."""
+    """What is asked of a configuration.
+
+    The size of the last hidden state, and how many layers there are.
+    """
 
     embedding: int
     n_layers: int
@@ -36,7 +42,8 @@ class HFLanguageModel(nn.Module):
         super().__init__()
         if module.get_output_embeddings() is None:
             raise TouchstoneError(
-                f"{type(module).__name__} predicts no words; choose a causal language model, as gpt2"
+                f"{type(module).__name__} predicts no words; choose a causal language model, as "
+                "gpt2"
             )
         self.hf, self.n_words = module.eval(), module.get_input_embeddings().num_embeddings
         self.config = HFConfig(
@@ -51,7 +58,9 @@ class HFLanguageModel(nn.Module):
     def run(
         self, embeddings: Float[Tensor, "batch token hidden"]
     ) -> Float[Tensor, "batch token hidden"]:
-        """The last hidden states. Raises TouchstoneError for more pieces than the model has positions."""
+        """The last hidden states. Raises TouchstoneError for more pieces than the model has
+        positions.
+        """
         if self.n_positions is not None and embeddings.shape[1] > self.n_positions:
             raise TouchstoneError(
                 f"{embeddings.shape[1]} pieces at once, and {type(self.hf).__name__} reads at most "
@@ -72,10 +81,12 @@ class HFLanguageModel(nn.Module):
 
 @dataclass(frozen=True)
 class Subwords:
-    """A tokenizer with the face of our word vocabularies: words in, ids of pieces out, and which piece is whose.
+    """A tokenizer with the face of our word vocabularies.
 
-    Words are joined by blanks and read as running text. The piece that begins a sequence is the begin token, or the end
-    token where a model has no other (GPT-2).
+    Words in, ids of pieces out, and which piece is whose.
+
+    Words are joined by blanks and read as running text. The piece that begins a sequence is the
+    begin token, or the end token where a model has no other (GPT-2).
     """
 
     tokenizer: Any

@@ -1,4 +1,7 @@
-"""Language models over words that run from their word embeddings: LSTM, QRNN and Transformer, one face for all."""
+"""Language models over words that run from their word embeddings.
+
+LSTM, QRNN and Transformer, one face for all.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +35,9 @@ ARCHITECTURES = ("LSTM", "QRNN", "Transformer")
 class LMConfig:
     """What a language model is built from.
 
-    `embedding`: size of word embeddings (and of the last hidden state); `width`: size of the recurrent layers, or of
-    the Transformer's feed-forward layers; `cutoffs`: bands of the adaptive input and softmax, none for the plain ones.
+    `embedding`: size of word embeddings (and of the last hidden state); `width`: size of the
+    recurrent layers, or of the Transformer's feed-forward layers; `cutoffs`: bands of the adaptive
+    input and softmax, none for the plain ones.
     """
 
     architecture: str
@@ -53,13 +57,16 @@ class LMConfig:
             )
         if self.architecture == "Transformer" and self.embedding % self.n_heads:
             raise TouchstoneError(
-                f"an embedding of {self.embedding} does not split into {self.n_heads} heads; make it a "
+                f"an embedding of {self.embedding} does not split into {self.n_heads} heads; "
+                "make it a "
                 "multiple"
             )
 
 
 class FullSoftmax(nn.Module):
-    """The plain output layer: one linear map to all words, its weights those of the embedding table."""
+    """The plain output layer: one linear map to all words, its weights those of the embedding
+    table.
+    """
 
     def __init__(self, table: nn.Embedding) -> None:
         super().__init__()
@@ -71,8 +78,10 @@ class FullSoftmax(nn.Module):
 
 
 class LanguageModel(nn.Module):
-    """Predicts the next word from the ones before it. `embed`, then `run`, then `log_prob`, so that embeddings can be
-    changed on the way."""
+    """Predicts the next word from the ones before it.
+
+    `embed`, then `run`, then `log_prob`, so that embeddings can be changed on the way.
+    """
 
     def __init__(self, config: LMConfig, n_words: int) -> None:
         super().__init__()
@@ -103,7 +112,10 @@ class LanguageModel(nn.Module):
     def loss(
         self, hidden: Float[Tensor, "batch hidden"], targets: Int[Tensor, "batch"]
     ) -> Float[Tensor, ""]:
-        """Mean negative log-probability of the next words; adaptive softmax looks only at the bands that it needs."""
+        """Mean negative log-probability of the next words.
+
+        Adaptive softmax looks only at the bands that it needs.
+        """
         if isinstance(self.output, nn.AdaptiveLogSoftmaxWithLoss):
             return self.output(hidden, targets).loss
         return F.nll_loss(self.log_prob(hidden), targets)
@@ -134,9 +146,11 @@ def build_lm(config: LMConfig, n_words: int, seed: int) -> LanguageModel:
 
 
 def student_of(teacher: LanguageModel, layers: Sequence[int]) -> LanguageModel:
-    """A shallower model that starts from the teacher's embedding, output layer and the given layers (DistilBERT's way).
+    """A shallower model that starts from the teacher's embedding, output layer and the given layers
+    (DistilBERT's way).
 
-    Raises TouchstoneError where the chosen layers do not fit together (a recurrent first or last layer has a width of its own).
+    Raises TouchstoneError where the chosen layers do not fit together (a recurrent first or last
+    layer has a width of its own).
     """
     config = teacher.config
     if not layers or not all(0 <= i < config.n_layers for i in layers):
@@ -152,7 +166,8 @@ def student_of(teacher: LanguageModel, layers: Sequence[int]) -> LanguageModel:
             student.stack.layers[new].load_state_dict(teacher.stack.layers[old].state_dict())
         except RuntimeError:
             raise TouchstoneError(
-                f"layer {old} of the teacher does not fit as layer {new} of the student; a recurrent "
+                f"layer {old} of the teacher does not fit as layer {new} of the student; a "
+                "recurrent "
                 "student keeps the first and the last layer"
             ) from None
     if config.architecture == "Transformer":
@@ -161,7 +176,9 @@ def student_of(teacher: LanguageModel, layers: Sequence[int]) -> LanguageModel:
 
 
 def save_lm(model: LanguageModel, vocabulary: Vocabulary, path: Path) -> None:
-    """Write the weights to `path` (.safetensors) and beside them, as JSON, the configuration and the words."""
+    """Write the weights to `path` (.safetensors) and beside them, as JSON, the configuration and
+    the words.
+    """
     save_tensors(path, model.state_dict())
     about = {"config": asdict(model.config), "words": list(vocabulary.words)}
     save_json(about, path.with_suffix(".json"))
@@ -179,7 +196,8 @@ def load_lm(path: Path) -> tuple[LanguageModel, Vocabulary]:
         model.load_state_dict(load_file(path))
     except RuntimeError:
         raise TouchstoneError(
-            f"the weights in {path} do not fit its configuration and its {len(vocabulary)} words; train "
+            f"the weights in {path} do not fit its configuration and its {len(vocabulary)} "
+            "words; train "
             "the model again"
         ) from None
     return model.eval(), vocabulary

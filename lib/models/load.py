@@ -1,4 +1,6 @@
-"""Keeping trained models: only the tensors that were trained, and what is needed to build the rest again."""
+"""Keeping trained models: only the tensors that were trained, and what is needed to build the rest
+again.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,8 @@ def build_model(
 ) -> tuple[RunsFromEmbeddings, dict[str, nn.Parameter]]:
     """The untrained model of a recipe, and the parameters that its scheme trains, by name.
 
-    Recipe: encoder, revision, classes, scheme, seed (of what starts anew), and for OLA its variant. OLA takes from the
-    encoder only the tokenizer, and of its vocabulary the `used_ids`.
+    Recipe: encoder, revision, classes, scheme, seed (of what starts anew), and for OLA its variant.
+    OLA takes from the encoder only the tokenizer, and of its vocabulary the `used_ids`.
     """
     scheme = scheme_named(recipe["scheme"])
     encoder, revision, classes = recipe["encoder"], recipe["revision"], recipe["classes"]
@@ -52,9 +54,11 @@ def save_trained(
     trained: Mapping[str, nn.Parameter],
     rows: Sequence[int] = (),
 ) -> None:
-    """Write `<name>.safetensors` (the trained tensors alone) and `<name>.json` (the recipe and the file's SHA-256).
+    """Write `<name>.safetensors` (the trained tensors alone) and `<name>.json` (the recipe and the
+    file's SHA-256).
 
-    Of a word table only the `rows` that took part in the training are stored; for OLA these are its vocabulary.
+    Of a word table only the `rows` that took part in the training are stored; for OLA these are its
+    vocabulary.
     """
     table = model.module.get_input_embeddings().weight if isinstance(model, HFClassifier) else None
     tensors: dict[str, Tensor] = dict(trained)
@@ -68,7 +72,10 @@ def save_trained(
 
 
 def read_trained(recipe_path: Path, weights_path: Path | None) -> RunsFromEmbeddings:
-    """Build the model of a recipe and put the trained tensors in; both files are what `save_trained` wrote."""
+    """Build the model of a recipe and put the trained tensors in.
+
+    Both files are what `save_trained` wrote.
+    """
     recipe = json.loads(recipe_path.read_text())
     if weights_path is None:
         return build_model(recipe)[0]

@@ -1,4 +1,6 @@
-"""A masked LM seen as a classifier of gender, so that every explanation method can be asked what decides a pronoun."""
+"""A masked LM seen as a classifier of gender, so that every explanation method can be asked what
+decides a pronoun.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +27,12 @@ GenderIds = dict[str, list[int]]
 
 
 def gender_ids(tokenizer: Any, words: str = "pronouns") -> GenderIds:
-    """The vocabulary entries of each gender (F, M): case is folded, and the forms with a leading space are taken.
+    """The vocabulary entries of each gender (F, M).
 
-    `words`: "pronouns" (the paper's eight), or "identities" (also man, queen, ... by the lexicon of the repository).
+    Case is folded, and the forms with a leading space are taken.
+
+    `words`: "pronouns" (the paper's eight), or "identities" (also man, queen, ... by the lexicon of
+    the repository).
     """
     if words not in ("pronouns", "identities"):
         raise TouchstoneError(f"words is {words!r}; write pronouns or identities")
@@ -67,17 +72,20 @@ def gender_of(word: str, words: str = "pronouns") -> str:
 
 
 def slot_ids(tokenizer: Any, slot: str) -> GenderIds:
-    """The entries of the two forms that fit a slot (his and her before a noun, him and her as an object, ...)."""
+    """The entries of the two forms that fit a slot (his and her before a noun, him and her as an
+    object, ...).
+    """
     ids = gender_ids(tokenizer)
     names = {i: t.lstrip("Ġ▁").lower() for t, i in tokenizer.get_vocab().items()}
     return {g: [i for i in ids[g] if names[i] == form] for g, form in SLOT_FORMS[slot].items()}
 
 
 class GenderAtMask(RunsFromEmbeddings):
-    """Classes female and male; the score of male is log P(male) - log P(female) at the mask, that of female its negative.
+    """Classes female and male; the score of male is log P(male) - log P(female) at the mask, that
+    of female its negative.
 
-    P of a gender is the largest probability of one of its words. The mask is found by its embedding, which no method
-    that keeps special tokens alters.
+    P of a gender is the largest probability of one of its words. The mask is found by its
+    embedding, which no method that keeps special tokens alters.
     """
 
     classes = ("female", "male")

@@ -1,4 +1,7 @@
-"""Masked language models that run from their word embeddings: any of transformers, or an encoder with a new head."""
+"""Masked language models that run from their word embeddings.
+
+Any of transformers, or an encoder with a new head.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,8 @@ TUNED = ("head", "encoder", "all")
 
 @dataclass
 class MaskedLM:
-    """A masked language model: embeddings -> hidden states -> scores of all entries of the vocabulary.
+    """A masked language model: embeddings -> hidden states -> scores of all entries of the
+    vocabulary.
 
     The head is applied to chosen hidden states only, since most positions are never asked about.
     """
@@ -44,7 +48,8 @@ class MaskedLM:
     def __post_init__(self) -> None:
         if self.tokenizer.mask_token_id is None:
             raise TouchstoneError(
-                f"the tokenizer of {type(self.module).__name__} has no mask token, so nothing can be "
+                f"the tokenizer of {type(self.module).__name__} has no mask token, so nothing "
+                "can be "
                 "masked; choose a masked language model (BERT, RoBERTa, ALBERT, ...)"
             )
         self.module.eval()
@@ -67,7 +72,9 @@ class MaskedLM:
         ).last_hidden_state
 
     def scores(self, hidden: Float[Tensor, "batch hidden"]) -> Float[Tensor, "batch vocab"]:
-        """The head's scores (logits) of all entries of the vocabulary, for hidden states of single positions."""
+        """The head's scores (logits) of all entries of the vocabulary, for hidden states of single
+        positions.
+        """
         return run_head(self.module, {"last_hidden_state": hidden.unsqueeze(1)})
 
     @torch.no_grad()
@@ -93,7 +100,10 @@ class MaskedLM:
     def mean_vectors(
         self, sentences: Sequence[Sequence[str]], contextual: bool, batch_size: int = 64
     ) -> Float[Tensor, "batch hidden"]:
-        """One vector a text, the mean over its pieces: of the word table's rows, or of the encoder's last hidden states."""
+        """One vector a text, the mean over its pieces.
+
+        Of the word table's rows, or of the encoder's last hidden states.
+        """
 
         def run(batch: Sequence[Encoded]) -> Float[Tensor, "batch hidden"]:
             ids, mask = pad(batch, self.pad_id, device=device_of(self.module))  # (batch, token)
@@ -110,7 +120,8 @@ class MaskedLM:
         return int(self.tokenizer.pad_token_id)
 
     def trained_parameters(self, tuned: str) -> dict[str, nn.Parameter]:
-        """What is trained: the head (its decoder is the word table, which stays), with the encoder, or all.
+        """What is trained: the head (its decoder is the word table, which stays), with the encoder,
+        or all.
 
         The word table belongs to "all" alone: its gradient is as large as the vocabulary.
         """
@@ -131,7 +142,8 @@ def mask_place(one: Encoded, tokenizer: PreTrainedTokenizerBase, index: int = 0)
     places = [i for i, token in enumerate(one.ids) if token == tokenizer.mask_token_id]
     if len(places) != 1:
         raise TouchstoneError(
-            f"sentence {index} has {len(places)} mask tokens ({tokenizer.mask_token}) and needs one; "
+            f"sentence {index} has {len(places)} mask tokens ({tokenizer.mask_token}) and needs "
+            "one; "
             "mask one word of each sentence"
         )
     return places[0]
@@ -146,7 +158,8 @@ def pretrained_masked_lm(name: str, revision: str = "") -> MaskedLM:
     kinds = set(AutoConfig.from_pretrained(source, **options).architectures or ())
     if not kinds & set(MODEL_FOR_MASKED_LM_MAPPING_NAMES.values()):
         raise TouchstoneError(
-            f"{name} has no masked-LM head ({', '.join(sorted(kinds)) or 'no architecture named'}); "
+            f"{name} has no masked-LM head "
+            f"({', '.join(sorted(kinds)) or 'no architecture named'}); "
             "train one (new_masked_lm, fit_masked_lm) or choose a masked language model"
         )
     with quiet():
@@ -156,9 +169,12 @@ def pretrained_masked_lm(name: str, revision: str = "") -> MaskedLM:
 
 
 def new_masked_lm(name: str, seed: int, revision: str = "") -> MaskedLM:
-    """An encoder with a new masked-LM head drawn from a seed; its decoder is the encoder's word table.
+    """An encoder with a new masked-LM head drawn from a seed.
 
-    For BERT's kind: dense, activation, LayerNorm, then the transposed word table and a bias for each entry.
+    Its decoder is the encoder's word table.
+
+    For BERT's kind: dense, activation, LayerNorm, then the transposed word table and a bias for
+    each entry.
     """
     with quiet():
         module = AutoModelForMaskedLM.from_pretrained(
@@ -170,7 +186,8 @@ def new_masked_lm(name: str, seed: int, revision: str = "") -> MaskedLM:
 
 
 def save_masked_lm(model: MaskedLM, path: Path, recipe: dict[str, Any], tuned: str) -> None:
-    """Write the trained tensors (`<path>.safetensors`) and the recipe with their SHA-256 (`<path>.json`).
+    """Write the trained tensors (`<path>.safetensors`) and the recipe with their SHA-256
+    (`<path>.json`).
 
     The recipe needs `encoder`, `revision` and `seed`: what `new_masked_lm` was given.
     """
@@ -179,7 +196,10 @@ def save_masked_lm(model: MaskedLM, path: Path, recipe: dict[str, Any], tuned: s
 
 
 def read_masked_lm(recipe_path: Path, weights_path: Path) -> MaskedLM:
-    """The model that `save_masked_lm` kept: built anew from its recipe, with the trained tensors put in."""
+    """The model that `save_masked_lm` kept.
+
+    Built anew from its recipe, with the trained tensors put in.
+    """
     recipe = json.loads(recipe_path.read_text())
     check_weights(weights_path, recipe["sha256"])
     model = new_masked_lm(recipe["encoder"], recipe["seed"], recipe["revision"])

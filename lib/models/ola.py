@@ -1,4 +1,6 @@
-"""OLA, the one-layer attention model that starts from nothing (paper, Section 3.3.5), in two variants."""
+"""OLA, the one-layer attention model that starts from nothing (paper, Section 3.3.5), in two
+variants.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ HIDDEN = 64  # the paper's Table 5: embedding dimension
 
 
 class OneLayerNet(nn.Module):
-    """Embedding, one attention head without positions, residual or norm, a pooler on the first token, a classifier."""
+    """Embedding, one attention head without positions, residual or norm, a pooler on the first
+    token, a classifier.
+    """
 
     def __init__(self, n_vocab: int, n_classes: int, hidden: int = HIDDEN) -> None:
         super().__init__()
@@ -41,9 +45,12 @@ class OneLayerNet(nn.Module):
         embeddings: Float[Tensor, "batch token hidden"],
         mask: Int[Tensor, "batch token"] | None,
     ) -> Float[Tensor, "batch token"]:
-        """How strongly the first token (CLS) attends to each token; without a mask, padding is attended like words.
+        """How strongly the first token (CLS) attends to each token.
 
-        Only the first token's query matters, for only its output is read. q·(K e + b) is computed as (qK)·e + q·b.
+        Without a mask, padding is attended like words.
+
+        Only the first token's query matters, for only its output is read. q·(K e + b) is computed
+        as (qK)·e + q·b.
         """
         query = self.query(embeddings[:, 0])
         from_keys = torch.einsum("bh,bth->bt", query @ self.key.weight, embeddings)
@@ -59,17 +66,22 @@ class OneLayerNet(nn.Module):
         embeddings: Float[Tensor, "batch token hidden"],
         mask: Int[Tensor, "batch token"] | None,
     ) -> Float[Tensor, "batch class"]:
-        """Class scores: attention weights sum to one, so the mean of the values is the value of the mean."""
+        """Class scores: attention weights sum to one, so the mean of the values is the value of the
+        mean.
+        """
         weights = self.attention(embeddings, mask)  # (batch, token)
         mean = torch.einsum("bt,bth->bh", weights, embeddings)  # (batch, hidden)
         return self.classifier(self.activation(self.pooler(self.value(mean))))
 
 
 class OneLayerAttention(RunsFromEmbeddings):
-    """OLA-CEA over the part of a tokenizer's vocabulary that its sentences use; other ids count as unknown.
+    """OLA-CEA over the part of a tokenizer's vocabulary that its sentences use.
 
-    `corrected` hides padding from the attention. `as_released` does what the released code does: it hides the padded
-    *queries*, which nobody reads, so padding is attended, and the score depends on how far the set is padded.
+    Other ids count as unknown.
+
+    `corrected` hides padding from the attention. `as_released` does what the released code does: it
+    hides the padded *queries*, which nobody reads, so padding is attended, and the score depends on
+    how far the set is padded.
     """
 
     def __init__(
@@ -90,13 +102,18 @@ class OneLayerAttention(RunsFromEmbeddings):
             self.module = OneLayerNet(len(self.used_ids), len(self.classes)).eval()
 
     def embed(self, ids: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token hidden"]:
-        """The word embeddings; ids outside the vocabulary in use get the embedding of the unknown word."""
+        """The word embeddings; ids outside the vocabulary in use get the embedding of the unknown
+        word.
+        """
         return self.module.embeddings(self._row.to(ids.device)[ids])
 
     def logits(
         self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
     ) -> Float[Tensor, "batch class"]:
-        """The class scores, computed from the word embeddings; mask is 1 for tokens and 0 for padding."""
+        """The class scores, computed from the word embeddings.
+
+        Mask is 1 for tokens and 0 for padding.
+        """
         return self.module(embeddings, mask if self.variant == "corrected" else None)
 
     def position_read(self, mask: Int[Tensor, "batch token"]) -> Int[Tensor, "batch"]:
@@ -120,7 +137,9 @@ class OneLayerAttention(RunsFromEmbeddings):
         return in_buckets(run, encoded, batch_size).numpy()
 
     def parts(self) -> dict[str, dict[str, nn.Parameter]]:
-        """The parameters by part: embeddings, encoder (the attention), head (pooler and classifier)."""
+        """The parameters by part: embeddings, encoder (the attention), head (pooler and
+        classifier).
+        """
         parts: dict[str, dict[str, nn.Parameter]] = {"embeddings": {}, "encoder": {}, "head": {}}
         part_of = {"embeddings": "embeddings", "pooler": "head", "classifier": "head"}
         for name, parameter in self.module.named_parameters():

@@ -1,4 +1,6 @@
-"""Probes: a frozen language model whose output layer is replaced by two classes (Ding & Koehn 2021, section 3.1)."""
+"""Probes: a frozen language model whose output layer is replaced by two classes (Ding & Koehn 2021,
+section 3.1).
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ class Padding:
 
 @dataclass(eq=False)
 class Probe:
-    """A language model that answers with a class of the next word; it is a TextModel, so every explainer reads it.
+    """A language model that answers with a class of the next word.
+
+    It is a TextModel, so every explainer reads it.
 
     A sequence is the end-of-sentence word, which begins it, and then the words of the prefix.
     """
@@ -58,7 +62,8 @@ class Probe:
             self.classes
         ):
             raise TouchstoneError(
-                f"a layer from {self.layer.in_features} to {self.layer.out_features} does not fit a "
+                f"a layer from {self.layer.in_features} to {self.layer.out_features} does not "
+                "fit a "
                 f"model of size {self.lm.config.embedding} and {len(self.classes)} classes"
             )
         self.tokenizer = Padding(self.vocabulary.ids[PAD])
@@ -67,7 +72,7 @@ class Probe:
         self.module.eval()
 
     def encode(self, sentences: Sequence[Sequence[str]]) -> list[Encoded]:
-        """Ids of prefixes, and for each the index of its word (None: the word that begins the sequence)."""
+        """Ids of prefixes, and for each the index of its word (None: what begins the sequence)."""
         begin = self.vocabulary.ids[END]
         return [
             Encoded([begin, *self.vocabulary.encode(words)], [None, *self.vocabulary.owners(words)])
@@ -101,7 +106,10 @@ class Probe:
 def last_state(
     states: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
 ) -> Float[Tensor, "batch hidden"]:
-    """The state at the last real position; padding stands on the right, and no causal model sees it from there."""
+    """The state at the last real position.
+
+    Padding stands on the right, and no causal model sees it from there.
+    """
     return states[torch.arange(len(states), device=states.device), mask.sum(1) - 1]
 
 
@@ -124,12 +132,19 @@ def features(
 
 
 def fingerprint(lm: CausalLM) -> str:
-    """What tells models of the same size apart: the kind, its settings, and the sum of its parameters."""
-    return f"{type(lm).__name__} {lm.config} {sum(p.double().sum().item() for p in lm.parameters()):.3f}"
+    """What tells models of the same size apart.
+
+    The kind, its settings, and the sum of its parameters.
+    """
+    total = sum(p.double().sum().item() for p in lm.parameters())
+    return f"{type(lm).__name__} {lm.config} {total:.3f}"
 
 
 def save_probe(probe: Probe, path: Path) -> None:
-    """Write the probe's layer, with what it belongs to; the language model has a file of its own."""
+    """Write the probe's layer, with what it belongs to.
+
+    The language model has a file of its own.
+    """
     about = {"classes": " ".join(probe.classes), "lm": fingerprint(probe.lm)}
     save_tensors(path, probe.layer.state_dict(), about)
 

@@ -1,4 +1,7 @@
-"""Transfer schemes as data: which part of a model stays, goes on learning, or starts anew (paper, Table 3)."""
+"""Transfer schemes as data.
+
+Which part of a model stays, goes on learning, or starts anew (paper, Table 3).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ PARTS = ("embeddings", "encoder", "head")
 
 @dataclass(frozen=True)
 class Scheme:
-    """What happens to each part of a model; the paper calls the encoder Attention and the head Classification."""
+    """What happens to each part of a model.
+
+    The paper calls the encoder Attention and the head Classification.
+    """
 
     name: str
     embeddings: Treatment
@@ -76,8 +82,8 @@ def scheme_named(name: str) -> Scheme:
 def apply_scheme(model: HasParts, scheme: Scheme, seed: int) -> dict[str, nn.Parameter]:
     """Re-draw what starts anew, freeze what stays, and return the parameters that learn, by name.
 
-    Raises TouchstoneError where the parts do not cover the model, or a part that should learn has no parameters:
-    a name that matches nothing would otherwise freeze it without a word.
+    Raises TouchstoneError where the parts do not cover the model, or a part that should learn has
+    no parameters: a name that matches nothing would otherwise freeze it without a word.
     """
     parts = model.parts()
     _check_cover(model.module, parts)
@@ -86,7 +92,8 @@ def apply_scheme(model: HasParts, scheme: Scheme, seed: int) -> dict[str, nn.Par
         treatment = getattr(scheme, part)
         if treatment != "fixed" and not parts[part]:
             raise TouchstoneError(
-                f"scheme {scheme.name} trains the {part}, but {type(model.module).__name__} has none"
+                f"scheme {scheme.name} trains the {part}, but {type(model.module).__name__} has "
+                "none"
             )
         if treatment == "re-initialised":
             model.redraw(part, seed)
@@ -98,7 +105,10 @@ def apply_scheme(model: HasParts, scheme: Scheme, seed: int) -> dict[str, nn.Par
 
 
 def set_modes(model: HasParts, scheme: Scheme, dropout: float) -> None:
-    """Put everything into evaluation mode; with dropout, the parts that learn (and only they) into training mode."""
+    """Put everything into evaluation mode.
+
+    With dropout, the parts that learn (and only they) into training mode.
+    """
     model.module.eval()
     if dropout == 0:
         return

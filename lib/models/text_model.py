@@ -65,13 +65,16 @@ class TextModel(Protocol):
 def encode_words(
     tokenizer: Any, sentences: Sequence[Sequence[str]], max_length: int
 ) -> list[Encoded]:
-    """Encode sentences as their own tokenizer reads the running text: words joined by single spaces, blank ones left out.
+    """Encode sentences as their own tokenizer reads the running text.
 
-    A fast tokenizer tells where in the text each token stands, and so to which word it belongs; the space before a word is
-    that word's. (Given one by one, words without a space before them would be glued together by GPT-2's kind of tokenizer.)
+    Words joined by single spaces, blank ones left out.
 
-    Raises TouchstoneError where a sentence is longer than the model reads, since cutting it would silently lose words, and
-    where one token covers two words.
+    A fast tokenizer tells where in the text each token stands, and so to which word it belongs; the
+    space before a word is that word's. (Given one by one, words without a space before them would
+    be glued together by GPT-2's kind of tokenizer.)
+
+    Raises TouchstoneError where a sentence is longer than the model reads, since cutting it would
+    silently lose words, and where one token covers two words.
     """
     if len(sentences) == 0:
         return []
@@ -109,7 +112,8 @@ def check_length(index: int, words: Sequence[str], n_tokens: int, max_length: in
     """Refuse a sentence that has more tokens than the model has positions."""
     if n_tokens > max_length:
         raise TouchstoneError(
-            f"sentence {index} ({' '.join(words[:5])} ...) has {n_tokens} tokens and the model reads "
+            f"sentence {index} ({' '.join(words[:5])} ...) has {n_tokens} tokens and the model "
+            "reads "
             f"at most {max_length}; shorten it, leave it out or choose a model that reads more"
         )
 
@@ -199,7 +203,10 @@ def in_buckets(
 
 
 def widened(numbers: Tensor) -> Tensor:
-    """Numbers of at least 32 bits: those of a model that was saved in bfloat16 or float16 become float32."""
+    """Numbers of at least 32 bits.
+
+    Those of a model that was saved in bfloat16 or float16 become float32.
+    """
     return (
         numbers.float() if numbers.is_floating_point() and numbers.element_size() < 4 else numbers
     )
@@ -261,7 +268,10 @@ class RunsFromEmbeddings(TextModel):
 
 
 def special_ids(tokenizer: Any) -> list[int]:
-    """The ids that frame a sentence: class, separator, begin, end, mask and padding, but not "unknown word"."""
+    """The ids that frame a sentence.
+
+    Class, separator, begin, end, mask and padding, but not "unknown word".
+    """
     names = ("cls", "sep", "bos", "eos", "mask", "pad")
     return sorted(
         {i for name in names if (i := getattr(tokenizer, f"{name}_token_id", None)) is not None}

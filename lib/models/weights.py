@@ -33,9 +33,9 @@ PACKAGED = {
 def load_encoder_path(name: str, revision: str = "") -> str:
     """The folder of an encoder's files, or its hub id where it is to be fetched from there.
 
-    `all-MiniLM-L6-v2` lies in an installed package, whose weights must have the known SHA-256; the package's own code
-    is not imported. A path is taken as it is. Everything else is a hub id and needs the revision, a commit's 40 digits:
-    what a branch points to can change.
+    `all-MiniLM-L6-v2` lies in an installed package, whose weights must have the known SHA-256; the
+    package's own code is not imported. A path is taken as it is. Everything else is a hub id and
+    needs the revision, a commit's 40 digits: what a branch points to can change.
     """
     if name in PACKAGED:
         return str(_packaged_folder(name))
@@ -49,7 +49,8 @@ def load_encoder_path(name: str, revision: str = "") -> str:
         raise TouchstoneError(f"there is no folder {name}; correct the parameter encoder")
     if not re.fullmatch(r"[0-9a-f]{40}", revision):
         raise TouchstoneError(
-            f"encoder {name!r} would come from the model hub, but encoder_revision is {revision!r}; "
+            f"encoder {name!r} would come from the model hub, but encoder_revision is "
+            f"{revision!r}; "
             "write the 40 hexadecimal digits of a commit"
         )
     return name
@@ -107,7 +108,10 @@ def put_in(
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep the loading reports and bars of transformers out of a notebook; its errors still come through."""
+    """Keep the loading reports and bars of transformers out of a notebook.
+
+    Its errors still come through.
+    """
     level, bars = (
         transformers.logging.get_verbosity(),
         transformers.logging.is_progress_bar_enabled(),
@@ -123,7 +127,10 @@ def quiet() -> Iterator[None]:
 
 
 def load_tokenizer(name: str, revision: str = "") -> Any:
-    """The fast tokenizer of an encoder; those of a byte-level class (RoBERTa's) see a space before the first word, too."""
+    """The fast tokenizer of an encoder.
+
+    Those of a byte-level class (RoBERTa's) see a space before the first word, too.
+    """
     tokenizer = AutoTokenizer.from_pretrained(
         load_encoder_path(name, revision), revision=revision or None, add_prefix_space=True
     )
@@ -136,7 +143,10 @@ def load_tokenizer(name: str, revision: str = "") -> Any:
 
 
 def load_classifier(name: str, revision: str, classes: Sequence[str]) -> HFClassifier:
-    """A pre-trained encoder with a new head for these classes; the head is drawn by `apply_scheme`."""
+    """A pre-trained encoder with a new head for these classes.
+
+    The head is drawn by `apply_scheme`.
+    """
     with quiet():
         module = AutoModelForSequenceClassification.from_pretrained(
             load_encoder_path(name, revision),

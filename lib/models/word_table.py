@@ -1,4 +1,7 @@
-"""Training only the rows of a word table that the texts use: the same numbers, much less to carry."""
+"""Training only the rows of a word table that the texts use.
+
+The same numbers, much less to carry.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +27,12 @@ def ids_in_use(*encoded: Sequence[Encoded]) -> list[int]:
 
 @contextmanager
 def rows_in_use(module: PreTrainedModel, ids: Iterable[int]) -> Iterator[Int[Tensor, "vocab"]]:
-    """Within the block the word table has only the rows of `ids`; afterwards they are back in the whole table.
+    """Within the block the word table has only the rows of `ids`.
 
-    Yields the map from token id to row (-1: not in use). Exact for Adam without weight decay: a row that no sentence
-    uses has gradient 0 at every step, and Adam never moves it.
+    Afterwards they are back in the whole table.
+
+    Yields the map from token id to row (-1: not in use). Exact for Adam without weight decay: a row
+    that no sentence uses has gradient 0 at every step, and Adam never moves it.
     """
     table: nn.Embedding = module.get_input_embeddings()
     chosen = torch.tensor(sorted(set(ids)), device=table.weight.device)

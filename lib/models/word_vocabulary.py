@@ -15,7 +15,10 @@ _SPECIAL = (PAD, END, UNKNOWN)
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The words of a language model in the order of their ids: padding, end of sentence, unknown, then by frequency."""
+    """The words of a language model in the order of their ids.
+
+    Padding, end of sentence, unknown, then by frequency.
+    """
 
     words: tuple[str, ...]
 
@@ -45,9 +48,16 @@ class Vocabulary:
 def build_vocabulary(
     sentences: Iterable[Sequence[str]], size: int = 0, forced: Iterable[str] = ()
 ) -> Vocabulary:
-    """The `size` most frequent words of a corpus (0: all) in small letters, and the `forced` ones in any case.
+    """The most frequent words of a corpus, in small letters.
 
-    Words of the same frequency are ordered by the alphabet. `forced` words are those that a test set cannot do without.
+    Words of the same frequency are ordered by the alphabet.
+
+    >>> build_vocabulary([["the", "dog"], ["The", "cat"]], size=1, forced=["Cats"]).words
+    ('<pad>', '<eos>', '<unk>', 'the', 'cats')
+
+    Args:
+        size: how many words; 0 takes all.
+        forced: words that a test set cannot do without; they are taken whatever their frequency.
     """
     counts = Counter(word.lower() for words in sentences for word in words)
     ordered = sorted(counts, key=lambda word: (-counts[word], word))

@@ -1,4 +1,6 @@
-"""Zero-shot classifiers: a pre-trained model answers without any training, by what it has to answer with."""
+"""Zero-shot classifiers: a pre-trained model answers without any training, by what it has to answer
+with.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ _CAUSAL_LMS = set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()) - {"XLNetLMHeadMod
 
 
 class PromptedModel(RunsFromEmbeddings):
-    """A language model that fills in a class word; a kind says where its cue stands and which token is read.
+    """A language model that fills in a class word.
+
+    A kind says where its cue stands and which token is read.
 
     Words of the cue have no word id, so no explanation can give them a share of a sentence.
     """
@@ -75,7 +79,10 @@ class PromptedModel(RunsFromEmbeddings):
         return scores[:, torch.tensor(self.label_ids, device=scores.device)]
 
     def reference_ids(self, ids: Int[Tensor, "batch token"]) -> Int[Tensor, "batch token"]:
-        """The same sequences with nothing in them: special tokens and the cue kept, all others padding."""
+        """The same sequences with nothing in them.
+
+        Special tokens and the cue kept, all others padding.
+        """
         return torch.where(self._cue_mask(ids), ids, super().reference_ids(ids))
 
     @abstractmethod
@@ -91,7 +98,10 @@ class PromptedModel(RunsFromEmbeddings):
 
 
 class PromptedMaskedLM(PromptedModel):
-    """A masked language model; the cue stands before the sentence: "Female, male or neutral: [MASK]. <sentence>"."""
+    """A masked language model; the cue stands before the sentence.
+
+    "Female, male or neutral: [MASK]. <sentence>"
+    """
 
     def __init__(
         self,
@@ -122,7 +132,9 @@ class PromptedMaskedLM(PromptedModel):
 
 
 class PromptedCausalLM(PromptedModel):
-    """A causal language model; the cue stands after the sentence, and the word that would follow it is read."""
+    """A causal language model; the cue stands after the sentence, and the word that would follow it
+    is read.
+    """
 
     def __init__(
         self,
@@ -150,7 +162,9 @@ class PromptedCausalLM(PromptedModel):
 
 
 class LabelSimilarity(RunsFromEmbeddings):
-    """An encoder without a language-model head: the class whose description is most like the sentence.
+    """An encoder without a language-model head.
+
+    The class whose description is most like the sentence.
 
     Both are the mean of the encoder's output over the tokens; score = `scale` times their cosine.
     """
@@ -173,7 +187,7 @@ class LabelSimilarity(RunsFromEmbeddings):
     def logits(
         self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
     ) -> Float[Tensor, "batch class"]:
-        """The similarity of each sentence to each description, computed from the word embeddings."""
+        """The similarity of each sentence to each description, from the word embeddings."""
         return self.scale * self._sentence(embeddings, mask) @ self.labels.to(embeddings.device).T
 
     def _sentence(
@@ -185,9 +199,12 @@ class LabelSimilarity(RunsFromEmbeddings):
 
 
 def zero_shot_model(name: str, revision: str, classes: Sequence[str]) -> RunsFromEmbeddings:
-    """The zero-shot classifier that a pre-trained model allows: by masked word, by next word, or by similarity.
+    """The zero-shot classifier that a pre-trained model allows.
 
-    What it has is read from the architectures of its configuration: a language-model head that was trained, or none.
+    By masked word, by next word, or by similarity.
+
+    What it has is read from the architectures of its configuration: a language-model head that was
+    trained, or none.
     """
     source, options = load_encoder_path(name, revision), {"revision": revision or None}
     words, tokenizer = {c: LABEL_WORDS[c] for c in classes}, load_tokenizer(name, revision)
@@ -204,7 +221,10 @@ def zero_shot_model(name: str, revision: str, classes: Sequence[str]) -> RunsFro
 
 
 def _label_ids(tokenizer: Any, label_words: Mapping[str, str]) -> list[int]:
-    """The first piece of each class word; the pieces must differ, or the model could not tell the classes apart."""
+    """The first piece of each class word.
+
+    The pieces must differ, or the model could not tell the classes apart.
+    """
     ids = [pieces_in_text(tokenizer, word)[0] for word in label_words.values()]
     if (
         len(set(ids)) < len(ids)

@@ -1,4 +1,6 @@
-"""Fitting a classifier: cross-entropy, Adam, a linear schedule with warm-up, the best epoch by validation loss."""
+"""Fitting a classifier: cross-entropy, Adam, a linear schedule with warm-up, the best epoch by
+validation loss.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,9 @@ POOL = 8  # batches that are sorted by length together: little padding, and stil
 class Settings:
     """How a model is trained (paper, Table 5).
 
-    `gradients`: "zeroed" before each step, or "accumulated" over the whole run and clipped after the step, as the
-    released code does for OLA. `grouped`: batches of similar length. `eps` is Adam's, `warm_up` a share of all steps.
+    `gradients`: "zeroed" before each step, or "accumulated" over the whole run and clipped after
+    the step, as the released code does for OLA. `grouped`: batches of similar length. `eps` is
+    Adam's, `warm_up` a share of all steps.
     """
 
     epochs: int
@@ -94,7 +97,8 @@ def token_forward(
     row_of: Int[Tensor, "vocab"] | None = None,
     whole_width: bool = False,
 ) -> Forward:
-    """The class scores of rows by their index, each batch padded to its own longest row (or to the longest of all).
+    """The class scores of rows by their index, each batch padded to its own longest row (or to the
+    longest of all).
 
     `row_of` maps token ids to the rows of a reduced word table.
     """
@@ -122,9 +126,11 @@ def fit(
     seed: int,
     keep: str = "best",
 ) -> pd.DataFrame:
-    """Train the given parameters and leave them at the epoch with the lowest validation loss (`keep="best"`) or at the last.
+    """Train the given parameters and leave them at the epoch with the lowest validation loss
+    (`keep="best"`) or at the last.
 
-    Returns the learning curve: epoch, train_loss (while learning), validation_loss, validation_accuracy.
+    Returns the learning curve: epoch, train_loss (while learning), validation_loss,
+    validation_accuracy.
     """
     if keep not in ("best", "last"):
         raise TouchstoneError(f"the epoch that is kept is {keep!r}; write best or last")

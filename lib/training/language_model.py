@@ -27,7 +27,8 @@ TokenBatch = tuple[Int[Tensor, "batch token"], Int[Tensor, "batch token"]]  # id
 class LMSettings:
     """How a language model is trained: Adam with a warm-up and a cosine to zero.
 
-    `batch_words`: words in a step, counted with padding; `longest`: words of a piece, longer lines are cut.
+    `batch_words`: words in a step, counted with padding; `longest`: words of a piece, longer lines
+    are cut.
     """
 
     epochs: int
@@ -44,9 +45,12 @@ class LMSettings:
 
 @dataclass(frozen=True)
 class Distillation:
-    """Weights of DistilBERT's loss (Sanh et al. 2019; as in Ding & Koehn): soft cross-entropy, LM loss, cosine.
+    """Weights of DistilBERT's loss (Sanh et al.
 
-    `every`: the soft cross-entropy, the dearest of the three, is taken at every such word of a batch (1: at all of them).
+    2019; as in Ding & Koehn): soft cross-entropy, LM loss, cosine.
+
+    `every`: the soft cross-entropy, the dearest of the three, is taken at every such word of a
+    batch (1: at all of them).
     """
 
     teacher: LanguageModel
@@ -59,7 +63,10 @@ class Distillation:
 def pieces(
     sentences: Sequence[Sequence[str]], vocabulary: Vocabulary, longest: int
 ) -> list[Encoded]:
-    """Sentences as ids, begun and ended by the end-of-sentence word; what is longer is cut into pieces."""
+    """Sentences as ids, begun and ended by the end-of-sentence word.
+
+    What is longer is cut into pieces.
+    """
     end = vocabulary.ids[END]
     found = []
     for words in sentences:
@@ -85,7 +92,10 @@ def fit_lm(
     seed: int,
     distil: Distillation | None = None,
 ) -> pd.DataFrame:
-    """Train a model; returns the curve: epoch, train_loss (nats a word, with a teacher the whole loss), perplexity."""
+    """Train a model; returns the curve.
+
+    Epoch, train_loss (nats a word, with a teacher the whole loss), perplexity.
+    """
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     padding, device = vocabulary.ids[PAD], next(model.parameters()).device
@@ -129,7 +139,10 @@ def batch_loss(
     mask: Int[Tensor, "batch token"],
     distil: Distillation | None = None,
 ) -> Float[Tensor, ""]:
-    """The loss of a batch: each word but the first is predicted from those before it; padding does not count."""
+    """The loss of a batch: each word but the first is predicted from those before it.
+
+    Padding does not count.
+    """
     real = mask[:, 1:].bool()
     targets = ids[:, 1:][real]
     hidden = model.run(model.embed(ids[:, :-1]))[real]
@@ -158,7 +171,10 @@ def minutes_ahead(
     distil: Distillation | None = None,
     n_timed: int = 4,
 ) -> float:
-    """How many minutes `fit_lm` will take on this machine, from a few of its batches; the model does not move."""
+    """How many minutes `fit_lm` will take on this machine, from a few of its batches.
+
+    The model does not move.
+    """
     batches = list(
         word_batches(
             train, settings.batch_words, vocabulary.ids[PAD], torch.Generator().manual_seed(0)
@@ -181,7 +197,9 @@ def perplexity(
     vocabulary: Vocabulary,
     batch_words: int = 4096,
 ) -> float:
-    """exp of the mean negative log-probability of a word, the end of each sentence counted as a word."""
+    """exp of the mean negative log-probability of a word, the end of each sentence counted as a
+    word.
+    """
     model.eval()
     device = next(model.parameters()).device
     total, n = 0.0, 0

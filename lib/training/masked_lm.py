@@ -1,4 +1,6 @@
-"""Training masked language models, with a second loss where one is wanted, and what they are worth on held-out text."""
+"""Training masked language models, with a second loss where one is wanted, and what they are worth
+on held-out text.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +36,10 @@ IGNORED = -100  # cross-entropy's mark for a position that is not asked about
 class MaskedSettings:
     """How a masked LM is trained: AdamW with a warm-up, then linearly to zero.
 
-    `batch_tokens`: tokens in a step, counted with padding; `masked`: the share of tokens that is to be predicted;
-    `tuned`: head, encoder (with the head) or all (with the word table). `watched`: token ids that are to be predicted
-    with the share `watched_share` instead, for a model whose answers on these words are what is studied.
+    `batch_tokens`: tokens in a step, counted with padding; `masked`: the share of tokens that is to
+    be predicted; `tuned`: head, encoder (with the head) or all (with the word table). `watched`:
+    token ids that are to be predicted with the share `watched_share` instead, for a model whose
+    answers on these words are what is studied.
     """
 
     epochs: int
@@ -59,7 +62,10 @@ class MaskedSettings:
 
 @dataclass(frozen=True)
 class Batch:
-    """What a second loss may look at: the rows' numbers, the masked input, its padding mask, and the hidden states."""
+    """What a second loss may look at.
+
+    The rows' numbers, the masked input, its padding mask, and the hidden states.
+    """
 
     rows: list[int]
     ids: Int[Tensor, "batch token"]
@@ -69,9 +75,11 @@ class Batch:
 
 @dataclass(frozen=True)
 class SecondLoss:
-    """A loss that is added to that of the masked words, and the parameters of its own that learn with it.
+    """A loss that is added to that of the masked words, and the parameters of its own that learn
+    with it.
 
-    A head behind a gradient reversal (CausaLM, Feder et al. 2021) is one: the reversal lies inside `loss`.
+    A head behind a gradient reversal (CausaLM, Feder et al. 2021) is one: the reversal lies inside
+    `loss`.
     """
 
     loss: Callable[[Batch], Float[Tensor, ""]]
@@ -88,10 +96,12 @@ def mask_tokens(
     watched: Sequence[int] = (),
     watched_share: float = 0.5,
 ) -> tuple[Int[Tensor, "batch token"], Int[Tensor, "batch token"]]:
-    """Inputs and targets of masked-LM training (Devlin et al. 2019): 80 % masked, 10 % another word, 10 % as it is.
+    """Inputs and targets of masked-LM training (Devlin et al.
 
-    A position that is not asked about has the target -100; each row has at least one that is. Of the `watched` ids
-    `watched_share` are asked about, of the others `share`.
+    2019): 80 % masked, 10 % another word, 10 % as it is.
+
+    A position that is not asked about has the target -100; each row has at least one that is. Of
+    the `watched` ids `watched_share` are asked about, of the others `share`.
     """
     draw = torch.rand(ids.shape, generator=generator)
     if len(watched):
@@ -115,10 +125,13 @@ def fit_masked_lm(
     seed: int,
     second: SecondLoss | None = None,
 ) -> pd.DataFrame:
-    """Train a masked LM in place; returns the curve: epoch, train_loss, second_loss, perplexity (of `valid`).
+    """Train a masked LM in place; returns the curve.
 
-    Dropout stays off, so that a seed gives the same numbers with and without a second loss. A head whose bias is still
-    zero begins at the log of the words' frequencies in `train`, which spares it the first epochs.
+    Epoch, train_loss, second_loss, perplexity (of `valid`).
+
+    Dropout stays off, so that a seed gives the same numbers with and without a second loss. A head
+    whose bias is still zero begins at the log of the words' frequencies in `train`, which spares it
+    the first epochs.
     """
     generator = torch.Generator().manual_seed(seed)
     _begin_at_frequencies(model, train)
@@ -191,7 +204,9 @@ def _losses(
 
 @torch.no_grad()
 def _begin_at_frequencies(model: MaskedLM, train: Sequence[Encoded]) -> None:
-    """Set a head's bias, where it is still zero, to the log of the add-one unigram probabilities of the training text."""
+    """Set a head's bias, where it is still zero, to the log of the add-one unigram probabilities of
+    the training text.
+    """
     for name, p in model.trained_parameters("head").items():
         if name.endswith("bias") and p.shape == (model.module.config.vocab_size,) and not p.any():
             p.copy_(unigram(train, len(p), special_ids(model.tokenizer)).log())
@@ -200,7 +215,10 @@ def _begin_at_frequencies(model: MaskedLM, train: Sequence[Encoded]) -> None:
 def unigram(
     encoded: Sequence[Encoded], n_vocab: int, special: Sequence[int]
 ) -> Float[Tensor, "vocab"]:
-    """Add-one unigram probabilities of the entries of a vocabulary; special tokens are not counted."""
+    """Add-one unigram probabilities of the entries of a vocabulary.
+
+    Special tokens are not counted.
+    """
     counts = torch.ones(n_vocab)
     ids = torch.tensor([i for one in encoded for i in one.ids])
     counts += torch.bincount(ids[~torch.isin(ids, torch.tensor(list(special)))], minlength=n_vocab)
@@ -214,7 +232,10 @@ def asked_positions(
     seed: int = 0,
     batch_tokens: int = 4096,
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Batches (inputs, mask, targets) for measuring: a fixed choice of tokens, all of them replaced by the mask token."""
+    """Batches (inputs, mask, targets) for measuring.
+
+    A fixed choice of tokens, all of them replaced by the mask token.
+    """
     generator = torch.Generator().manual_seed(seed)
     mask_id, n_vocab = model.tokenizer.mask_token_id, model.module.config.vocab_size
     for rows in length_buckets(lengths_of(encoded), n_tokens=batch_tokens):
@@ -229,7 +250,9 @@ def asked_positions(
 def masked_perplexity(
     model: MaskedLM, encoded: Sequence[Encoded], share: float = 0.15, seed: int = 0
 ) -> float:
-    """exp of the mean negative log-probability of masked tokens, the same tokens at every call (NaN without text)."""
+    """exp of the mean negative log-probability of masked tokens, the same tokens at every call (NaN
+    without text).
+    """
     total, n, device = 0.0, 0, device_of(model.module)
     for inputs, mask, targets in asked_positions(model, encoded, share, seed):
         hidden = model.hidden(model.embed(inputs.to(device)), mask.to(device)).cpu()
@@ -247,7 +270,10 @@ def unigram_perplexity(
     share: float = 0.15,
     seed: int = 0,
 ) -> float:
-    """The same quantity for add-one word frequencies of the training text, at the same tokens: the floor to beat."""
+    """The same quantity for add-one word frequencies of the training text, at the same tokens.
+
+    The floor to beat.
+    """
     log_p = unigram(train, model.module.config.vocab_size, special_ids(model.tokenizer)).log()
     found = torch.cat(
         [

@@ -1,7 +1,10 @@
-"""Models that differ in their seed alone, trained side by side: the numbers of one after the other, in one set of calls.
+"""Models that differ in their seed alone, trained side by side.
 
-A small model's step is over before Python has asked for the next one, so five models cost hardly more than one. Every
-model keeps its own start, its own validation rows, its own order of batches, its own clipping and its own best epoch.
+The numbers of one after the other, in one set of calls.
+
+A small model's step is over before Python has asked for the next one, so five models cost hardly
+more than one. Every model keeps its own start, its own validation rows, its own order of batches,
+its own clipping and its own best epoch.
 """
 
 from __future__ import annotations
@@ -25,7 +28,10 @@ StackedForward = Callable[[Stack, Int[Tensor, "seed batch"]], Float[Tensor, "see
 
 
 def can_stack(splits: Sequence[Split], settings: Settings) -> bool:
-    """Whether `fit_seeds` gives what `fit` gives: equally many steps, no dropout (a draw per call), gradients zeroed."""
+    """Whether `fit_seeds` gives what `fit` gives.
+
+    Equally many steps, no dropout (a draw per call), gradients zeroed.
+    """
     sizes = {len(split.train) for split in splits}
     return len(sizes) == 1 and settings.dropout == 0 and settings.gradients == "zeroed"
 
@@ -39,13 +45,16 @@ def fit_seeds(
     settings: Settings,
     seeds: Sequence[int],
 ) -> list[pd.DataFrame]:
-    """`lib.training.classifier.fit` for several seeds at once; each model is left at its own epoch of lowest validation loss.
+    """`lib.training.classifier.fit` for several seeds at once.
+
+    Each model is left at its own epoch of lowest validation loss.
 
     Returns a learning curve per seed. Raises TouchstoneError where `can_stack` says no.
     """
     if not can_stack(splits, settings):
         raise TouchstoneError(
-            "these seeds cannot be trained side by side: their splits differ in size, or dropout or "
+            "these seeds cannot be trained side by side: their splits differ in size, or dropout "
+            "or "
             "accumulated gradients are wanted; train them one after the other"
         )
     stack = {
@@ -92,7 +101,8 @@ def take_steps(
 ) -> Float[Tensor, "seed"]:
     """One step of every seed on its own batch; returns each one's loss, summed over its rows.
 
-    The gradient of the sum of all losses is to each seed the gradient of its own, and it is clipped by its own length.
+    The gradient of the sum of all losses is to each seed the gradient of its own, and it is clipped
+    by its own length.
     """
     rows, counts = aligned(index)
     optimiser.zero_grad()
@@ -126,7 +136,8 @@ def evaluate_seeds(
 def aligned(
     index: Sequence[Int[Tensor, "batch"]],
 ) -> tuple[Int[Tensor, "seed batch"], Float[Tensor, "seed batch"]]:
-    """Rows of every seed side by side, filled up with row 0 to the longest, and which of them count (1, else 0).
+    """Rows of every seed side by side, filled up with row 0 to the longest, and which of them count
+    (1, else 0).
 
     >>> rows, counts = aligned([torch.tensor([4, 2]), torch.tensor([3])])
     >>> rows.tolist(), counts.tolist()

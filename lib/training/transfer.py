@@ -44,7 +44,10 @@ __all__ = ["Trained", "Trainer", "predictions"]
 
 @dataclass
 class Trained:
-    """A trained model and what a study reports of it; `rows` are the token ids whose embeddings took part."""
+    """A trained model and what a study reports of it.
+
+    `rows` are the token ids whose embeddings took part.
+    """
 
     recipe: dict[str, Any]
     model: RunsFromEmbeddings
@@ -68,7 +71,10 @@ class _Data:
 
 @dataclass
 class Trainer:
-    """Trains models over one encoder; a frozen encoder reads each sentence once, for all epochs, seeds and data sets."""
+    """Trains models over one encoder.
+
+    A frozen encoder reads each sentence once, for all epochs, seeds and data sets.
+    """
 
     encoder: str
     revision: str
@@ -78,7 +84,10 @@ class Trainer:
     _kept: dict[tuple[int, ...], Reading] = field(default_factory=dict, repr=False)
 
     def recipe(self, scheme: str, classes: Sequence[str], seed: int) -> dict[str, Any]:
-        """All that determines the untrained model: `lib.models.load.build_model` makes it again from this."""
+        """All that determines the untrained model.
+
+        `lib.models.load.build_model` makes it again from this.
+        """
         return {
             "encoder": self.encoder,
             "revision": self.revision,
@@ -197,10 +206,12 @@ class Trainer:
         settings: Settings,
         n_base: int = 16,
     ) -> float:
-        """How long `train` will take here: timed on a few base sentences with one and two epochs, then scaled up."""
-        few = train[
-            train["sentence_idx"].isin(train["sentence_idx"].unique()[:n_base])
-        ].reset_index(drop=True)
+        """How long `train` will take here.
+
+        Timed on a few base sentences with one and two epochs, then scaled up.
+        """
+        is_few = train["sentence_idx"].isin(train["sentence_idx"].unique()[:n_base])
+        few = train[is_few].reset_index(drop=True)
         seconds = []
         for epochs in (1, 1, 2):  # the first run warms up
             start = time.perf_counter()
@@ -209,9 +220,8 @@ class Trainer:
             )
             seconds.append(time.perf_counter() - start)
         once, per_epoch = max(2 * seconds[1] - seconds[2], 0.0), max(seconds[2] - seconds[1], 0.0)
-        return once * (len(train) + len(test)) / (2 * len(few)) + per_epoch * settings.epochs * len(
-            train
-        ) / len(few)
+        reading = once * (len(train) + len(test)) / (2 * len(few))
+        return reading + per_epoch * settings.epochs * len(train) / len(few)
 
     def vocabulary(self, train: pd.DataFrame, test: pd.DataFrame) -> list[int]:
         """The token ids that occur in the sentences, sorted: OLA's vocabulary."""
@@ -285,7 +295,7 @@ class Trainer:
 def predictions(
     rows: pd.DataFrame, probabilities: Float[np.ndarray, "batch class"], classes: Sequence[str]
 ) -> pd.DataFrame:
-    """One line a row: row_id, sentence_idx, target, predicted class, and p_<class> for each class."""
+    """One line a row: row_id, sentence_idx, target, predicted, and p_<class> for each class."""
     frame = rows[["row_id", "sentence_idx", "target"]].reset_index(drop=True)
     frame["predicted"] = probabilities.argmax(1)
     return frame.assign(**{f"p_{name}": probabilities[:, k] for k, name in enumerate(classes)})

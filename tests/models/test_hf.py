@@ -1,4 +1,7 @@
-"""Sequence classifiers from their word embeddings: the same numbers as the plain model, whatever the padding."""
+"""Sequence classifiers from their word embeddings.
+
+The same numbers as the plain model, whatever the padding.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A tiny random GPT-2 in the place of our own language models: pieces, probes, saliency, a chosen next word."""
+"""A tiny random GPT-2 in the place of our own language models.
+
+Pieces, probes, saliency, a chosen next word.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Weights: only the right ones are read, only the trained ones are kept, and they come back as they were."""
+"""Weights: only the right ones are read, only the trained ones are kept, and they come back as they
+were.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The hub's families of masked LMs on tiny random models: mask tokens, and pronouns as word pieces, byte pairs and SentencePiece write them."""
+"""The hub's families of masked LMs on tiny random models.
+
+Mask tokens, and pronouns as word pieces, byte pairs and SentencePiece write them.
+"""
 
 from __future__ import annotations
 

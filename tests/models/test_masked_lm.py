@@ -1,4 +1,6 @@
-"""Masked language models: the head on chosen positions, what is trained, keeping and reading, and what is refused."""
+"""Masked language models: the head on chosen positions, what is trained, keeping and reading, and
+what is refused.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The hub's families of masked LMs on tiny random models: mask tokens, and pronouns as word pieces, byte pairs and SentencePiece write them."""
+"""The hub's families of masked LMs on tiny random models.
+
+Mask tokens, and pronouns as word pieces, byte pairs and SentencePiece write them.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,9 @@ SENTENCE = ["The", "nurse", "puts", MASK, "coat", "on", "the", "chair", "."]
 
 
 def takes_the_blank(mask: str) -> tf.AddedToken:
-    """RoBERTa's and ALBERT's mask swallows the blank before it, so that it stands for a word with its blank."""
+    """RoBERTa's and ALBERT's mask swallows the blank before it, so that it stands for a word with
+    its blank.
+    """
     return tf.AddedToken(mask, lstrip=True, normalized=False)
 
 

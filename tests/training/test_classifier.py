@@ -1,4 +1,4 @@
-"""Fitting: batches, the split, the schedule, clipping before the step, and the epoch that is kept."""
+"""Fitting: batches, the split, the schedule, and the epoch that is kept."""
 
 from __future__ import annotations
 

@@ -79,7 +79,10 @@ def test_only_what_is_named_learns(tuned: str) -> None:
 
 
 def test_second_loss_sees_its_rows_and_can_reverse_a_gradient() -> None:
-    """A probe of the row's label behind a reversal: the probe learns, and the encoder moves against it."""
+    """A probe of the row's label behind a reversal.
+
+    The probe learns, and the encoder moves against it.
+    """
     model = tiny("bert")
     encoded = model.encode([text.split() for text in TEXT])
     labels = torch.tensor([i % 3 for i in range(len(TEXT))])

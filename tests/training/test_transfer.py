@@ -1,4 +1,6 @@
-"""Training whole models: the frozen encoder reads once with the same numbers, and everything can learn."""
+"""Training whole models: the frozen encoder reads once with the same numbers, and everything can
+learn.
+"""
 
 from __future__ import annotations
 
@@ -123,7 +125,10 @@ def test_the_released_ola_accumulates_over_sets_padded_whole(tmp_path, monkeypat
 
 
 def test_the_vocabulary_is_of_tokens_within_a_text(monkeypatch):
-    """A byte-level tokenizer that puts no blank before a text: OLA must know the tokens that its own encoding gives."""
+    """A byte-level tokenizer that puts no blank before a text.
+
+    OLA must know the tokens that its own encoding gives.
+    """
     tokenizer = byte_pairs.__wrapped__(framed=False)
     tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     monkeypatch.setattr("lib.training.transfer.load_tokenizer", lambda *args: tokenizer)
@@ -147,7 +152,10 @@ def test_weight_decay_trains_the_whole_table(tmp_path):
 
 
 def test_the_time_is_predicted_from_a_few_sentences(monkeypatch):
-    """With a clock that only training moves: 2 s a call and 3 s an epoch for the few sentences, scaled up to all."""
+    """With a clock that only training moves.
+
+    2 s a call and 3 s an epoch for the few sentences, scaled up to all.
+    """
     train, test = halves()
     clock = [0.0]
 

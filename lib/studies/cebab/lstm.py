@@ -1,4 +1,7 @@
-"""A bidirectional LSTM with attention over frozen word vectors: CEBaB's model without pre-trained layers (appendix C)."""
+"""A bidirectional LSTM with attention over frozen word vectors.
+
+CEBaB's model without pre-trained layers (appendix C).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,9 @@ from lib.models.text_model import RunsFromEmbeddings
 
 
 class BiLSTMNet(nn.Module):
-    """One LSTM layer in both directions, their outputs summed, an attention over tokens, a linear classifier."""
+    """One LSTM layer in both directions, their outputs summed, an attention over tokens, a linear
+    classifier.
+    """
 
     def __init__(
         self, word_vectors: Float[Tensor, "vocab hidden"], n_classes: int, hidden: int
@@ -44,7 +49,8 @@ class BiLSTMNet(nn.Module):
 class BiLSTM(RunsFromEmbeddings):
     """The network with the tokenizer and the frozen word table of a pre-trained classifier.
 
-    The paper's has frozen fastText vectors read through BERT's tokenizer; the word table of the encoder stands in for them.
+    The paper's has frozen fastText vectors read through BERT's tokenizer; the word table of the
+    encoder stands in for them.
     """
 
     def __init__(
@@ -67,5 +73,8 @@ class BiLSTM(RunsFromEmbeddings):
     def logits(
         self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
     ) -> Float[Tensor, "batch class"]:
-        """The class scores, computed from the word embeddings; mask is 1 for tokens and 0 for padding."""
+        """The class scores, computed from the word embeddings.
+
+        Mask is 1 for tokens and 0 for padding.
+        """
         return self.module(embeddings, mask)

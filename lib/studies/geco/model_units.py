@@ -66,11 +66,14 @@ def run_unit(
     settings: Settings | None,
     need_weights: bool = False,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """One model of the study, trained now or finished earlier: its predictions and its learning curve.
+    """One model of the study, trained now or finished earlier.
 
-    A new model leaves its tensors in `models/<dataset>/<scheme>/seed<k>`. What was finished with the same settings and
-    data is read instead; units that a fresh clone finds in the reference come without their tensors. `need_weights`:
-    then train them again, and keep the published predictions.
+    Its predictions and its learning curve.
+
+    A new model leaves its tensors in `models/<dataset>/<scheme>/seed<k>`. What was finished with
+    the same settings and data is read instead; units that a fresh clone finds in the reference come
+    without their tensors. `need_weights`: then train them again, and keep the published
+    predictions.
     """
     name, key, found, curve = _earlier(
         units, trainer, dataset, scheme, seed, train, test, classes, settings
@@ -131,7 +134,9 @@ def _earlier(
 
 
 def digest(rows: pd.DataFrame) -> str:
-    """A short hash of the sentences, targets and base sentences that a model is trained or tested on."""
+    """A short hash of the sentences, targets and base sentences that a model is trained or tested
+    on.
+    """
     text = rows[["row_id", "sentence_idx", "target", "sentence"]].to_json(orient="values")
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -139,14 +144,15 @@ def digest(rows: pd.DataFrame) -> str:
 def load_trained(stage: Stage, dataset: str, scheme: str, seed: int) -> TextModel:
     """A model as stage 02 left it: the base model with the trained tensors put in.
 
-    Raises TouchstoneError where the stage, the model or its weight file is missing, or the file is not the one whose
-    SHA-256 was recorded.
+    Raises TouchstoneError where the stage, the model or its weight file is missing, or the file is
+    not the one whose SHA-256 was recorded.
     """
     name = f"models/{dataset}/{scheme_named(scheme).name}/seed{seed}"
     earlier = stage.folder.parent / "02_training"
     if (earlier / MANIFEST).is_file() and not (earlier / f"{name}.json").is_file():
         raise TouchstoneError(
-            f"{earlier / name} has no weights here: its numbers came from outputs/reference. To train it again: "
+            f"{earlier / name} has no weights here: its numbers came from outputs/reference. To "
+            "train it again: "
             f"python -m lib.core.runner {stage.study} --scale {stage.scale} --stage 02_training "
             "-p need_weights true"
         )

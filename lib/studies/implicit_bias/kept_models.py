@@ -25,10 +25,13 @@ def fit_or_read(
     valid: Sequence[Sequence[str]],
     settings: MaskedSettings,
 ) -> tuple[MaskedLM, pd.DataFrame]:
-    """A model trained on sentences (lists of words) from `start()`, with its curve; one that was kept at `path` is read.
+    """A model trained on sentences (lists of words) from `start()`, with its curve.
 
-    `recipe` (encoder, revision, seed, and what else the numbers depend on) is completed with the settings and the
-    SHA-256 of the texts; a model that was kept with another recipe is trained again.
+    One that was kept at `path` is read.
+
+    `recipe` (encoder, revision, seed, and what else the numbers depend on) is completed with the
+    settings and the SHA-256 of the texts; a model that was kept with another recipe is trained
+    again.
     """
     texts = ["\n".join(" ".join(words) for words in part) for part in (train, valid)]
     recipe = dict(recipe) | {

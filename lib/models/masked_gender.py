@@ -45,18 +45,18 @@ def gender_ids(tokenizer: Any, words: str = "pronouns") -> GenderIds:
         ),
         "",
     )
-    found: GenderIds = {"F": [], "M": []}
+    ids: GenderIds = {"F": [], "M": []}
     for piece, i in tokenizer.get_vocab().items():
         if lead and not piece.startswith(lead):
             continue
         gender = gender_of(piece.removeprefix(lead), words)
         if gender:
-            found[gender].append(i)
-    if empty := [g for g, ids in found.items() if not ids]:
+            ids[gender].append(i)
+    if empty := [g for g, entries in ids.items() if not entries]:
         raise TouchstoneError(
             f"the vocabulary holds no {words} of gender {empty[0]}; choose another model"
         )
-    return {g: sorted(ids) for g, ids in found.items()}
+    return {g: sorted(entries) for g, entries in ids.items()}
 
 
 def gender_of(word: str, words: str = "pronouns") -> str:
@@ -67,8 +67,10 @@ def gender_of(word: str, words: str = "pronouns") -> str:
     """
     if word.lower() in PRONOUNS:
         return PRONOUNS[word.lower()]
-    found = load_lexicon().find(word) if words == "identities" and word.isalpha() else None
-    return found[0] if found else ""
+    if words != "identities" or not word.isalpha():
+        return ""
+    entry = load_lexicon().find(word)  # gender and forms
+    return entry[0] if entry else ""
 
 
 def slot_ids(tokenizer: Any, slot: str) -> GenderIds:

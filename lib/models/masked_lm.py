@@ -31,7 +31,7 @@ from lib.models.weights import (
     save_tensors,
 )
 
-TUNED = ("head", "encoder", "all")
+_TUNED = ("head", "encoder", "all")
 
 
 @dataclass
@@ -125,21 +125,21 @@ class MaskedLM:
 
         The word table belongs to "all" alone: its gradient is as large as the vocabulary.
         """
-        if tuned not in TUNED:
-            raise TouchstoneError(f"tuned is {tuned!r}; write one of {', '.join(TUNED)}")
+        if tuned not in _TUNED:
+            raise TouchstoneError(f"tuned is {tuned!r}; write one of {', '.join(_TUNED)}")
         table = self.module.get_input_embeddings().weight
         base = {id(p) for p in self.module.base_model.parameters()}
         named = dict(self.module.named_parameters())
         head = {name: p for name, p in named.items() if id(p) not in base and p is not table}
-        own = {
+        encoder = {
             name: p for name, p in named.items() if p is not table and ".embeddings." not in name
         }
-        return {"head": head, "encoder": own, "all": named}[tuned]
+        return {"head": head, "encoder": encoder, "all": named}[tuned]
 
 
-def mask_place(one: Encoded, tokenizer: PreTrainedTokenizerBase, index: int = 0) -> int:
+def mask_place(sentence: Encoded, tokenizer: PreTrainedTokenizerBase, index: int = 0) -> int:
     """The position of the only mask token of a sentence."""
-    places = [i for i, token in enumerate(one.ids) if token == tokenizer.mask_token_id]
+    places = [i for i, token in enumerate(sentence.ids) if token == tokenizer.mask_token_id]
     if len(places) != 1:
         raise TouchstoneError(
             f"sentence {index} has {len(places)} mask tokens ({tokenizer.mask_token}) and needs "

@@ -15,7 +15,7 @@ from lib.core.errors import TouchstoneError, did_you_mean
 from lib.models.eager_attention import eager_attention
 from lib.models.text_model import RunsFromEmbeddings
 
-PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+_PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 @contextmanager
@@ -29,9 +29,9 @@ def in_precision(model: RunsFromEmbeddings, precision: str) -> Iterator[RunsFrom
     first. On a CPU attention is computed step by step, for the fused kernel's backward pass is slow
     in bfloat16. Raises TouchstoneError for an unknown precision, or a model that is no transformer.
     """
-    if precision not in PRECISIONS:
+    if precision not in _PRECISIONS:
         raise TouchstoneError(
-            f"precision is {precision!r}{did_you_mean(precision, PRECISIONS)}; write float32 or "
+            f"precision is {precision!r}{did_you_mean(precision, _PRECISIONS)}; write float32 or "
             "bfloat16"
         )
     if precision == "float32":
@@ -43,13 +43,13 @@ def in_precision(model: RunsFromEmbeddings, precision: str) -> Iterator[RunsFrom
             "precision out"
         )
     low = copy.copy(model)
-    low.module = _copied(model.module, PRECISIONS[precision])
+    low.module = _copied(model.module, _PRECISIONS[precision])
 
     def logits(
         embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
     ) -> Float[Tensor, "batch class"]:
         """The class scores in float32, from embeddings in float32."""
-        return type(model).logits(low, embeddings.to(PRECISIONS[precision]), mask).float()
+        return type(model).logits(low, embeddings.to(_PRECISIONS[precision]), mask).float()
 
     low.embed, low.logits = model.embed, logits
     with ExitStack() as stack:

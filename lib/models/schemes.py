@@ -115,8 +115,8 @@ def set_modes(model: HasParts, scheme: Scheme, dropout: float) -> None:
     parts = model.parts()
     learns = {id(p) for part in scheme.trained() for p in parts[part].values()}
     for module in model.module.modules():
-        own = {id(p) for p in module.parameters()}
-        if own and own <= learns:
+        inside = {id(p) for p in module.parameters()}
+        if inside and inside <= learns:
             _train_with(module, dropout)
     for child in model.module.children():  # a head's dropout may stand alone beside it
         if isinstance(child, nn.Dropout) and "head" in scheme.trained():
@@ -131,8 +131,8 @@ def _train_with(module: nn.Module, dropout: float) -> None:
 
 
 def _check_cover(module: nn.Module, parts: Mapping[str, Mapping[str, nn.Parameter]]) -> None:
-    found = [id(p) for part in parts.values() for p in part.values()]
-    if len(found) != len(set(found)) or set(found) != {id(p) for p in module.parameters()}:
+    ids = [id(p) for part in parts.values() for p in part.values()]
+    if len(ids) != len(set(ids)) or set(ids) != {id(p) for p in module.parameters()}:
         raise TouchstoneError(
             f"the parts of {type(module).__name__} do not cover its parameters exactly once"
         )

@@ -22,7 +22,7 @@ def ids_in_use(*encoded: Sequence[Encoded]) -> list[int]:
     >>> ids_in_use([Encoded([7, 3], [0, 1])], [Encoded([3], [0])])
     [3, 7]
     """
-    return sorted({i for group in encoded for one in group for i in one.ids})
+    return sorted({i for rows in encoded for row in rows for i in row.ids})
 
 
 @contextmanager

@@ -87,8 +87,8 @@ def batches(
         return
     pools = rows.split(POOL * settings.batch_size)
     sorted_pools = [pool[lengths[pool].argsort(stable=True)] for pool in pools]
-    found = [batch for pool in sorted_pools for batch in pool.split(settings.batch_size)]
-    yield from (found[i] for i in torch.randperm(len(found), generator=generator).tolist())
+    ordered = [batch for pool in sorted_pools for batch in pool.split(settings.batch_size)]
+    yield from (ordered[i] for i in torch.randperm(len(ordered), generator=generator).tolist())
 
 
 def token_forward(

@@ -45,9 +45,9 @@ class LMSettings:
 
 @dataclass(frozen=True)
 class Distillation:
-    """Weights of DistilBERT's loss (Sanh et al.
+    """Weights of DistilBERT's loss: soft cross-entropy, LM loss, cosine.
 
-    2019; as in Ding & Koehn): soft cross-entropy, LM loss, cosine.
+    Sanh et al. 2019; as in Ding & Koehn 2021.
 
     `every`: the soft cross-entropy, the dearest of the three, is taken at every such word of a
     batch (1: at all of them).
@@ -67,12 +67,11 @@ def pieces(
 
     What is longer is cut into pieces.
     """
-    end = vocabulary.ids[END]
-    found = []
+    end, encoded = vocabulary.ids[END], []
     for words in sentences:
         ids = [*vocabulary.encode(words), end]
-        found += [Encoded([end, *ids[i : i + longest]], []) for i in range(0, len(ids), longest)]
-    return found
+        encoded += [Encoded([end, *ids[i : i + longest]], []) for i in range(0, len(ids), longest)]
+    return encoded
 
 
 def word_batches(
@@ -92,9 +91,11 @@ def fit_lm(
     seed: int,
     distil: Distillation | None = None,
 ) -> pd.DataFrame:
-    """Train a model; returns the curve.
+    """Train a language model in place.
 
-    Epoch, train_loss (nats a word, with a teacher the whole loss), perplexity.
+    Returns:
+        The learning curve: epoch, train_loss (nats a word; with a teacher the whole loss),
+        perplexity (of `valid`).
     """
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
@@ -143,23 +144,22 @@ def batch_loss(
 
     Padding does not count.
     """
-    real = mask[:, 1:].bool()
-    targets = ids[:, 1:][real]
-    hidden = model.run(model.embed(ids[:, :-1]))[real]
+    real = mask[:, 1:].bool()  # (batch, token - 1)
+    targets = ids[:, 1:][real]  # (word)
+    hidden = model.run(model.embed(ids[:, :-1]))[real]  # (word, hidden)
     if distil is None:
         return model.loss(hidden, targets)
     with torch.no_grad():
         teacher = distil.teacher.eval()
-        taught = teacher.run(teacher.embed(ids[:, :-1]))[real]
-        wanted = teacher.log_prob(taught[:: distil.every])
-    given = model.log_prob(hidden[:: distil.every])
-    soft = -(wanted.exp() * given).sum(-1).mean()
-    hard = (
-        -given.gather(1, targets[:, None]).mean()
-        if distil.every == 1
-        else model.loss(hidden, targets)
-    )
-    cosine = 1 - cosine_similarity(hidden, taught, dim=-1).mean()
+        teacher_hidden = teacher.run(teacher.embed(ids[:, :-1]))[real]  # (word, hidden)
+        teacher_log_prob = teacher.log_prob(teacher_hidden[:: distil.every])  # (word, vocab)
+    log_prob = model.log_prob(hidden[:: distil.every])
+    soft = -(teacher_log_prob.exp() * log_prob).sum(-1).mean()
+    if distil.every == 1:
+        hard = -log_prob.gather(1, targets[:, None]).mean()
+    else:
+        hard = model.loss(hidden, targets)
+    cosine = 1 - cosine_similarity(hidden, teacher_hidden, dim=-1).mean()
     return distil.soft * soft + distil.hard * hard + distil.cosine * cosine
 
 

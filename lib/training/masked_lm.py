@@ -96,9 +96,9 @@ def mask_tokens(
     watched: Sequence[int] = (),
     watched_share: float = 0.5,
 ) -> tuple[Int[Tensor, "batch token"], Int[Tensor, "batch token"]]:
-    """Inputs and targets of masked-LM training (Devlin et al.
+    """Inputs and targets of masked-LM training: 80 % masked, 10 % another word, 10 % unchanged.
 
-    2019): 80 % masked, 10 % another word, 10 % as it is.
+    Devlin et al. 2019.
 
     A position that is not asked about has the target -100; each row has at least one that is. Of
     the `watched` ids `watched_share` are asked about, of the others `share`.
@@ -125,13 +125,14 @@ def fit_masked_lm(
     seed: int,
     second: SecondLoss | None = None,
 ) -> pd.DataFrame:
-    """Train a masked LM in place; returns the curve.
-
-    Epoch, train_loss, second_loss, perplexity (of `valid`).
+    """Train a masked LM in place.
 
     Dropout stays off, so that a seed gives the same numbers with and without a second loss. A head
     whose bias is still zero begins at the log of the words' frequencies in `train`, which spares it
     the first epochs.
+
+    Returns:
+        The learning curve: epoch, train_loss, second_loss, perplexity (of `valid`).
     """
     generator = torch.Generator().manual_seed(seed)
     _begin_at_frequencies(model, train)
@@ -158,12 +159,13 @@ def fit_masked_lm(
 @contextmanager
 def _only_these_learn(model: MaskedLM, tuned: str) -> Iterator[list[nn.Parameter]]:
     """Within, gradients are computed for the tuned parameters alone, which are yielded."""
-    own = list(model.trained_parameters(tuned).values())
-    ids, before = {id(p) for p in own}, {p: p.requires_grad for p in model.module.parameters()}
-    for p in before:
-        p.requires_grad_(id(p) in ids)
+    learning = list(model.trained_parameters(tuned).values())
+    before = {p: p.requires_grad for p in model.module.parameters()}
+    model.module.requires_grad_(False)
+    for p in learning:
+        p.requires_grad_(True)
     try:
-        yield own
+        yield learning
     finally:
         for p, state in before.items():
             p.requires_grad_(state)
@@ -177,13 +179,12 @@ def _losses(
     generator: torch.Generator,
     second: SecondLoss | None,
 ) -> tuple[Tensor, Tensor]:
-    ids, mask = pad([train[i] for i in rows], model.pad_id)
-    n_vocab = model.module.config.vocab_size
+    ids, mask = pad([train[i] for i in rows], model.pad_id)  # (batch, token)
     inputs, targets = mask_tokens(
         ids,
         special_ids(model.tokenizer),
         model.tokenizer.mask_token_id,
-        n_vocab,
+        model.module.config.vocab_size,
         settings.masked,
         generator,
         settings.watched,
@@ -191,15 +192,12 @@ def _losses(
     )
     device = device_of(model.module)
     inputs, targets, mask = inputs.to(device), targets.to(device), mask.to(device)
-    hidden = model.hidden(model.embed(inputs), mask)
-    asked = targets != IGNORED
-    loss = F.cross_entropy(model.scores(hidden[asked]), targets[asked])
-    other = (
-        second.loss(Batch(list(rows), inputs, mask, hidden))
-        if second
-        else torch.zeros((), device=device)
-    )
-    return loss, other
+    hidden = model.hidden(model.embed(inputs), mask)  # (batch, token, hidden)
+    is_asked = targets != IGNORED
+    loss = F.cross_entropy(model.scores(hidden[is_asked]), targets[is_asked])
+    if second is None:
+        return loss, torch.zeros((), device=device)
+    return loss, second.loss(Batch(list(rows), inputs, mask, hidden))
 
 
 @torch.no_grad()
@@ -220,7 +218,7 @@ def unigram(
     Special tokens are not counted.
     """
     counts = torch.ones(n_vocab)
-    ids = torch.tensor([i for one in encoded for i in one.ids])
+    ids = torch.tensor([i for row in encoded for i in row.ids])
     counts += torch.bincount(ids[~torch.isin(ids, torch.tensor(list(special)))], minlength=n_vocab)
     return counts / counts.sum()
 
@@ -240,9 +238,8 @@ def asked_positions(
     mask_id, n_vocab = model.tokenizer.mask_token_id, model.module.config.vocab_size
     for rows in length_buckets(lengths_of(encoded), n_tokens=batch_tokens):
         ids, mask = pad([encoded[i] for i in rows], model.pad_id)
-        targets = mask_tokens(
-            ids, special_ids(model.tokenizer), mask_id, n_vocab, share, generator
-        )[1]
+        special = special_ids(model.tokenizer)
+        _, targets = mask_tokens(ids, special, mask_id, n_vocab, share, generator)
         yield torch.where(targets != IGNORED, mask_id, ids), mask, targets
 
 
@@ -256,10 +253,10 @@ def masked_perplexity(
     total, n, device = 0.0, 0, device_of(model.module)
     for inputs, mask, targets in asked_positions(model, encoded, share, seed):
         hidden = model.hidden(model.embed(inputs.to(device)), mask.to(device)).cpu()
-        asked = targets != IGNORED
-        scores = model.scores(hidden[asked].to(device)).cpu()
-        total += F.cross_entropy(scores, targets[asked], reduction="sum").item()
-        n += int(asked.sum())
+        is_asked = targets != IGNORED
+        scores = model.scores(hidden[is_asked].to(device)).cpu()
+        total += F.cross_entropy(scores, targets[is_asked], reduction="sum").item()
+        n += int(is_asked.sum())
     return math.exp(total / n) if n else math.nan
 
 
@@ -275,10 +272,6 @@ def unigram_perplexity(
     The floor to beat.
     """
     log_p = unigram(train, model.module.config.vocab_size, special_ids(model.tokenizer)).log()
-    found = torch.cat(
-        [
-            log_p[targets[targets != IGNORED]]
-            for _, _, targets in asked_positions(model, encoded, share, seed)
-        ]
-    )
-    return math.exp(-float(found.double().mean()))
+    asked = asked_positions(model, encoded, share, seed)
+    log_probs = torch.cat([log_p[targets[targets != IGNORED]] for _, _, targets in asked])
+    return math.exp(-float(log_probs.double().mean()))

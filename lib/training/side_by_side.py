@@ -21,9 +21,8 @@ from torch import Tensor, nn
 from lib.core.errors import TouchstoneError
 from lib.training.classifier import CURVE, Settings, Split, adam, batches
 
-Stack = dict[
-    str, Float[Tensor, "seed ..."]
-]  # parameters by name, those of each seed along the first axis
+# parameters by name, those of each seed along the first axis
+Stack = dict[str, Float[Tensor, "seed ..."]]
 StackedForward = Callable[[Stack, Int[Tensor, "seed batch"]], Float[Tensor, "seed batch class"]]
 
 
@@ -54,18 +53,20 @@ def fit_seeds(
     if not can_stack(splits, settings):
         raise TouchstoneError(
             "these seeds cannot be trained side by side: their splits differ in size, or dropout "
-            "or "
-            "accumulated gradients are wanted; train them one after the other"
+            "or accumulated gradients are wanted; train them one after the other"
         )
     stack = {
-        name: torch.stack([one[name].detach() for one in trained]).requires_grad_()
+        name: torch.stack([of_seed[name].detach() for of_seed in trained]).requires_grad_()
         for name in trained[0]
     }
     n_train = len(splits[0].train)
     optimiser, schedule = adam(stack.values(), settings, n_train)
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
     curves: list[list[tuple[float, ...]]] = [[] for _ in seeds]
-    best, kept = [math.inf] * len(seeds), {name: p.detach().clone() for name, p in stack.items()}
+    best, best_values = (
+        [math.inf] * len(seeds),
+        {name: p.detach().clone() for name, p in stack.items()},
+    )
     for epoch in range(1, settings.epochs + 1):
         total = torch.zeros(len(seeds), device=targets.device)
         for index in zip(
@@ -75,23 +76,23 @@ def fit_seeds(
             ),
             strict=True,
         ):
-            total += take_steps(forward, stack, index, targets, optimiser, settings)
+            total += _take_steps(forward, stack, index, targets, optimiser, settings)
             schedule.step()
-        losses, accuracies = evaluate_seeds(forward, stack, targets, splits)
+        losses, accuracies = _evaluate_seeds(forward, stack, targets, splits)
         for i, (loss, accuracy) in enumerate(zip(losses, accuracies, strict=True)):
             curves[i].append((epoch, total[i].item() / n_train, loss, accuracy))
             if loss < best[i]:
                 best[i] = loss
                 for name, p in stack.items():
-                    kept[name][i] = p.detach()[i]
+                    best_values[name][i] = p.detach()[i]
     with torch.no_grad():
-        for i, one in enumerate(trained):
-            for name, parameter in one.items():
-                parameter.copy_(kept[name][i])
+        for i, of_seed in enumerate(trained):
+            for name, parameter in of_seed.items():
+                parameter.copy_(best_values[name][i])
     return [pd.DataFrame(curve, columns=CURVE) for curve in curves]
 
 
-def take_steps(
+def _take_steps(
     forward: StackedForward,
     stack: Stack,
     index: Sequence[Int[Tensor, "batch"]],
@@ -119,7 +120,7 @@ def take_steps(
 
 
 @torch.no_grad()
-def evaluate_seeds(
+def _evaluate_seeds(
     forward: StackedForward, stack: Stack, targets: Int[Tensor, "batch"], splits: Sequence[Split]
 ) -> tuple[list[float], list[float]]:
     """Each seed's mean cross-entropy and accuracy on its own validation rows."""
@@ -144,7 +145,7 @@ def aligned(
     ([[4, 2], [3, 0]], [[1.0, 1.0], [1.0, 0.0]])
     """
     rows = nn.utils.rnn.pad_sequence(list(index), batch_first=True)
-    lengths = torch.tensor([len(one) for one in index], device=rows.device)
+    lengths = torch.tensor([len(rows_of_seed) for rows_of_seed in index], device=rows.device)
     return rows, (torch.arange(rows.shape[1], device=rows.device) < lengths[:, None]).float()
 
 

@@ -268,18 +268,16 @@ class Trainer:
 
     def _head_forward(self, model: HFClassifier, encoded: list[Encoded]) -> Forward:
         reading = self._read(model, encoded)
-        return lambda index: model.head({name: kept[index] for name, kept in reading.items()})
+        return lambda index: model.head({name: rows[index] for name, rows in reading.items()})
 
     def _read(self, model: HFClassifier, encoded: list[Encoded]) -> Reading:
-        new = list(
-            {tuple(one.ids): one for one in encoded if tuple(one.ids) not in self._kept}.values()
-        )
+        new = {tuple(row.ids): row for row in encoded if tuple(row.ids) not in self._kept}
         if new:
             with first_token_only(model):
-                reading = model.read_all(new, BATCH)
-            for i, one in enumerate(new):
-                self._kept[tuple(one.ids)] = {name: kept[i] for name, kept in reading.items()}
-        rows = [self._kept[tuple(one.ids)] for one in encoded]
+                reading = model.read_all(list(new.values()), BATCH)
+            for i, ids in enumerate(new):
+                self._kept[ids] = {name: values[i] for name, values in reading.items()}
+        rows = [self._kept[tuple(row.ids)] for row in encoded]
         return {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
 
     def _probabilities(

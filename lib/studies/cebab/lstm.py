@@ -17,7 +17,7 @@ from lib.models.hf import HFClassifier
 from lib.models.text_model import RunsFromEmbeddings
 
 
-class BiLSTMNet(nn.Module):
+class _BiLSTMNet(nn.Module):
     """One LSTM layer in both directions, their outputs summed, an attention over tokens, a linear
     classifier.
     """
@@ -64,7 +64,7 @@ class BiLSTM(RunsFromEmbeddings):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             vectors = source.module.get_input_embeddings().weight.detach().clone()
-            self.module = BiLSTMNet(vectors, len(self.classes), hidden).eval()
+            self.module = _BiLSTMNet(vectors, len(self.classes), hidden).eval()
 
     def embed(self, ids: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token hidden"]:
         """The word embeddings."""

@@ -21,12 +21,13 @@ def attention_maps(
     embeddings: Float[Tensor, "batch token hidden"],
     mask: Int[Tensor, "batch token"],
 ) -> Float[Tensor, "layer batch head token token"]:
-    """How strongly each token (second last axis) attends to each token, by layer and head.
+    """How strongly each token (second last axis) attends to each token (last axis).
 
-    Rows sum to 1.
+    The weights of a layer, a head and a token sum to 1.
 
-    Raises TouchstoneError for a model that is no transformer, or whose attention is not the
-    ordinary kind.
+    Raises:
+        TouchstoneError: for a model that is no transformer, or whose attention is not the ordinary
+            kind.
     """
     if not isinstance(model.module, PreTrainedModel):
         raise TouchstoneError(
@@ -41,8 +42,7 @@ def attention_maps(
     if not layers or any(layer is None or layer.ndim != 4 for layer in layers):
         raise TouchstoneError(
             f"{type(model.module).__name__} does not hand out its attention weights; choose "
-            "another "
-            "method"
+            "another method"
         )
     return widened(torch.stack(layers))
 
@@ -50,9 +50,9 @@ def attention_maps(
 def read_weights(
     model: RunsFromEmbeddings, mask: Int[Tensor, "batch token"]
 ) -> Float[Tensor, "batch token"]:
-    """How much of each token's output the model's answer is read from.
+    """The share of each token's output in what the model reads its answer from.
 
-    One token, or the mean over all.
+    All of one token, or equal shares of all tokens.
     """
     if isinstance(model, LabelSimilarity):
         return mask / mask.sum(1, keepdim=True)
@@ -61,10 +61,7 @@ def read_weights(
 
 @contextmanager
 def eager_attention(module: PreTrainedModel) -> Iterator[None]:
-    """Within, attention is computed step by step, so that its weights can be had.
-
-    The fused kernels keep them.
-    """
+    """Within, attention is computed step by step: fused kernels do not hand out its weights."""
     before = module.config._attn_implementation
     module.set_attn_implementation("eager")
     try:

@@ -146,23 +146,21 @@ class HFClassifier(RunsFromEmbeddings):
 
 
 def read_token(output: Any, at: Int[Tensor, "batch"]) -> Reading:
-    """Of an encoder's output, the hidden state of one token a row, and the pooled vector where
-    there is one.
-    """
-    hidden = output.last_hidden_state
+    """The hidden state of one token a row, and the pooled vector where there is one."""
+    rows = torch.arange(len(at), device=at.device)
     reading = {
-        "last_hidden_state": hidden[torch.arange(len(at), device=at.device), at].unsqueeze(1)
-    }
+        "last_hidden_state": output.last_hidden_state[rows, at][:, None]
+    }  # (batch, 1, hidden)
     pooled = getattr(output, "pooler_output", None)
     return reading if pooled is None else reading | {"pooler_output": pooled}
 
 
 def run_head(module: PreTrainedModel, reading: Reading) -> Tensor:
-    """What the module's head makes of a reading.
+    """What the module's head makes of a reading: (batch, class), or (batch, vocab) of an LM's head.
 
     The module runs whole, its encoder answering from the reading.
     """
-    hidden, base = reading["last_hidden_state"], module.base_model
+    hidden, base = reading["last_hidden_state"], module.base_model  # (batch, 1, hidden)
     not_padding = 1 if module.config.pad_token_id == 0 else 0
     ids = torch.full(hidden.shape[:2], not_padding, dtype=torch.long, device=hidden.device)
     # an instance's attribute hides the method of its class
@@ -230,8 +228,9 @@ class _Answer(tuple):
 
 @torch.no_grad()
 def redraw(module: PreTrainedModel, parameters: Mapping[str, nn.Parameter], seed: int) -> None:
-    """Draw parameters anew. Embedding tables: Xavier uniform; other matrices: normal, as before
-    pre-training; biases 0.
+    """Draw parameters anew.
+
+    Embedding tables: Xavier uniform; other matrices: normal, as before pre-training; biases 0.
 
     The LayerNorm beside the embedding tables is kept, as in the paper's released code.
     """
@@ -265,10 +264,7 @@ def prepare_padding(module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase)
 
 
 def longest_input(module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
-    """The most tokens a model reads.
-
-    What the tokenizer says, and no more than there are positions.
-    """
+    """The most tokens a model reads: what its tokenizer says, within its positions."""
     limit = getattr(module.config, "max_position_embeddings", None) or -1
     if limit < 0:
         return int(tokenizer.model_max_length)

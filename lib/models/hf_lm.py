@@ -42,8 +42,8 @@ class HFLanguageModel(nn.Module):
         super().__init__()
         if module.get_output_embeddings() is None:
             raise TouchstoneError(
-                f"{type(module).__name__} predicts no words; choose a causal language model, as "
-                "gpt2"
+                f"{type(module).__name__} predicts no words; choose a causal language model "
+                "(gpt2, ...)"
             )
         self.hf, self.n_words = module.eval(), module.get_input_embeddings().num_embeddings
         self.config = HFConfig(
@@ -58,8 +58,10 @@ class HFLanguageModel(nn.Module):
     def run(
         self, embeddings: Float[Tensor, "batch token hidden"]
     ) -> Float[Tensor, "batch token hidden"]:
-        """The last hidden states. Raises TouchstoneError for more pieces than the model has
-        positions.
+        """The last hidden states.
+
+        Raises:
+            TouchstoneError: for more pieces than the model has positions.
         """
         if self.n_positions is not None and embeddings.shape[1] > self.n_positions:
             raise TouchstoneError(
@@ -98,16 +100,13 @@ class Subwords:
     @cached_property
     def ids(self) -> Mapping[str, int]:
         """The ids of what begins a sequence and of padding."""
-        begin = (
-            self.tokenizer.bos_token_id
-            if self.tokenizer.bos_token_id is not None
-            else self.tokenizer.eos_token_id
-        )
+        names = ("bos_token_id", "eos_token_id", "pad_token_id")
+        begin, end, padding = (getattr(self.tokenizer, name) for name in names)
+        begin = end if begin is None else begin
         if begin is None:
             raise TouchstoneError(
                 "the tokenizer has neither a begin nor an end token; set its eos_token"
             )
-        padding = self.tokenizer.pad_token_id
         return {END: begin, PAD: begin if padding is None else padding}
 
     def encode(self, words: Sequence[str]) -> list[int]:
@@ -117,10 +116,9 @@ class Subwords:
     def owners(self, words: Sequence[str]) -> list[int]:
         """For each piece the index of its word."""
         ends = torch.tensor([len(word) for word in words]).cumsum(0) + torch.arange(len(words))
-        last = torch.tensor(
-            [end for _, end in self._read(words)["offset_mapping"]], dtype=torch.long
-        )
-        return torch.searchsorted(ends, last).tolist()
+        offsets = self._read(words)["offset_mapping"]  # start and end in the text, by piece
+        piece_ends = torch.tensor([end for _, end in offsets], dtype=torch.long)
+        return torch.searchsorted(ends, piece_ends).tolist()
 
     def _read(self, words: Sequence[str]) -> Any:
         if blank := [word for word in words if not word or word != word.strip()]:

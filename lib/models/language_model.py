@@ -57,9 +57,8 @@ class LMConfig:
             )
         if self.architecture == "Transformer" and self.embedding % self.n_heads:
             raise TouchstoneError(
-                f"an embedding of {self.embedding} does not split into {self.n_heads} heads; "
-                "make it a "
-                "multiple"
+                f"an embedding of {self.embedding} does not split into {self.n_heads} heads; make "
+                "it a multiple"
             )
 
 
@@ -167,8 +166,7 @@ def student_of(teacher: LanguageModel, layers: Sequence[int]) -> LanguageModel:
         except RuntimeError:
             raise TouchstoneError(
                 f"layer {old} of the teacher does not fit as layer {new} of the student; a "
-                "recurrent "
-                "student keeps the first and the last layer"
+                "recurrent student keeps the first and the last layer"
             ) from None
     if config.architecture == "Transformer":
         student.stack.norm.load_state_dict(teacher.stack.norm.state_dict())
@@ -196,8 +194,7 @@ def load_lm(path: Path) -> tuple[LanguageModel, Vocabulary]:
         model.load_state_dict(load_file(path))
     except RuntimeError:
         raise TouchstoneError(
-            f"the weights in {path} do not fit its configuration and its {len(vocabulary)} "
-            "words; train "
-            "the model again"
+            f"the weights in {path} do not fit its configuration and its {len(vocabulary)} words; "
+            "train the model again"
         ) from None
     return model.eval(), vocabulary

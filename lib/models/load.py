@@ -1,6 +1,4 @@
-"""Keeping trained models: only the tensors that were trained, and what is needed to build the rest
-again.
-"""
+"""Keeping trained models: the tensors that were trained, and the recipe of all others."""
 
 from __future__ import annotations
 
@@ -29,8 +27,9 @@ def build_model(
 ) -> tuple[RunsFromEmbeddings, dict[str, nn.Parameter]]:
     """The untrained model of a recipe, and the parameters that its scheme trains, by name.
 
-    Recipe: encoder, revision, classes, scheme, seed (of what starts anew), and for OLA its variant.
-    OLA takes from the encoder only the tokenizer, and of its vocabulary the `used_ids`.
+    Args:
+        recipe: encoder, revision, classes, scheme, seed (of what starts anew); for OLA its variant.
+        used_ids: the token ids that OLA knows, which takes only the tokenizer from the encoder.
     """
     scheme = scheme_named(recipe["scheme"])
     encoder, revision, classes = recipe["encoder"], recipe["revision"], recipe["classes"]
@@ -54,8 +53,7 @@ def save_trained(
     trained: Mapping[str, nn.Parameter],
     rows: Sequence[int] = (),
 ) -> None:
-    """Write `<name>.safetensors` (the trained tensors alone) and `<name>.json` (the recipe and the
-    file's SHA-256).
+    """Write the trained tensors (`<name>.safetensors`) and the recipe with their SHA-256 (.json).
 
     Of a word table only the `rows` that took part in the training are stored; for OLA these are its
     vocabulary.

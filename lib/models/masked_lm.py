@@ -48,9 +48,8 @@ class MaskedLM:
     def __post_init__(self) -> None:
         if self.tokenizer.mask_token_id is None:
             raise TouchstoneError(
-                f"the tokenizer of {type(self.module).__name__} has no mask token, so nothing "
-                "can be "
-                "masked; choose a masked language model (BERT, RoBERTa, ALBERT, ...)"
+                f"the tokenizer of {type(self.module).__name__} has no mask token, so nothing can "
+                "be masked; choose a masked language model (BERT, RoBERTa, ALBERT, ...)"
             )
         self.module.eval()
         self.max_length = longest_input(self.module, self.tokenizer)
@@ -143,8 +142,7 @@ def mask_place(sentence: Encoded, tokenizer: PreTrainedTokenizerBase, index: int
     if len(places) != 1:
         raise TouchstoneError(
             f"sentence {index} has {len(places)} mask tokens ({tokenizer.mask_token}) and needs "
-            "one; "
-            "mask one word of each sentence"
+            "one; mask one word of each sentence"
         )
     return places[0]
 

@@ -1,6 +1,4 @@
-"""OLA, the one-layer attention model that starts from nothing (paper, Section 3.3.5), in two
-variants.
-"""
+"""OLA, the one-layer attention model that starts from nothing (GECOBench, section 3.3.5)."""
 
 from __future__ import annotations
 
@@ -28,8 +26,9 @@ HIDDEN = 64  # the paper's Table 5: embedding dimension
 
 
 class OneLayerNet(nn.Module):
-    """Embedding, one attention head without positions, residual or norm, a pooler on the first
-    token, a classifier.
+    """Embedding, attention, a pooler on the first token, a classifier.
+
+    One attention head without positions, residual or norm.
     """
 
     def __init__(self, n_vocab: int, n_classes: int, hidden: int = HIDDEN) -> None:
@@ -66,9 +65,7 @@ class OneLayerNet(nn.Module):
         embeddings: Float[Tensor, "batch token hidden"],
         mask: Int[Tensor, "batch token"] | None,
     ) -> Float[Tensor, "batch class"]:
-        """Class scores: attention weights sum to one, so the mean of the values is the value of the
-        mean.
-        """
+        """Class scores; weights sum to one, so the mean of the values is the value of the mean."""
         weights = self.attention(embeddings, mask)  # (batch, token)
         mean = torch.einsum("bt,bth->bh", weights, embeddings)  # (batch, hidden)
         return self.classifier(self.activation(self.pooler(self.value(mean))))
@@ -102,9 +99,7 @@ class OneLayerAttention(RunsFromEmbeddings):
             self.module = OneLayerNet(len(self.used_ids), len(self.classes)).eval()
 
     def embed(self, ids: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token hidden"]:
-        """The word embeddings; ids outside the vocabulary in use get the embedding of the unknown
-        word.
-        """
+        """The word embeddings; of ids outside the vocabulary in use, that of the unknown word."""
         return self.module.embeddings(self._row.to(ids.device)[ids])
 
     def logits(
@@ -137,9 +132,7 @@ class OneLayerAttention(RunsFromEmbeddings):
         return in_buckets(run, encoded, batch_size).numpy()
 
     def parts(self) -> dict[str, dict[str, nn.Parameter]]:
-        """The parameters by part: embeddings, encoder (the attention), head (pooler and
-        classifier).
-        """
+        """The parameters by part: embeddings, encoder (attention), head (pooler, classifier)."""
         parts: dict[str, dict[str, nn.Parameter]] = {"embeddings": {}, "encoder": {}, "head": {}}
         part_of = {"embeddings": "embeddings", "pooler": "head", "classifier": "head"}
         for name, parameter in self.module.named_parameters():

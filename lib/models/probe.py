@@ -1,5 +1,6 @@
-"""Probes: a frozen language model whose output layer is replaced by two classes (Ding & Koehn 2021,
-section 3.1).
+"""Probes: frozen language models whose output layer is replaced by one of two classes.
+
+Ding & Koehn 2021, section 3.1.
 """
 
 from __future__ import annotations
@@ -58,13 +59,11 @@ class Probe:
                 f"the model knows {self.lm.n_words} words and the vocabulary has "
                 f"{len(self.vocabulary)}; hand in the vocabulary that the model was trained with"
             )
-        if self.layer.in_features != self.lm.config.embedding or self.layer.out_features != len(
-            self.classes
-        ):
+        shape, fitting = self.layer.weight.shape, (len(self.classes), self.lm.config.embedding)
+        if shape != fitting:
             raise TouchstoneError(
-                f"a layer from {self.layer.in_features} to {self.layer.out_features} does not "
-                "fit a "
-                f"model of size {self.lm.config.embedding} and {len(self.classes)} classes"
+                f"a layer from {self.layer.in_features} to {self.layer.out_features} does not fit "
+                f"a model of size {self.lm.config.embedding} and {len(self.classes)} classes"
             )
         self.tokenizer = Padding(self.vocabulary.ids[PAD])
         self.module = nn.ModuleDict({"lm": self.lm, "layer": self.layer})

@@ -50,7 +50,9 @@ SCHEMES = {
         Scheme("CEfAf", "fine-tuned", "fine-tuned", "re-initialised"),
         Scheme(
             "OLA-CEA",
-            *["re-initialised"] * 3,
+            "re-initialised",
+            "re-initialised",
+            "re-initialised",
             is_one_layer=True,
             adam_eps=1e-5,  # as released; the others have PyTorch's default
         ),

@@ -113,8 +113,8 @@ def check_length(index: int, words: Sequence[str], n_tokens: int, max_length: in
     if n_tokens > max_length:
         raise TouchstoneError(
             f"sentence {index} ({' '.join(words[:5])} ...) has {n_tokens} tokens and the model "
-            "reads "
-            f"at most {max_length}; shorten it, leave it out or choose a model that reads more"
+            f"reads at most {max_length}; shorten it, leave it out or choose a model that reads "
+            "more"
         )
 
 

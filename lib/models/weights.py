@@ -50,8 +50,7 @@ def load_encoder_path(name: str, revision: str = "") -> str:
     if not re.fullmatch(r"[0-9a-f]{40}", revision):
         raise TouchstoneError(
             f"encoder {name!r} would come from the model hub, but encoder_revision is "
-            f"{revision!r}; "
-            "write the 40 hexadecimal digits of a commit"
+            f"{revision!r}; write the 40 hexadecimal digits of a commit"
         )
     return name
 
@@ -112,10 +111,8 @@ def quiet() -> Iterator[None]:
 
     Its errors still come through.
     """
-    level, bars = (
-        transformers.logging.get_verbosity(),
-        transformers.logging.is_progress_bar_enabled(),
-    )
+    level = transformers.logging.get_verbosity()
+    bars = transformers.logging.is_progress_bar_enabled()
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     try:

@@ -126,11 +126,19 @@ def fit(
     seed: int,
     keep: str = "best",
 ) -> pd.DataFrame:
-    """Train the given parameters and leave them at the epoch with the lowest validation loss
-    (`keep="best"`) or at the last.
+    """Train parameters by the cross-entropy of a forward pass.
 
-    Returns the learning curve: epoch, train_loss (while learning), validation_loss,
-    validation_accuracy.
+    Args:
+        forward: the class scores of rows, which are named by their index.
+        trained: the parameters that learn, by name; they are changed in place.
+        targets: classes, or a probability of each class, by row.
+        lengths: the number of tokens by row; grouped batches hold rows of similar length.
+        keep: "best" leaves the parameters at the epoch of lowest validation loss, "last" at the
+            last one.
+
+    Returns:
+        The learning curve: epoch, train_loss (while learning), validation_loss,
+        validation_accuracy.
     """
     if keep not in ("best", "last"):
         raise TouchstoneError(f"the epoch that is kept is {keep!r}; write best or last")

@@ -120,8 +120,7 @@ def lower_states(model: HFClassifier, encoded: Sequence[Encoded], n_layers: int)
         if not torch.allclose(model.logits(found[0][None], mask), whole, atol=1e-4):
             raise TouchstoneError(
                 f"the upper layers of {type(model.module).__name__} do not work on the states of "
-                "the lower ones; "
-                "train it as a whole (n_frozen: 0)"
+                "the lower ones; train it as a whole (n_frozen: 0)"
             )
     return found
 

@@ -152,9 +152,8 @@ def load_trained(stage: Stage, dataset: str, scheme: str, seed: int) -> TextMode
     if (earlier / MANIFEST).is_file() and not (earlier / f"{name}.json").is_file():
         raise TouchstoneError(
             f"{earlier / name} has no weights here: its numbers came from outputs/reference. To "
-            "train it again: "
-            f"python -m lib.core.runner {stage.study} --scale {stage.scale} --stage 02_training "
-            "-p need_weights true"
+            f"train it again: python -m lib.core.runner {stage.study} --scale {stage.scale} "
+            "--stage 02_training -p need_weights true"
         )
     recipe = stage.input("02_training", f"{name}.json")
     trained = "sha256" in json.loads(recipe.read_text())

@@ -63,9 +63,7 @@ class LMConfig:
 
 
 class FullSoftmax(nn.Module):
-    """The plain output layer: one linear map to all words, its weights those of the embedding
-    table.
-    """
+    """The plain output layer: one linear map to all words, whose weights are the word table."""
 
     def __init__(self, table: nn.Embedding) -> None:
         super().__init__()
@@ -145,8 +143,9 @@ def build_lm(config: LMConfig, n_words: int, seed: int) -> LanguageModel:
 
 
 def student_of(teacher: LanguageModel, layers: Sequence[int]) -> LanguageModel:
-    """A shallower model that starts from the teacher's embedding, output layer and the given layers
-    (DistilBERT's way).
+    """A shallower model that starts from layers of a teacher (as DistilBERT does).
+
+    Embedding and output layer are the teacher's, too.
 
     Raises TouchstoneError where the chosen layers do not fit together (a recurrent first or last
     layer has a width of its own).
@@ -174,9 +173,7 @@ def student_of(teacher: LanguageModel, layers: Sequence[int]) -> LanguageModel:
 
 
 def save_lm(model: LanguageModel, vocabulary: Vocabulary, path: Path) -> None:
-    """Write the weights to `path` (.safetensors) and beside them, as JSON, the configuration and
-    the words.
-    """
+    """Write the weights (.safetensors), and beside them configuration and words (.json)."""
     save_tensors(path, model.state_dict())
     about = {"config": asdict(model.config), "words": list(vocabulary.words)}
     save_json(about, path.with_suffix(".json"))

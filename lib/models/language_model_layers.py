@@ -162,8 +162,9 @@ def sinusoids(n_positions: int, size: int) -> Float[Tensor, "token hidden"]:
 
 
 class AdaptiveInput(nn.Module):
-    """Embeddings that are narrower for rare words, each band projected to one size (Baevski & Auli
-    2019, section 3.1).
+    """Embeddings that are narrower for rare words, each band projected to one size.
+
+    Baevski & Auli 2019, section 3.1.
 
     `cutoffs`: the first id of every band after the first; each band is `factor` times narrower than
     the one before.

@@ -36,8 +36,7 @@ _TUNED = ("head", "encoder", "all")
 
 @dataclass
 class MaskedLM:
-    """A masked language model: embeddings -> hidden states -> scores of all entries of the
-    vocabulary.
+    """A masked language model: embeddings -> hidden states -> scores of the vocabulary.
 
     The head is applied to chosen hidden states only, since most positions are never asked about.
     """
@@ -71,9 +70,7 @@ class MaskedLM:
         ).last_hidden_state
 
     def scores(self, hidden: Float[Tensor, "batch hidden"]) -> Float[Tensor, "batch vocab"]:
-        """The head's scores (logits) of all entries of the vocabulary, for hidden states of single
-        positions.
-        """
+        """The head's scores (logits) of all entries of the vocabulary, for single positions."""
         return run_head(self.module, {"last_hidden_state": hidden.unsqueeze(1)})
 
     @torch.no_grad()
@@ -119,8 +116,9 @@ class MaskedLM:
         return int(self.tokenizer.pad_token_id)
 
     def trained_parameters(self, tuned: str) -> dict[str, nn.Parameter]:
-        """What is trained: the head (its decoder is the word table, which stays), with the encoder,
-        or all.
+        """The parameters that are trained, by name: the head, with the encoder, or all.
+
+        The decoder of the head is the word table, which stays.
 
         The word table belongs to "all" alone: its gradient is as large as the vocabulary.
         """
@@ -184,8 +182,7 @@ def new_masked_lm(name: str, seed: int, revision: str = "") -> MaskedLM:
 
 
 def save_masked_lm(model: MaskedLM, path: Path, recipe: dict[str, Any], tuned: str) -> None:
-    """Write the trained tensors (`<path>.safetensors`) and the recipe with their SHA-256
-    (`<path>.json`).
+    """Write the trained tensors (.safetensors) and the recipe with their SHA-256 (.json).
 
     The recipe needs `encoder`, `revision` and `seed`: what `new_masked_lm` was given.
     """

@@ -1,6 +1,4 @@
-"""Zero-shot classifiers: a pre-trained model answers without any training, by what it has to answer
-with.
-"""
+"""Zero-shot classifiers: pre-trained models that answer without any training."""
 
 from __future__ import annotations
 
@@ -132,9 +130,7 @@ class PromptedMaskedLM(PromptedModel):
 
 
 class PromptedCausalLM(PromptedModel):
-    """A causal language model; the cue stands after the sentence, and the word that would follow it
-    is read.
-    """
+    """A causal language model; the cue stands after the sentence, and what follows it is read."""
 
     def __init__(
         self,

@@ -1,6 +1,4 @@
-"""Fitting a classifier: cross-entropy, Adam, a linear schedule with warm-up, the best epoch by
-validation loss.
-"""
+"""Fitting a classifier: cross-entropy, Adam with a warm-up, the best epoch."""
 
 from __future__ import annotations
 
@@ -97,8 +95,9 @@ def token_forward(
     row_of: Int[Tensor, "vocab"] | None = None,
     whole_width: bool = False,
 ) -> Forward:
-    """The class scores of rows by their index, each batch padded to its own longest row (or to the
-    longest of all).
+    """The class scores of rows by their index, as a function.
+
+    Each batch is padded to its own longest row, or to the longest of all (`whole_width`).
 
     `row_of` maps token ids to the rows of a reduced word table.
     """

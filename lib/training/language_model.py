@@ -197,9 +197,7 @@ def perplexity(
     vocabulary: Vocabulary,
     batch_words: int = 4096,
 ) -> float:
-    """exp of the mean negative log-probability of a word, the end of each sentence counted as a
-    word.
-    """
+    """exp of the mean negative log-probability of a word; the end of a sentence is a word."""
     model.eval()
     device = next(model.parameters()).device
     total, n = 0.0, 0

@@ -1,6 +1,4 @@
-"""Training masked language models, with a second loss where one is wanted, and what they are worth
-on held-out text.
-"""
+"""Training masked language models, with a second loss where one is wanted; perplexities."""
 
 from __future__ import annotations
 
@@ -75,8 +73,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class SecondLoss:
-    """A loss that is added to that of the masked words, and the parameters of its own that learn
-    with it.
+    """A loss that is added to that of the masked words, and its own parameters.
 
     A head behind a gradient reversal (CausaLM, Feder et al. 2021) is one: the reversal lies inside
     `loss`.
@@ -202,9 +199,7 @@ def _losses(
 
 @torch.no_grad()
 def _begin_at_frequencies(model: MaskedLM, train: Sequence[Encoded]) -> None:
-    """Set a head's bias, where it is still zero, to the log of the add-one unigram probabilities of
-    the training text.
-    """
+    """Set a head's bias, where it is still zero, to the log of the words' frequencies."""
     for name, p in model.trained_parameters("head").items():
         if name.endswith("bias") and p.shape == (model.module.config.vocab_size,) and not p.any():
             p.copy_(unigram(train, len(p), special_ids(model.tokenizer)).log())
@@ -247,8 +242,9 @@ def asked_positions(
 def masked_perplexity(
     model: MaskedLM, encoded: Sequence[Encoded], share: float = 0.15, seed: int = 0
 ) -> float:
-    """exp of the mean negative log-probability of masked tokens, the same tokens at every call (NaN
-    without text).
+    """exp of the mean negative log-probability of masked tokens, the same at every call.
+
+    NaN without text.
     """
     total, n, device = 0.0, 0, device_of(model.module)
     for inputs, mask, targets in asked_positions(model, encoded, share, seed):

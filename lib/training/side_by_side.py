@@ -137,8 +137,9 @@ def _evaluate_seeds(
 def aligned(
     index: Sequence[Int[Tensor, "batch"]],
 ) -> tuple[Int[Tensor, "seed batch"], Float[Tensor, "seed batch"]]:
-    """Rows of every seed side by side, filled up with row 0 to the longest, and which of them count
-    (1, else 0).
+    """Rows of every seed side by side, and which of them count (1, else 0).
+
+    Shorter ones are filled up with row 0.
 
     >>> rows, counts = aligned([torch.tensor([4, 2]), torch.tensor([3])])
     >>> rows.tolist(), counts.tolist()

@@ -18,8 +18,9 @@ from lib.models.text_model import RunsFromEmbeddings
 
 
 class _BiLSTMNet(nn.Module):
-    """One LSTM layer in both directions, their outputs summed, an attention over tokens, a linear
-    classifier.
+    """One LSTM layer in both directions, attention over tokens, a linear classifier.
+
+    The outputs of both directions are summed.
     """
 
     def __init__(

@@ -134,9 +134,7 @@ def _earlier(
 
 
 def digest(rows: pd.DataFrame) -> str:
-    """A short hash of the sentences, targets and base sentences that a model is trained or tested
-    on.
-    """
+    """A short hash of the rows that a model is trained or tested on: sentences and targets."""
     text = rows[["row_id", "sentence_idx", "target", "sentence"]].to_json(orient="values")
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -107,6 +107,7 @@ class HFClassifier(RunsFromEmbeddings):
             batch = [encoded[i] for i in bucket]
             ids, mask = pad(batch, self.tokenizer.pad_token_id, device=device)  # (batch, token)
             readings.append(self.reading(self.embed(ids), mask))
+            # one batch tells whether the head reads nothing but this token
             if bucket is buckets[0] and not torch.allclose(
                 self.head(readings[0]), self.logits(self.embed(ids), mask), atol=1e-4
             ):
@@ -161,6 +162,7 @@ def run_head(module: PreTrainedModel, reading: Reading) -> Tensor:
     The module runs whole, its encoder answering from the reading.
     """
     hidden, base = reading["last_hidden_state"], module.base_model  # (batch, 1, hidden)
+    # a head that looks for the last token that is not padding must find this one
     not_padding = 1 if module.config.pad_token_id == 0 else 0
     ids = torch.full(hidden.shape[:2], not_padding, dtype=torch.long, device=hidden.device)
     # an instance's attribute hides the method of its class

@@ -71,9 +71,9 @@ class QRNNLayer(nn.Module):
 
     def forward(self, x: Sequences) -> Sequences:
         """The hidden states; before the first word lie zeros."""
-        padded = F.pad(x, (0, 0, self.window - 1, 0))
+        padded = F.pad(x, (0, 0, self.window - 1, 0))  # (batch, window - 1 + token, hidden)
         stacked = torch.cat([padded[:, i : i + x.shape[1]] for i in range(self.window)], dim=-1)
-        z, f, o = self.gates(stacked).chunk(3, dim=-1)
+        z, f, o = self.gates(stacked).chunk(3, dim=-1)  # each (batch, token, hidden)
         return torch.sigmoid(o) * pooled(torch.tanh(z), torch.sigmoid(f))
 
 
@@ -157,7 +157,7 @@ class TransformerStack(nn.Module):
 def sinusoids(n_positions: int, size: int) -> Float[Tensor, "token hidden"]:
     """Positions as sines and cosines of falling frequency (Vaswani et al. 2017, section 3.5)."""
     frequency = torch.exp(torch.arange(0, size, 2) * (-math.log(10_000.0) / size))
-    angle = torch.arange(n_positions)[:, None] * frequency[None]
+    angle = torch.arange(n_positions)[:, None] * frequency[None]  # (token, hidden / 2)
     return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(-2)[:, :size]
 
 
@@ -192,6 +192,6 @@ class AdaptiveInput(nn.Module):
             return self.tables[0](ids)
         embeddings = self.tables[0].weight.new_zeros(*ids.shape, self.size)
         for start, end, table, project in zip(self.edges, self.edges[1:], self.tables, self.maps):
-            inside = (ids >= start) & (ids < end)
+            inside = (ids >= start) & (ids < end)  # (batch, token)
             embeddings[inside] = project(table(ids[inside] - start))
         return embeddings

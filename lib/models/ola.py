@@ -51,8 +51,10 @@ class OneLayerNet(nn.Module):
         Only the first token's query matters, for only its output is read. q·(K e + b) is computed
         as (qK)·e + q·b.
         """
-        query = self.query(embeddings[:, 0])
-        from_keys = torch.einsum("bh,bth->bt", query @ self.key.weight, embeddings)
+        query = self.query(embeddings[:, 0])  # (batch, hidden)
+        from_keys = torch.einsum(
+            "bh,bth->bt", query @ self.key.weight, embeddings
+        )  # (batch, token)
         scores = (from_keys + (query @ self.key.bias).unsqueeze(1)) / math.sqrt(
             embeddings.shape[-1]
         )
@@ -92,6 +94,7 @@ class OneLayerAttention(RunsFromEmbeddings):
         self.tokenizer, self.classes, self.variant = tokenizer, tuple(classes), variant
         self.max_length = int(tokenizer.model_max_length)
         self.used_ids = sorted({*used_ids, *special_ids(tokenizer), tokenizer.unk_token_id})
+        # the row of every token id; those not in use share the unknown word's
         self._row = torch.full((len(tokenizer),), self.used_ids.index(tokenizer.unk_token_id))
         self._row[torch.tensor(self.used_ids)] = torch.arange(len(self.used_ids))
         with torch.random.fork_rng(devices=[]):

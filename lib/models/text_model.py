@@ -78,6 +78,7 @@ def encode_words(
     """
     if len(sentences) == 0:
         return []
+    # verbose: transformers would warn of what `check_length` refuses with the sentence's number
     encodings = tokenizer(
         [" ".join(word for word in words if word.strip()) for words in sentences], verbose=False
     ).encodings
@@ -97,6 +98,7 @@ def _word_ids(encoding: Any, words: Sequence[str]) -> list[int | None]:
         if part is None or not numbers:
             word_ids.append(None)
             continue
+        # a token that begins at a word's end begins with the blank before the next word
         k = bisect_right(ends, start, hi=len(ends) - 1)
         if k + 1 < len(ends) and end > ends[k] + 1:
             raise TouchstoneError(
@@ -166,7 +168,7 @@ def length_buckets(
         generator: draws the order of rows of one length and the order of the batches.
     """
     exact = n_tokens is None if exact is None else exact
-    draws = [0.0] * len(lengths)
+    draws = [0.0] * len(lengths)  # equal draws: rows of one length stay in their order
     if generator is not None:
         draws = torch.rand(len(lengths), generator=generator).tolist()
     buckets: list[list[int]] = []

@@ -84,6 +84,7 @@ def save_tensors(
     path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, str] | None = None
 ) -> str:
     """Write tensors to a .safetensors file, with notes on them; returns the file's SHA-256."""
+    # copies, since safetensors refuses tensors that share their memory (tied weights)
     copies = {name: t.detach().cpu().contiguous().clone() for name, t in tensors.items()}
     with atomic_path(path) as part:
         save_file(copies, part, about)

@@ -39,7 +39,7 @@ def rows_in_use(module: PreTrainedModel, ids: Iterable[int]) -> Iterator[Int[Ten
     row_of = torch.full((table.num_embeddings,), -1, device=table.weight.device)
     row_of[chosen] = torch.arange(len(chosen), device=chosen.device)
     padding = None if table.padding_idx is None else int(row_of[table.padding_idx])
-    rows = table.weight.detach()[chosen].clone()
+    rows = table.weight.detach()[chosen].clone()  # (row, hidden)
     small = nn.Embedding.from_pretrained(
         rows, freeze=not table.weight.requires_grad, padding_idx=None if padding == -1 else padding
     )

@@ -73,7 +73,9 @@ class PromptedModel(RunsFromEmbeddings):
     ) -> Float[Tensor, "batch class"]:
         """The language model's scores of the class words, at the one position that is read."""
         output = self.module.base_model(inputs_embeds=embeddings, attention_mask=mask)
-        scores = run_head(self.module, read_token(output, self.position_read(mask)))
+        scores = run_head(
+            self.module, read_token(output, self.position_read(mask))
+        )  # (batch, vocab)
         return scores[:, torch.tensor(self.label_ids, device=scores.device)]
 
     def reference_ids(self, ids: Int[Tensor, "batch token"]) -> Int[Tensor, "batch token"]:
@@ -110,6 +112,7 @@ class PromptedMaskedLM(PromptedModel):
         super().__init__(module, tokenizer, label_words)
         before = self._pieces(f"{self.choice.capitalize()} :")
         self.cue = [*before, tokenizer.mask_token_id, *self._pieces(".")]
+        # a class token that stands first stays first
         self.lead = 1 if tokenizer("a").word_ids()[0] is None else 0
         self.position = self.lead + len(before)
 
@@ -190,7 +193,7 @@ class LabelSimilarity(RunsFromEmbeddings):
         self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
     ) -> Float[Tensor, "batch hidden"]:
         hidden = self.module(inputs_embeds=embeddings, attention_mask=mask).last_hidden_state
-        weights = (mask / mask.sum(1, keepdim=True)).to(hidden.dtype)
+        weights = (mask / mask.sum(1, keepdim=True)).to(hidden.dtype)  # (batch, token)
         return F.normalize(torch.einsum("bt,bth->bh", weights, hidden), dim=-1)
 
 

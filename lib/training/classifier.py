@@ -182,8 +182,8 @@ def evaluate(
     batch_size: int,
 ) -> tuple[float, float]:
     """Mean cross-entropy and accuracy over rows; targets may be classes or probabilities."""
-    in_order = rows[lengths[rows].argsort(stable=True)]
-    scores = torch.cat([forward(batch) for batch in in_order.split(batch_size)])
+    in_order = rows[lengths[rows].argsort(stable=True)]  # little padding
+    scores = torch.cat([forward(batch) for batch in in_order.split(batch_size)])  # (batch, class)
     wanted = targets[in_order]
     classes = wanted if wanted.ndim == 1 else wanted.argmax(1)
     return F.cross_entropy(scores, wanted).item(), (

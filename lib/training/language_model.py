@@ -114,7 +114,7 @@ def fit_lm(
     n_steps = settings.epochs * len(
         length_buckets(lengths_of(train), n_tokens=settings.batch_words, generator=generator)
     )
-    warm_up = max(1, round(settings.warm_up * n_steps))
+    warm_up = max(1, round(settings.warm_up * n_steps))  # then a cosine to zero
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimiser,
         lambda step: min(
@@ -187,7 +187,7 @@ def minutes_ahead(
         timed.append((time.perf_counter() - start) / ids.numel())
     model.zero_grad()
     n_words = settings.epochs * sum(ids.numel() for ids, _ in batches)
-    return sorted(timed)[len(timed) // 2] * n_words / 60
+    return sorted(timed)[len(timed) // 2] * n_words / 60  # the median leaves the slow first out
 
 
 @torch.no_grad()

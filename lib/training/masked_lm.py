@@ -105,7 +105,8 @@ def mask_tokens(
         draw = torch.where(
             torch.isin(ids, torch.tensor(list(watched))), draw * (share / watched_share), draw
         )
-    draw[torch.isin(ids, torch.tensor(list(special)))] = 2.0
+    draw[torch.isin(ids, torch.tensor(list(special)))] = 2.0  # above every share: never chosen
+    # the smallest draw of a row is chosen in any case, so that no row is without a question
     chosen = (draw < share) | ((draw == draw.amin(1, keepdim=True)) & (draw < 2))
     targets = torch.where(chosen, ids, IGNORED)
     kind = torch.rand(ids.shape, generator=generator)
@@ -176,6 +177,7 @@ def _losses(
     generator: torch.Generator,
     second: SecondLoss | None,
 ) -> tuple[Tensor, Tensor]:
+    # drawn on the CPU, so that every device gets the same words
     ids, mask = pad([train[i] for i in rows], model.pad_id)  # (batch, token)
     inputs, targets = mask_tokens(
         ids,

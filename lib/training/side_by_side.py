@@ -48,34 +48,30 @@ def fit_seeds(
 
     Each model is left at its own epoch of lowest validation loss.
 
-    Returns a learning curve per seed. Raises TouchstoneError where `can_stack` says no.
+    Returns:
+        A learning curve per seed.
+
+    Raises:
+        TouchstoneError: where `can_stack` says no.
     """
     if not can_stack(splits, settings):
         raise TouchstoneError(
             "these seeds cannot be trained side by side: their splits differ in size, or dropout "
             "or accumulated gradients are wanted; train them one after the other"
         )
-    stack = {
-        name: torch.stack([of_seed[name].detach() for of_seed in trained]).requires_grad_()
-        for name in trained[0]
-    }
+    stack = _stacked(trained)
     n_train = len(splits[0].train)
     optimiser, schedule = adam(stack.values(), settings, n_train)
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
     curves: list[list[tuple[float, ...]]] = [[] for _ in seeds]
-    best, best_values = (
-        [math.inf] * len(seeds),
-        {name: p.detach().clone() for name, p in stack.items()},
-    )
+    best = [math.inf] * len(seeds)
+    best_values = {name: p.detach().clone() for name, p in stack.items()}
     for epoch in range(1, settings.epochs + 1):
         total = torch.zeros(len(seeds), device=targets.device)
-        for index in zip(
-            *(
-                batches(split.train, lengths, settings, generator)
-                for split, generator in zip(splits, generators, strict=True)
-            ),
-            strict=True,
-        ):
+        orders = [
+            batches(splits[i].train, lengths, settings, generators[i]) for i in range(len(seeds))
+        ]
+        for index in zip(*orders, strict=True):  # the same step of every seed
             total += _take_steps(forward, stack, index, targets, optimiser, settings)
             schedule.step()
         losses, accuracies = _evaluate_seeds(forward, stack, targets, splits)
@@ -85,11 +81,22 @@ def fit_seeds(
                 best[i] = loss
                 for name, p in stack.items():
                     best_values[name][i] = p.detach()[i]
-    with torch.no_grad():
-        for i, of_seed in enumerate(trained):
-            for name, parameter in of_seed.items():
-                parameter.copy_(best_values[name][i])
+    _put_back(best_values, trained)
     return [pd.DataFrame(curve, columns=CURVE) for curve in curves]
+
+
+def _stacked(trained: Sequence[Mapping[str, nn.Parameter]]) -> Stack:
+    return {
+        name: torch.stack([parameters[name].detach() for parameters in trained]).requires_grad_()
+        for name in trained[0]
+    }
+
+
+@torch.no_grad()
+def _put_back(values: Stack, trained: Sequence[Mapping[str, nn.Parameter]]) -> None:
+    for i, parameters in enumerate(trained):
+        for name, parameter in parameters.items():
+            parameter.copy_(values[name][i])
 
 
 def _take_steps(
@@ -107,11 +114,11 @@ def _take_steps(
     """
     rows, counts = aligned(index)
     optimiser.zero_grad()
-    losses = cross_entropies(forward(stack, rows), targets[rows])
+    losses = cross_entropies(forward(stack, rows), targets[rows])  # (seed, batch)
     sums = (losses * counts).sum(1)
     (sums / counts.sum(1)).sum().backward()
     gradients = [p.grad for p in stack.values() if p.grad is not None]
-    norms = torch.stack([g.flatten(1).norm(dim=1) for g in gradients]).norm(dim=0)
+    norms = torch.stack([g.flatten(1).norm(dim=1) for g in gradients]).norm(dim=0)  # (seed)
     shrink = (settings.max_norm / (norms + 1e-6)).clamp(max=1.0)  # as in torch's clip_grad_norm_
     for g in gradients:
         g.mul_(shrink.view(-1, *[1] * (g.ndim - 1)))
@@ -125,7 +132,7 @@ def _evaluate_seeds(
 ) -> tuple[list[float], list[float]]:
     """Each seed's mean cross-entropy and accuracy on its own validation rows."""
     rows, counts = aligned([split.validation for split in splits])
-    scores, wanted = forward(stack, rows), targets[rows]
+    scores, wanted = forward(stack, rows), targets[rows]  # (seed, batch, class), (seed, batch)
     n = counts.sum(1)
     right = (scores.argmax(-1) == wanted).double()
     return (

@@ -252,9 +252,11 @@ class Trainer:
                 )
 
         rows: list[int] = []
+        # what a frozen encoder says of a sentence never changes, so it is computed once
         if isinstance(model, HFClassifier) and scheme.trained() == ("head",):
             curve = run(self._head_forward(model, data.train_ids), trained)
         elif isinstance(model, HFClassifier) and settings.weight_decay == 0:
+            # without weight decay the other rows of the word table would never move
             rows = ids_in_use(data.train_ids, data.test_ids)
             with rows_in_use(model.module, rows) as row_of:
                 now = dict(model.module.named_parameters())  # the word table is another one

@@ -107,7 +107,7 @@ class RecurrentStack(nn.Module):
         return self.drop(x)
 
 
-class TransformerLayer(nn.Module):
+class _TransformerLayer(nn.Module):
     """Causal self-attention and a feed-forward layer, LayerNorm before each.
 
     Baevski & Auli 2019.
@@ -141,7 +141,7 @@ class TransformerStack(nn.Module):
     def __init__(self, size: int, width: int, n_heads: int, n_layers: int, dropout: float) -> None:
         super().__init__()
         self.layers = nn.ModuleList(
-            TransformerLayer(size, width, n_heads, dropout) for _ in range(n_layers)
+            _TransformerLayer(size, width, n_heads, dropout) for _ in range(n_layers)
         )
         self.norm, self.dropout, self.size = nn.LayerNorm(size), dropout, size
 

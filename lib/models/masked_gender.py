@@ -14,7 +14,7 @@ from lib.language.lexicon import MASK, PRONOUNS, load_lexicon
 from lib.models.masked_lm import MaskedLM
 from lib.models.text_model import Encoded, RunsFromEmbeddings
 
-SLOT_FORMS: Mapping[str, dict[str, str]] = {
+_SLOT_FORMS: Mapping[str, dict[str, str]] = {
     "subject": {"F": "she", "M": "he"},
     "object": {"F": "her", "M": "him"},
     "possessive": {"F": "her", "M": "his"},
@@ -75,7 +75,7 @@ def slot_ids(tokenizer: Any, slot: str) -> GenderIds:
     """The entries of the two forms that fit a slot: his and her before a noun, for example."""
     ids = gender_ids(tokenizer)
     names = {i: t.lstrip("Ġ▁").lower() for t, i in tokenizer.get_vocab().items()}
-    return {g: [i for i in ids[g] if names[i] == form] for g, form in SLOT_FORMS[slot].items()}
+    return {g: [i for i in ids[g] if names[i] == form] for g, form in _SLOT_FORMS[slot].items()}
 
 
 class GenderAtMask(RunsFromEmbeddings):

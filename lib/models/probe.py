@@ -30,7 +30,7 @@ _ERASED = -1  # the id of a word that was taken out: its embedding is zero
 
 
 @dataclass(frozen=True)
-class Padding:
+class _Padding:
     """All of a tokenizer that the shared explanation methods ask a probe for."""
 
     pad_token_id: int
@@ -50,7 +50,7 @@ class Probe:
     layer: nn.Linear
     classes: tuple[str, ...]
     max_length: int = 1024
-    tokenizer: Padding = field(init=False)
+    tokenizer: _Padding = field(init=False)
     module: nn.Module = field(init=False)
 
     def __post_init__(self) -> None:
@@ -65,7 +65,7 @@ class Probe:
                 f"a layer from {self.layer.in_features} to {self.layer.out_features} does not fit "
                 f"a model of size {self.lm.config.embedding} and {len(self.classes)} classes"
             )
-        self.tokenizer = Padding(self.vocabulary.ids[PAD])
+        self.tokenizer = _Padding(self.vocabulary.ids[PAD])
         self.module = nn.ModuleDict({"lm": self.lm, "layer": self.layer})
         self.module.requires_grad_(False)
         self.module.eval()
@@ -88,7 +88,7 @@ class Probe:
         self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
     ) -> Float[Tensor, "batch class"]:
         """The scores of the classes after the last word of each sequence."""
-        return self.layer(last_state(self.lm.run(embeddings), mask))
+        return self.layer(_last_state(self.lm.run(embeddings), mask))
 
     def reference_ids(self, ids: Int[Tensor, "batch token"]) -> Int[Tensor, "batch token"]:
         """The same sequences with every word taken out."""
@@ -102,7 +102,7 @@ class Probe:
         return self.layer(states).softmax(-1).cpu().numpy()
 
 
-def last_state(
+def _last_state(
     states: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
 ) -> Float[Tensor, "batch hidden"]:
     """The state at the last real position.
@@ -124,13 +124,13 @@ def features(
 
     def run(batch: Sequence[Encoded]) -> Float[Tensor, "batch hidden"]:
         ids, mask = pad(batch, vocabulary.ids[PAD], device=device)  # (batch, token)
-        return last_state(lm.run(lm.embed(ids)), mask)  # (batch, hidden)
+        return _last_state(lm.run(lm.embed(ids)), mask)  # (batch, hidden)
 
     encoded = [Encoded([begin, *vocabulary.encode(words)], []) for words in prefixes]
     return in_buckets(run, encoded, batch_size, exact=False)
 
 
-def fingerprint(lm: CausalLM) -> str:
+def _fingerprint(lm: CausalLM) -> str:
     """What tells models of the same size apart.
 
     The kind, its settings, and the sum of its parameters.
@@ -144,7 +144,7 @@ def save_probe(probe: Probe, path: Path) -> None:
 
     The language model has a file of its own.
     """
-    about = {"classes": " ".join(probe.classes), "lm": fingerprint(probe.lm)}
+    about = {"classes": " ".join(probe.classes), "lm": _fingerprint(probe.lm)}
     save_tensors(path, probe.layer.state_dict(), about)
 
 
@@ -158,7 +158,7 @@ def load_probe(lm_path: Path, layer_path: Path, classes: tuple[str, ...]) -> Pro
     lm, vocabulary = noted_hf_lm(lm_path) or load_lm(lm_path)
     with safe_open(layer_path, "pt") as file:
         about = file.metadata() or {}
-    for name, expected in (("classes", " ".join(classes)), ("lm", fingerprint(lm))):
+    for name, expected in (("classes", " ".join(classes)), ("lm", _fingerprint(lm))):
         if about.get(name, expected) != expected:
             raise TouchstoneError(
                 f"{layer_path} is a probe of another {'task' if name == 'classes' else 'model'} "

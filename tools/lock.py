@@ -1,9 +1,11 @@
-"""Write requirements/{run,test,lab}.txt: every package, direct or not, at the version that pip resolves today.
+"""Write requirements/{run,test,lab}.txt: every package, direct or not, at the version that pip
+resolves today.
 
     python tools/lock.py
 
-pip itself does the resolving (`pip install --dry-run --report`); this file only writes the answer down.
-`run.txt` is what `make demo` installs; `test.txt` and `lab.txt` hold what their extra adds to it.
+pip itself does the resolving (`pip install --dry-run --report`); this file only writes the answer
+down. `run.txt` is what `make demo` installs; `test.txt` and `lab.txt` hold what their extra adds to
+it.
 """
 
 from __future__ import annotations

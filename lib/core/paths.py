@@ -6,8 +6,6 @@ import os
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-STUDIES = ("geco", "lm_saliency", "cebab", "implicit_bias")
-STAGES = ("01_data_generation", "02_training", "03_attribution", "04_metrics", "05_figures")
 
 
 def data_root() -> Path | None:
@@ -26,7 +24,7 @@ def outputs_root() -> Path:
 
 
 def material(study: str) -> Path:
-    """The folder of what was written for a study: texts, labels, word lists, the paper's numbers."""
+    """The folder of what was written for a study: texts, labels, lists, the paper's numbers."""
     return ROOT / "notebooks" / study / "material"
 
 

@@ -7,13 +7,12 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import spacy
 from spacy.tokens import Doc, Token
-from spacy.vocab import Vocab
 
-from lib.core.errors import TouchstoneError
+from lib.language.conllu import Row, read_conllu
 from lib.language.coreference import Span, head_of
 from lib.language.lexicon import PRONOUNS
+from lib.language.parse import doc_of
 
 
 class GoldSentence(NamedTuple):
@@ -25,24 +24,12 @@ class GoldSentence(NamedTuple):
 
 
 def read_gum(path: Path | str) -> list[GoldSentence]:
-    """The sentences of a GUM file. Raises TouchstoneError, naming file and line, where a row has not ten columns."""
-    found, rows, genre, vocab, open_at = [], [], "", spacy.blank("en").vocab, {}
-    lines = Path(path).read_text(encoding="utf-8").split("\n")
-    for number, line in enumerate([*lines, ""], 1):
-        if line.startswith("# newdoc id"):
-            open_at = {}
-        if line.startswith("# meta::genre"):
-            genre = line.partition("= ")[2]
-        elif line and not line.startswith("#"):
-            if len(fields := line.split("\t")) != 10:
-                raise TouchstoneError(
-                    f"{path}, line {number}: {len(fields)} columns; CoNLL-U has ten, split by tabs"
-                )
-            rows += [fields] if fields[0].isdigit() else []
-        elif not line and rows:
-            found.append(GoldSentence(genre, _doc(rows, vocab), _mentions(rows, open_at)))
-            rows = []
-    return found
+    """The sentences of a GUM file. Raises TouchstoneError as `lib.language.conllu` does."""
+    gold, genre = [], ""
+    for sentence in read_conllu(path):
+        genre = sentence.comments.get("meta::genre", genre)  # stands above a document's first
+        gold.append(GoldSentence(genre, doc_of(sentence), _mentions(sentence.rows)))
+    return gold
 
 
 def gold_links(sentence: GoldSentence) -> tuple[int, set[int]] | None:
@@ -65,12 +52,12 @@ def gold_links(sentence: GoldSentence) -> tuple[int, set[int]] | None:
     }
 
 
-def _mentions(rows: list[list[str]], open_at: dict[str, list[int]]) -> list[tuple[str, Span]]:
+def _mentions(rows: Sequence[Row]) -> list[tuple[str, Span]]:
     """The mentions that begin and end in the sentence, read from the brackets of the Entity entries."""
     found: list[tuple[str, Span]] = []
-    open_at.clear()
+    open_at: dict[str, list[int]] = {}
     for at, row in enumerate(rows):
-        entry = next((part[7:] for part in row[9].split("|") if part.startswith("Entity=")), "")
+        entry = next((part[7:] for part in row.misc.split("|") if part.startswith("Entity=")), "")
         for entity, is_single, closed in _brackets(entry):
             if closed and open_at.get(closed):
                 found.append((closed, (open_at[closed].pop(), at)))
@@ -85,22 +72,6 @@ def _brackets(entry: str) -> Iterator[tuple[str, bool, str]]:
     """(entity, opens and closes here, "") for an opening bracket, ("", False, entity) for a closing one."""
     for opened, single, closed in re.findall(r"\(([^()-]+)[^()]*(\)?)|([^()]+)\)", entry):
         yield opened, bool(single), closed.split("-")[0]
-
-
-def _doc(rows: list[list[str]], vocab: Vocab) -> Doc:
-    index = {row[0]: i for i, row in enumerate(rows)}
-    heads = [index.get(row[6], i) for i, row in enumerate(rows)]
-    return Doc(
-        vocab,
-        words=[row[1] for row in rows],
-        lemmas=[row[2] for row in rows],
-        pos=[row[3] for row in rows],
-        tags=[row[4] for row in rows],
-        morphs=["" if row[5] == "_" else row[5] for row in rows],
-        heads=heads,
-        deps=["ROOT" if row[6] == "0" else row[7] for row in rows],
-        spaces=["SpaceAfter=No" not in row[9] for row in rows],
-    )
 
 
 class Scores(NamedTuple):

@@ -18,8 +18,8 @@ from spacy.language import Language
 from spacy.tokens import Doc, Token
 
 from lib.core.errors import TouchstoneError
-from lib.core.files import write_atomic
 from lib.core.paths import spacy_pipeline
+from lib.language.conllu import Sentence, read_conllu, write_conllu
 
 STORED = "stored"
 ENVIRONMENT = "environment"
@@ -142,7 +142,7 @@ def stored_annotation(sentences: Sequence[str], files: Iterable[Path]) -> list[D
     """
     stored: dict[str, Doc] = {}
     for file in files:
-        stored |= {doc.text: doc for doc in read_conllu(file).values()}
+        stored |= {doc.text: doc for doc in read_docs(file).values()}
     for sentence in sentences:
         if sentence not in stored:
             raise TouchstoneError(
@@ -182,31 +182,28 @@ def stored_pipeline(file: Path) -> str:
     return found[1]
 
 
-def write_conllu(docs: dict[str, Doc], path: Path, header: Sequence[str]) -> None:
-    """Write annotated sentences by id as CoNLL-U (ten columns, UTF-8), the header lines as comments at the top."""
-    blocks = [_block(name, doc) for name, doc in docs.items()]
-    comments = "".join(f"# {line}\n" for line in header)
-    write_atomic(path, comments + "\n".join(blocks) + "\n")
+def read_docs(path: Path | str) -> dict[str, Doc]:
+    """The sentences of a CoNLL-U file as spaCy documents, by `sent_id`."""
+    return {
+        sentence.comments.get("sent_id", f"line {sentence.rows[0].line}"): doc_of(sentence)
+        for sentence in read_conllu(path)
+    }
 
 
-def read_conllu(path: Path) -> dict[str, Doc]:
-    """Read CoNLL-U as spaCy documents by sentence id. Raises TouchstoneError naming file and line for a bad row."""
-    docs: dict[str, Doc] = {}
-    name, rows = "", []
-    for number, line in enumerate([*path.read_text(encoding="utf-8").split("\n"), ""], start=1):
-        if line.startswith("# sent_id = "):
-            name = line.removeprefix("# sent_id = ")
-        elif line and not line.startswith("#"):
-            fields = line.split("\t")
-            if len(fields) != 10 or not fields[0].isdigit() or not fields[6].isdigit():
-                raise TouchstoneError(
-                    f"{path}, line {number}: not a CoNLL-U word (ten fields, number and head whole "
-                    "numbers); correct the line or store the annotation again"
-                )
-            rows.append(fields)
-        elif not line and rows:
-            docs[name], rows = _doc(rows), []
-    return docs
+def doc_of(sentence: Sentence) -> Doc:
+    """A sentence of a CoNLL-U file as a spaCy document."""
+    rows, last = sentence.rows, len(sentence.rows) - 1
+    return Doc(
+        _splitter().vocab,
+        words=[row.form for row in rows],
+        lemmas=[row.lemma for row in rows],
+        pos=[row.upos for row in rows],
+        tags=[row.xpos for row in rows],
+        morphs=["" if row.feats == "_" else row.feats for row in rows],
+        heads=[i if row.head < 0 else row.head for i, row in enumerate(rows)],
+        deps=["ROOT" if row.head < 0 else row.deprel for row in rows],
+        spaces=["SpaceAfter=No" not in row.misc and i < last for i, row in enumerate(rows)],
+    )
 
 
 def root_of(doc: Doc) -> Token:
@@ -301,44 +298,6 @@ def _before_marks(text: str, start: int) -> int:
     if found is None or (found[1] and '"' in found[0] and text[: found.start()].count('"') % 2):
         return start
     return found.start()
-
-
-def _block(name: str, doc: Doc) -> str:
-    lines = [f"# sent_id = {name}", f"# text = {doc.text}"]
-    for token in doc:
-        head = 0 if token.head.i == token.i else token.head.i + 1
-        relation = "root" if head == 0 else token.dep_
-        misc = "_" if token.whitespace_ or token.i == len(doc) - 1 else "SpaceAfter=No"
-        fields = [
-            str(token.i + 1),
-            token.text,
-            token.lemma_,
-            token.pos_,
-            token.tag_,
-            str(token.morph) or "_",
-            str(head),
-            relation,
-            "_",
-            misc,
-        ]
-        lines.append("\t".join(fields))
-    return "\n".join(lines) + "\n"
-
-
-def _doc(rows: list[list[str]]) -> Doc:
-    heads = [int(row[6]) - 1 if row[6] != "0" else i for i, row in enumerate(rows)]
-    last = len(rows) - 1
-    return Doc(
-        _splitter().vocab,
-        words=[row[1] for row in rows],
-        lemmas=[row[2] for row in rows],
-        pos=[row[3] for row in rows],
-        tags=[row[4] for row in rows],
-        morphs=["" if row[5] == "_" else row[5] for row in rows],
-        heads=heads,
-        deps=["ROOT" if row[6] == "0" else row[7] for row in rows],
-        spaces=[row[9] != "SpaceAfter=No" and i < last for i, row in enumerate(rows)],
-    )
 
 
 def _first_line(error: Exception) -> str:

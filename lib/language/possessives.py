@@ -133,14 +133,11 @@ def stands_before_possessed(token: Token, rule: bool) -> bool:
 
 
 def corpus_questions() -> Iterator[tuple[list[str], dict[int, bool]]]:
-    """The distinct sentences of the open corpora (`lib.studies.lm_saliency.sources`) that ask such a question, rewritten, with the answers."""
-    from lib.studies.lm_saliency.sources import (  # here: only fitting needs them
-        published_corpus,
-        read_sources,
-    )
+    """The distinct sentences of the open corpora (`lib.language.corpora`) that ask such a question, rewritten, with the answers."""
+    from lib.language.corpora import published_corpus, read_sources  # here: only fitting needs them
 
     seen = set()
-    for sentence in published_corpus(read_sources()):
+    for sentence in published_corpus(read_sources(material("lm_saliency") / "sources.yaml")):
         words = [word for word, _ in sentence if word.strip()]
         if 4 <= len(words) <= LONGEST and tuple(words) not in seen:
             seen.add(tuple(words))

@@ -11,10 +11,11 @@ import pandas as pd
 import torch
 from jaxtyping import Float
 
+from lib.attribution.batch import TokenBatch
 from lib.attribution.budget import TokenBudget
 from lib.attribution.explain import COMMON, token_batch
 from lib.attribution.registry import resolve_method
-from lib.attribution.seam import Row, TokenBatch
+from lib.attribution.seam import Row
 from lib.attribution.words import word_scores
 from lib.core.errors import TouchstoneError
 from lib.core.seeds import seed_for

@@ -47,9 +47,9 @@ import numpy as np
 import pandas as pd
 
 from lib.core.files import load_parquet
+from lib.core.notebooks import show_source
 from lib.core.paths import material
 from lib.core.seeds import set_up
-from lib.core.show import show_source
 from lib.core.stage import open_stage
 from lib.metrics.concept_effects import (
     DIRECTION,
@@ -66,7 +66,7 @@ from lib.metrics.concept_effects import (
     score_estimates,
     three_distances,
 )
-from lib.plots.effects import plot_errors, plot_three_effects
+from lib.plots import plot_errors, plot_three_effects
 from lib.stats.claims import (
     VERDICTS,
     Verdict,
@@ -617,7 +617,7 @@ told.pivot(index=["dataset", "aspect"], columns="who", values="stars").round(2)
 
 # %% tags=["nbval-ignore-output"]
 if known:
-    figure, plotted = plot_three_effects(told)
+    figure, plotted = plot_three_effects(told, "Negative to Positive, in stars")
     stage.figure("three_effects", figure)
 inflated = told.pivot_table(index=["dataset", "aspect"], columns="who", values="stars")
 stage.table(

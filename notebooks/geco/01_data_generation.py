@@ -49,11 +49,11 @@ import yaml
 from sklearn.feature_extraction.text import TfidfVectorizer
 from tokenizers import Tokenizer
 
-from lib.core.cards import croissant, dataset_card, read_card
+from lib.core.cards import dataset_card, read_card
 from lib.core.files import save_json, write_atomic
+from lib.core.notebooks import show_source
 from lib.core.paths import material
 from lib.core.seeds import set_up
-from lib.core.show import show_source
 from lib.core.stage import open_stage
 from lib.language.annotator import annotate_sentence
 from lib.language.labels import (
@@ -96,6 +96,7 @@ from lib.studies.geco.corpus import (
 from lib.studies.geco.corrections import CORRECTIONS, check_gold, read_gold
 from lib.studies.geco.faults import PRONOUNS, fault_table
 from lib.studies.geco.gold import bound_table
+from lib.studies.geco.metadata import croissant
 
 # %% [markdown]
 # ## Settings

@@ -45,10 +45,10 @@ import torch
 from matplotlib.ticker import MaxNLocator
 
 from lib.core.files import save_parquet
+from lib.core.notebooks import show_source
 from lib.core.paths import material
 from lib.core.progress import progress
 from lib.core.seeds import pick_device, set_up
-from lib.core.show import show_source
 from lib.core.stage import open_stage
 from lib.core.units import Units
 from lib.models.load import build_model

@@ -54,9 +54,9 @@ from lib.attribution import load_explanations
 from lib.attribution.regression import all_masks, shapley_values
 from lib.attribution.swaps import mixture_shares, players_between
 from lib.core.files import load_parquet
+from lib.core.notebooks import show_source
 from lib.core.paths import material
 from lib.core.seeds import set_up
-from lib.core.show import show_source
 from lib.core.stage import open_stage
 from lib.metrics import (
     FLOORS,

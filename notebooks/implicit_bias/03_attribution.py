@@ -49,9 +49,9 @@ import yaml
 from lib.attribution.explain import explain_many
 from lib.core.errors import TouchstoneError
 from lib.core.files import load_parquet, save_parquet
+from lib.core.notebooks import show_source
 from lib.core.paths import data_root, material
 from lib.core.seeds import pick_device, set_up
-from lib.core.show import show_source
 from lib.core.stage import open_stage
 from lib.language.lexicon import MASK
 from lib.metrics.masked_pronoun import (

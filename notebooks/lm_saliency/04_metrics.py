@@ -40,9 +40,9 @@ import numpy as np
 import pandas as pd
 
 from lib.core.files import load_parquet
+from lib.core.notebooks import show_source
 from lib.core.paths import material
 from lib.core.seeds import set_up
-from lib.core.show import show_source
 from lib.core.stage import open_stage
 from lib.metrics.plausibility import (
     input_consistency,

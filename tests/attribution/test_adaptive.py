@@ -1,4 +1,7 @@
-"""As exact as asked for: Integrated Gradients to a gap, LIME and Kernel SHAP to an error, short rows exactly."""
+"""As exact as asked for.
+
+Integrated Gradients to a gap, LIME and Kernel SHAP to an error, short rows exactly.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +19,14 @@ from sklearn.linear_model import LinearRegression, Ridge
 from small_models import LinearText, as_rows, build
 
 from lib.attribution import METHODS, explain, load_explanations, save_explanations
+from lib.attribution.batch import TokenBatch
 from lib.attribution.coalitions import exact_shapley, partition_shap, worth_of
 from lib.attribution.explain import token_batch
 from lib.attribution.panels import integrate_in_panels
 from lib.attribution.path_integrals import integrate_until, integrate_where_needed
 from lib.attribution.perturbed_texts import TextPool, kernel, lime_masks
 from lib.attribution.regression import all_masks, jackknife_error, shapley_values, weighted_ridge
-from lib.attribution.seam import Row, TokenBatch
+from lib.attribution.seam import Row
 from lib.core.errors import TouchstoneError
 from lib.models.text_model import RunsFromEmbeddings, TextModel
 
@@ -48,7 +52,10 @@ def quadratic(power: int = 2) -> TokenBatch:
 
 
 def test_midpoints_are_tripled_until_the_gap_is_small() -> None:
-    """The midpoint rule for 4 x^3 leaves 1 / (2 n^2) of the whole: 0.6 % at 9 points, 0.07 % at 27."""
+    """The midpoint rule for 4 x^3 leaves 1 / (2 n^2) of the whole.
+
+    0.6 % at 9 points, 0.07 % at 27.
+    """
     change = torch.tensor([17.0])
     for tolerance, steps in ((0.01, 9), (0.002, 27), (0.0005, 81)):
         mean, about = integrate_until(quadratic(4), change, tolerance)
@@ -93,11 +100,14 @@ def tokens_sum(model: TextModel, row: pd.Series) -> float:
         "probability",
     )
     with torch.no_grad():
-        return (one.score(one.embeddings, one.mask) - one.score(one.reference, one.mask)).item()
+        return (one.score(one.embeddings, one.mask) - one.score(one.baselines, one.mask)).item()
 
 
 def test_panels_are_exact_for_cubics_and_halved_where_the_score_bends() -> None:
-    """Simpson's rule integrates 4 x^3 exactly; a kink at 1/3 of the path is closed in on, and nothing else is."""
+    """Simpson's rule integrates 4 x^3 exactly.
+
+    A kink at 1/3 of the path is closed in on, and nothing else is.
+    """
     change = torch.tensor([17.0])
     mean, about = integrate_where_needed(quadratic(4), change, 0.001)
     assert about["steps"].item() == 5 and mean[0, :, 0].tolist() == pytest.approx([1, 8], rel=1e-6)
@@ -118,7 +128,10 @@ def test_panels_are_exact_for_cubics_and_halved_where_the_score_bends() -> None:
 
 
 def test_panels_are_not_halved_for_what_is_rounding() -> None:
-    """f = sin 1.3 x on (0, 1), rounded to bfloat16: without the allowance the search runs to its end."""
+    """f = sin 1.3 x on (0, 1), rounded to bfloat16.
+
+    Without the allowance the search runs to its end.
+    """
 
     def exactly(
         rows: list[int], places: list[float]
@@ -142,7 +155,10 @@ def test_panels_are_not_halved_for_what_is_rounding() -> None:
 def test_the_device_is_waited_for_once_a_round_and_finished_rows_are_let_go(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """f = sin(k x) for rows of k = 1 and 40: numbers leave the device by one `tolist` a round, and never by `float`."""
+    """f = sin(k x) for rows of k = 1 and 40.
+
+    Numbers leave the device by one `tolist` a round, and never by `float`.
+    """
     k, rounds, waits, kept = torch.tensor([1.0, 40.0]), [], [], []
     tolist = torch.Tensor.tolist
     monkeypatch.setattr(
@@ -180,7 +196,10 @@ def test_bfloat16_does_not_search_for_its_own_rounding(bert: TextModel) -> None:
 def test_panels_and_tripling_tend_to_the_same(
     family: RunsFromEmbeddings, rows: pd.DataFrame
 ) -> None:
-    """A row of the tripling rule can meet the gap by luck (misses cancel over the path): then `error` tells."""
+    """A row of the tripling rule can meet the gap by luck (misses cancel over the path).
+
+    Then `error` tells.
+    """
     fine = explain(family, rows, IG, {"n_steps": 729})
     for placing in ("tripling", "panels"):
         found = explain(family, rows, IG, {"tolerance": 1e-3, "placing": placing})
@@ -197,10 +216,11 @@ def test_panels_and_tripling_tend_to_the_same(
 
 @pytest.mark.parametrize("kind", ["Llama", "Qwen", "Gemma"])
 def test_a_reference_of_zeros_before_an_rms_norm_is_a_jump_that_only_panels_find(kind: str) -> None:
-    """RMSNorm does not see the length of a vector, so from zero on the model answers at once as for the whole word.
+    """RMSNorm does not see the length of a vector.
 
-    All change happens in the first thousandth of the path. Even midpoints by the hundred miss it, and say so by their
-    gap; panels close in on it.
+    So from zero on the model answers at once as for the whole word. All change happens in the first
+    thousandth of the path. Even midpoints by the hundred miss it, and say so by their gap; panels
+    close in on it.
     """
     model = build(kind)
     with torch.no_grad():
@@ -272,7 +292,8 @@ def test_a_tolerance_that_means_nothing_is_refused(
 @given(st.integers(0, 10**6), st.integers(2, 6), st.booleans())
 @settings(max_examples=40, deadline=None)
 def test_the_closed_form_is_scikit_learns(seed: int, d: int, few: bool) -> None:
-    """Ridge with penalty 1, and least squares of least norm where there are fewer draws than players."""
+    """Ridge with penalty 1, and least squares of least norm where there are fewer draws than
+    players."""
     draw = np.random.default_rng(seed)
     n = d if few else 4 * d
     masks, values, weights = draw.random((n, d)) < 0.5, draw.normal(size=n), draw.uniform(0.5, 2, n)
@@ -294,7 +315,10 @@ def test_rows_fitted_together_are_the_rows_fitted_alone() -> None:
 
 
 def test_the_jackknife_error_is_the_spread_between_runs() -> None:
-    """Noise on a known linear function: the estimate is of the size of the errors that repeated draws show."""
+    """Noise on a known linear function.
+
+    The estimate is of the size of the errors that repeated draws show.
+    """
     errors, shares = [], []
     truth = torch.tensor([3.0, -1.0, 0.5, 0.0])
     for seed in range(60):
@@ -379,7 +403,10 @@ def test_the_draws_are_limes(n_words: int, seed: int) -> None:
 
 
 def test_equal_texts_go_through_the_model_once(linear: LinearText) -> None:
-    """Two rows that differ in one word are the same text when that word is out: 2^2 + 2^2 - 2 different ones."""
+    """Two rows that differ in one word are the same text when that word is out.
+
+    2^2 + 2^2 - 2 different ones.
+    """
     rows = [Row("1", 0, 0, ["she", "sings"], 0), Row("2", 0, 1, ["nothing", "sings"], 0)]
     pool = TextPool(linear, rows, "logit")
     found = pool.scores([0, 1], torch.stack([all_masks(2), all_masks(2)]))

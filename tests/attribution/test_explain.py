@@ -162,7 +162,7 @@ def test_zero_shot_models_are_explained_and_their_cue_gets_nothing(
             batch = token_batch(zero_shot, [row], [one], "probability")
             with torch.no_grad():
                 change = batch.score(batch.embeddings, batch.mask) - batch.score(
-                    batch.reference, batch.mask
+                    batch.baselines, batch.mask
                 )
             exact = explain(zero_shot, rows, method, {"n_steps": 300}, seed=0).scores[i]
             assert sum(exact) == pytest.approx(change.item(), abs=2e-3)

@@ -1,4 +1,5 @@
-"""Swap Shapley: who is swapped together, values by hand and by orders of arrival, and agreement with a method."""
+"""Swap Shapley: who is swapped together, values by hand and by orders of arrival, and agreement
+with a method."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Somebody's own classifier: wrapped, explained, and every bad input answered by one clear sentence."""
+"""Somebody's own classifier: wrapped, explained, and bad input answered by one clear sentence."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from transformers import (
 )
 from transformers.modeling_outputs import SequenceClassifierOutput
 
+import lib.attribution
+import lib.doors
 from lib.attribution import METHODS, explain
 from lib.attribution.table import validated
 from lib.core.errors import TouchstoneError
@@ -236,7 +238,7 @@ def test_a_model_that_is_another_from_its_embeddings_is_refused(module: nn.Modul
 @pytest.mark.parametrize("kind", ["BERT", "GPT-2", "Llama"])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_a_short_checkpoint_is_explained(kind: str, dtype: torch.dtype) -> None:
-    """transformers keeps the type of a checkpoint: every method that sees a model must take it, near what float32 says."""
+    """transformers keeps a checkpoint's type: every method must take it, near what float32 says."""
     model = build(kind)
     exact = explain_texts(
         wrap(model.module, model.tokenizer), ["he sings the song ."], "Occlusion", 1
@@ -334,7 +336,7 @@ def test_small_mistakes_have_clear_answers(module: nn.Module) -> None:
 
 @pytest.mark.parametrize("special", ["[MASK]", "[SEP]", "[CLS]"])
 def test_a_special_token_that_was_typed_is_a_word(module: nn.Module, special: str) -> None:
-    """It can be taken away like any other: by Occlusion it gets what its embedding does to the score."""
+    """It can be taken away like any other: Occlusion gives it what its embedding does."""
     model = wrap(module, tiny_tokenizer())
     words = ["he", special, "sings", "."]
     encoded = model.encode([words])[0]
@@ -363,3 +365,11 @@ def test_integrated_gradients_stop_at_one_percent_unless_told_otherwise(module: 
         assert settings.get("tolerance") == chosen.get("tolerance") and "placing" not in settings
     plain = word_list(found)
     assert [one["delta"] for one in plain] == found["delta"].tolist()
+
+
+@pytest.mark.parametrize("name", ["explain_texts", "word_list", "wrap"])
+def test_the_old_place_of_a_door_still_opens_and_names_the_new_one(name: str) -> None:
+    with pytest.warns(DeprecationWarning, match=rf"attribution\.{name} is now lib\.doors\.{name}"):
+        assert getattr(lib.attribution, name) is getattr(lib.doors, name)
+    with pytest.raises(ImportError, match="nonsense"):
+        from lib.attribution import nonsense  # noqa: F401

@@ -14,10 +14,10 @@ from lib.core.paths import material
 from lib.language.coreference import antecedent, file_resolver, head_of, phrase, rule_resolver
 from lib.language.gum import gold_links, read_gum, score_resolver
 from lib.language.lexicon import PRONOUNS
-from lib.language.parse import annotate_tokens, load_pipeline, read_conllu
+from lib.language.parse import annotate_tokens, load_pipeline, read_docs
 
 OWN = material("implicit_bias")
-DOCS = {doc.text.strip(): doc for doc in read_conllu(OWN / "annotation_1.conllu").values()}
+DOCS = {doc.text.strip(): doc for doc in read_docs(OWN / "annotation_1.conllu").values()}
 
 
 def said(sentence: str, version: str = "full") -> str:

@@ -10,6 +10,7 @@ from spacy.tokens import Doc
 
 from lib.core.errors import TouchstoneError
 from lib.core.paths import material
+from lib.language.conllu import write_conllu
 from lib.language.parse import (
     annotate,
     annotate_tokens,
@@ -18,7 +19,7 @@ from lib.language.parse import (
     is_neuter,
     is_third_singular,
     load_pipeline,
-    read_conllu,
+    read_docs,
     read_summaries,
     read_word_list,
     root_of,
@@ -27,7 +28,6 @@ from lib.language.parse import (
     stored_annotation,
     stored_pipeline,
     subject_of,
-    write_conllu,
 )
 
 VOCAB = spacy.blank("en").vocab
@@ -511,7 +511,7 @@ def test_conllu_brings_back_every_annotation(tmp_path: Path) -> None:
         tmp_path / "a.conllu",
         ["by the spaCy pipeline x with spaCy 1, today"],
     )
-    again = read_conllu(tmp_path / "a.conllu")
+    again = read_docs(tmp_path / "a.conllu")
     assert list(again) == ["a-01", "a-02"] and again["a-01"].text == first.text
     for one, other in zip(first, again["a-01"], strict=True):
         assert (
@@ -537,8 +537,8 @@ def test_conllu_brings_back_every_annotation(tmp_path: Path) -> None:
 def test_a_damaged_annotation_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a.conllu"
     path.write_text("# nothing\n# sent_id = a-01\n1\tShe\n\n")
-    with pytest.raises(TouchstoneError, match=r"a\.conllu, line 3: not a CoNLL-U word"):
-        read_conllu(path)
+    with pytest.raises(TouchstoneError, match=r"a\.conllu, line 3: 2 columns"):
+        read_docs(path)
     with pytest.raises(TouchstoneError, match="does not name its pipeline"):
         stored_pipeline(path)
 
@@ -627,7 +627,7 @@ def test_parsing_the_text_again_gives_the_stored_annotation(
     (tmp_path / "plots.md").write_bytes((material("geco") / "plots.md").read_bytes())
     made = store_annotation(tmp_path / "plots.md", pipeline, "2026-11-21")
     assert [path.read_text() for path in made] == [path.read_text() for path in stored_files]
-    docs = [one for path in made for one in read_conllu(path).values()]
+    docs = [one for path in made for one in read_docs(path).values()]
     assert counts_after_each_filter(docs) == [584, 547, 386, 386, 383, 296, 296]
 
 

@@ -1,4 +1,8 @@
-"""The explainers by name; each is fitted on train texts and then asked about changes, one side of a pair in sight."""
+"""The explainers by name, and what an explainer is: fitted on train texts, asked about changes.
+
+An explainer of one's own joins by a line, and is then asked like all others:
+`EXPLAINERS["Mine"] = Entry(Mine, "ours")`.
+"""
 
 from __future__ import annotations
 
@@ -12,27 +16,57 @@ from lib.studies.cebab.directions import TCAV, ConceptSHAP
 from lib.studies.cebab.erasers import Erasure
 from lib.studies.cebab.floors import NoConcept, RandomEffects, ZeroEffects
 from lib.studies.cebab.from_labels import CONEXP, Approx, ConceptLIME, SLearner
+from lib.studies.cebab.head import Head
 from lib.studies.cebab.proxy import CausalProxy
-from lib.studies.cebab.questions import Effects, Head, Questions, Texts
+from lib.studies.cebab.questions import Effects, Questions, Texts
 
 
 class Explainer(Protocol):
-    """Anything that estimates effects of concepts on a model."""
+    """Anything that estimates the effects of concepts on a model of K classes."""
 
     def fit(self, train: Texts, head: Head | None, seed: int) -> Explainer:
-        """Learn from train texts with their labels, the model's answers and perhaps embeddings; returns itself."""
+        """Learn from train texts; all are handed the same, and each may ignore what it likes.
+
+        Args:
+            train: n texts with `gold` labels (n, 4), `predicted` ones (n, 4) and the model's
+                `probabilities` (n, K); the other fields are None where nobody has them.
+            head: the model's last layer, which reads `train.embeddings`, or None where its weights
+                are not known. Floors and explainers from labels ignore it.
+            seed: of all that is random; the same seed gives the same estimates. Explainers without
+                a draw ignore it.
+
+        Returns:
+            The explainer itself; what it keeps is its own matter.
+
+        Raises:
+            TouchstoneError: something is missing that it needs; the message says what to hand in.
+        """
 
     def effects(self, questions: Questions) -> Effects:
-        """For each question the estimated change of the model's K probabilities."""
+        """Estimate what each change would do to the model's answer, one side of the pair in sight.
+
+        Args:
+            questions: m base texts, each with the number of an aspect, its value `old` and the
+                value `new` that it should have. `questions.texts` holds what the model says of the
+                base texts; `gold` is empty there.
+
+        Returns:
+            (m, K): for each question and class the probability after the change minus the one
+            before it, from -1 to 1. Both are distributions, so a row sums to 0.
+        """
 
 
 @dataclass(frozen=True)
 class Entry:
-    """An explainer in the list: how to make it, its family, and what it needs beside answers and labels.
+    """An explainer in the list.
 
-    family: floor (knows nothing of concepts), paper (as CEBaB defines it), released (a fault of the released code, kept by name), ours
-    (not in the paper). needs: "" (nothing), "weights" (embeddings and the last layer), "encoders" (vectors without each concept),
-    "model" (the explained model itself, handed to the explainer).
+    Args:
+        make: makes one that is not fitted yet.
+        family: floor (knows nothing of concepts), paper (as CEBaB defines it), released (a fault of
+            the released code, kept by name) or ours (not in the paper).
+        needs: what it needs beside answers and labels: "" (nothing), "weights" (embeddings and the
+            last layer), "encoders" (vectors without each concept) or "model" (the explained model
+            itself, handed to `make`).
     """
 
     make: Callable[..., Explainer]

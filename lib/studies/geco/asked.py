@@ -84,6 +84,7 @@ class Asked:
                 self.model(scheme),
                 self.test,
                 only=set(self.rows["row_id"]),
+                study=self.stage.study,
                 dataset=self.dataset,
                 scheme=scheme,
                 seed=0,

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from lib.attribution.explain import explain_many
-from lib.attribution.variants import with_reference
 from lib.metrics.rank_agreement import rank_correlation
+from lib.studies.geco.variants import with_reference
 
 BATCH = 64
 FUNCTIONS = ("probability", "log_probability", "margin")

@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from lib.core.downloads import check_files, download, download_folder
 from lib.core.errors import TouchstoneError
-from lib.core.files import sha256_of, write_atomic
-from lib.core.paths import data_root
+from lib.core.files import write_atomic
 from lib.core.stage import Stage
 from lib.studies.geco.faults import check_on_fault, drop_faulty, find_format_faults, repair_rows
 
@@ -145,39 +145,12 @@ def fetch_geco(base_url: str = GECO_URL) -> Path:
     The folder is `$TOUCHSTONE_DATA/geco`, or the user's cache where that is not set. Raises TouchstoneError for a
     file that is not what its SHA-256 says, and for a download that fails.
     """
-    import pooch  # here, so that only a run with published data pays for the import
-
-    folder = (data_root() or Path(pooch.os_cache("touchstone"))) / "geco"
-    pooch.get_logger().setLevel("WARNING")
+    folder = download_folder("geco")
     for name, sha256 in GECO_SHA256.items():
         if not (folder / name).is_file():
             download(f"{base_url}/{name}", sha256, folder / name)
-        elif sha256_of(folder / name) != sha256:
-            raise TouchstoneError(
-                f"{folder / name} is not the published file (its SHA-256 differs from that of commit "
-                f"{GECO_COMMIT}); delete it and run `make data`"
-            )
+    check_files(folder, GECO_SHA256, GECO_COMMIT, "make data")
     return folder
-
-
-def download(url: str, checksum: str, target: Path) -> None:
-    """Fetch a file once, and refuse it where it is not what its checksum says: a SHA-256, or `md5:...`."""
-    import pooch
-
-    known = checksum if ":" in checksum else f"sha256:{checksum}"
-    kind = "MD5" if known.startswith("md5:") else "SHA-256"
-    try:
-        pooch.retrieve(url, known_hash=known, path=target.parent, fname=target.name)
-    except (OSError, ValueError) as error:
-        reason = (
-            f"is not what its {kind} says"
-            if isinstance(error, ValueError) and "hash" in str(error)
-            else error
-        )
-        raise TouchstoneError(
-            f"could not fetch {target}: {url} {reason}; put the file there by hand, "
-            "or try again with a connection"
-        ) from error
 
 
 def _parse(path: Path) -> pd.DataFrame:

@@ -20,7 +20,7 @@ import spacy
 import yaml
 from spacy.tokens import Doc
 
-from lib.core.cards import croissant, dataset_card, read_card, unsaid
+from lib.core.cards import dataset_card, read_card
 from lib.core.errors import TouchstoneError
 from lib.core.files import save_csv, save_json, write_atomic
 from lib.core.paths import material, outputs_root
@@ -31,6 +31,7 @@ from lib.language.names import names_of_text
 from lib.language.parse import ENVIRONMENT, annotate, load_pipeline, split_sentences, text_id
 from lib.studies.geco.corpus import CLASSES, DATASETS, SPLITS, write_geco
 from lib.studies.geco.doubts import THEY, Doubts, doubts, reason_of
+from lib.studies.geco.metadata import croissant, unsaid, with_own_parts
 from lib.studies.geco.review import (
     Decision,
     apply_decisions,
@@ -382,7 +383,8 @@ def _describe(
         "test_base": data["D_A"]["test"]["sentence_idx"].nunique(),
         "published": published,
     }
-    card = read_card(material("geco") / "user_card.yaml", "user", numbers, own=text / CARD)
+    template = read_card(material("geco") / "user_card.yaml", "user", numbers)
+    card = with_own_parts(template, text / CARD)
     write_atomic(out / "dataset_card.md", dataset_card(card))
     files = {
         f"{name}_{split}": f"{DATASETS[name]}/{split}.jsonl" for name in data for split in SPLITS

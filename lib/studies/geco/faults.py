@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from lib.core.errors import TouchstoneError
+from lib.language.pronouns import PRONOUN_FORMS
 
 ON_FAULT = ("repair", "keep", "drop")
 FAULT_COLUMNS = ["row", "sentence_idx", "target", "fault", "what_was_done"]
@@ -18,11 +19,7 @@ LENGTH = "mask does not fit the sentence"
 BLANK_WORD = "blank word"
 EDGE_BLANK = "blank at the edge of a word"
 SAME_WORD = "masked word is the same in all variants"
-PRONOUNS = {
-    0: frozenset({"she", "her", "hers", "herself"}),
-    1: frozenset({"he", "him", "his", "himself"}),
-    2: frozenset({"they", "them", "their", "theirs", "themself", "themselves"}),
-}
+PRONOUNS = {k: frozenset(forms.split()) for k, forms in enumerate(PRONOUN_FORMS.values())}
 NON_WORD = re.compile(r"\w{2,}(ies|sses|shes|ches|xes|zzes|ss)")  # walkies: the s alone must not go
 
 

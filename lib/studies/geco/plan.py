@@ -28,7 +28,6 @@ from transformers import AutoConfig, BertConfig, BertForSequenceClassification
 
 from lib.attribution.budget import TOKENS, TOKENS_GPU
 from lib.attribution.explain import explain_many
-from lib.attribution.grid import plan_units, settings_by_method
 from lib.attribution.registry import resolve_method
 from lib.core.errors import TouchstoneError
 from lib.core.files import save_csv
@@ -41,6 +40,7 @@ from lib.models.text_model import TextModel
 from lib.models.weights import PACKAGED, load_tokenizer, quiet
 from lib.studies.geco.corpus import CLASSES, load_dataset
 from lib.studies.geco.model_units import settings_by_scheme
+from lib.studies.geco.units import plan_units, settings_by_method
 from lib.training.classifier import Settings
 from lib.training.transfer import Trainer
 

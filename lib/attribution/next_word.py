@@ -20,7 +20,7 @@ from lib.attribution.words import word_scores
 from lib.core.errors import TouchstoneError
 from lib.models.probe import CausalLM, Probe, WordTable
 from lib.models.text_model import device_of
-from lib.studies.lm_saliency.text import UNKNOWN
+from lib.models.word_vocabulary import UNKNOWN
 
 __all__ = ["explain_next_word", "next_word_batch"]
 

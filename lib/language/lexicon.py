@@ -33,6 +33,7 @@ PRONOUN_FORMS: Mapping[str, tuple[str, ...]] = {
     "M": tuple(dict.fromkeys(case[1] for case in _CASES)),
     "NB": (*(case[2] for case in _CASES), "themselves"),
 }
+MASK = "[MASK]"  # how a masked word is written in tables, whatever a model's own mask token is
 PRONOUNS: Mapping[str, Gender] = {
     **dict.fromkeys(PRONOUN_FORMS["F"], "F"),
     **dict.fromkeys(PRONOUN_FORMS["M"], "M"),

@@ -56,7 +56,6 @@ from lib.core.progress import progress
 from lib.core.seeds import pick_device, seed_for, set_up
 from lib.core.stage import open_stage
 from lib.models.masked_lm import new_masked_lm
-from lib.models.upper_layers import layer_stack
 from lib.models.weights import load_classifier
 from lib.plots import COLOURS, STYLE
 from lib.stats import estimates
@@ -84,6 +83,7 @@ from lib.studies.cebab.reviews import (
     rating_labels,
     train_set,
 )
+from lib.studies.cebab.upper_layers import layer_stack
 from lib.studies.cebab.worlds import World
 from lib.training.classifier import Settings
 from lib.training.masked_lm import MaskedSettings, fit_masked_lm, unigram_perplexity

@@ -64,8 +64,10 @@ from lib.studies.geco.floors import (
     first_pronoun_class,
     first_pronoun_is_other,
 )
-from lib.training.classifier import CURVE, Settings, take_step
-from lib.training.transfer import Trainer, is_finished, run_unit, settings_by_scheme
+from lib.studies.geco.model_units import is_finished, run_unit, settings_by_scheme
+from lib.training.classifier import CURVE, Settings
+from lib.training.loop import take_step
+from lib.training.transfer import Trainer
 
 # %% [markdown]
 # ## Settings

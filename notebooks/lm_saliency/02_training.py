@@ -59,10 +59,11 @@ from lib.models.language_model import (
     student_of,
 )
 from lib.models.language_model_layers import QRNNLayer, WeightDropLSTM, pooled
-from lib.models.probe import ProbeSettings, fit_probe, load_probe, save_probe
+from lib.models.probe import load_probe, save_probe
+from lib.models.word_vocabulary import build_vocabulary
 from lib.plots import COLOURS, STYLE
 from lib.studies.lm_saliency.lines import load_sets
-from lib.studies.lm_saliency.text import TASKS, build_vocabulary
+from lib.studies.lm_saliency.text import CLASSES, TASKS
 from lib.training.language_model import (
     Distillation,
     LMSettings,
@@ -72,6 +73,7 @@ from lib.training.language_model import (
     perplexity,
     pieces,
 )
+from lib.training.probe import ProbeSettings, fit_probe
 
 # %% [markdown]
 # ## Settings
@@ -421,8 +423,9 @@ def fitted(model, words, task, table):
         table[table["split"] == "train"].head(n_probe_examples),
         table[table["split"] == "valid"],
     )
+    probe_rows = pd.concat([few, valid])
     probe, _ = fit_probe(
-        model, words, task, pd.concat([few, valid]), plan, seed_for(task, seed)
+        model, words, CLASSES[task], probe_rows, plan, seed_for(task, seed)
     )
     right = int(
         (
@@ -469,7 +472,7 @@ def learn(key, task):
         save_probe(probe, path)
         row = pd.DataFrame([{"architecture": key[0], "size": key[1]} | about])
         units.save(unit, known, row)
-    assert load_probe(lm.with_suffix(".safetensors"), path, task).classes
+    assert load_probe(lm.with_suffix(".safetensors"), path, CLASSES[task]).classes
     return row
 
 

@@ -56,6 +56,7 @@ from lib.studies.lm_saliency.probe_saliency import (
     probe_saliencies,
     probe_saliency,
 )
+from lib.studies.lm_saliency.text import CLASSES
 
 # %% [markdown]
 # ## Settings
@@ -127,7 +128,7 @@ def probe_of(architecture, size, task):
     probe = load_probe(
         note.with_suffix(".safetensors"),
         stage.input("02_training", f"probes/{architecture}-{size}-{task}.safetensors"),
-        task,
+        CLASSES[task],
     )
     probe.module.to(where)
     return probe

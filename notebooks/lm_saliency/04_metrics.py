@@ -51,7 +51,6 @@ from lib.metrics.plausibility import (
     pearson,
     plausibility,
 )
-from lib.models.probe import CLASSES
 from lib.plots import COLOURS, STYLE
 from lib.stats import (
     compare_all,
@@ -67,6 +66,7 @@ from lib.studies.lm_saliency.lines import (
     span_tokens,
 )
 from lib.studies.lm_saliency.released import template_groups
+from lib.studies.lm_saliency.text import CLASSES
 
 # %% [markdown]
 # ## Settings

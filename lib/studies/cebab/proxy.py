@@ -14,11 +14,11 @@ import torch
 from lib.core.errors import TouchstoneError
 from lib.core.seeds import seed_for
 from lib.models.hf import HFClassifier
-from lib.models.upper_layers import upper_parameters
 from lib.studies.cebab.explainer import Explainer
 from lib.studies.cebab.from_labels import Approx
 from lib.studies.cebab.questions import Effects, Questions, Texts
 from lib.studies.cebab.reviews import ASPECTS, VALUES
+from lib.studies.cebab.upper_layers import upper_parameters
 from lib.training.classifier import Settings, Split, fit, token_forward
 
 _HELD_OUT = 0.05  # of the rows: they only show the loss, the last epoch is kept

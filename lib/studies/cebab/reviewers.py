@@ -27,11 +27,16 @@ from lib.core.files import atomic_path
 from lib.core.seeds import seed_for
 from lib.models.hf import HFClassifier
 from lib.models.load import save_trained
-from lib.models.lstm import BiLSTM
 from lib.models.masked_lm import MaskedLM
 from lib.models.schemes import apply_scheme, scheme_named, set_modes
 from lib.models.text_model import Encoded, RunsFromEmbeddings, device_of, length_buckets, pad
-from lib.models.upper_layers import (
+from lib.models.weights import load_classifier
+from lib.models.word_table import ids_in_use, rows_in_use
+from lib.studies.cebab.head import Head
+from lib.studies.cebab.lstm import BiLSTM
+from lib.studies.cebab.questions import Effects, Vectors
+from lib.studies.cebab.reviews import ASPECTS, VALUES
+from lib.studies.cebab.upper_layers import (
     States,
     layer_stack,
     layers_between,
@@ -39,11 +44,6 @@ from lib.models.upper_layers import (
     state_forward,
     upper_parameters,
 )
-from lib.models.vocabulary import ids_in_use, rows_in_use
-from lib.models.weights import load_classifier
-from lib.studies.cebab.head import Head
-from lib.studies.cebab.questions import Effects, Vectors
-from lib.studies.cebab.reviews import ASPECTS, VALUES
 from lib.training.classifier import Settings, Split, fit, token_forward
 
 _NETWORKS = ("encoder", "BiLSTM")

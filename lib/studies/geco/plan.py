@@ -43,9 +43,10 @@ from lib.models.load import build_model
 from lib.models.text_model import TextModel
 from lib.models.weights import PACKAGED, load_tokenizer, quiet
 from lib.studies.geco.corpus import CLASSES, load_dataset
+from lib.studies.geco.model_units import settings_by_scheme
 from lib.studies.geco.units import plan_units, settings_by_method
 from lib.training.classifier import Settings
-from lib.training.transfer import Trainer, settings_by_scheme
+from lib.training.transfer import Trainer
 
 # base sentences trained on, rows explained, and the most steps or samples of a sample
 _N_BASE, _N_ROWS, _TIMED = 4, 4, 25

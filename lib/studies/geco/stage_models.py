@@ -15,8 +15,9 @@ from lib.attribution.registry import resolve_method
 from lib.core.errors import TouchstoneError
 from lib.core.seeds import seed_for
 from lib.core.stage import Stage
-from lib.models.load import build_model, load_trained
+from lib.models.load import build_model
 from lib.studies.geco.corpus import CLASSES, load_dataset
+from lib.studies.geco.model_units import load_trained
 from lib.training.classifier import Settings
 from lib.training.transfer import Trainer
 

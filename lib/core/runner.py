@@ -26,16 +26,20 @@ import nbformat
 import yaml
 from filelock import FileLock, Timeout
 
+from lib.core.alias import also_called
 from lib.core.arithmetic import in_force, variables
 from lib.core.errors import TouchstoneError, did_you_mean
 from lib.core.files import save_json, sha256_of, sha256_of_tree, write_atomic
 from lib.core.notebooks import find_notebooks, fold_bars, read_notebook
 from lib.core.parameters import check_params, notebook_parameters, read_params, study_parameters
-from lib.core.paths import ROOT, outputs_root
+from lib.core.paths import IS_INSTALLED, PACKAGE, ROOT, home, outputs_root
 from lib.core.stage import MANIFEST, PENDING, locate_external
 
 SOURCE_PART, EXECUTED_PART = ".source.part.ipynb", ".executed.part.ipynb"
 FAILED, LOG = "failed.ipynb", "failed.log"
+# Notebooks import `lib`. An installed package is called `touchstone`: its kernels are told so.
+_ALIAS = f"__import__({also_called.__module__!r}, fromlist=['*']).also_called('lib')"
+_AS_LIB = [f"--IPKernelApp.exec_lines={_ALIAS}"] if IS_INSTALLED else []
 
 
 @dataclass(frozen=True)
@@ -222,11 +226,11 @@ def _papermill(source: Path, executed: Path, job: Job, label: str) -> None:
         str(executed),
         parameters=job.given,
         kernel_name="python3",
-        cwd=str(job.root),
+        cwd=str(home() if IS_INSTALLED else job.root),
         progress_bar=bar,
         stderr_file=sys.stderr,
         coalesce_streams=True,
-        extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
+        extra_arguments=["--IPKernelApp.log_level=CRITICAL", *_AS_LIB],
     )
 
 
@@ -308,7 +312,7 @@ def _stderr_of(executed: Path) -> list[str]:
 def _code(job: Job) -> dict[str, str]:
     return {
         "notebook": sha256_of(job.notebook),
-        "lib": sha256_of_tree(job.root / "lib", "**/*.py"),
+        "lib": sha256_of_tree(PACKAGE if IS_INSTALLED else job.root / "lib", "**/*.py"),
         "material": sha256_of_tree(job.notebook.parent / "material"),
     }
 

@@ -224,7 +224,7 @@ def open_stage(study: str, scale: str, stage: str) -> Stage:
 
 def locate_external(name: str) -> Path:
     """The file that a manifest calls `name`: absolute, below `$TOUCHSTONE_DATA` or the repository."""
-    return paths.ROOT / os.path.expandvars(name)
+    return paths.home() / os.path.expandvars(name)
 
 
 def _remove_obsolete(folder: Path, names: set[str]) -> None:

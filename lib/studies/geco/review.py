@@ -15,9 +15,7 @@ from lib.core.errors import TouchstoneError
 from lib.language.labels import Label, Replacement, Scope
 from lib.studies.geco.doubts import Doubts
 
-PAGE = (
-    files("lib.studies.geco") / "review_page.html"
-)  # package data, so that an installed copy has it too
+PAGE = files(__package__) / "review_page.html"  # package data, so that an installed copy has it too
 SCOPES: tuple[Scope, Scope] = ("all", "subj")
 
 

@@ -6,9 +6,7 @@ import os
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
-IS_INSTALLED = (
-    PACKAGE / "_data"
-).is_dir()  # the wheel has the notebooks' sources and material there
+IS_INSTALLED = (PACKAGE / "_data").is_dir()  # where the wheel has notebooks, material, parameters
 ROOT = PACKAGE / "_data" if IS_INSTALLED else PACKAGE.parent
 STUDIES = ("geco", "lm_saliency", "cebab", "implicit_bias")
 STAGES = ("01_data_generation", "02_training", "03_attribution", "04_metrics", "05_figures")

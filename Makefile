@@ -24,9 +24,13 @@ export TOKENIZERS_PARALLELISM := false
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/lab.txt
 	touch $@
 
+.venv/more: .venv/test requirements/more.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/more.txt
+	touch $@
+
 .PHONY: demo
 demo: .venv/run  ## the geco study at small scale, from raw text to figures (about 8 minutes of CPU)
-	$(BIN)/python -m lib.core.runner geco --scale small
+	$(BIN)/touchstone run geco --scale small
 
 .venv/check: .venv/test requirements/check.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/check.txt
@@ -44,34 +48,38 @@ check: .venv/check  ## in two minutes: lint, types, the law of imports, light un
 test: .venv/test  ## unit tests, every notebook, every table [JOBS=2]
 	$(BIN)/python tools/suite.py --jobs $(JOBS)
 
+.PHONY: test-more
+test-more: .venv/more  ## what takes an extra or longer: the wheel in a fresh environment
+	$(BIN)/python -m pytest tests -m more -p no:nbval -o addopts="--import-mode=importlib -p lib.same_numbers -q --strict-markers"
+
 .PHONY: geco
 geco: .venv/run  ## one study: SCALE=small|cpu|paper [STAGE=03_attribution] [METHOD=LIME] [FORCE=1]
-	$(BIN)/python -m lib.core.runner $@ --scale $(SCALE) $(if $(STAGE),--stage $(STAGE)) $(if $(METHOD),--only-method "$(METHOD)") $(if $(FORCE),--force)
+	$(BIN)/touchstone run $@ --scale $(SCALE) $(if $(STAGE),--stage $(STAGE)) $(if $(METHOD),--only-method "$(METHOD)") $(if $(FORCE),--force)
 
 .PHONY: lm_saliency
 lm_saliency: .venv/run  ## the same for the study of language models' saliency
-	$(BIN)/python -m lib.core.runner $@ --scale $(SCALE) $(if $(STAGE),--stage $(STAGE)) $(if $(FORCE),--force)
+	$(BIN)/touchstone run $@ --scale $(SCALE) $(if $(STAGE),--stage $(STAGE)) $(if $(FORCE),--force)
 
 .PHONY: cebab
 cebab: .venv/run  ## the same for the study of concept effects
-	$(BIN)/python -m lib.core.runner $@ --scale $(SCALE) $(if $(STAGE),--stage $(STAGE)) $(if $(FORCE),--force)
+	$(BIN)/touchstone run $@ --scale $(SCALE) $(if $(STAGE),--stage $(STAGE)) $(if $(FORCE),--force)
 
 .PHONY: implicit_bias
 implicit_bias: .venv/run  ## the same for the study of implicit gender bias
-	$(BIN)/python -m lib.core.runner $@ --scale $(SCALE) $(if $(STAGE),--stage $(STAGE)) $(if $(FORCE),--force)
+	$(BIN)/touchstone run $@ --scale $(SCALE) $(if $(STAGE),--stage $(STAGE)) $(if $(FORCE),--force)
 
 .PHONY: dataset
 dataset: .venv/run  ## TEXT=folder: your own text as a gender-controlled data set, with a review page
 	@test -n "$(strip $(TEXT))" || { echo 'say which folder holds your texts: make dataset TEXT=folder'; exit 2; }
-	$(BIN)/python -m lib.studies.geco.dataset "$(TEXT)"
+	$(BIN)/touchstone dataset "$(TEXT)"
 
 .PHONY: lab
 lab: .venv/lab  ## JupyterLab on the notebooks (an extra of its own: it slows every start down)
 	$(BIN)/jupyter lab notebooks/00_start_here.ipynb
 
 .PHONY: data
-data: .venv/run  ## download the published data sets, pinned by commit and SHA-256, into TOUCHSTONE_DATA or the user's cache
-	$(BIN)/python -m lib.studies.geco.corpus
+data: .venv/run  ## download the published data sets, pinned by commit and SHA-256, into TOUCHSTONE_DATA or the user's cache [NAMES=geco]
+	$(BIN)/touchstone data $(NAMES)
 
 .PHONY: bench
 bench: .venv/run  ## speed against captum and lime (about 15 minutes of one core; FULL=1: an hour and a half), MODELS=a finished geco run
@@ -80,7 +88,7 @@ bench: .venv/run  ## speed against captum and lime (about 15 minutes of one core
 
 .PHONY: plan
 plan: .venv/run  ## what a parameter file will cost before it runs: STUDY=geco SCALE=paper [ROWS=cpu, the scale whose stage 01 is there]
-	$(BIN)/python -m lib.studies.geco.plan $(STUDY) --scale $(SCALE) $(if $(ROWS),--rows-from $(ROWS))
+	$(BIN)/touchstone plan $(STUDY) --scale $(SCALE) $(if $(ROWS),--rows-from $(ROWS))
 
 .PHONY: execute
 execute: .venv/run  ## run every notebook at its defaults and refresh the committed .ipynb beside each .py
@@ -95,9 +103,9 @@ form: .venv/run  ## the form figures of this repository beside their aims
 	$(BIN)/python tools/form.py
 
 .PHONY: lock
-lock: .venv/run  ## resolve the requirements again (after editing pyproject.toml)
-	$(BIN)/python tools/lock.py
+lock: .venv/run  ## write the pins again after editing pyproject.toml (UPGRADE=1: everything at its newest version)
+	$(BIN)/python tools/lock.py $(if $(UPGRADE),--upgrade)
 
 .PHONY: help
 help:  ## this list
-	@grep -E '^[a-z_]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z_]+):.*## /  make \1\t/' | expand -t 24
+	@grep -E '^[a-z_-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z_-]+):.*## /  make \1\t/' | expand -t 24

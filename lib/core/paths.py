@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]  # the folder of lib, notebooks and params
+PACKAGE = Path(__file__).resolve().parents[1]
+IS_INSTALLED = (PACKAGE / "_data").is_dir()  # where the wheel has notebooks, material, parameters
+ROOT = PACKAGE / "_data" if IS_INSTALLED else PACKAGE.parent
 
 
 def data_root() -> Path | None:
@@ -20,7 +22,16 @@ def spacy_pipeline() -> str | None:
 
 def outputs_root() -> Path:
     """The folder that runs write into (`TOUCHSTONE_OUTPUTS`, by default `outputs/`)."""
-    return _folder("TOUCHSTONE_OUTPUTS") or ROOT / "outputs"
+    return _folder("TOUCHSTONE_OUTPUTS") or home() / "outputs"
+
+
+def home() -> Path:
+    """The folder of `outputs/`, and of a parameter's relative path: the checkout, or where one works.
+
+    An installed package has no checkout and writes nothing beside itself; one works in the current
+    folder then.
+    """
+    return Path.cwd() if IS_INSTALLED else ROOT
 
 
 def material(study: str) -> Path:
@@ -30,7 +41,7 @@ def material(study: str) -> Path:
 
 def reference_dir(study: str, scale: str) -> Path:
     """The folder of the committed results that we vouch for."""
-    return ROOT / "outputs" / "reference" / study / scale
+    return home() / "outputs" / "reference" / study / scale
 
 
 def _folder(variable: str) -> Path | None:

@@ -25,17 +25,21 @@ from typing import Any
 import nbformat
 import yaml
 
+from lib.core.alias import also_called
 from lib.core.arithmetic import in_force, variables
 from lib.core.errors import TouchstoneError, did_you_mean
 from lib.core.files import save_json, sha256_of, sha256_of_tree, write_atomic
 from lib.core.notebooks import find_notebooks, find_studies, fold_bars, read_notebook
 from lib.core.parameters import check_params, notebook_parameters, read_params, study_parameters
-from lib.core.paths import ROOT, outputs_root
+from lib.core.paths import IS_INSTALLED, PACKAGE, ROOT, home, outputs_root
 from lib.core.stage import MANIFEST, PENDING, hold, locate_external
 
 _SOURCE_PART, _EXECUTED_PART = ".source.part.ipynb", ".executed.part.ipynb"
 _FAILED, _LOG = "failed.ipynb", "failed.log"
 _say = partial(print, flush=True)
+# Notebooks import `lib`. An installed package is called `touchstone`: its kernels are told so.
+_ALIAS = f"__import__({also_called.__module__!r}, fromlist=['*']).also_called('lib')"
+_AS_LIB = [f"--IPKernelApp.exec_lines={_ALIAS}"] if IS_INSTALLED else []
 
 
 @dataclass(frozen=True)
@@ -242,11 +246,11 @@ def _execute(source: Path, executed: Path, job: Job, label: str) -> None:
             str(executed),
             parameters=job.given,
             kernel_name="python3",
-            cwd=str(job.root),
+            cwd=str(home() if IS_INSTALLED else job.root),
             progress_bar={"desc": label, "leave": False} if in_terminal else False,
             stderr_file=sys.stderr,
             coalesce_streams=True,
-            extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
+            extra_arguments=["--IPKernelApp.log_level=CRITICAL", *_AS_LIB],
         )
     finally:
         os.environ.clear()  # whoever called may go on
@@ -299,7 +303,7 @@ def _keep_failure(job: Job, executed: Path, error: BaseException) -> TouchstoneE
 def _code(job: Job) -> dict[str, str]:
     return {
         "notebook": sha256_of(job.notebook),
-        "lib": sha256_of_tree(job.root / "lib", "**/*.py"),
+        "lib": sha256_of_tree(PACKAGE if IS_INSTALLED else job.root / "lib", "**/*.py"),
         "material": sha256_of_tree(job.notebook.parent / "material"),
     }
 

@@ -270,7 +270,7 @@ def hold(folder: Path, seconds: float) -> AcquireReturnProxy:
 
 def locate_external(name: str) -> Path:
     """The file that a manifest calls `name`: absolute, in `$TOUCHSTONE_DATA` or the repository."""
-    return paths.ROOT / os.path.expandvars(name)
+    return paths.home() / os.path.expandvars(name)
 
 
 def _remove_obsolete(folder: Path, names: set[str]) -> None:

@@ -15,7 +15,7 @@ import pandas as pd
 
 from lib.core.errors import TouchstoneError
 from lib.core.files import sha256_of_tree, write_atomic
-from lib.core.paths import ROOT, outputs_root, reference_dir
+from lib.core.paths import PACKAGE, outputs_root, reference_dir
 
 LIMIT = 500_000  # bytes: what git may be asked to keep
 _TEXT = {"words", "sentence", "text", "tokens"}  # columns that would publish somebody's corpus
@@ -49,7 +49,7 @@ class Units:
         Without `reuse` the code of lib counts as well: a changed line makes the units anew.
         Published units outlive changes of the code; after a change of the method, delete them.
         """
-        code = "" if self.reuse else sha256_of_tree(ROOT / "lib", "**/*.py")
+        code = "" if self.reuse else sha256_of_tree(PACKAGE, "**/*.py")
         text = json.dumps([settings, code], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -15,9 +15,7 @@ from lib.core.errors import TouchstoneError
 from lib.language.labels import Label, Replacement, Scope
 from lib.studies.geco.doubts import Doubts
 
-_PAGE = (
-    files("lib.studies.geco") / "review_page.html"
-)  # package data, so that an installed copy has it too
+_PAGE = files(__package__) / "review_page.html"  # package data: an installed copy has it too
 _SCOPES: tuple[Scope, Scope] = ("all", "subj")
 
 

@@ -1,0 +1,150 @@
+"""The `touchstone` command: one word for each thing that this package does from a shell.
+
+    touchstone run geco --scale small     a study's notebooks, in order
+    touchstone start                      where to begin
+
+It stands above every room, and is the one file that may import studies by name. A word's module is
+imported when the word is used, so that `touchstone --help` costs nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from lib import __version__
+from lib.core.errors import TouchstoneError
+from lib.core.paths import IS_INSTALLED, ROOT
+
+DESCRIPTION = "Four published checks of language-model explanations, and the explainers themselves."
+START = """\
+One sentence, one model, one explanation:
+
+    from touchstone.doors import explain_texts, wrap
+    model = wrap(module, tokenizer)        # your sequence classifier of transformers
+    explain_texts(model, ["A fine film ."], "Integrated Gradients")
+
+The same by hand, step by step: notebooks/00_start_here.ipynb
+A study from its texts to its figures: touchstone run geco (then look into outputs/geco/small/)
+What a longer run will cost: touchstone plan geco --scale cpu
+Your own text as a gender-controlled data set: touchstone dataset FOLDER
+Adding a method, a metric or a study: CONTRIBUTING.md
+"""
+CHECKOUT = "The notebooks and CONTRIBUTING.md are in the repository; this installation has none.\n"
+
+
+def run(arguments: Sequence[str]) -> int:
+    """run a study's notebooks, those stages that are not up to date"""
+    from lib.core import runner
+
+    return runner.main(arguments)
+
+
+def plan(arguments: Sequence[str]) -> int:
+    """say what a parameter file will cost before it runs"""
+    from lib.studies.geco import plan as planner
+
+    return planner.main(arguments)
+
+
+def dataset(arguments: Sequence[str]) -> int:
+    """make a gender-controlled data set of your own text, with a review page"""
+    from lib.studies.geco import dataset as maker
+
+    return maker.main(list(arguments))
+
+
+def data(arguments: Sequence[str]) -> int:
+    """download the published data sets, checked by SHA-256, into TOUCHSTONE_DATA or a cache"""
+    from lib.studies.cebab.reviews import fetch_cebab
+    from lib.studies.geco.corpus import fetch_geco
+
+    sources = {"geco": fetch_geco, "cebab": fetch_cebab}
+    parser = argparse.ArgumentParser(prog="touchstone data", description=data.__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(sources)}; all")
+    names = parser.parse_args(arguments).names or list(sources)
+    if unknown := sorted(set(names) - set(sources)):
+        parser.error(f"there is no data set {unknown[0]!r}; write {' or '.join(sources)}")
+    for name in names:
+        print(f"{name}: {sources[name]()}")
+    return 0
+
+
+def start(arguments: Sequence[str]) -> int:
+    """print where to begin"""
+    argparse.ArgumentParser(prog="touchstone start").parse_args(arguments)
+    print(START + (CHECKOUT if IS_INSTALLED else ""), end="")
+    return 0
+
+
+def cite(arguments: Sequence[str]) -> int:
+    """print what to cite: this package, and the study whose ground truth you used"""
+    argparse.ArgumentParser(prog="touchstone cite").parse_args(arguments)
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    print(f"{citation['message']}\n")
+    this = citation | {"year": citation["date-released"].year, "version": __version__}
+    for work in (this, *citation["references"]):
+        print(_as_text(work))
+    return 0
+
+
+COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
+    "run": run,
+    "plan": plan,
+    "dataset": dataset,
+    "data": data,
+    "start": start,
+    "cite": cite,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; an error that the user can mend is printed without a trace.
+
+    Args:
+        arguments: the words after `touchstone`; by default those of this process.
+
+    Returns:
+        The exit status.
+    """
+    words = "\n".join(f"  {name:<9} {command.__doc__}" for name, command in COMMANDS.items())
+    parser = argparse.ArgumentParser(
+        prog="touchstone",
+        description=DESCRIPTION,
+        epilog=f"commands (touchstone COMMAND --help says more):\n{words}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=__version__)
+    parser.add_argument("command", choices=COMMANDS, metavar="COMMAND", help="one of those below")
+    parser.add_argument("rest", nargs=argparse.REMAINDER, metavar="...", help="what it is given")
+    chosen = parser.parse_args(arguments)
+    try:
+        return COMMANDS[chosen.command](chosen.rest)
+    except TouchstoneError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+
+
+def _as_text(work: Mapping[str, Any]) -> str:
+    """A work of CITATION.cff in one paragraph: authors (year). Title. Version or address.
+
+    >>> _as_text({"authors": [{"family-names": "Ye", "given-names": "Wenqian"}], "year": 2021,
+    ...           "title": "Adversarial Examples", "url": "https://arxiv.org/abs/2110.01094"})
+    'Ye, Wenqian (2021). Adversarial Examples. https://arxiv.org/abs/2110.01094\\n'
+    """
+    parts = ("family-names", "given-names", "name")
+    names = [
+        ", ".join(author[part] for part in parts if part in author) for author in work["authors"]
+    ]
+    authors = "; ".join(names)
+    version = f"Version {work['version']}." if "version" in work else ""
+    where = f"{version} {work.get('url', work.get('repository-code', ''))}".strip()
+    return f"{authors} ({work['year']}). {work['title']}. {where}\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

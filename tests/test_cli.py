@@ -1,0 +1,86 @@
+"""The `touchstone` command: every word leads where it says, errors are sentences."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+import lib
+from lib import cli
+from lib.core.paths import ROOT
+from lib.studies.cebab import reviews
+from lib.studies.geco import corpus
+
+MAKEFILE = (ROOT / "Makefile").read_text()
+
+
+def test_the_makefile_uses_words_that_exist() -> None:
+    words = set(re.findall(r"\$\(BIN\)/touchstone (\w+)", MAKEFILE))
+    assert words == {"run", "plan", "dataset", "data"} <= set(cli.COMMANDS)
+
+
+def test_help_names_every_word_and_loads_no_study(capsys) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        cli.main(["--help"])
+    printed = capsys.readouterr().out
+    assert all(f"  {word} " in printed for word in cli.COMMANDS)
+
+
+def test_the_version_is_printed(capsys) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        cli.main(["--version"])
+    assert capsys.readouterr().out.strip() == lib.__version__
+
+
+def test_an_unknown_word_is_refused_with_the_known_ones(capsys) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["rum"])
+    assert "'rum'" in (error := capsys.readouterr().err) and "'run'" in error
+
+
+def test_what_follows_the_word_is_handed_on(capsys, small_outputs) -> None:
+    assert cli.main(["run", "plan", "geco", "--stage", "01"]) == 0
+    assert capsys.readouterr().out.split()[:2] == ["01_data_generation", "run:"]
+    assert cli.main(["run", "gecko"]) == 1
+    assert "did you mean 'geco'?" in capsys.readouterr().err
+    assert cli.main(["dataset", " "]) == 2
+    assert cli.main(["plan", "geco", "--scale", "smal"]) == 1
+
+
+def test_data_fetches_what_is_named(capsys, monkeypatch) -> None:
+    monkeypatch.setattr(corpus, "fetch_geco", lambda: "there")
+    monkeypatch.setattr(reviews, "fetch_cebab", lambda: "elsewhere")
+    assert cli.main(["data"]) == 0
+    assert capsys.readouterr().out == "geco: there\ncebab: elsewhere\n"
+    assert cli.main(["data", "cebab"]) == 0
+    assert capsys.readouterr().out == "cebab: elsewhere\n"
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["data", "cebap"])
+
+
+def test_what_to_cite_is_the_citation_file(capsys) -> None:
+    assert cli.main(["cite"]) == 0
+    printed = capsys.readouterr().out
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    for work in (citation, *citation["references"]):
+        names = [author.get("family-names", author.get("name")) for author in work["authors"]]
+        assert all(text in printed for text in [work["title"], *names])
+
+
+def test_where_to_start_names_files_that_are_there(capsys) -> None:
+    assert cli.main(["start"]) == 0
+    printed = capsys.readouterr().out
+    assert all((ROOT / path).is_file() for path in re.findall(r"[\w/]+\.(?:ipynb|md)", printed))
+    assert set(re.findall(r"touchstone (\w+) ", printed)) - {"import"} <= set(cli.COMMANDS)
+
+
+def test_lib_itself_is_imported_cheaply() -> None:
+    code = (
+        "import sys, lib, lib.cli; print({'torch', 'pandas', 'spacy', 'numpy'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.strip() == "set()"

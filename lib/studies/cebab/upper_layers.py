@@ -17,9 +17,8 @@ from transformers import PreTrainedModel
 
 from lib.core.errors import TouchstoneError
 from lib.models.hf import HFClassifier
-from lib.models.text_model import Encoded, Forward, device_of, length_buckets, pad
+from lib.models.text_model import BATCH, Encoded, Forward, device_of, length_buckets, pad
 
-BATCH = 64  # texts that are read together; no result depends on it
 States = Sequence[
     Float[Tensor, "token hidden"]
 ]  # of each text, its tokens as the last frozen layer left them

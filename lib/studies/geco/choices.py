@@ -12,9 +12,9 @@ import pandas as pd
 
 from lib.attribution.explain import explain_many
 from lib.metrics.rank_agreement import rank_likeness
+from lib.models.text_model import BATCH
 from lib.studies.geco.variants import with_reference
 
-BATCH = 64
 FUNCTIONS = ("probability", "log_probability", "margin")
 
 

@@ -40,6 +40,7 @@ from lib.core.runner import plan_jobs
 from lib.core.seeds import pick_device, set_up
 from lib.core.stage import Stage
 from lib.models.load import build_model
+from lib.models.schemes import scheme_named
 from lib.models.text_model import TextModel
 from lib.models.weights import PACKAGED, load_tokenizer, quiet
 from lib.studies.geco.corpus import CLASSES, load_dataset
@@ -81,7 +82,7 @@ def models_of(values: Mapping[str, Any]) -> pd.DataFrame:
             (name, scheme, k)
             for name, schemes in sets
             for scheme in schemes
-            for k in range(1 if scheme == "ZS" else seeds[scheme.startswith("OLA")])
+            for k in range(1 if scheme == "ZS" else seeds[scheme_named(scheme).is_one_layer])
         ],
         columns=["dataset", "scheme", "seed"],
     )
@@ -107,7 +108,7 @@ def rows_by_method(values: Mapping[str, Any], n_test: int, n_forms: int) -> pd.D
     found = pd.DataFrame(
         [
             (
-                "OLA" if unit.scheme.startswith("OLA") else "encoder",
+                "OLA" if scheme_named(unit.scheme).is_one_layer else "encoder",
                 unit.method,
                 unit.n_base * n_forms or n_test,
             )

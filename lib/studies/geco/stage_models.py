@@ -16,6 +16,7 @@ from lib.core.errors import TouchstoneError
 from lib.core.seeds import seed_for
 from lib.core.stage import Stage
 from lib.models.load import build_model
+from lib.models.schemes import scheme_named
 from lib.studies.geco.corpus import CLASSES, load_dataset
 from lib.studies.geco.model_units import load_trained
 from lib.training.classifier import Settings
@@ -133,7 +134,7 @@ class StageSources:
 
 def _encoders_first(column: pd.Series) -> pd.Series:
     return (
-        column.map(lambda scheme: (scheme.startswith("OLA"), scheme))
+        column.map(lambda name: (scheme_named(name).is_one_layer, name))
         if column.name == "scheme"
         else column
     )

@@ -47,6 +47,21 @@ from lib.studies.geco.corpus import CLASSES, load_dataset
 from lib.training.classifier import Settings
 from lib.training.transfer import Trainer, settings_by_scheme
 
+__all__ = [
+    "Sample",
+    "encoder_of_shape",
+    "last_run",
+    "main",
+    "memory",
+    "models_of",
+    "numbers_of",
+    "predict",
+    "predicted_cost",
+    "rows_by_method",
+    "saved_bytes",
+    "shortened",
+]
+
 # base sentences trained on, rows explained, and the most steps or samples of a sample
 _N_BASE, _N_ROWS, _TIMED = 4, 4, 25
 

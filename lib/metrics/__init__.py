@@ -1,9 +1,13 @@
-"""Metrics: how much of an explanation lies on the words that are known to matter.
+"""Metrics: how much of an explanation lies on the words that are known to matter, and on those
+that the model uses.
 
 `mass_accuracy(scores, mask)` and the other measures take one sentence or a padded matrix of
 sentences; `score_explanations` applies them all to a table in the explanation format. What the
 *model* uses is asked by word swaps (`agreement_with_swaps`), deletions (`faithfulness`), noise
-(`sensitivity`) and `cascading_randomisation`.
+(`sensitivity`) and `cascading_randomisation`; whether these answers agree, by
+`correlate_methods` and `correlate_rows`. In files of their own: planted words (`planting`),
+agreement lines (`plausibility`), effects of concepts (`concept_effects`), the masked pronoun
+(`masked_pronoun`).
 """
 
 from lib.metrics.deletion import aopc

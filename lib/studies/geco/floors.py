@@ -1,4 +1,6 @@
-"""Classifiers that need no language model: what a trained one has to beat before it counts as having learnt the task."""
+"""Classifiers that need no language model: what a trained one has to beat before it counts as having
+learnt the task.
+"""
 
 from __future__ import annotations
 
@@ -42,6 +44,14 @@ def first_pronoun_is_other(
 
 
 def bag_of_words(train: pd.DataFrame, test: pd.DataFrame) -> Int[np.ndarray, "batch"]:
-    """Logistic regression on word counts: all the words, none of their order. Returns the classes of the test rows."""
+    """Logistic regression on word counts: all the words, none of their order.
+
+    Args:
+        train: sentence, target.
+        test: sentence.
+
+    Returns:
+        The classes of the test rows.
+    """
     model = make_pipeline(CountVectorizer(analyzer=as_counted), LogisticRegression(max_iter=1000))
     return model.fit(train["sentence"], train["target"]).predict(test["sentence"])

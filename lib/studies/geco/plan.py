@@ -49,6 +49,21 @@ from lib.studies.geco.units import plan_units, settings_by_method
 from lib.training.classifier import Settings
 from lib.training.transfer import Trainer
 
+__all__ = [
+    "Sample",
+    "encoder_of_shape",
+    "last_run",
+    "main",
+    "memory",
+    "models_of",
+    "numbers_of",
+    "predict",
+    "predicted_cost",
+    "rows_by_method",
+    "saved_bytes",
+    "shortened",
+]
+
 # base sentences trained on, rows explained, and the most steps or samples of a sample
 _N_BASE, _N_ROWS, _TIMED = 4, 4, 25
 

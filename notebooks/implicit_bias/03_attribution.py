@@ -54,11 +54,7 @@ from lib.core.paths import data_root, material
 from lib.core.seeds import pick_device, set_up
 from lib.core.stage import open_stage
 from lib.language.lexicon import MASK
-from lib.metrics.masked_pronoun import (
-    bias_score,
-    gender_probabilities,
-    top_words,
-)
+from lib.metrics.masked_pronoun import bias_score, gender_probabilities, top_words
 from lib.models.masked_gender import GenderAtMask, gender_ids, slot_ids
 from lib.models.masked_lm import pretrained_masked_lm, read_masked_lm
 from lib.plots import COLOURS, STYLE

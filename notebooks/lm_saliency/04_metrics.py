@@ -52,13 +52,7 @@ from lib.metrics.plausibility import (
     plausibility,
 )
 from lib.plots import COLOURS, STYLE
-from lib.stats import (
-    compare_all,
-    estimates,
-    judge_contrasts,
-    read_claims,
-    summarise,
-)
+from lib.stats import compare_all, estimates, judge_contrasts, read_claims, summarise
 from lib.studies.lm_saliency.lines import (
     load_sets,
     nearest_baseline,

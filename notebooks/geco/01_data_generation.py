@@ -64,7 +64,7 @@ from lib.language.names import names_of_text
 from lib.language.word_lists import read_word_list
 from lib.models.weights import load_encoder_path
 from lib.plots import COLOURS, STYLE
-from lib.studies.geco import corpus
+from lib.studies.geco import corpus, metadata
 from lib.studies.geco.corrections import CORRECTIONS, check_gold, read_gold
 from lib.studies.geco.faults import fault_table
 from lib.studies.geco.filters import (
@@ -75,7 +75,6 @@ from lib.studies.geco.filters import (
 )
 from lib.studies.geco.gold import bound_table
 from lib.studies.geco.labels import label_agreement, labelled_rows, read_labels
-from lib.studies.geco.metadata import croissant
 
 # %% [markdown]
 # ## Settings
@@ -814,7 +813,7 @@ files = {
     for name in data
     for split in corpus.SPLITS
 }
-save_json(croissant(card, stage.folder, files), stage.path("croissant.json"))
+save_json(metadata.croissant(card, stage.folder, files), stage.path("croissant.json"))
 print(card["title"], "|", *card["sections"]["Uses"]["Misuse"].splitlines())
 
 # %% [markdown]

@@ -81,9 +81,8 @@ hub_models = {}  # masked LMs of the hub that are measured beside it, by name: t
 n_bases = 2  # trainings of the base model; each is trained on in every arm
 n_seeds = 1  # trainings of each arm from each base model
 k = 10  # likeliest words that are looked at
-transfer = (
-    ""  # a further set of sentences: winogender (below TOUCHSTONE_DATA), or nothing
-)
+# a further set of sentences: winogender (below TOUCHSTONE_DATA), or nothing
+transfer = ""
 methods = ["Integrated Gradients", "InputXGradient", "Occlusion"]  # who explains
 tolerance = 0.02  # gap, as a share of what is explained, at which Integrated Gradients takes no more points
 n_explained = 40  # sentences that are explained; 0 for all

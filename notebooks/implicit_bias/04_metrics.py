@@ -75,9 +75,8 @@ k = 10  # likeliest words that are looked at
 delta = 0.0  # scores within 0.5 +- delta are even
 threshold = 0.05  # a probability below this leads to a discard
 missing = "discard"  # one gender alone among the k words: discard, zero or full_vocab
-compared = (
-    "each"  # what must reach the threshold: each gender, the larger one, or their sum
-)
+# what must reach the threshold: each gender, the larger one, or their sum
+compared = "each"
 forms = "pronouns"  # words of a gender: pronouns, identities, or slot (the two forms that fit)
 ddof = 1  # the standard deviation in the effect size: 1 sample, 0 population
 n_bootstrap = 500  # resamples per interval

@@ -85,9 +85,8 @@ data_source = "bundled"  # bundled (our sentences) or published
 n_sentences = 20000  # sentences of the bundled corpus
 n_gender_lines = 1000  # lines of the synthetic gender set of ours
 n_held_out = 600  # lines of each held-out set of the bundled grammar
-valid_share = (
-    0.05  # share of the corpus that measures perplexity and chooses a probe's epoch
-)
+# share of the corpus that measures perplexity and chooses a probe's epoch
+valid_share = 0.05
 longest_prefix = 40  # words of a probe's example; longer ones keep their end
 longest_line = 512  # words of a test line; longer ones keep their end
 wikitext = ""  # also read wikitext-2 or wikitext-103 (a download), or nothing

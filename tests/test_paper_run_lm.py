@@ -1,11 +1,10 @@
-"""`paper.yaml` of lm_saliency runs through all five stages: tiny models, and hand-made files in the
-place of every download.
+"""`paper.yaml` of lm_saliency runs through all five stages: tiny models, hand-made files.
 
 The repository is copied, so that `sources.yaml`, the sweep and WikiText's checksum can be those of
-the files made here. All paths that paper scale takes are taken: corpora made from archives,
-WikiText-103, PTB and CoNLL in tarsius' format, a model of Hugging Face, 21 models of the sweep.
-More than two minutes of CPU, so it runs on request only: TOUCHSTONE_DRY_RUN=1 pytest
-tests/test_paper_run_lm.py
+the files made here, which stand in the place of every download. All paths that paper scale takes
+are taken: corpora made from archives, WikiText-103, PTB and CoNLL in tarsius' format, a model of
+Hugging Face, 21 models of the sweep. More than two minutes of CPU, so it runs on request only:
+TOUCHSTONE_DRY_RUN=1 pytest tests/test_paper_run_lm.py
 """
 
 from __future__ import annotations
@@ -64,9 +63,7 @@ N_NOUNS = 40
 
 
 def sentence(rng: np.random.Generator) -> list[tuple[str, str]]:
-    """`the n7s near the n3 are old .`: a noun, one of the other number, and the verb of the
-    first.
-    """
+    """`the n7s near the n3 are old .`: a noun, one of the other number, the verb of the first."""
     tag, (noun, other), s = int(rng.integers(2)), rng.integers(N_NOUNS, size=2), ("", "s")
     return [
         ("the", "DT"),
@@ -96,9 +93,7 @@ def tree(rng: np.random.Generator) -> str:
 
 
 def coreference(rng: np.random.Generator, name: str) -> str:
-    """`Ann met Mr. Lee . Then she slept .` with two clusters, and the same with the genders turned
-    round.
-    """
+    """`Ann met Mr. Lee . Then she slept .` with two clusters, or with the genders turned round."""
     tokens = [
         ("Ann", "(a)"),
         ("met", "_"),
@@ -209,13 +204,8 @@ def make_data(data: Path, notebooks: Path) -> dict[str, dict[str, object]]:
     (data / "wikitext2/valid.txt").write_text(
         " = Names = \n" + "".join(f" {line} \n" for line in rare)
     )
-    archive(
-        data / "wikitext/wikitext-103-v1.zip",
-        {
-            "wikitext-103/wiki.train.tokens": " = Head = \n \n"
-            " the wiki queen said that she slept . \n"
-        },
-    )
+    wiki = " = Head = \n \n the wiki queen said that she slept . \n"
+    archive(data / "wikitext/wikitext-103-v1.zip", {"wikitext-103/wiki.train.tokens": wiki})
     sources = yaml.safe_load((folder / "sources.yaml").read_text())
     made = {
         "wikitext2/masc_written.tagged.txt": (masc_lines(masc), "masc", masc),
@@ -273,9 +263,7 @@ def make_gpt2(folder: Path) -> str:
 
 @pytest.fixture
 def paper_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the repository whose paper.yaml is ours but for `SMALLER`, and a data folder that
-    fits it.
-    """
+    """A copy of the repository whose paper.yaml is ours but for `SMALLER`; a data folder for it."""
     root, data = tmp_path / "repository", tmp_path / "data"
     shutil.copytree(ROOT / "lib", root / "lib", ignore=shutil.ignore_patterns("__pycache__"))
     notebooks = root / "notebooks/lm_saliency"

@@ -57,8 +57,8 @@ class Unit:
     def name(self) -> str:
         """A name that may be a file's.
 
-        >>> Unit("D_A", "OLA-CEA", 0, "Kernel SHAP", {}, n_base=8).name
-        'D_A_OLA-CEA_seed0_Kernel-SHAP'
+        >>> Unit("reviews", "head only", 0, "Kernel SHAP", {}, n_base=8).name
+        'reviews_head-only_seed0_Kernel-SHAP'
         """
         return re.sub(
             r"[^\w.-]",

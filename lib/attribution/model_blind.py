@@ -13,7 +13,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from lib.attribution.seam import Row
 from lib.attribution.words import word_scores
 from lib.core.errors import TouchstoneError
-from lib.language.pronouns import PRONOUN_FORMS, as_counted
+from lib.language.lexicon import PRONOUN_FORMS
+from lib.language.pronouns import as_counted
 from lib.models.text_model import TextModel
 
 __all__ = [
@@ -25,7 +26,7 @@ __all__ = [
     "uniform_random",
 ]
 
-_PRONOUNS = frozenset(" ".join(PRONOUN_FORMS.values()).split())
+_PRONOUNS = frozenset().union(*PRONOUN_FORMS.values())
 _Scores = list[Float[np.ndarray, "token"]]
 
 

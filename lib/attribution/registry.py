@@ -113,9 +113,15 @@ class Method:
 def _token(
     name: str, function: Callable[..., Any], family: str, explained: str, shares: bool = False
 ) -> Method:
-    defaults = {"explained": explained, "normalise_special": False, **_settings_of(function)}
-    options = {**_PRECISION, **_options_of(function)}
-    return Method(name, function, family, "token", defaults, options=options, shares=shares)
+    return Method(
+        name,
+        function,
+        family,
+        "token",
+        {"explained": explained, "normalise_special": False, **_settings_of(function)},
+        options={**_PRECISION, **_options_of(function)},
+        shares=shares,
+    )
 
 
 def _word(name: str, function: Callable[..., Any], family: str, **about: Any) -> Method:

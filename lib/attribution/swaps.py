@@ -22,8 +22,7 @@ from lib.attribution.seam import class_score
 from lib.attribution.sequences import text_logits
 from lib.attribution.table import in_format
 from lib.core.errors import TouchstoneError
-from lib.language.lexicon import NOMINATIVE
-from lib.language.pronouns import PRONOUN_FORMS
+from lib.language.lexicon import NOMINATIVE, PRONOUN_FORMS
 from lib.models.text_model import TextModel, device_of
 
 __all__ = [
@@ -38,7 +37,7 @@ __all__ = [
 _MOST_PLAYERS = 10  # 1024 sentences a row and direction
 _FEMALE, _MALE, _NEUTRAL = range(3)  # the class numbers, in the order of PRONOUN_FORMS
 _CLASSES = tuple(PRONOUN_FORMS)
-_OTHER_CASES = frozenset(" ".join(PRONOUN_FORMS.values()).split()) - frozenset(NOMINATIVE)
+_OTHER_CASES = frozenset().union(*PRONOUN_FORMS.values()) - frozenset(NOMINATIVE)
 
 
 @dataclass(frozen=True)

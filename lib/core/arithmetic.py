@@ -73,12 +73,13 @@ def ask_for(setting: str) -> None:
     missing = {
         name: value for name, value in variables(setting).items() if os.environ.get(name) != value
     }
+    # Threads are no reason to refuse: `lib.core.seeds.set_up` sets those of PyTorch again.
     if "numpy" in sys.modules and set(missing) - set(_THREADS):
         raise TouchstoneError(
             "numpy was imported before lib.same_numbers, and has chosen its instructions already; "
             "restart Python (or the kernel) and make `import lib.same_numbers` the first import"
         )
-    os.environ.update(missing)
+    os.environ.update(missing)  # child processes and kernels inherit it
 
 
 def in_force() -> str:

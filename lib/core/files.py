@@ -25,7 +25,7 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         yield part
-        os.replace(part, path)
+        os.replace(part, path)  # one step, since both lie in one folder
     finally:
         part.unlink(missing_ok=True)
 
@@ -88,6 +88,6 @@ def load_parquet(path: Path | str) -> pd.DataFrame:
     """Read a table that `save_parquet` wrote; columns of lists come back as Python lists."""
     frame = pd.read_parquet(path)
     for name in frame.columns:
-        if frame[name].dtype == object:
+        if frame[name].dtype == object:  # pandas gives an array for a list
             frame[name] = [v.tolist() if hasattr(v, "tolist") else v for v in frame[name]]
     return frame

@@ -125,6 +125,7 @@ def check_params(
 def _kind(value: Any) -> str:
     if isinstance(value, list | dict):
         inner = {_kind(item) for item in (value.values() if isinstance(value, dict) else value)}
+        # Whole numbers among fractions are fractions; other mixtures may hold anything.
         inner = {"float"} if inner == {"int", "float"} else inner
         return type(value).__name__ + (f"[{inner.pop()}]" if len(inner) == 1 else "")
     return "any" if value is None else type(value).__name__
@@ -137,7 +138,7 @@ def _fit(value: Any, kind: str, where: str) -> Any:
         sign = "" if exponent[0] in "+-" else "+"
         right = f"{mantissa if '.' in mantissa else mantissa + '.0'}e{sign}{exponent}"
         raise TouchstoneError(f"{where} is {value!r}, which YAML reads as text; write {right}")
-    if outer == "float" and type(value) is int:
+    if outer == "float" and type(value) is int:  # True is an instance of int, but no number here
         return float(value)
     if outer != "any" and type(value).__name__ != outer:
         raise TouchstoneError(

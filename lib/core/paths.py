@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[2]  # the folder of lib, notebooks and params
 
 
 def data_root() -> Path | None:
@@ -35,4 +35,5 @@ def reference_dir(study: str, scale: str) -> Path:
 
 def _folder(variable: str) -> Path | None:
     value = os.environ.get(variable)
+    # Absolute, for a kernel may start in another folder than its caller.
     return Path(value).expanduser().resolve() if value else None

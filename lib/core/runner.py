@@ -112,7 +112,7 @@ def why_run(job: Job) -> str:
         return "not complete yet"
     manifest = json.loads((job.folder / MANIFEST).read_text())
     made_by = manifest.get("made_by", {})
-    if not made_by or not job.executed.is_file():
+    if not made_by or not job.executed.is_file():  # a notebook without the runner leaves none
         return "last run by hand"
     if changed := [part for part, sha256 in _code(job).items() if made_by.get(part) != sha256]:
         return f"{', '.join(changed)} changed"
@@ -149,7 +149,7 @@ def run_job(job: Job, label: str) -> None:
     write_atomic(job.executed, nbformat.writes(notebook) + "\n")
     for left_over in (executed, job.folder / _FAILED, job.folder / _LOG):
         left_over.unlink(missing_ok=True)
-    save_json(manifest | {"made_by": code}, job.folder / MANIFEST)
+    save_json(manifest | {"made_by": code}, job.folder / MANIFEST)  # now the stage is complete
     (job.folder / PENDING).unlink()
 
 
@@ -249,7 +249,7 @@ def _execute(source: Path, executed: Path, job: Job, label: str) -> None:
             extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
         )
     finally:
-        os.environ.clear()
+        os.environ.clear()  # whoever called may go on
         os.environ.update(before)
 
 
@@ -269,10 +269,10 @@ def _pending_manifest(job: Job) -> dict[str, Any]:
 
 
 def _keep_failure(job: Job, executed: Path, error: BaseException) -> TouchstoneError:
-    """Keep the notebook and a log of what went wrong; returns the error that says it briefly."""
+    """Keep the notebook and a log; returns a brief error, with the cell if papermill knows it."""
     cell = f" in cell {error.exec_count}" if hasattr(error, "exec_count") else ""
     name, text = getattr(error, "ename", type(error).__name__), str(getattr(error, "evalue", error))
-    trace = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(getattr(error, "traceback", [])))
+    trace = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(getattr(error, "traceback", [])))  # no colours
     lines = [
         f"{job.stage} failed{cell}: {name}: {text}",
         f"parameters: {json.dumps(job.all)}",
@@ -292,8 +292,8 @@ def _keep_failure(job: Job, executed: Path, error: BaseException) -> TouchstoneE
     write_atomic(job.folder / _LOG, "\n".join(lines) + "\n")
     (job.folder / PENDING).unlink(missing_ok=True)
     brief = "\n  ".join(text.strip().splitlines()[:4])
-    kept = f"{_short(job.folder / _FAILED)} and {_LOG}"
-    return TouchstoneError(f"{job.stage} failed{cell}: {name}: {brief}\n  kept: {kept}")
+    where = f"{_short(job.folder / _FAILED)} and {_LOG}"
+    return TouchstoneError(f"{job.stage} failed{cell}: {name}: {brief}\n  kept: {where}")
 
 
 def _code(job: Job) -> dict[str, str]:
@@ -335,8 +335,8 @@ def _print_plan(jobs: Sequence[Job]) -> None:
 
 def _where(jobs: Sequence[Job], kind: str) -> str:
     """The files of a kind in all stage folders, as one pattern for a shell, and their number."""
-    found = [path for job in jobs for path in job.folder.glob(f"[!.]*.{kind}")]
-    files = [path for path in found if path.name != _FAILED]
+    matches = [path for job in jobs for path in job.folder.glob(f"[!.]*.{kind}")]
+    files = [path for path in matches if path.name != _FAILED]
     folders = sorted({path.parent.name for path in files})
     where = folders[0] if len(folders) == 1 else f"{{{','.join(folders)}}}"
     return f"{_short(jobs[0].folder.parent)}/{where}/*.{kind}  ({len(files)})" if files else "none"

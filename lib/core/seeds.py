@@ -22,6 +22,7 @@ def seed_for(*parts: str | int) -> int:
     >>> seed_for("LIME", "12-F", 0) == seed_for("LIME", "12-F", 0) != seed_for("LIME", "12-F", 1)
     True
     """
+    # hash() would differ between processes; NumPy takes no seed of more than 32 bits.
     digest = hashlib.sha256(json.dumps(parts).encode()).digest()
     return int.from_bytes(digest[:8], "big") % 2**31
 

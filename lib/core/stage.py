@@ -10,7 +10,7 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -46,6 +46,13 @@ _PACKAGES = (
     "seaborn",
 )
 _locks: dict[Path, FileLock] = {}  # a lock that nobody refers to is let go, so they are kept here
+
+
+_NO_DATES: dict[str, dict[str, None]] = {  # by which equal figures would be different files
+    "png": {"Software": None},
+    "svg": {"Date": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+}
 
 
 @dataclass
@@ -98,7 +105,7 @@ class Stage:
             raise TouchstoneError(
                 f"{earlier_stage} left no file {name!r} at scale {self.scale}; {remedy}"
             )
-        sha256 = sha256_of(folder / name)
+        sha256 = sha256_of(folder / name)  # by content: a copied folder is as good
         if sha256 != listed[name]["sha256"]:
             raise TouchstoneError(
                 f"{folder / name} has changed since {earlier_stage} wrote it; {remedy}"
@@ -138,16 +145,13 @@ class Stage:
         save_csv(frame, self.path(f"{name}.csv"))
         return frame.round(digits)
 
-    def figure(self, name: str, figure: Figure) -> None:
-        """Save a figure as `<name>.png`, 150 dots an inch."""
-        with atomic_path(self.path(f"{name}.png")) as part:
-            figure.savefig(
-                part,
-                format="png",
-                dpi=150,
-                bbox_inches="tight",
-                metadata={"Software": None},  # a version, by which equal figures would differ
-            )
+    def figure(self, name: str, figure: Figure, formats: Sequence[str] = ("png",)) -> None:
+        """Save a figure as `<name>.<format>` for each format (png, svg, pdf), 150 dots an inch."""
+        for kind in formats:
+            with atomic_path(self.path(f"{name}.{kind}")) as part:
+                figure.savefig(
+                    part, format=kind, dpi=150, bbox_inches="tight", metadata=_NO_DATES.get(kind)
+                )
 
     def close(self, parameters: Mapping[str, Any]) -> pd.DataFrame:
         """Write `manifest.json`, last and at once; times and hardware, which differ, to `run.json`.
@@ -179,7 +183,7 @@ class Stage:
         _remove_obsolete(self.folder, set(files))
         name = PENDING if os.environ.get("TOUCHSTONE_RUNNER") else MANIFEST
         save_json(manifest, self.folder / name)
-        _lock(self.folder).release(force=True)
+        _lock(self.folder).release(force=True)  # a cell that ran twice has opened the stage twice
         rows = [
             (name, str(about.get("rows", "")), str(about.get("columns", "")))
             for name, about in files.items()
@@ -237,7 +241,7 @@ def open_stage(study: str, scale: str, stage: str) -> Stage:
     (folder / PENDING).unlink(missing_ok=True)
     if (folder / MANIFEST).is_file():
         os.replace(folder / MANIFEST, folder / _PREVIOUS)
-    for left_over in folder.rglob(".*.part"):
+    for left_over in folder.rglob(".*.part"):  # of a killed run, see atomic_path
         left_over.unlink()
     return Stage(study, scale, stage, folder)
 
@@ -273,7 +277,7 @@ def _remove_obsolete(folder: Path, names: set[str]) -> None:
     """Remove what only the stage's previous run listed, tables no longer made; models stay."""
     if (previous := folder / _PREVIOUS).is_file():
         for name in set(json.loads(previous.read_text())["files"]) - names:
-            if not name.startswith("models/"):
+            if not name.startswith("models/"):  # somebody may have waited hours for them
                 (folder / name).unlink(missing_ok=True)
         previous.unlink()
 

@@ -60,11 +60,8 @@ def wrap(module: Any, tokenizer: Any, classes: Sequence[str] = ()) -> HFClassifi
             belongs to, or has no token for padding; or `classes` are not as many as the outputs.
     """
     kind = type(module).__name__
-    if (
-        not isinstance(module, nn.Module)
-        or not hasattr(module, "config")
-        or not hasattr(module, "get_input_embeddings")
-    ):
+    is_model = isinstance(module, nn.Module) and hasattr(module, "config")
+    if not is_model or not hasattr(module, "get_input_embeddings"):
         raise TouchstoneError(
             f"{kind} is no model of transformers with word embeddings; hand in what "
             "AutoModelForSequenceClassification.from_pretrained returns"
@@ -74,9 +71,8 @@ def wrap(module: Any, tokenizer: Any, classes: Sequence[str] = ()) -> HFClassifi
             f"{type(tokenizer).__name__} does not tell which word a token comes from; load the "
             "fast tokenizer (AutoTokenizer.from_pretrained(name, use_fast=True))"
         )
-    names = tuple(classes) or tuple(
-        module.config.id2label[i] for i in sorted(module.config.id2label)
-    )
+    id2label = module.config.id2label
+    names = tuple(classes) or tuple(id2label[i] for i in sorted(id2label))
     model = HFClassifier(module, tokenizer, names)
     encoded = model.encode([["a"]])[0]
     with torch.no_grad():
@@ -177,16 +173,17 @@ def word_list(explanations: pd.DataFrame, classes: Sequence[str] = ()) -> list[d
     """
     return [
         {
-            "text": " ".join(row.words),
-            "class": classes[row.target] if classes else int(row.target),
-            "method": row.method,
-            "explained": row.explained,
-            "delta": None if pd.isna(row.delta) else float(row.delta),
+            "text": " ".join(row["words"]),
+            "class": classes[row["target"]] if classes else int(row["target"]),
+            "method": row["method"],
+            "explained": row["explained"],
+            "delta": None if pd.isna(row["delta"]) else float(row["delta"]),
             "words": [
-                [word, float(score)] for word, score in zip(row.words, row.scores, strict=True)
+                [word, float(score)]
+                for word, score in zip(row["words"], row["scores"], strict=True)
             ],
         }
-        for row in explanations.itertuples()
+        for row in explanations.to_dict("records")
     ]
 
 
@@ -221,9 +218,10 @@ def _class_number(model: TextModel, wanted: str | int) -> int:
     """The number of a class that is given by name or number."""
     if isinstance(wanted, str) and wanted in model.classes:
         return model.classes.index(wanted)
-    is_number = isinstance(wanted, Integral) and not isinstance(wanted, bool)
-    if is_number and 0 <= wanted < len(model.classes):
-        return int(wanted)
+    if isinstance(wanted, Integral) and not isinstance(wanted, bool):
+        number = int(wanted)
+        if 0 <= number < len(model.classes):
+            return number
     names = ", ".join(f"{i} {name}" for i, name in enumerate(model.classes))
     hint = did_you_mean(wanted, model.classes) if isinstance(wanted, str) else ""
     raise TouchstoneError(f"there is no class {wanted!r}{hint}; the model knows {names}")

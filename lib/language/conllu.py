@@ -18,7 +18,7 @@ from lib.core.files import read_utf8, write_atomic
 if TYPE_CHECKING:  # at run time spaCy is the business of those who ask for its documents
     from spacy.tokens import Doc
 
-__all__ = ["Row", "Sentence", "read_conllu", "write_conllu"]
+__all__ = ["Row", "Tree", "read_conllu", "write_conllu"]
 
 
 class Row(NamedTuple):
@@ -41,21 +41,21 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Sentence:
+class Tree:
     """The words of a sentence, and the comments above them by key ("" where there is no `=`)."""
 
     rows: list[Row]
     comments: dict[str, str]
 
 
-def read_conllu(path: Path | str) -> list[Sentence]:
+def read_conllu(path: Path | str) -> list[Tree]:
     """The sentences of a CoNLL-U file, without ranges of words ("3-4") and empty nodes ("3.1").
 
     Raises:
         TouchstoneError: with file and line, for a row without ten columns, for a head that is no
             word of the sentence, and for bytes that are not UTF-8.
     """
-    sentences: list[Sentence] = []
+    trees: list[Tree] = []
     fields: dict[int, list[str]] = {}  # the columns of the words by their line
     comments: dict[str, str] = {}
     lines = read_utf8(Path(path)).replace("\r\n", "\n").split("\n")
@@ -73,9 +73,9 @@ def read_conllu(path: Path | str) -> list[Sentence]:
             if columns[0].isdigit():
                 fields[number] = columns
         elif fields:
-            sentences.append(Sentence(_rows(fields, path), comments))
+            trees.append(Tree(_rows(fields, path), comments))
             fields, comments = {}, {}
-    return sentences
+    return trees
 
 
 def write_conllu(docs: Mapping[str, Doc], path: Path | str, header: Sequence[str]) -> None:

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["PRONOUN_FORMS", "as_counted", "first_pronoun"]
+from lib.language.lexicon import PRONOUN_FORMS
 
-PRONOUN_FORMS = {  # by female, male, neutral; every case, singular and plural reflexives
-    "F": "she her hers herself",
-    "M": "he him his himself",
-    "NB": "they them their theirs themself themselves",
-}
+__all__ = ["as_counted", "first_pronoun"]
 
 
 def as_counted(words: Sequence[str]) -> list[str]:
@@ -32,7 +28,7 @@ def first_pronoun(
     >>> first_pronoun("Here she meets him".split())
     (1, 0)
     """
-    class_of = {form: k for k, name in enumerate(classes) for form in PRONOUN_FORMS[name].split()}
+    class_of = {form: k for k, name in enumerate(classes) for form in PRONOUN_FORMS[name]}
     return next(
         ((i, class_of[word]) for i, word in enumerate(as_counted(words)) if word in class_of), None
     )

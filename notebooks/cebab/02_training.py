@@ -58,7 +58,7 @@ from lib.core.stage import open_stage
 from lib.models.masked_lm import new_masked_lm
 from lib.models.weights import load_classifier
 from lib.plots import COLOURS, STYLE
-from lib.stats.estimates import estimates
+from lib.stats import estimates
 from lib.studies.cebab.causalm import (
     concept_losses,
     reverse_gradient,

@@ -67,15 +67,16 @@ from lib.metrics.concept_effects import (
     three_distances,
 )
 from lib.plots import plot_errors, plot_three_effects
-from lib.stats.claims import (
+from lib.stats import (
     VERDICTS,
     Verdict,
     claim_row,
+    compare_all,
+    estimates,
     judge_contrasts,
     read_claims,
     summarise,
 )
-from lib.stats.estimates import compare_all, estimates
 from lib.studies.cebab.pairs import repeated_edits
 from lib.studies.cebab.registry import EXPLAINERS
 from lib.studies.cebab.reviews import ASPECTS, in_classes, rating_labels
@@ -749,7 +750,7 @@ parts = [
     judge_contrasts(
         claim,
         {"errors": scored},
-        scale,
+        scale != "small",
         n_bootstrap=n_bootstrap,
         alpha=alpha,
         seed=seed,

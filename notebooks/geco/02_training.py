@@ -55,8 +55,8 @@ from lib.models.load import build_model
 from lib.models.ola import OneLayerNet
 from lib.models.schemes import SCHEMES
 from lib.models.zero_shot import DESCRIPTIONS
-from lib.plots.attributions import BELOW, COLOURS, STYLE
-from lib.stats.estimates import estimates
+from lib.plots import BELOW, COLOURS, STYLE
+from lib.stats import estimates
 from lib.studies.geco.corpus import CLASSES, load_dataset
 from lib.studies.geco.floors import (
     bag_of_words,

@@ -56,13 +56,13 @@ from lib.core.seeds import pick_device, seed_for, set_up
 from lib.core.stage import open_stage
 from lib.language.lexicon import PRONOUNS
 from lib.metrics.masked_pronoun import (
-    passes_gate,
     right_gender_first,
     top_words,
 )
 from lib.models.masked_gender import gender_ids
 from lib.models.masked_lm import new_masked_lm, pretrained_masked_lm, read_masked_lm
-from lib.plots.attributions import COLOURS, STYLE
+from lib.plots import COLOURS, STYLE
+from lib.studies.implicit_bias.checks import passes_gate
 from lib.studies.implicit_bias.kept_models import fit_or_read
 from lib.studies.implicit_bias.sentences import with_gender
 from lib.training.masked_lm import (

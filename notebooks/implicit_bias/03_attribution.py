@@ -61,7 +61,7 @@ from lib.metrics.masked_pronoun import (
 )
 from lib.models.masked_gender import GenderAtMask, gender_ids, slot_ids
 from lib.models.masked_lm import pretrained_masked_lm, read_masked_lm
-from lib.plots.attributions import COLOURS, STYLE
+from lib.plots import COLOURS, STYLE
 from lib.studies.implicit_bias.sentences import (
     SLOTS,
     gendered_pronouns,

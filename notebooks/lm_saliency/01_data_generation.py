@@ -54,7 +54,7 @@ from lib.language.corpora import (
     read_sources,
     source_path,
 )
-from lib.plots.attributions import COLOURS, STYLE
+from lib.plots import COLOURS, STYLE
 from lib.studies.lm_saliency.extraction import (
     Mention,
     Word,

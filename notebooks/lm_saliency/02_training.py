@@ -61,7 +61,7 @@ from lib.models.language_model import (
 from lib.models.language_model_layers import QRNNLayer, WeightDropLSTM, pooled
 from lib.models.probe import load_probe, save_probe
 from lib.models.word_vocabulary import build_vocabulary
-from lib.plots.attributions import COLOURS, STYLE
+from lib.plots import COLOURS, STYLE
 from lib.studies.lm_saliency.lines import load_sets
 from lib.studies.lm_saliency.text import CLASSES, TASKS
 from lib.training.language_model import (

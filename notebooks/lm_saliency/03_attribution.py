@@ -46,7 +46,7 @@ from lib.core.seeds import pick_device, seed_for, set_up
 from lib.core.stage import open_stage
 from lib.core.units import Units
 from lib.models.probe import load_probe
-from lib.plots.attributions import STYLE
+from lib.plots import STYLE
 from lib.studies.lm_saliency.lines import load_sets, span_tokens
 from lib.studies.lm_saliency.probe_saliency import (
     BASELINES,

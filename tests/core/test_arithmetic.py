@@ -27,12 +27,12 @@ def no_wishes(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 def fresh(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run code in a Python of its own, whose environment asks for nothing else."""
-    kept = {name: value for name, value in os.environ.items() if name not in NAMES}
-    kept.pop("TOUCHSTONE_ARITHMETIC", None)
+    wishless = {name: value for name, value in os.environ.items() if name not in NAMES}
+    wishless.pop("TOUCHSTONE_ARITHMETIC", None)
     return subprocess.run(
         [sys.executable, "-c", code],
         cwd=ROOT,
-        env=kept | {"PYTHONPATH": str(ROOT)} | environment,
+        env=wishless | {"PYTHONPATH": str(ROOT)} | environment,
         capture_output=True,
         text=True,
         check=False,

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from lib.core.errors import TouchstoneError
 from lib.core.seeds import seed_for
 from lib.models.masked_lm import MaskedLM
+from lib.studies.cebab.explainer import Explainer
 from lib.studies.cebab.head import Head, fit_head, refit_head
 from lib.studies.cebab.questions import Effects, Questions, Texts
 from lib.studies.cebab.reviewers import sentence_vectors, words_of
@@ -168,7 +169,7 @@ def shorten(model: MaskedLM, n_layers: int) -> MaskedLM:
 
 
 @dataclass
-class CausaLM:
+class CausaLM(Explainer):
     """The answer of a last layer over an encoder without the concept, minus the answer with it.
 
     CEBaB eq. 10; Feder et al. 2021. Each encoder gets a last layer of its own, fitted to the
@@ -187,14 +188,12 @@ class CausaLM:
     nothing: bool = False
     heads: list[Head] = field(init=False)
 
-    def fit(self, train: Texts, head: Head | None, seed: int) -> CausaLM:
+    def learn(self) -> None:
         """One last layer for each encoder."""
-        without = _need_vectors(train)
-        answers = train.probabilities
+        without, answers = _need_vectors(self.train), self.train.probabilities
         bias = np.log(np.maximum(answers.mean(0), 1e-6))
         start = Head(np.zeros((answers.shape[1], without.shape[2])), bias)
         self.heads = [refit_head(start, v.astype(float), answers, _PENALTY) for v in without]
-        return self
 
     def effects(self, questions: Questions) -> Effects:
         """The same answer for every new value of the asked aspect."""

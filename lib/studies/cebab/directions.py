@@ -13,11 +13,11 @@ from scipy.special import softmax
 from sklearn.linear_model import SGDClassifier
 
 from lib.core.errors import TouchstoneError
-from lib.studies.cebab.head import Head, need_embeddings
+from lib.studies.cebab.explainer import Explainer
+from lib.studies.cebab.head import need_embeddings
 from lib.studies.cebab.questions import (
     Effects,
     Questions,
-    Texts,
     TrainMeans,
     Vectors,
     no_train_text,
@@ -45,7 +45,7 @@ def concept_vector(vectors: Vectors, present: np.ndarray, seed: int) -> Float[np
 
 
 @dataclass
-class TCAV:
+class TCAV(Explainer):
     """The slope of each class's probability in the direction of a concept.
 
     CEBaB eq. 9; Kim et al. 2018 (arXiv 1711.11279), eq. 1. One direction for each concept, from
@@ -65,16 +65,12 @@ class TCAV:
     towards: bool = False
     scaled: bool = False
     as_released: bool = False
-    head: Head = field(init=False)
-    train: Texts = field(init=False)
-    seed: int = field(init=False)
     directions: dict[tuple[int, str, str], np.ndarray] = field(init=False)
 
-    def fit(self, train: Texts, head: Head | None, seed: int) -> TCAV:
-        """Keep the train embeddings; directions are found when they are asked for."""
-        _, self.head = need_embeddings(train, head, "TCAV")
-        self.train, self.seed, self.directions = train, seed, {}
-        return self
+    def learn(self) -> None:
+        """Nothing yet; directions are found when they are asked for."""
+        need_embeddings(self.train, self.head, "TCAV")
+        self.directions = {}
 
     def effects(self, questions: Questions) -> Effects:
         """Slopes at each text's embedding."""
@@ -110,7 +106,7 @@ class TCAV:
 
 
 @dataclass
-class ConceptSHAP:
+class ConceptSHAP(Explainer):
     """The Shapley value of a concept in what concepts can say about the model's answer.
 
     After Yeh et al. 2020 (arXiv 1910.07969), per text. Each text becomes four numbers, its places
@@ -133,20 +129,20 @@ class ConceptSHAP:
     layers: tuple[np.ndarray, np.ndarray] = field(init=False)
     means: TrainMeans = field(init=False)
 
-    def fit(self, train: Texts, head: Head | None, seed: int) -> ConceptSHAP:
+    def learn(self) -> None:
         """Concept vectors, then the 16 layers."""
-        vectors, _ = need_embeddings(train, head, "ConceptSHAP")
-        directions = []
+        train, directions = self.train, []
+        vectors, _ = need_embeddings(train, self.head, "ConceptSHAP")
         for labels in train.gold.T:
             judged = np.isin(labels.astype(str), ("Positive", "Negative"))
-            directions.append(concept_vector(vectors[judged], labels[judged] == "Positive", seed))
+            is_positive = labels[judged] == "Positive"
+            directions.append(concept_vector(vectors[judged], is_positive, self.seed))
         self.directions = np.array(directions)
         places = vectors @ self.directions.T
         self.centre = places.mean(0), np.maximum(places.std(0), 1e-12)
         self.layers = fit_subsets(self._places(vectors), train.probabilities)
         values = self._values(vectors)
         self.means = TrainMeans(train.gold, [values[:, i] for i in range(len(ASPECTS))])
-        return self
 
     def effects(self, questions: Questions) -> Effects:
         """Minus the Shapley value of the asked concept, or what it becomes at the new value."""

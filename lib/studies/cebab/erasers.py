@@ -14,8 +14,9 @@ from jaxtyping import Float
 from sklearn.linear_model import SGDClassifier
 
 from lib.core.errors import TouchstoneError
+from lib.studies.cebab.explainer import Explainer
 from lib.studies.cebab.head import Head, need_embeddings, refit_head
-from lib.studies.cebab.questions import Effects, Questions, Texts, TrainMeans, Vectors
+from lib.studies.cebab.questions import Effects, Questions, TrainMeans, Vectors
 from lib.studies.cebab.reviews import VALUES
 
 
@@ -91,7 +92,7 @@ def fit_inlp(
 
 
 @dataclass
-class Erasure:
+class Erasure(Explainer):
     """The answer of the last layer without the concept, minus its answer with it.
 
     CEBaB eq. 10 in embedding space.
@@ -106,7 +107,6 @@ class Erasure:
     method: str = "INLP"
     towards: bool = False
     retuned: bool = False
-    head: Head = field(init=False)
     erasers: list[Eraser] = field(init=False)
     heads: list[Head] = field(init=False)
     parts: TrainMeans = field(init=False)
@@ -115,22 +115,20 @@ class Erasure:
         if self.method not in ("INLP", "LEACE"):
             raise TouchstoneError(f"there is no eraser {self.method!r}; choose INLP or LEACE")
 
-    def fit(self, train: Texts, head: Head | None, seed: int) -> Erasure:
+    def learn(self) -> None:
         """One eraser per aspect, from the gold labels that are values."""
-        vectors, self.head = need_embeddings(train, head, self.method)
-        self.erasers = [self._eraser(vectors, labels.astype(str), seed) for labels in train.gold.T]
+        train = self.train
+        vectors, head = need_embeddings(train, self.head, self.method)
+        self.erasers = [self._eraser(vectors, labels.astype(str)) for labels in train.gold.T]
         self.parts = TrainMeans(train.gold, [eraser.part(vectors) for eraser in self.erasers])
         self.heads = [
-            refit_head(self.head, eraser.erase(vectors), train.probabilities)
-            if self.retuned
-            else self.head
+            refit_head(head, eraser.erase(vectors), train.probabilities) if self.retuned else head
             for eraser in self.erasers
         ]
-        return self
 
     def effects(self, questions: Questions) -> Effects:
         """Erase the asked aspect from each text; the same for every change, unless `towards`."""
-        vectors, _ = need_embeddings(questions.texts, self.head, self.method)
+        vectors, head = need_embeddings(questions.texts, self.head, self.method)
         after = np.empty_like(questions.texts.probabilities)
         for aspect, eraser in enumerate(self.erasers):
             rows = questions.aspect == aspect
@@ -138,11 +136,11 @@ class Erasure:
             if self.towards and rows.any():
                 changed = changed + self.parts.of(questions.aspect[rows], questions.new[rows])
             after[rows] = self.heads[aspect].probabilities(changed)
-        return after - self.head.probabilities(vectors)
+        return after - head.probabilities(vectors)
 
-    def _eraser(self, vectors: Vectors, labels: np.ndarray, seed: int) -> Eraser:
+    def _eraser(self, vectors: Vectors, labels: np.ndarray) -> Eraser:
         known = np.isin(labels, VALUES)
         vectors, labels = vectors[known], labels[known]
         if self.method == "LEACE":
             return fit_leace(vectors, (labels[:, None] == np.array(VALUES)).astype(float))
-        return fit_inlp(vectors, labels, seed=seed)
+        return fit_inlp(vectors, labels, seed=self.seed)

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 
-from lib.studies.cebab.head import Head
-from lib.studies.cebab.questions import Effects, Questions, Texts
+from lib.studies.cebab.explainer import Explainer
+from lib.studies.cebab.questions import Effects, Questions
 
 
-@dataclass
-class RandomEffects:
+class RandomEffects(Explainer):
     """The difference of two random answers, which sum to one each (CEBaB, Figure 2)."""
-
-    seed: int = field(init=False)
-
-    def fit(self, train: Texts, head: Head | None, seed: int) -> RandomEffects:
-        """Nothing is learnt; the seed is that of the draws."""
-        self.seed = seed
-        return self
 
     def effects(self, questions: Questions) -> Effects:
         """A new draw for each question."""
@@ -28,21 +18,15 @@ class RandomEffects:
         return draws[1] - draws[0]
 
 
-@dataclass
-class ZeroEffects:
+class ZeroEffects(Explainer):
     """No change ever makes a difference. Its cosine is 1 by definition, its L2 is its normdiff."""
-
-    def fit(self, train: Texts, head: Head | None, seed: int) -> ZeroEffects:
-        """Nothing is learnt."""
-        return self
 
     def effects(self, questions: Questions) -> Effects:
         """Zeros."""
         return np.zeros_like(questions.texts.probabilities)
 
 
-@dataclass
-class NoConcept:
+class NoConcept(Explainer):
     """The mean answer on train minus the text's own: the same for every concept and every change.
 
     Whatever a text's answer is, that to another text of its group is on average nearer to the mean:
@@ -50,13 +34,6 @@ class NoConcept:
     answer has this for nothing.
     """
 
-    mean: np.ndarray = field(init=False)
-
-    def fit(self, train: Texts, head: Head | None, seed: int) -> NoConcept:
-        """The mean answer on the train texts."""
-        self.mean = train.probabilities.mean(0)
-        return self
-
     def effects(self, questions: Questions) -> Effects:
         """Back to the mean."""
-        return self.mean - questions.texts.probabilities
+        return self.train.probabilities.mean(0) - questions.texts.probabilities

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from sklearn.linear_model import LogisticRegression
 
 from lib.core.errors import TouchstoneError
-from lib.studies.cebab.head import Head
+from lib.studies.cebab.explainer import Explainer
 from lib.studies.cebab.questions import (
     Effects,
     Questions,
@@ -23,31 +23,22 @@ from lib.studies.cebab.questions import (
 from lib.studies.cebab.reviews import ASPECTS
 
 
-@dataclass
-class CONEXP:
+class CONEXP(Explainer):
     """Conditional expectation: the mean answer where C is c', minus that where C is c.
 
     CEBaB eq. 7; Goyal et al. 2019 (arXiv 1907.07165). It does not see the text, and it takes what
     comes with a value for its effect.
     """
 
-    means: TrainMeans = field(init=False)
-
-    def fit(self, train: Texts, head: Head | None, seed: int) -> CONEXP:
-        """The mean answer for each aspect and value of the gold labels."""
-        self.means = TrainMeans(train.gold, [train.probabilities] * len(ASPECTS))
-        return self
-
     def effects(self, questions: Questions) -> Effects:
-        """The difference of two means, whatever the text."""
-        after, before = (
-            self.means.of(questions.aspect, values) for values in (questions.new, questions.old)
-        )
-        return after - before
+        """The difference of two means, by the gold labels of train, whatever the text."""
+        means = TrainMeans(self.train.gold, [self.train.probabilities] * len(ASPECTS))
+        after = means.of(questions.aspect, questions.new)
+        return after - means.of(questions.aspect, questions.old)
 
 
 @dataclass
-class Approx:
+class Approx(Explainer):
     """Approximate counterfactuals: the answer to a train text with C = c', minus the text's own.
 
     CEBaB eq. 6. Candidates are train texts with the gold value c' of the asked aspect and the
@@ -63,8 +54,6 @@ class Approx:
     form: str = "mean"
     k: int = 10
     match: str = "all"
-    train: Texts = field(init=False)
-    seed: int = field(init=False)
 
     def __post_init__(self) -> None:
         if self.form not in ("sample", "mean", "top_k") or self.match not in ("all", "asked"):
@@ -73,14 +62,12 @@ class Approx:
                 "or top_k, and all or asked"
             )
 
-    def fit(self, train: Texts, head: Head | None, seed: int) -> Approx:
-        """Keep the train texts."""
-        if self.form == "top_k" and train.embeddings is None:
+    def learn(self) -> None:
+        """Nothing; the train texts are looked through when a question comes."""
+        if self.form == "top_k" and self.train.embeddings is None:
             raise TouchstoneError(
                 "Approx with form top_k compares embeddings; hand in embeddings, or choose mean"
             )
-        self.train, self.seed = train, seed
-        return self
 
     def effects(self, questions: Questions) -> Effects:
         """One search per different question: same aspect, new value and values of the others."""
@@ -120,7 +107,7 @@ class Approx:
 
 
 @dataclass
-class SLearner:
+class SLearner(Explainer):
     """S-Learner: a logistic regression of the answers on the aspects; its change for c to c'.
 
     CEBaB eq. 8; Künzel et al. 2019 (arXiv 1706.03461).
@@ -138,10 +125,9 @@ class SLearner:
     minus: str = "fitted"
     answer: Callable[[np.ndarray], Effects] = field(init=False)
 
-    def fit(self, train: Texts, head: Head | None, seed: int) -> SLearner:
-        """Fit on the gold labels of train."""
-        self.answer = fit_answers(one_hot(train.gold), train.probabilities, self.target)
-        return self
+    def learn(self) -> None:
+        """The regression, on the gold labels of train."""
+        self.answer = fit_answers(one_hot(self.train.gold), self.train.probabilities, self.target)
 
     def effects(self, questions: Questions) -> Effects:
         """The regression at c' minus the regression at c, or minus the model's answer."""
@@ -152,7 +138,7 @@ class SLearner:
 
 
 @dataclass
-class ConceptLIME:
+class ConceptLIME(Explainer):
     """LIME on concepts: a logistic regression around each text, its change for c to c'.
 
     After Ribeiro et al. 2016 (arXiv 1602.04938). Train texts weigh exp(-d^2 / width^2), with d the
@@ -162,12 +148,6 @@ class ConceptLIME:
 
     width: float = 4.0
     target: str = "hard"
-    train: Texts = field(init=False)
-
-    def fit(self, train: Texts, head: Head | None, seed: int) -> ConceptLIME:
-        """Keep the train texts."""
-        self.train = train
-        return self
 
     def effects(self, questions: Questions) -> Effects:
         """The local regression at c' minus itself at c."""

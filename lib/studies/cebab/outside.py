@@ -63,10 +63,8 @@ def read_outside(path: Path | str) -> pd.DataFrame:
         raise TouchstoneError(
             f"{path} is no Parquet or CSV file that exists; write one with a column text_id"
         )
-    if path.suffix == ".parquet":
-        table = pd.read_parquet(path)
-    else:
-        table = pd.read_csv(path, dtype={"text_id": str})
+    is_csv = path.suffix == ".csv"
+    table = pd.read_csv(path, dtype={"text_id": str}) if is_csv else pd.read_parquet(path)
     if "text_id" not in table:
         raise TouchstoneError(
             f"{path} has no column text_id; its columns are {', '.join(map(str, table.columns))}"

@@ -26,13 +26,9 @@ def edit_pairs(texts: pd.DataFrame) -> pd.DataFrame:
     values, ids, groups = (
         texts[names].to_numpy(object) for names in (list(ASPECTS), "text_id", "group")
     )
-    rows = pd.DataFrame(
-        {
-            "group": pd.factorize(groups)[0],
-            "row": np.arange(len(texts)),
-            "aspect": pd.Index(ASPECTS).get_indexer(texts["edit_type"]),
-        }
-    )
+    aspects = pd.Index(ASPECTS).get_indexer(texts["edit_type"])
+    rows = pd.DataFrame({"group": pd.factorize(groups)[0], "aspect": aspects})
+    rows["row"] = np.arange(len(texts))
     is_original = texts["is_original"].to_numpy(bool)
     edits, originals = rows[~is_original], rows.loc[is_original, ["group", "row"]]
     star = edits.merge(originals, on="group", suffixes=("", "_other"))
@@ -47,18 +43,10 @@ def edit_pairs(texts: pd.DataFrame) -> pd.DataFrame:
     kind = np.repeat(list(sides), [len(side[0]) for side in sides.values()])
     keep = np.flatnonzero(values[base, aspect] != values[other, aspect])
     base, other, aspect = base[keep], other[keep], aspect[keep]
-    return pd.DataFrame(
-        {
-            "group": groups[base],
-            "base_id": ids[base],
-            "counterfactual_id": ids[other],
-            "aspect": np.array(ASPECTS, dtype=object)[aspect],
-            "old": values[base, aspect],
-            "new": values[other, aspect],
-            "kind": kind[keep],
-        },
-        columns=_COLUMNS,
-    )
+    names = np.array(ASPECTS, dtype=object)[aspect]
+    old, new = values[base, aspect], values[other, aspect]
+    columns = groups[base], ids[base], ids[other], names, old, new, kind[keep]
+    return pd.DataFrame(dict(zip(_COLUMNS, columns, strict=True)))
 
 
 def repeated_edits(texts: pd.DataFrame, same: str = "label") -> pd.DataFrame:

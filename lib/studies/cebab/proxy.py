@@ -14,8 +14,8 @@ import torch
 from lib.core.errors import TouchstoneError
 from lib.core.seeds import seed_for
 from lib.models.hf import HFClassifier
+from lib.studies.cebab.explainer import Explainer
 from lib.studies.cebab.from_labels import Approx
-from lib.studies.cebab.head import Head
 from lib.studies.cebab.questions import Effects, Questions, Texts
 from lib.studies.cebab.reviews import ASPECTS, VALUES
 from lib.studies.cebab.upper_layers import upper_parameters
@@ -53,7 +53,7 @@ class ProxySettings:
 
 
 @dataclass
-class CausalProxy:
+class CausalProxy(Explainer):
     """The student's answer to the text and the wish, minus the model's answer to the text (CPM-IN).
 
     Wu et al. 2022. The student begins as a copy of the explained model and learns two
@@ -66,8 +66,9 @@ class CausalProxy:
     settings: ProxySettings = field(default_factory=ProxySettings)
     student: HFClassifier | None = field(default=None, init=False)
 
-    def fit(self, train: Texts, head: Head | None, seed: int) -> CausalProxy:
+    def learn(self) -> None:
         """Train the student on the train texts; the model that is handed in stays as it is."""
+        train, seed = self.train, self.seed
         if self.model is None or train.words is None:
             missing = (
                 "the explained model, of which the student is a copy"
@@ -100,7 +101,6 @@ class CausalProxy:
             seed,
             keep="last",
         )
-        return self
 
     def effects(self, questions: Questions) -> Effects:
         """The student reads each different wish once."""

@@ -1,59 +1,18 @@
-"""The explainers by name, and what an explainer is: fitted on train texts, asked about changes.
-
-An explainer of one's own joins by a line, and is then asked like all others:
-`EXPLAINERS["Mine"] = Entry(Mine, "ours")`.
-"""
+"""The explainers by name; `lib.studies.cebab.explainer` says what one is and how yours joins."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from lib.core.errors import TouchstoneError, did_you_mean
 from lib.studies.cebab.causalm import CausaLM
 from lib.studies.cebab.directions import TCAV, ConceptSHAP
 from lib.studies.cebab.erasers import Erasure
+from lib.studies.cebab.explainer import Explainer
 from lib.studies.cebab.floors import NoConcept, RandomEffects, ZeroEffects
 from lib.studies.cebab.from_labels import CONEXP, Approx, ConceptLIME, SLearner
-from lib.studies.cebab.head import Head
 from lib.studies.cebab.proxy import CausalProxy
-from lib.studies.cebab.questions import Effects, Questions, Texts
-
-
-class Explainer(Protocol):
-    """Anything that estimates the effects of concepts on a model of K classes."""
-
-    def fit(self, train: Texts, head: Head | None, seed: int) -> Explainer:
-        """Learn from train texts; all are handed the same, and each may ignore what it likes.
-
-        Args:
-            train: n texts with `gold` labels (n, 4), `predicted` ones (n, 4) and the model's
-                `probabilities` (n, K); the other fields are None where nobody has them.
-            head: the model's last layer, which reads `train.embeddings`, or None where its weights
-                are not known. Floors and explainers from labels ignore it.
-            seed: of all that is random; the same seed gives the same estimates. Explainers without
-                a draw ignore it.
-
-        Returns:
-            The explainer itself; what it keeps is its own matter.
-
-        Raises:
-            TouchstoneError: something is missing that it needs; the message says what to hand in.
-        """
-
-    def effects(self, questions: Questions) -> Effects:
-        """Estimate what each change would do to the model's answer, one side of the pair in sight.
-
-        Args:
-            questions: m base texts, each with the number of an aspect, its value `old` and the
-                value `new` that it should have. `questions.texts` holds what the model says of the
-                base texts; `gold` is empty there.
-
-        Returns:
-            (m, K): for each question and class the probability after the change minus the one
-            before it, from -1 to 1. Both are distributions, so a row sums to 0.
-        """
 
 
 @dataclass(frozen=True)

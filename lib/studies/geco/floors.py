@@ -11,7 +11,8 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from lib.language.pronouns import PRONOUN_FORMS, as_counted, first_pronoun
+from lib.language.lexicon import PRONOUN_FORMS
+from lib.language.pronouns import as_counted, first_pronoun
 
 
 def first_pronoun_class(

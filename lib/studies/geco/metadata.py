@@ -1,4 +1,4 @@
-"""What a GECO data set says about itself besides its card: Croissant metadata, and its owner's parts.
+"""What a GECO data set says about itself besides its card: Croissant, and its owner's parts.
 
 Croissant (JSON-LD) is for programs. A card that the owner of a text completes (`make dataset`) is
 the template of `material/user_card.yaml` with the parts that the owner wrote in place of ours.
@@ -97,21 +97,12 @@ def croissant(card: Mapping[str, Any], folder: Path, files: Mapping[str, str]) -
         }
         for name, path in files.items()
     ]
-    records = [
-        record
-        for name in files
-        for record in (
-            _record_set(
-                f"{name}_sentences", name, "The sentences, one form in each record.", _ROW_FIELDS
-            ),
-            _record_set(
-                f"{name}_masks",
-                name,
-                "The word-level ground truth of the same records.",
-                _MASK_FIELDS,
-            ),
-        )
-    ]
+    about_rows = "The sentences, one form in each record."
+    about_masks = "The word-level ground truth of the same records."
+    records = []
+    for name in files:
+        records.append(_record_set(f"{name}_sentences", name, about_rows, _ROW_FIELDS))
+        records.append(_record_set(f"{name}_masks", name, about_masks, _MASK_FIELDS))
     return {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
@@ -133,7 +124,7 @@ def croissant(card: Mapping[str, Any], folder: Path, files: Mapping[str, str]) -
 
 
 def with_own_parts(card: dict[str, Any], path: Path) -> dict[str, Any]:
-    """The card with the parts that a YAML file holds in place of the card's own; as it is without one.
+    """The card with a YAML file's parts in place of its own; as it is where there is no such file.
 
     Args:
         card: a template, as `lib.core.cards.read_card` returns it.

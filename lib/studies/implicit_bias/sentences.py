@@ -34,6 +34,7 @@ __all__ = [
 ]
 
 SLOTS = ("subject", "object", "possessive", "independent", "reflexive")
+# Words of the lexicon that may be verbs or adjectives: only a parse can tell.
 NOT_ONLY_NOUNS = frozenset(
     "count counts prior master masters host hosts groom grooms "
     "father fathers mother mothers mans".split()
@@ -195,7 +196,7 @@ def _rows(path: Path) -> list[tuple[int, list[str]]]:
                     "with a comma in it"
                 )
             rows += [(line, fields)] if fields else []
-            line = reader.line_num + 1
+            line = reader.line_num + 1  # a quoted field may hold line ends
     except csv.Error as error:
         raise TouchstoneError(
             f"{path}, line {line}: the row that begins here cannot be read ({error}); close its "

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from lib.core.errors import TouchstoneError
+from lib.language import dependencies, lexicon
 from lib.language.conllu import read_conllu
 from lib.studies.lm_saliency.lines import COLUMNS, Span
 
@@ -34,13 +35,9 @@ __all__ = [
 ]
 
 NOUNS = ({"NN", "NNP"}, {"NNS", "NNPS"})  # Penn tags of singular and of plural nouns
-SUBJECTS = {"nsubj", "nsubj:pass", "nsubj:outer"}
-CARRIED = {"aux", "aux:pass", "cop"}  # verbs whose subject hangs from their head
+SUBJECTS = dependencies.SUBJECTS | {"nsubj:outer"}  # the last one: of a clause that is a predicate
 WINDOW = 10  # words before the subject in which an attractor must stand
-PRONOUNS = {
-    **dict.fromkeys(("he", "him", "himself", "his"), 0),
-    **dict.fromkeys(("she", "her", "herself", "hers"), 1),
-}
+PRONOUNS = {form: int(gender == "F") for form, gender in lexicon.PRONOUNS.items()}
 TITLES = {"Mr.": 0, "Ms.": 1, "Mrs.": 1}
 BLANK = "_"  # what an empty word is read as: written with spaces a prefix must keep its length
 LONGEST = 512  # words of a document's prefix
@@ -68,8 +65,8 @@ class Mention:
 def read_trees(path: Path | str) -> list[list[Word]]:
     """The trees of a CoNLL-U file. Raises TouchstoneError as `lib.language.conllu` does."""
     return [
-        [Word(row.form, row.xpos, row.head, row.deprel) for row in sentence.rows]
-        for sentence in read_conllu(path)
+        [Word(row.form, row.xpos, row.head, row.deprel) for row in tree.rows]
+        for tree in read_conllu(path)
     ]
 
 
@@ -89,7 +86,7 @@ def subject_of_verb(sentence: Sequence[Word], verb: int) -> int | None:
 
     In Universal Dependencies the subject of an auxiliary or a copula hangs from its head.
     """
-    head = sentence[verb].head if sentence[verb].relation in CARRIED else verb
+    head = sentence[verb].head if sentence[verb].relation in dependencies.FINITE_HELPERS else verb
     subjects = [
         i for i in range(verb) if sentence[i].head == head and sentence[i].relation in SUBJECTS
     ]
@@ -255,9 +252,7 @@ def gender_lines(
     have its gender.
 
     Args:
-        words: the document.
-        mentions: its mentions.
-        names: the gender of first names, see `cluster_genders`.
+        words, mentions, names: as in `cluster_genders`.
         document: its name, which becomes the `cluster` of its lines.
         cue_rule: cues are all mentions of the pronoun's gender ("gender", as in the paper), or
             those of its own cluster alone ("cluster", as in the released code).
@@ -307,7 +302,7 @@ def _runs(
 ) -> list[tuple[Span, str, int]]:
     """Span, cluster and gender of each run of tokens with one owner of known gender."""
     runs, end = [], -1
-    for owner, tokens in groupby(owners):
+    for owner, tokens in groupby(owners):  # an inner mention cuts the outer one into two runs
         start, end = end + 1, end + len(list(tokens))
         if owner is not None and owner.cluster in genders:
             runs.append(((start, end), owner.cluster, genders[owner.cluster]))

@@ -19,7 +19,7 @@ file a line of the set: `all.prefx.txt`, the words separated by a space; `all.ta
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +28,7 @@ import pandas as pd
 from lib.core.errors import TouchstoneError
 from lib.core.files import save_parquet, write_atomic
 from lib.language.corpora import read_lines
+from lib.language.spans import Span, span_tokens
 
 __all__ = [
     "COLUMNS",
@@ -45,10 +46,10 @@ __all__ = [
     "write_agreement",
 ]
 
-Span = tuple[int, int]
 COLUMNS = ["prefix", "tag", "cues", "attractors", "pattern", "cluster"]
 SIDES = ("cues", "attractors")
 FILES = ("all.prefx.txt", "all.tag.txt", "all.subjs.txt")
+# Files come from others: what is no list of pairs of numbers is refused before it is read.
 SPANS = re.compile(r"\[(\(\d+, ?\d+\)(, ?\(\d+, ?\d+\))*)?\]")
 
 
@@ -148,15 +149,6 @@ def check_line(
                 )
 
 
-def span_tokens(spans: Iterable[Span]) -> list[int]:
-    """The token positions of spans, in order, each once.
-
-    >>> span_tokens([(3, 4), (0, 0)])
-    [0, 3, 4]
-    """
-    return sorted({i for start, end in spans for i in range(start, end + 1)})
-
-
 def last_words(rows: pd.DataFrame, longest: int) -> pd.DataFrame:
     """The lines with at most their last `longest` words.
 
@@ -168,6 +160,7 @@ def last_words(rows: pd.DataFrame, longest: int) -> pd.DataFrame:
     """
     if longest < 1:
         raise TouchstoneError(f"longest_line is {longest}; keep at least one word")
+    # A span that is cut through keeps what is left of it; one that ends before the cut is gone.
     n_cut = rows["prefix"].map(len).sub(longest).clip(lower=0)
     cut = rows.assign(prefix=[prefix[-longest:] for prefix in rows["prefix"]])
     for side in SIDES:
@@ -185,6 +178,7 @@ def random_baseline(rows: pd.DataFrame) -> np.ndarray:
     number of tokens of either kind (a token on both sides makes a tie, and the test asks for more
     than a tie).
     """
+    # Sets, since mentions of a natural text may nest, and a token counts once.
     cues, attractors = ([set(span_tokens(spans)) for spans in rows[side]] for side in SIDES)
     return np.array([len(c - a) / len(c | a) for c, a in zip(cues, attractors, strict=True)])
 

@@ -78,9 +78,9 @@ def review_lines(archive: Path, first: int, last: int) -> list[str]:
 def treebank_lines(files: Iterable[Path]) -> list[str]:
     """The sentences of CoNLL-U files as word_TAG, in order."""
     return [
-        " ".join(f"{row.form}_{row.xpos}" for row in sentence.rows)
+        " ".join(f"{row.form}_{row.xpos}" for row in tree.rows)
         for file in files
-        for sentence in read_conllu(file)
+        for tree in read_conllu(file)
     ]
 
 
@@ -103,6 +103,7 @@ def build_corpus(name: str, sources: Mapping[str, Source]) -> Path:
     if not path.exists():
         recipe, *bounds = about["recipe"].split()
         lines = _RECIPES[recipe](_origins(about, root), *map(int, bounds))
+        # A source may have changed since, so what comes out is compared before it is kept.
         sha256, expected = lines_sha256(lines), about["lines_sha256"]
         if sha256 != expected:
             raise TouchstoneError(

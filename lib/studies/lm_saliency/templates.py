@@ -59,6 +59,7 @@ def _section_lines(
         for part in parts:
             if part[0] == "{":
                 prefix += _inflect(part[1], filler[part[1]], section, tag).split()
+                # of two words ("taxi drivers") the second is the one that is inflected
                 spans[part[1]] = (len(prefix) - 1, len(prefix) - 1)
             else:
                 prefix.append(part)
@@ -121,6 +122,9 @@ def winobias_row(frame: str, woman: str, man: str, woman_first: bool) -> dict[st
         woman: a noun of one word, the cue.
         man: a noun of one word, the attractor.
         woman_first: whether the woman takes slot {1}.
+
+    >>> winobias_row("The {1} met the {2} because", "aunt", "monk", False)["prefix"]
+    ['The', 'monk', 'met', 'the', 'aunt', 'because']
     """
     words = frame.split()
     places = [i for slot in ("{1}", "{2}") for i, word in enumerate(words) if slot in word]

@@ -29,6 +29,9 @@ def gender_examples(words: Sequence[str]) -> list[tuple[list[str], int]]:
 
     Returns:
         Pairs of the words before the pronoun and its gender, 0 male or 1 female.
+
+    >>> gender_examples("He met her".split())
+    [(['He', 'met'], 1)]
     """
     return [
         (list(words[:i]), PRONOUNS[word]) for i, word in enumerate(words) if word in PRONOUNS and i
@@ -55,6 +58,7 @@ def without_prefixes(sentences: list[Tagged], prefixes: list[list[str]]) -> list
 
     Letter case does not count.
     """
+    # One look-up for each length of a prefix, since there are thousands of either.
     beginnings = {tuple(word.lower() for word in prefix) for prefix in prefixes}
     lengths = {len(prefix) for prefix in beginnings}
     outside = []

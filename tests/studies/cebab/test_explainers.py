@@ -19,6 +19,7 @@ from lib.studies.cebab.directions import (
     subsets,
 )
 from lib.studies.cebab.erasers import Erasure, fit_inlp, fit_leace
+from lib.studies.cebab.explainer import Explainer
 from lib.studies.cebab.floors import NoConcept, RandomEffects, ZeroEffects
 from lib.studies.cebab.from_labels import (
     CONEXP,
@@ -30,7 +31,7 @@ from lib.studies.cebab.from_labels import (
 from lib.studies.cebab.head import Head
 from lib.studies.cebab.proxy import ProxySettings
 from lib.studies.cebab.questions import Questions, Texts, one_hot
-from lib.studies.cebab.registry import EXPLAINERS, explainer_named
+from lib.studies.cebab.registry import EXPLAINERS, Entry, explainer_named
 from lib.studies.cebab.reviews import ASPECTS
 from lib.training.classifier import Settings
 
@@ -363,3 +364,21 @@ def test_unknown_names() -> None:
         Erasure("RLACE")
     with pytest.raises(TouchstoneError, match="'hard' or 'soft'"):
         SLearner("warm").fit(TRAIN, None, 0)
+
+
+class Halfway(Explainer):
+    """An explainer of one's own: half of the way to the mean answer on train."""
+
+    def learn(self) -> None:
+        self.mean = self.train.probabilities.mean(0)
+
+    def effects(self, questions: Questions) -> np.ndarray:
+        return (self.mean - questions.texts.probabilities) / 2
+
+
+def test_an_explainer_of_ones_own_joins_the_list(toy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(EXPLAINERS, "Halfway", Entry(Halfway, "ours"))
+    halfway = explainer_named("Halfway").make().fit(toy.texts, None, 3)
+    whole = NoConcept().fit(toy.texts, None, 3).effects(toy.questions)
+    assert np.allclose(2 * halfway.effects(toy.questions), whole)
+    assert halfway.train is toy.texts and halfway.head is None and halfway.seed == 3

@@ -1,4 +1,4 @@
-"""mlcroissant itself accepts the metadata and loads the records; an owner's parts replace those of the template."""
+"""mlcroissant accepts the metadata and loads the records; an owner's parts replace ours."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ def test_own_parts_replace_those_of_the_template(tmp_path: Path) -> None:
     own = tmp_path / "card.yaml"
     before = with_own_parts(read_card(USER, "user", FILLED), own)
     own.write_text(
-        "creator: A. Reader\npublished: 2026-01-31\nsections:\n  Distribution and care:\n    Who keeps it?: I {do}.\n"
+        "creator: A. Reader\npublished: 2026-01-31\n"
+        "sections:\n  Distribution and care:\n    Who keeps it?: I {do}.\n"
     )
     card = with_own_parts(read_card(USER, "user", FILLED), own)
     assert (card["creator"], card["published"]) == ("A. Reader", "2026-01-31")

@@ -26,24 +26,24 @@ class GoldSentence(NamedTuple):
 def read_gum(path: Path | str) -> list[GoldSentence]:
     """The sentences of a GUM file. Raises TouchstoneError as `lib.language.conllu` does."""
     gold, genre = [], ""
-    for sentence in read_conllu(path):
-        genre = sentence.comments.get("meta::genre", genre)  # stands above a document's first
-        gold.append(GoldSentence(genre, doc_of(sentence), _mentions(sentence.rows)))
+    for tree in read_conllu(path):
+        genre = tree.comments.get("meta::genre", genre)  # stands above a document's first sentence
+        gold.append(GoldSentence(genre, doc_of(tree), _mentions(tree.rows)))
     return gold
 
 
 def gold_links(sentence: GoldSentence) -> tuple[int, set[int]] | None:
-    """For a sentence with exactly one gendered pronoun: its position, and the heads of its nominal antecedents.
+    """The position of a sentence's gendered pronoun, and the heads of its nominal antecedents.
 
-    None where there is another number of gendered pronouns, or the pronoun is in no entity.
+    None where there is not exactly one gendered pronoun, or the pronoun is in no entity.
     """
     doc = sentence.doc
     pronouns = [t.i for t in doc if t.lower_ in PRONOUNS]
     if len(pronouns) != 1:
         return None
     at = pronouns[0]
-    own = {entity for entity, span in sentence.mentions if span == (at, at)}
-    same = [span for entity, span in sentence.mentions if entity in own and span != (at, at)]
+    entities = {entity for entity, span in sentence.mentions if span == (at, at)}
+    same = [span for entity, span in sentence.mentions if entity in entities and span != (at, at)]
     heads = {head_of(doc, span).i for span in same}
     return at, {
         i
@@ -53,29 +53,32 @@ def gold_links(sentence: GoldSentence) -> tuple[int, set[int]] | None:
 
 
 def _mentions(rows: Sequence[Row]) -> list[tuple[str, Span]]:
-    """The mentions that begin and end in the sentence, read from the brackets of the Entity entries."""
-    found: list[tuple[str, Span]] = []
+    """The mentions that begin and end in the sentence, read from the Entity entries."""
+    mentions: list[tuple[str, Span]] = []
     open_at: dict[str, list[int]] = {}
     for at, row in enumerate(rows):
         entry = next((part[7:] for part in row.misc.split("|") if part.startswith("Entity=")), "")
         for entity, is_single, closed in _brackets(entry):
             if closed and open_at.get(closed):
-                found.append((closed, (open_at[closed].pop(), at)))
+                mentions.append((closed, (open_at[closed].pop(), at)))
             elif entity and is_single:
-                found.append((entity, (at, at)))
+                mentions.append((entity, (at, at)))
             elif entity:
                 open_at.setdefault(entity, []).append(at)
-    return found
+    return mentions
 
 
 def _brackets(entry: str) -> Iterator[tuple[str, bool, str]]:
-    """(entity, opens and closes here, "") for an opening bracket, ("", False, entity) for a closing one."""
+    """(entity, closes here, "") for an opening bracket, ("", False, entity) for a closing one."""
     for opened, single, closed in re.findall(r"\(([^()-]+)[^()]*(\)?)|([^()]+)\)", entry):
         yield opened, bool(single), closed.split("-")[0]
 
 
 class Scores(NamedTuple):
-    """How well a resolver does: is there an antecedent (precision, recall, F1), and is it the right one (the same)."""
+    """How well a resolver does.
+
+    Is there an antecedent (`detect`: precision, recall, F1), and is it the right one (`link`)?
+    """
 
     n: int
     n_gold: int
@@ -87,11 +90,16 @@ class Scores(NamedTuple):
     link_f1: float
 
 
-def score_resolver(found: Sequence[Token | None], gold: Sequence[Collection[int]]) -> Scores:
-    """Compare antecedents with gold: for each sentence the positions that are right (none: no antecedent in it)."""
-    said, is_there = sum(t is not None for t in found), sum(bool(g) for g in gold)
-    both = sum(t is not None and bool(g) for t, g in zip(found, gold, strict=True))
-    right = sum(t is not None and t.i in g for t, g in zip(found, gold, strict=True))
+def score_resolver(antecedents: Sequence[Token | None], gold: Sequence[Collection[int]]) -> Scores:
+    """Compare antecedents with gold.
+
+    Args:
+        antecedents: the antecedent in each sentence, or None.
+        gold: the positions that are right in each sentence; none where there is no antecedent.
+    """
+    said, is_there = sum(t is not None for t in antecedents), sum(bool(g) for g in gold)
+    both = sum(t is not None and bool(g) for t, g in zip(antecedents, gold, strict=True))
+    right = sum(t is not None and t.i in g for t, g in zip(antecedents, gold, strict=True))
     return Scores(len(gold), is_there, *_prf(both, said, is_there), *_prf(right, said, is_there))
 
 

@@ -1,4 +1,6 @@
-"""Rank correlations of yardsticks: by hand, and the interval of independent and of equal measures."""
+"""Rank correlations of yardsticks: by hand, and the interval of independent and of equal
+measures.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from lib.core.errors import TouchstoneError
-from lib.metrics.yardsticks import correlate_methods, correlate_rows
+from lib.metrics.rank_agreement import correlate_methods, correlate_rows
 
 
 def table(n_sentences: int, seed: int = 0) -> pd.DataFrame:

@@ -1,4 +1,6 @@
-"""Tables about models that are asked once more: made once, found without weights, made anew where something changed."""
+"""Tables about models that are asked once more: made once, found without weights, made anew
+where something changed.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import pandas as pd
 import pytest
 
 from lib.core.stage import Stage
-from lib.studies.geco.asked import Asked
+from lib.studies.geco.model_tables import ModelTables
 
 TEST = pd.DataFrame(
     [
@@ -37,10 +39,10 @@ def explained(shift: float = 0.0) -> pd.DataFrame:
     return rows.assign(scores=[[0.1 + shift, 0.2]] * len(rows))
 
 
-def ask(small_outputs: Path, **changed: object) -> Asked:
+def ask(small_outputs: Path, **changed: object) -> ModelTables:
     stage = Stage("geco", "small", "04_metrics", small_outputs / "geco" / "small" / "04_metrics")
     settings = {"explanations": explained(), "n_base": 2, "predictions": pd.DataFrame()} | changed
-    asked = Asked(stage, dataset="D_A", schemes=["C", "CE"], test=TEST, **settings)
+    asked = ModelTables(stage, dataset="D_A", schemes=["C", "CE"], test=TEST, **settings)
     asked.sources = SimpleNamespace(mark_of=lambda unit: f"mark of {unit.scheme}")
     return asked
 

@@ -40,6 +40,8 @@ PRONOUNS: Mapping[str, Gender] = {
 }
 _COLUMNS = ["female", "male", "neutral", "kind", "source"]
 _TITLE, _FEMININE = "title", "feminine"
+# how a masked word is written in tables, whatever a model's own mask token is
+MASK = "[MASK]"
 _PLURALS = {
     "person": "people",
     "child": "children",

@@ -15,8 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from lib.core.errors import TouchstoneError
-from lib.language.word_lists import resource
+from ..core.errors import TouchstoneError
+from .word_lists import resource
 
 Triple = tuple[str, str, str]  # female, male, neutral
 Gender = Literal["F", "M"]
@@ -33,7 +33,6 @@ PRONOUN_FORMS: Mapping[str, tuple[str, ...]] = {
     "M": tuple(dict.fromkeys(case[1] for case in _CASES)),
     "NB": (*(case[2] for case in _CASES), "themselves"),
 }
-MASK = "[MASK]"  # how a masked word is written in tables, whatever a model's own mask token is
 PRONOUNS: Mapping[str, Gender] = {
     **dict.fromkeys(PRONOUN_FORMS["F"], "F"),
     **dict.fromkeys(PRONOUN_FORMS["M"], "M"),

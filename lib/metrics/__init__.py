@@ -10,9 +10,9 @@ agreement lines (`plausibility`), effects of concepts (`concept_effects`), the m
 (`masked_pronoun`).
 """
 
-from lib.metrics.deletion import aopc
-from lib.metrics.faithfulness import comprehensiveness, faithfulness, sufficiency
-from lib.metrics.mass_accuracy import (
+from .deletion import aopc
+from .faithfulness import comprehensiveness, faithfulness, sufficiency
+from .mass_accuracy import (
     METRICS,
     average_precision,
     chance_normalised_mass_accuracy,
@@ -24,9 +24,9 @@ from lib.metrics.mass_accuracy import (
     top_k_precision,
     truth_share,
 )
-from lib.metrics.randomisation import cascading_randomisation
-from lib.metrics.rank_agreement import correlate_methods, correlate_rows, rank_correlation
-from lib.metrics.scoring import (
+from .randomisation import cascading_randomisation
+from .rank_agreement import correlate_methods, correlate_rows, rank_correlation
+from .scoring import (
     FLOORS,
     ROW_SETS,
     add_relative,
@@ -35,8 +35,8 @@ from lib.metrics.scoring import (
     score_explanations,
     select_rows,
 )
-from lib.metrics.sensitivity import sensitivity
-from lib.metrics.swap_agreement import agreement_with_swaps, player_agreement
+from .sensitivity import sensitivity
+from .swap_agreement import agreement_with_swaps, player_agreement
 
 __all__ = [
     "FLOORS",

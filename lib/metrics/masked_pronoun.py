@@ -13,8 +13,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from lib.core.errors import TouchstoneError
-from lib.models.masked_gender import GenderIds, gender_of
+from ..core.errors import TouchstoneError
+from ..models.masked_gender import GenderIds, gender_of
 
 _MISSING, _COMPARED = ("discard", "zero", "full_vocab"), ("each", "larger", "sum")
 

@@ -15,15 +15,15 @@ import numpy as np
 import pandas as pd
 import torch
 
-from lib.attribution.explain import explain_many
-from lib.core.errors import TouchstoneError
-from lib.core.seeds import seed_for
-from lib.metrics.scoring import score_explanations
-from lib.models.schemes import SCHEMES
-from lib.models.text_model import TextModel
-from lib.models.weights import load_tokenizer
-from lib.training.classifier import Settings
-from lib.training.transfer import Trainer
+from ..attribution.explain import explain_many
+from ..core.errors import TouchstoneError
+from ..core.seeds import seed_for
+from ..models.schemes import SCHEMES
+from ..models.text_model import TextModel
+from ..models.weights import load_tokenizer
+from ..training.classifier import Settings
+from ..training.transfer import Trainer
+from .scoring import score_explanations
 
 __all__ = [
     "Shortcut",

@@ -10,9 +10,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from lib.core.errors import TouchstoneError
-from lib.models.text_model import RunsFromEmbeddings, TextModel, widened
-from lib.models.zero_shot import LabelSimilarity
+from ..core.errors import TouchstoneError
+from .text_model import RunsFromEmbeddings, TextModel, widened
+from .zero_shot import LabelSimilarity
 
 
 @torch.no_grad()

@@ -13,9 +13,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from lib.core.errors import TouchstoneError
-from lib.models.hf import HFClassifier
-from lib.models.text_model import RunsFromEmbeddings, device_of
+from ..core.errors import TouchstoneError
+from .hf import HFClassifier
+from .text_model import RunsFromEmbeddings, device_of
 
 
 @contextmanager

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from lib.core.errors import TouchstoneError
-from lib.models.text_model import (
+from ..core.errors import TouchstoneError
+from .text_model import (
     Encoded,
     RunsFromEmbeddings,
     device_of,

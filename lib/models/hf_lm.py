@@ -18,10 +18,10 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
-from lib.core.errors import TouchstoneError
-from lib.core.files import save_json
-from lib.models.weights import load_encoder_path, load_tokenizer, quiet
-from lib.models.word_vocabulary import END, PAD
+from ..core.errors import TouchstoneError
+from ..core.files import save_json
+from .weights import load_encoder_path, load_tokenizer, quiet
+from .word_vocabulary import END, PAD
 
 
 @dataclass(frozen=True)

@@ -16,17 +16,17 @@ from jaxtyping import Float, Int
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from lib.core.errors import TouchstoneError, did_you_mean
-from lib.core.files import save_json
-from lib.models.language_model_layers import (
+from ..core.errors import TouchstoneError, did_you_mean
+from ..core.files import save_json
+from .language_model_layers import (
     AdaptiveInput,
     QRNNLayer,
     RecurrentStack,
     TransformerStack,
     WeightDropLSTM,
 )
-from lib.models.weights import save_tensors
-from lib.models.word_vocabulary import Vocabulary
+from .weights import save_tensors
+from .word_vocabulary import Vocabulary
 
 ARCHITECTURES = ("LSTM", "QRNN", "Transformer")
 

@@ -11,13 +11,13 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from lib.core.files import save_json
-from lib.models.hf import HFClassifier
-from lib.models.ola import OneLayerAttention
-from lib.models.schemes import apply_scheme, scheme_named
-from lib.models.text_model import RunsFromEmbeddings
-from lib.models.weights import check_weights, load_classifier, load_tokenizer, put_in, save_tensors
-from lib.models.zero_shot import zero_shot_model
+from ..core.files import save_json
+from .hf import HFClassifier
+from .ola import OneLayerAttention
+from .schemes import apply_scheme, scheme_named
+from .text_model import RunsFromEmbeddings
+from .weights import check_weights, load_classifier, load_tokenizer, put_in, save_tensors
+from .zero_shot import zero_shot_model
 
 _ROWS = "rows_in_use"  # the token ids that the rows of a stored word table belong to
 

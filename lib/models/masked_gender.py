@@ -9,10 +9,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from lib.core.errors import TouchstoneError
-from lib.language.lexicon import MASK, PRONOUNS, load_lexicon
-from lib.models.masked_lm import MaskedLM
-from lib.models.text_model import Encoded, RunsFromEmbeddings
+from ..core.errors import TouchstoneError
+from ..language.lexicon import MASK, PRONOUNS, load_lexicon
+from .masked_lm import MaskedLM
+from .text_model import Encoded, RunsFromEmbeddings
 
 _SLOT_FORMS: Mapping[str, dict[str, str]] = {
     "subject": {"F": "she", "M": "he"},

@@ -18,11 +18,11 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoModelForMaskedLM, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
-from lib.core.errors import TouchstoneError
-from lib.core.files import save_json
-from lib.models.hf import longest_input, redraw, run_head
-from lib.models.text_model import Encoded, device_of, encode_words, in_buckets, pad
-from lib.models.weights import (
+from ..core.errors import TouchstoneError
+from ..core.files import save_json
+from .hf import longest_input, redraw, run_head
+from .text_model import Encoded, device_of, encode_words, in_buckets, pad
+from .weights import (
     check_weights,
     load_encoder_path,
     load_tokenizer,

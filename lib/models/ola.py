@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from lib.models.text_model import (
+from .text_model import (
     Encoded,
     RunsFromEmbeddings,
     device_of,

@@ -11,9 +11,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from lib.core.errors import TouchstoneError, did_you_mean
-from lib.models.eager_attention import eager_attention
-from lib.models.text_model import RunsFromEmbeddings
+from ..core.errors import TouchstoneError, did_you_mean
+from .eager_attention import eager_attention
+from .text_model import RunsFromEmbeddings
 
 _PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 

@@ -16,12 +16,12 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from lib.core.errors import TouchstoneError
-from lib.models.hf_lm import HFLanguageModel, Subwords, noted_hf_lm
-from lib.models.language_model import LanguageModel, load_lm
-from lib.models.text_model import Encoded, device_of, in_buckets, pad
-from lib.models.weights import save_tensors
-from lib.models.word_vocabulary import END, PAD, Vocabulary
+from ..core.errors import TouchstoneError
+from .hf_lm import HFLanguageModel, Subwords, noted_hf_lm
+from .language_model import LanguageModel, load_lm
+from .text_model import Encoded, device_of, in_buckets, pad
+from .weights import save_tensors
+from .word_vocabulary import END, PAD, Vocabulary
 
 CausalLM = LanguageModel | HFLanguageModel  # embeddings -> states -> log-probabilities
 WordTable = Vocabulary | Subwords  # words -> ids, and the index of the word that each id is of

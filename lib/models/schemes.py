@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 
 from torch import nn
 
-from lib.core.errors import TouchstoneError
+from ..core.errors import TouchstoneError
 
 Treatment = Literal["fixed", "fine-tuned", "re-initialised"]
 PARTS = ("embeddings", "encoder", "head")

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from lib.core.errors import TouchstoneError
+from ..core.errors import TouchstoneError
 
 Forward = Callable[  # class scores of rows, which are named by their index
     [Int[Tensor, "batch"]], Float[Tensor, "batch class"]

@@ -16,9 +16,9 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from lib.core.errors import TouchstoneError
-from lib.core.files import atomic_path, sha256_of
-from lib.models.hf import HFClassifier
+from ..core.errors import TouchstoneError
+from ..core.files import atomic_path, sha256_of
+from .hf import HFClassifier
 
 # name: package, folder inside it, SHA-256 of its model.safetensors
 PACKAGED = {

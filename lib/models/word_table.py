@@ -13,7 +13,7 @@ from jaxtyping import Int
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from lib.models.text_model import Encoded
+from .text_model import Encoded
 
 
 def ids_in_use(*encoded: Sequence[Encoded]) -> list[int]:

@@ -23,10 +23,10 @@ from transformers.models.auto.modeling_auto import (
     MODEL_FOR_MASKED_LM_MAPPING_NAMES,
 )
 
-from lib.core.errors import TouchstoneError
-from lib.models.hf import longest_input, prepare_padding, read_token, run_head
-from lib.models.text_model import Encoded, RunsFromEmbeddings, check_length, device_of, pad
-from lib.models.weights import load_encoder_path, load_tokenizer, quiet
+from ..core.errors import TouchstoneError
+from .hf import longest_input, prepare_padding, read_token, run_head
+from .text_model import Encoded, RunsFromEmbeddings, check_length, device_of, pad
+from .weights import load_encoder_path, load_tokenizer, quiet
 
 LABEL_WORDS = {"F": "female", "M": "male", "NB": "neutral"}
 # No pronouns in these: they would give the answer away.

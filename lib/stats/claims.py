@@ -18,15 +18,15 @@ import pandas as pd
 import yaml
 from scipy.stats import ttest_1samp
 
-from lib.core.errors import TouchstoneError
-from lib.stats.comparisons import (
+from ..core.errors import TouchstoneError
+from .comparisons import (
     cluster_averages,
     clustered_wilcoxon,
     equivalence_p,
     holm,
     paired_differences,
 )
-from lib.stats.estimates import estimate
+from .estimates import estimate
 
 __all__ = [
     "VERDICTS",

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import LRScheduler
 from transformers import get_linear_schedule_with_warmup
 
-from lib.core.errors import TouchstoneError
-from lib.models.text_model import Encoded, Forward, TextModel, device_of, pad
-from lib.training.loop import descend
+from ..core.errors import TouchstoneError
+from ..models.text_model import Encoded, Forward, TextModel, device_of, pad
+from .loop import descend
 
 CURVE = ["epoch", "train_loss", "validation_loss", "validation_accuracy"]
 POOL = 8  # batches that are sorted by length together: little padding, and still a shuffled order

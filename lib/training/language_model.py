@@ -13,12 +13,12 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
-from lib.core.errors import TouchstoneError
-from lib.core.progress import progress
-from lib.models.language_model import LanguageModel
-from lib.models.text_model import Encoded, length_buckets, lengths_of, pad
-from lib.models.word_vocabulary import END, PAD, Vocabulary
-from lib.training.loop import descend
+from ..core.errors import TouchstoneError
+from ..core.progress import progress
+from ..models.language_model import LanguageModel
+from ..models.text_model import Encoded, length_buckets, lengths_of, pad
+from ..models.word_vocabulary import END, PAD, Vocabulary
+from .loop import descend
 
 TokenBatch = tuple[Int[Tensor, "batch token"], Int[Tensor, "batch token"]]  # ids and mask
 

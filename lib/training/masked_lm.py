@@ -14,10 +14,10 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformers import get_linear_schedule_with_warmup
 
-from lib.core.errors import TouchstoneError
-from lib.core.progress import progress
-from lib.models.masked_lm import MaskedLM
-from lib.models.text_model import (
+from ..core.errors import TouchstoneError
+from ..core.progress import progress
+from ..models.masked_lm import MaskedLM
+from ..models.text_model import (
     Encoded,
     device_of,
     length_buckets,
@@ -25,7 +25,7 @@ from lib.models.text_model import (
     pad,
     special_ids,
 )
-from lib.training.loop import descend
+from .loop import descend
 
 IGNORED = -100  # cross-entropy's mark for a position that is not asked about
 

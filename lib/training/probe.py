@@ -10,10 +10,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lib.core.errors import TouchstoneError
-from lib.models.probe import CausalLM, Probe, WordTable, features
-from lib.training.classifier import CURVE
-from lib.training.loop import descend
+from ..core.errors import TouchstoneError
+from ..models.probe import CausalLM, Probe, WordTable, features
+from .classifier import CURVE
+from .loop import descend
 
 __all__ = ["ProbeSettings", "fit_probe"]
 

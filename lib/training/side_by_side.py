@@ -18,8 +18,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from lib.core.errors import TouchstoneError
-from lib.training.classifier import CURVE, Settings, Split, adam, batches
+from ..core.errors import TouchstoneError
+from .classifier import CURVE, Settings, Split, adam, batches
 
 # parameters by name, those of each seed along the first axis
 Stack = dict[str, Float[Tensor, "seed ..."]]

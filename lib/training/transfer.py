@@ -13,13 +13,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from lib.core.seeds import seed_for
-from lib.models.first_token import first_token_only
-from lib.models.hf import HFClassifier, Reading, stacked_heads, with_own_head
-from lib.models.load import build_model
-from lib.models.ola import Variant
-from lib.models.schemes import Scheme, apply_scheme, scheme_named, set_modes
-from lib.models.text_model import (
+from ..core.seeds import seed_for
+from ..models.first_token import first_token_only
+from ..models.hf import HFClassifier, Reading, stacked_heads, with_own_head
+from ..models.load import build_model
+from ..models.ola import Variant
+from ..models.schemes import Scheme, apply_scheme, scheme_named, set_modes
+from ..models.text_model import (
     BATCH,
     Encoded,
     Forward,
@@ -27,9 +27,9 @@ from lib.models.text_model import (
     encode_words,
     lengths_of,
 )
-from lib.models.weights import load_tokenizer
-from lib.models.word_table import ids_in_use, rows_in_use
-from lib.training.classifier import (
+from ..models.weights import load_tokenizer
+from ..models.word_table import ids_in_use, rows_in_use
+from .classifier import (
     CURVE,
     Settings,
     Split,
@@ -37,7 +37,7 @@ from lib.training.classifier import (
     token_forward,
     validation_split,
 )
-from lib.training.side_by_side import can_stack, fit_seeds
+from .side_by_side import can_stack, fit_seeds
 
 __all__ = ["Trained", "Trainer", "predictions"]
 

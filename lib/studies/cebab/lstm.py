@@ -13,8 +13,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from lib.models.hf import HFClassifier
-from lib.models.text_model import RunsFromEmbeddings
+from ...models.hf import HFClassifier
+from ...models.text_model import RunsFromEmbeddings
 
 
 class _BiLSTMNet(nn.Module):

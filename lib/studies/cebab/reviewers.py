@@ -22,21 +22,22 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 
-from lib.core.errors import TouchstoneError
-from lib.core.files import atomic_path
-from lib.core.seeds import seed_for
-from lib.models.hf import HFClassifier
-from lib.models.load import save_trained
-from lib.models.masked_lm import MaskedLM
-from lib.models.schemes import apply_scheme, scheme_named, set_modes
-from lib.models.text_model import BATCH, Encoded, RunsFromEmbeddings, device_of, length_buckets, pad
-from lib.models.weights import load_classifier
-from lib.models.word_table import ids_in_use, rows_in_use
-from lib.studies.cebab.head import Head
-from lib.studies.cebab.lstm import BiLSTM
-from lib.studies.cebab.questions import Effects, Vectors
-from lib.studies.cebab.reviews import ASPECTS, VALUES
-from lib.studies.cebab.upper_layers import (
+from ...core.errors import TouchstoneError
+from ...core.files import atomic_path
+from ...core.seeds import seed_for
+from ...models.hf import HFClassifier
+from ...models.load import save_trained
+from ...models.masked_lm import MaskedLM
+from ...models.schemes import apply_scheme, scheme_named, set_modes
+from ...models.text_model import BATCH, Encoded, RunsFromEmbeddings, device_of, length_buckets, pad
+from ...models.weights import load_classifier
+from ...models.word_table import ids_in_use, rows_in_use
+from ...training.classifier import Settings, Split, fit, token_forward
+from .head import Head
+from .lstm import BiLSTM
+from .questions import Effects, Vectors
+from .reviews import ASPECTS, VALUES
+from .upper_layers import (
     States,
     layer_stack,
     layers_between,
@@ -44,7 +45,6 @@ from lib.studies.cebab.upper_layers import (
     state_forward,
     upper_parameters,
 )
-from lib.training.classifier import Settings, Split, fit, token_forward
 
 _NETWORKS = ("encoder", "BiLSTM")
 _WHOLE = "CEfAf"  # the transfer scheme in which everything learns

@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel
 
-from lib.core.errors import TouchstoneError
-from lib.models.hf import HFClassifier
-from lib.models.text_model import BATCH, Encoded, Forward, device_of, length_buckets, pad
+from ...core.errors import TouchstoneError
+from ...models.hf import HFClassifier
+from ...models.text_model import BATCH, Encoded, Forward, device_of, length_buckets, pad
 
 States = Sequence[
     Float[Tensor, "token hidden"]

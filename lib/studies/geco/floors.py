@@ -13,8 +13,8 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from lib.language.lexicon import PRONOUN_FORMS
-from lib.language.pronouns import as_counted, first_pronoun
+from ...language.lexicon import PRONOUN_FORMS
+from ...language.pronouns import as_counted, first_pronoun
 
 
 def first_pronoun_class(

@@ -10,14 +10,14 @@ from typing import Any
 
 import pandas as pd
 
-from lib.core.errors import TouchstoneError
-from lib.core.stage import MANIFEST, Stage
-from lib.core.units import Units
-from lib.models.load import read_trained, save_trained
-from lib.models.schemes import scheme_named
-from lib.models.text_model import TextModel
-from lib.training.classifier import Settings
-from lib.training.transfer import Trainer
+from ...core.errors import TouchstoneError
+from ...core.stage import MANIFEST, Stage
+from ...core.units import Units
+from ...models.load import read_trained, save_trained
+from ...models.schemes import scheme_named
+from ...models.text_model import TextModel
+from ...training.classifier import Settings
+from ...training.transfer import Trainer
 
 __all__ = ["digest", "is_finished", "load_trained", "run_unit", "settings_by_scheme"]
 

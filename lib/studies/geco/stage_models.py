@@ -10,17 +10,17 @@ import numpy as np
 import pandas as pd
 import torch
 
-from lib.attribution.grid import Unit, mark
-from lib.attribution.registry import resolve_method
-from lib.core.errors import TouchstoneError
-from lib.core.seeds import seed_for
-from lib.core.stage import Stage
-from lib.models.load import build_model
-from lib.models.schemes import scheme_named
-from lib.studies.geco.corpus import CLASSES, load_dataset
-from lib.studies.geco.model_units import load_trained
-from lib.training.classifier import Settings
-from lib.training.transfer import Trainer
+from ...attribution.grid import Unit, mark
+from ...attribution.registry import resolve_method
+from ...core.errors import TouchstoneError
+from ...core.seeds import seed_for
+from ...core.stage import Stage
+from ...models.load import build_model
+from ...models.schemes import scheme_named
+from ...training.classifier import Settings
+from ...training.transfer import Trainer
+from .corpus import CLASSES, load_dataset
+from .model_units import load_trained
 
 N_SHOWN = 100  # base sentences that a model in place of stage 02's learns from
 MODEL = ["dataset", "scheme", "seed"]

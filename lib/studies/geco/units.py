@@ -7,10 +7,10 @@ from typing import Any
 
 import pandas as pd
 
-from lib.attribution.grid import Unit
-from lib.attribution.registry import METHODS, resolve_method
-from lib.attribution.table import NO_MODEL
-from lib.models.schemes import scheme_named
+from ...attribution.grid import Unit
+from ...attribution.registry import METHODS, resolve_method
+from ...attribution.table import NO_MODEL
+from ...models.schemes import scheme_named
 
 __all__ = ["plan_units", "settings_by_method"]
 

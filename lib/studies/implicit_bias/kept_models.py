@@ -11,8 +11,8 @@ from typing import Any
 
 import pandas as pd
 
-from lib.models.masked_lm import MaskedLM, read_masked_lm, save_masked_lm
-from lib.training.masked_lm import MaskedSettings, fit_masked_lm
+from ...models.masked_lm import MaskedLM, read_masked_lm, save_masked_lm
+from ...training.masked_lm import MaskedSettings, fit_masked_lm
 
 __all__ = ["fit_or_read"]
 

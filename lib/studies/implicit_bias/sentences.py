@@ -16,9 +16,9 @@ from pathlib import Path
 import pandas as pd
 import spacy
 
-from lib.core.errors import TouchstoneError, did_you_mean
-from lib.core.files import read_utf8
-from lib.language.lexicon import MASK, PRONOUNS, load_lexicon, pronoun_forms
+from ...core.errors import TouchstoneError, did_you_mean
+from ...core.files import read_utf8
+from ...language.lexicon import MASK, PRONOUNS, load_lexicon, pronoun_forms
 
 __all__ = [
     "SLOTS",

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pandas as pd
 
-from lib.language.corpora import Tagged
-from lib.studies.lm_saliency.extraction import PRONOUNS, number_of_verb
+from ...language.corpora import Tagged
+from .extraction import PRONOUNS, number_of_verb
 
 CLASSES = {"number": ("singular", "plural"), "gender": ("male", "female")}  # of a probe, by task
 TASKS = tuple(CLASSES)

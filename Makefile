@@ -3,6 +3,7 @@
 SHELL := /bin/bash
 STUDY ?= geco
 SCALE ?= small
+JOBS ?= 2
 PYTHON ?= python3
 BIN := .venv/bin
 # One thread: the committed numbers were made with one, and more threads would move their last digits.
@@ -31,9 +32,21 @@ export TOKENIZERS_PARALLELISM := false
 demo: .venv/run  ## the geco study at small scale, from raw text to figures (about 8 minutes of CPU)
 	$(BIN)/touchstone run geco --scale small
 
+.venv/check: .venv/test requirements/check.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/check.txt
+	touch $@
+
+.PHONY: check
+check: .venv/check  ## in two minutes: lint, types, the law of imports, light unit tests
+	$(BIN)/ruff check --quiet . && $(BIN)/ruff format --check --quiet .
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/mypy
+	$(BIN)/python tools/house.py --check
+	$(BIN)/python tools/suite.py --light
+
 .PHONY: test
-test: .venv/test  ## everything that CI runs: unit tests, notebook form and freshness, notebook values, tables
-	$(BIN)/python -m pytest
+test: .venv/test  ## unit tests, every notebook, every table [JOBS=2]
+	$(BIN)/python tools/suite.py --jobs $(JOBS)
 
 .PHONY: test-more
 test-more: .venv/more  ## what takes an extra or longer: the wheel in a fresh environment
@@ -70,8 +83,8 @@ data: .venv/run  ## download the published data sets, pinned by commit and SHA-2
 
 .PHONY: bench
 bench: .venv/run  ## speed against captum and lime (about 15 minutes of one core; FULL=1: an hour and a half), MODELS=a finished geco run
-	$(BIN)/python benchmarks/bench.py $(if $(FULL),--full,--quick) $(if $(MODELS),--models $(MODELS))
-	$(BIN)/python benchmarks/effects.py
+	$(BIN)/python tools/benchmarks/bench.py $(if $(FULL),--full,--quick) $(if $(MODELS),--models $(MODELS))
+	$(BIN)/python tools/benchmarks/effects.py
 
 .PHONY: plan
 plan: .venv/run  ## what a parameter file will cost before it runs: STUDY=geco SCALE=paper [ROWS=cpu, the scale whose stage 01 is there]

@@ -1,4 +1,8 @@
-"""One pytest for everything: the notebooks run in order into a temporary output root, then their tables are compared."""
+"""The notebooks run in order into one output root; then their tables are compared.
+
+`make test` (tools/suite.py) runs the studies side by side; a plain `pytest` runs everything in one
+process.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,8 @@ import pytest
 
 from lib.core.arithmetic import in_force, processor
 
+_temporary = pytest.StashKey[str]()
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
@@ -22,7 +28,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """No progress bars, and outputs that never touch the user's own (`-p lib.same_numbers` has asked for the arithmetic)."""
+    """No progress bars, and outputs that never touch the user's own.
+
+    The arithmetic was asked for before, by `-p lib.same_numbers`.
+    """
     os.environ.pop("TOUCHSTONE_PROGRESS", None)
     kept = config.getoption("--outputs")
     root = str(Path(kept).resolve()) if kept else tempfile.mkdtemp(prefix="touchstone-test-")
@@ -42,13 +51,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_terminal_summary(terminalreporter) -> None:
     """The skips in a line for each reason, and which arithmetic all of this holds for."""
-    reasons = Counter(
-        report.longrepr[2].removeprefix("Skipped: ")
-        for report in terminalreporter.stats.get("skipped", [])
-    )
+    skipped = terminalreporter.stats.get("skipped", [])
+    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
     for reason, count in reasons.most_common():
         terminalreporter.write_line(f"skipped {count}: {reason}")
     terminalreporter.write_line(f"on {processor()}, arithmetic: {in_force()}")
-
-
-_temporary = pytest.StashKey[str]()

@@ -1,4 +1,7 @@
-"""Import this before numpy and torch: every processor then computes with the same instructions (lib.core.arithmetic says which, and why)."""
+"""Import this before numpy and torch: every processor then computes with the same instructions.
+
+`lib.core.arithmetic` says which, and why.
+"""
 
 from lib.core.arithmetic import ask_for, in_force
 

@@ -45,11 +45,10 @@ from lib.core.paths import material
 from lib.core.seeds import pick_device, set_up
 from lib.core.stage import open_stage
 from lib.doors import explain_texts, word_list, wrap
-from lib.language.labels import labelled_rows, read_labels
 from lib.metrics import mass_accuracy, truth_share
-from lib.plots.attributions import COLOURS, STYLE
-from lib.plots.word_colours import explanations_to_html
+from lib.plots import COLOURS, STYLE, explanations_to_html
 from lib.studies.geco.corpus import CLASSES
+from lib.studies.geco.labels import labelled_rows, read_labels
 from lib.training.classifier import Settings
 from lib.training.transfer import Trainer
 
@@ -253,7 +252,7 @@ assert accuracy > 1 / 3
 #
 # ```python
 # from transformers import AutoModelForSequenceClassification, AutoTokenizer
-# from lib.attribution import explain_texts, wrap
+# from lib.doors import explain_texts, wrap
 # module = AutoModelForSequenceClassification.from_pretrained("path/or/name")
 # model = wrap(module, AutoTokenizer.from_pretrained("path/or/name"))
 # scores = explain_texts(model, ["She sings ."], "Integrated Gradients")  # or "LIME", "Kernel SHAP", "Occlusion", ...

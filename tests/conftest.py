@@ -1,4 +1,6 @@
-"""Fixtures of the unit tests. Downloads are never made here: what needs them is skipped, with the reason."""
+"""Fixtures of the unit tests. Downloads are never made here: what needs them is skipped, with the
+reason.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ def geco_data() -> Path:
     root = paths.data_root()
     if root is None or not (root / "geco").is_dir():
         pytest.skip(
-            "needs the published GECO: set TOUCHSTONE_DATA to a folder that holds geco/ (`make data` fills it)"
+            "needs the published GECO: set TOUCHSTONE_DATA to a folder that holds geco/ "
+            "(`make data` fills it)"
         )
     return root / "geco"
 
@@ -39,7 +42,8 @@ def cebab() -> pd.DataFrame:
     root = paths.data_root()
     if root is None or not (root / "cebab").is_dir():
         pytest.skip(
-            "needs the published CEBaB: set TOUCHSTONE_DATA to a folder that holds cebab/ (python -m lib.studies.cebab.reviews fills it)"
+            "needs the published CEBaB: set TOUCHSTONE_DATA to a folder that holds cebab/ "
+            "(`make data` fills it)"
         )
     return read_cebab(root / "cebab")
 
@@ -64,7 +68,9 @@ def small_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def paper_repository(tmp_path: Path) -> Callable[..., Path]:
-    """Makes a repository of ours whose `paper.yaml` of one study has some values changed: `paper_repository(study, values)`."""
+    """Makes a repository of ours whose `paper.yaml` of one study has some values changed:
+    `paper_repository(study, values)`.
+    """
 
     def build(study: str, values: dict[str, Any]) -> Path:
         root = tmp_path / "repository"

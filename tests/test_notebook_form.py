@@ -1,4 +1,6 @@
-"""The notebooks keep the anatomy that design promises; see `make form` for the figures behind these bounds."""
+"""The notebooks keep the anatomy that design promises; see `make form` for the figures behind these
+bounds.
+"""
 
 from __future__ import annotations
 

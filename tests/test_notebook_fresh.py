@@ -1,4 +1,6 @@
-"""Each committed .ipynb is its .py, executed from top to bottom at its defaults. nbval alone would pass an empty one."""
+"""Each committed .ipynb is its .py, executed from top to bottom at its defaults. nbval alone would
+pass an empty one.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""`paper.yaml` runs through all five stages, with a tiny random BERT in bert-base's place and less of everything."""
+"""`paper.yaml` runs through all five stages, with a tiny random BERT in bert-base's place and less
+of everything.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from lib.core.files import load_parquet
 from lib.core.runner import main
 from lib.models.weights import load_tokenizer
 
-# what makes the run small, and nothing else: the published data and the weights are not at hand everywhere
+# what makes the run small, and nothing else: the published data and the weights are not at hand
+# everywhere
 SMALLER = {
     "data_source": "bundled",
     "spacy_pipeline": "stored",
@@ -31,7 +34,9 @@ SMALLER = {
 
 @pytest.fixture
 def tiny_bert(tmp_path: Path) -> str:
-    """A masked language model of two small layers with random weights, and bert-base-uncased's word pieces."""
+    """A masked language model of two small layers with random weights, and bert-base-uncased's word
+    pieces.
+    """
     folder = tmp_path / "tiny-bert"
     config = BertConfig(
         vocab_size=30522,

@@ -1,7 +1,8 @@
-"""`paper.yaml` of cebab runs through, with tiny random models in the place of RoBERTa and GPT-2 and less of everything.
+"""`paper.yaml` of cebab runs through, with tiny random models in the place of RoBERTa and GPT-2 and
+less of everything.
 
-The explained encoder is a GPT-2, whose concepts are unlearnt by a RoBERTa, beside a BiLSTM; from stage 3 on a model from outside joins:
-the GPT-2 again, as CSV, Parquet and arrays.
+The explained encoder is a GPT-2, whose concepts are unlearnt by a RoBERTa, beside a BiLSTM; from
+stage 3 on a model from outside joins: the GPT-2 again, as CSV, Parquet and arrays.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from lib.studies.cebab.reviewers import load_reading
 from lib.studies.cebab.reviews import ASPECTS
 from lib.studies.cebab.worlds import read_wordings, wordings_by_split
 
-# what makes the run small, and nothing else: the published data and the weights are not at hand everywhere
+# what makes the run small, and nothing else: the published data and the weights are not at hand
+# everywhere
 SMALLER = {
     "data_source": "bundled",
     "n_originals": {"train": 80, "dev": 6, "test": 16},
@@ -89,7 +91,9 @@ def paper_root(paper_repository: Callable[..., Path], tmp_path: Path) -> Path:
 
 
 def outside_files(stage: Path, folder: Path) -> dict[str, str]:
-    """What stage 2 found of one model, as files from outside: a CSV, a Parquet and arrays; the parameters that name them."""
+    """What stage 2 found of one model, as files from outside: a CSV, a Parquet and arrays; the
+    parameters that name them.
+    """
     folder.mkdir()
     told = load_parquet(stage / "predictions.parquet").query(
         "dataset == 'confounded' and model == 'encoder' and seed == 0"

@@ -1,8 +1,10 @@
-"""`paper.yaml` of lm_saliency runs through all five stages: tiny models, and hand-made files in the place of every download.
+"""`paper.yaml` of lm_saliency runs through all five stages: tiny models, hand-made files.
 
-The repository is copied, so that `sources.yaml`, the sweep and WikiText's checksum can be those of the files made here. All paths that
-paper scale takes are taken: corpora made from archives, WikiText-103, PTB and CoNLL in tarsius' format, a model of Hugging Face, 21 models
-of the sweep. More than two minutes of CPU, so it runs on request only: TOUCHSTONE_DRY_RUN=1 pytest tests/test_paper_run_lm.py
+The repository is copied, so that `sources.yaml`, the sweep and WikiText's checksum can be those of
+the files made here, which stand in the place of every download. All paths that paper scale takes
+are taken: corpora made from archives, WikiText-103, PTB and CoNLL in tarsius' format, a model of
+Hugging Face, 21 models of the sweep. More than two minutes of CPU, so it runs on request only:
+TOUCHSTONE_DRY_RUN=1 pytest tests/test_paper_run_lm.py
 """
 
 from __future__ import annotations
@@ -26,8 +28,9 @@ from lib.core.files import sha256_of, sha256_of_tree
 from lib.core.parameters import read_params
 from lib.core.paths import ROOT, data_root
 from lib.core.runner import main
-from lib.studies.lm_saliency.corpora import lines_sha256, masc_lines, review_lines, treebank_lines
+from lib.language.corpora import lines_sha256
 from lib.studies.lm_saliency.lines import read_agreement, write_agreement
+from lib.studies.lm_saliency.recipes import masc_lines, review_lines, treebank_lines
 from lib.studies.lm_saliency.templates import syneval_rows, winobias_row
 
 # what makes the run small, and nothing else
@@ -60,7 +63,7 @@ N_NOUNS = 40
 
 
 def sentence(rng: np.random.Generator) -> list[tuple[str, str]]:
-    """`the n7s near the n3 are old .`: a noun, one of the other number, and the verb of the first."""
+    """`the n7s near the n3 are old .`: a noun, one of the other number, the verb of the first."""
     tag, (noun, other), s = int(rng.integers(2)), rng.integers(N_NOUNS, size=2), ("", "s")
     return [
         ("the", "DT"),
@@ -90,7 +93,7 @@ def tree(rng: np.random.Generator) -> str:
 
 
 def coreference(rng: np.random.Generator, name: str) -> str:
-    """`Ann met Mr. Lee . Then she slept .` with two clusters, and the same with the genders turned round."""
+    """`Ann met Mr. Lee . Then she slept .` with two clusters, or with the genders turned round."""
     tokens = [
         ("Ann", "(a)"),
         ("met", "_"),
@@ -201,12 +204,8 @@ def make_data(data: Path, notebooks: Path) -> dict[str, dict[str, object]]:
     (data / "wikitext2/valid.txt").write_text(
         " = Names = \n" + "".join(f" {line} \n" for line in rare)
     )
-    archive(
-        data / "wikitext/wikitext-103-v1.zip",
-        {
-            "wikitext-103/wiki.train.tokens": " = Head = \n \n the wiki queen said that she slept . \n"
-        },
-    )
+    wiki = " = Head = \n \n the wiki queen said that she slept . \n"
+    archive(data / "wikitext/wikitext-103-v1.zip", {"wikitext-103/wiki.train.tokens": wiki})
     sources = yaml.safe_load((folder / "sources.yaml").read_text())
     made = {
         "wikitext2/masc_written.tagged.txt": (masc_lines(masc), "masc", masc),
@@ -264,7 +263,7 @@ def make_gpt2(folder: Path) -> str:
 
 @pytest.fixture
 def paper_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the repository whose paper.yaml is ours but for `SMALLER`, and a data folder that fits it."""
+    """A copy of the repository whose paper.yaml is ours but for `SMALLER`; a data folder for it."""
     root, data = tmp_path / "repository", tmp_path / "data"
     shutil.copytree(ROOT / "lib", root / "lib", ignore=shutil.ignore_patterns("__pycache__"))
     notebooks = root / "notebooks/lm_saliency"
@@ -278,10 +277,10 @@ def paper_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     sweep.assign(width=sweep["width"] // 32, embedding=sweep["embedding"] // 32).to_csv(
         notebooks / "material/sweep.csv", index=False
     )
-    code = (root / "lib/studies/lm_saliency/sources.py").read_text()
+    code = (root / "lib/studies/lm_saliency/recipes.py").read_text()
     pinned = re.search(r'"wikitext-103": "(\w+)"', code)
     assert pinned
-    (root / "lib/studies/lm_saliency/sources.py").write_text(
+    (root / "lib/studies/lm_saliency/recipes.py").write_text(
         code.replace(pinned[1], sha256_of(data / "wikitext/wikitext-103-v1.zip"))
     )
     values = (

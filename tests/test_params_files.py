@@ -6,15 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from lib.core.notebooks import find_notebooks
+from lib.core.notebooks import find_notebooks, find_studies
 from lib.core.parameters import check_params, read_params, study_parameters
 from lib.core.paths import ROOT
 
-STUDIES = sorted({path.parent.name for path in (ROOT / "notebooks").glob("*/[0-9][0-9]_*.py")})
 FILES = sorted((ROOT / "params").glob("*/*.yaml"))
 
 
-@pytest.mark.parametrize("study", STUDIES)
+@pytest.mark.parametrize("study", find_studies())
 def test_small_repeats_the_defaults_of_all_notebooks(study: str) -> None:
     file = ROOT / "params" / study / "small.yaml"
     declared = study_parameters(find_notebooks(study))  # refuses a name with two meanings

@@ -1,4 +1,6 @@
-"""The published units of GECO at scale cpu are those that its parameter file plans: none is missing, none is left over."""
+"""The published units of GECO at scale cpu are those that its parameter file plans: none is
+missing, none is left over.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,9 @@ import pandas as pd
 import pytest
 import yaml
 
-from lib.attribution.grid import Unit, plan_units
+from lib.attribution.grid import Unit
 from lib.core.paths import ROOT, reference_dir
+from lib.studies.geco.units import plan_units
 
 UNITS = reference_dir("geco", "cpu") / "units"
 

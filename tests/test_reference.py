@@ -1,6 +1,8 @@
-"""The tables that the notebooks just wrote are those in outputs/reference, within the tolerances of tolerances.yaml.
+"""The tables that the notebooks just wrote are those in outputs/reference, as far as the arithmetic
+lets them (tools/compare.py).
 
-The notebooks ran before this file, in the same session, into a temporary output root (see the root conftest.py).
+The notebooks ran before this file, in the same session into a temporary output root, or earlier
+into `--outputs FOLDER`.
 """
 
 from __future__ import annotations
@@ -10,113 +12,83 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
+from compare import EXACT, FACTOR, ROWS, Move, compare, key_columns, read_moves, tables
 
-from lib.core.paths import ROOT, STUDIES, outputs_root
+from lib.core.notebooks import find_studies
+from lib.core.paths import ROOT, outputs_root
 
 REFERENCE = ROOT / "outputs" / "reference"
-TOLERANCES = yaml.safe_load((ROOT / "tests" / "tolerances.yaml").read_text())
-WRITTEN = [study for study in STUDIES if (ROOT / "notebooks" / study).is_dir()]
+MOVES = read_moves(ROOT / "tests" / "arithmetic.csv")
+WRITTEN = find_studies()
+
+
+def of_study(root: Path, study: str) -> Path:
+    return root / study if study == "start_here" else root / study / "small"
 
 
 def run_folder(study: str, request: pytest.FixtureRequest) -> Path:
     """Where this session's notebooks wrote; it must exist if they were part of the session."""
-    folder = outputs_root() / study if study == "start_here" else outputs_root() / study / "small"
+    folder = of_study(outputs_root(), study)
     ran = any(item.path.suffix == ".ipynb" for item in request.session.items)
     if not folder.is_dir() and not ran:
         pytest.skip("the notebooks are not part of this session: run the whole suite (make test)")
     return folder
 
 
-def tables(folder: Path) -> dict[str, Path]:
-    found = {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*.csv"))}
-    return {name: path for name, path in found.items() if "units" not in Path(name).parts}
-
-
-def tolerance(table: str, column: str) -> float:
-    """Absolute tolerance of a column: 1e-6 unless the table holds what was trained (see tolerances.yaml)."""
-    if table not in TOLERANCES["tables"]:
-        return 1e-6
-    by_column = TOLERANCES["columns"] | TOLERANCES["tables"][table]
-    return float(by_column.get(column, TOLERANCES["default"]))
-
-
-def no_model(table: pd.DataFrame, column: str) -> np.ndarray:
-    """Rows that no trained model has a say in: floors, but for corrections over the whole table and rows chosen by models."""
-    if "scheme" not in table or column in TOLERANCES["of_the_whole_table"]:
-        return np.zeros(len(table), dtype=bool)
-    chosen = table["rows"] == "correct_by_all" if "rows" in table else False
-    return ((table["scheme"] == "-") & ~np.asarray(chosen)).to_numpy()
-
-
-def differences(name: str, ours: pd.DataFrame, reference: pd.DataFrame) -> list[str]:
-    """What differs between two tables beyond the tolerances, a line each."""
-    if list(ours.columns) != list(reference.columns) or len(ours) != len(reference):
-        return [
-            f"{name}: {ours.shape} {list(ours.columns)} against {reference.shape} {list(reference.columns)}"
-        ]
-    found = []
-    for column in reference:
-        allowed = tolerance(name, column)
-        if np.isinf(allowed):
-            continue  # text or numbers that restate what a trained model says
-        if pd.api.types.is_numeric_dtype(reference[column]) and pd.api.types.is_numeric_dtype(
-            ours[column]
-        ):
-            limit = np.where(no_model(reference, column), 1e-6, allowed)
-            left, right = ours[column].astype(float), reference[column].astype(float)
-            far = ~(
-                ((left - right).abs() <= limit + 1e-6 * right.abs()) | (left.isna() & right.isna())
-            )
-        else:
-            far = ours[column].fillna("").astype(str) != reference[column].fillna("").astype(str)
-        for row in np.flatnonzero(far)[:5]:
-            found.append(
-                f"{name}, row {row}, {column}: {ours[column][row]!r} against {reference[column][row]!r} (+-{allowed})"
-            )
-    return found
-
-
 @pytest.mark.parametrize("study", ["start_here", *WRITTEN])
 def test_tables_of_this_run_are_the_reference(study: str, request: pytest.FixtureRequest) -> None:
-    ours = tables(run_folder(study, request))
-    reference = tables(REFERENCE / study if study == "start_here" else REFERENCE / study / "small")
+    ours, reference = tables(run_folder(study, request)), tables(of_study(REFERENCE, study))
     assert reference and set(ours) == set(reference), "run `make execute` and `make reference`"
-    wrong = [
-        line
-        for name in reference
-        for line in differences(
-            f"{study}/{name}", pd.read_csv(ours[name]), pd.read_csv(reference[name])
-        )
-    ]
+    wrong = []
+    for name, path in reference.items():
+        relative = of_study(Path(), study) / name
+        wrong += compare(relative.as_posix(), pd.read_csv(ours[name]), pd.read_csv(path), MOVES)
     assert not wrong, "\n".join(wrong)
 
 
-def test_every_tolerance_belongs_to_a_table() -> None:
-    known = {f"start_here/{name}" for name in tables(REFERENCE / "start_here")}
-    known |= {
-        f"{study}/{name}" for study in WRITTEN for name in tables(REFERENCE / study / "small")
+def test_every_measured_move_belongs_to_a_column() -> None:
+    columns = {
+        (path.relative_to(REFERENCE).as_posix(), column)
+        for study in ("start_here", *WRITTEN)
+        for path in tables(of_study(REFERENCE, study)).values()
+        for column in [ROWS, *pd.read_csv(path, nrows=1)]
     }
-    assert set(TOLERANCES["tables"]) <= known
+    assert set(MOVES) <= columns
 
 
-def test_the_comparison_sees_a_changed_number() -> None:
-    reference = pd.DataFrame({"word": ["she"], "r": [0.5]})
-    assert not differences("x.csv", reference, reference)
-    assert differences("x.csv", reference.assign(r=0.51), reference)
-    assert differences("x.csv", reference.assign(word="he"), reference)
-    trained = pd.DataFrame(
-        {"scheme": ["-", "C"], "MA": [0.5, 0.5]}
-    )  # a floor is exact where a trained model may move
-    assert not differences("geco/05_figures/figure_2b.csv", trained.assign(MA=[0.5, 0.51]), trained)
-    assert differences("geco/05_figures/figure_2b.csv", trained.assign(MA=[0.51, 0.5]), trained)
+def test_rows_are_matched_by_what_names_them_and_not_by_their_place() -> None:
+    reference = pd.DataFrame({"word": ["she", "he"], "r": [0.5, 0.4]})
+    assert key_columns(reference) == ["word"]
+    assert not compare("x.csv", reference[::-1], reference, {})
+    assert compare("x.csv", reference[:1], reference, {}) == ["x.csv: row ('he', 0) is gone"]
+    counted = pd.DataFrame({"scheme": ["C", "C"], "seed": [0, 1], "n": [9, 8], "MA": [0.1, 0.2]})
+    assert key_columns(counted) == ["scheme", "seed"]
+    repeated = pd.DataFrame({"word": ["to", "to"], "score": [0.1, 0.2]})
+    assert compare("x.csv", repeated[::-1], repeated, {}), "equal names keep their order"
+
+
+def test_a_number_may_move_as_far_as_the_arithmetic_moved_it_and_no_further() -> None:
+    reference = pd.DataFrame({"scheme": ["C", "CE"], "MA": [0.5, 0.9], "n": [10, 12]})
+    moves = {("x.csv", "MA"): Move(0.01, 0.4, False)}
+    assert not compare("x.csv", reference.assign(MA=[0.5 + FACTOR * 0.01, 0.9]), reference, moves)
+    assert compare("x.csv", reference.assign(MA=[0.5 + FACTOR * 0.011, 0.9]), reference, moves)
+    assert compare("x.csv", reference.assign(n=[10, 13]), reference, moves), "n never moved"
+    assert compare("x.csv", reference.assign(MA=[0.5, np.nan]), reference, moves)
+    assert compare("x.csv", reference.assign(MA=[0.5, 0.9 + 3 * EXACT]), reference, {})
+
+
+def test_what_moves_as_much_as_it_holds_is_compared_by_form_and_range() -> None:
+    reference = pd.DataFrame({"scheme": ["C", "CE"], "p": [0.5, 0.9]})
+    moves = {("x.csv", "p"): Move(0.3, 0.4, False)}
+    assert not compare("x.csv", reference.assign(p=[0.01, 0.2]), reference, moves)
+    assert compare("x.csv", reference.assign(p=[1.2, 0.2]), reference, moves)
+    assert compare("x.csv", reference.assign(p=["high", "low"]), reference, moves)
 
 
 def test_the_reference_is_small_and_of_the_promised_kinds() -> None:
     files = [path for path in REFERENCE.rglob("*") if path.is_file()]
-    handed_over = [
-        path for path in files if path.parent.name == "handover"
-    ]  # numbers alone, in the place of megabytes of text
+    # numbers alone, in the place of megabytes of text
+    handed_over = [path for path in files if path.parent.name == "handover"]
     assert {path.suffix for path in handed_over} <= {".npz"}
     assert {path.suffix for path in set(files) - set(handed_over)} <= {
         ".csv",

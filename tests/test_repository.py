@@ -9,8 +9,11 @@ import subprocess
 import pytest
 import yaml
 
-from lib.core.paths import ROOT, STAGES, STUDIES
+from lib.core.notebooks import find_studies
+from lib.core.paths import ROOT
 
+STUDIES = find_studies()
+STAGES = ("01_data_generation", "02_training", "03_attribution", "04_metrics", "05_figures")
 TEXTS = [
     p
     for p in [*ROOT.glob("*.md"), *(ROOT / "notebooks").rglob("*.md")]
@@ -46,6 +49,17 @@ def test_make_help_lists_every_target() -> None:
         ["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout
     assert phony and all(f"make {target}" in shown for target in phony)
+
+
+def test_the_workflow_and_the_hooks_call_what_is_there() -> None:
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), flags=re.M))
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
+    called = set(re.findall(r"run: make ([\w-]+)", workflow))
+    assert called == {"check", "test", "test-more"} and called <= targets
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
+    entries = " ".join(hook["entry"] for hook in hooks)
+    assert set(re.findall(r"\bmake ([\w-]+)", entries)) <= targets
+    assert all((ROOT / path).exists() for path in re.findall(r"\btests/\S+", entries))
 
 
 def test_no_pickle_and_no_file_of_odds_and_ends() -> None:

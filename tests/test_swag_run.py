@@ -1,4 +1,7 @@
-"""SWAG's own table through the filter, and `paper.yaml` through all stages with a tiny random model of each of the hub's families."""
+"""SWAG's own table through the filter, and `paper.yaml` through all stages.
+
+Of each of the hub's families a tiny random model takes part.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ SMALLER = {
 def test_swags_csv_as_it_is_through_the_filter(
     small_outputs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Eleven rows, one of them a copy: four pass, for the others step and reason are known by hand."""
+    """Eleven rows, one of them a copy: four pass, the others' step and reason are known by hand."""
     status = main(
         ["implicit_bias", "--scale", "small", "--stage", "01", "-p", "sentence_file", str(SWAG)]
     )
@@ -63,7 +66,7 @@ def test_paper_yaml_with_the_hubs_families(
     small_outputs: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Every family gets through the stages; a random model fails the gate, so no score of it is in any table."""
+    """Every family gets through; a random model fails the gate, so no table has a score of it."""
     assert len(read_params(ROOT / "params/implicit_bias/paper.yaml")["hub_models"]) == len(FAMILIES)
     hub = {hub_folder(tmp_path / "hub", name): "" for name in FAMILIES}
     few = pd.read_csv(material("implicit_bias") / "sentences.csv").head(80).assign(label=0)

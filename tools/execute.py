@@ -1,10 +1,12 @@
-"""Run the notebooks at their defaults and write the executed copy beside each source (make execute).
+"""Run the notebooks at their defaults and write the executed copy beside each source (make
+execute).
 
     python tools/execute.py                       all of them, in order
     python tools/execute.py geco/04_metrics ...   some
 
-No parameters are injected, and times and paths are removed, so that an unchanged notebook gives an unchanged file.
-What the stages compute goes to the usual output root; `make reference` then vouches for it.
+No parameters are injected, and times and paths are removed, so that an unchanged notebook gives an
+unchanged file. What the stages compute goes to the usual output root; `make reference` then vouches
+for it.
 """
 
 from __future__ import annotations
@@ -54,7 +56,9 @@ def execute(source: Path) -> None:
 
 
 def shrink_pictures(notebook: nbformat.NotebookNode) -> None:
-    """Store pictures with a palette of 128 colours: a third of the size, and plots have fewer (those of stages keep all)."""
+    """Store pictures with a palette of 128 colours: a third of the size, and plots have fewer
+    (those of stages keep all).
+    """
     for output in (output for cell in notebook.cells for output in cell.get("outputs", [])):
         if "image/png" in output.get("data", {}):
             picture = Image.open(io.BytesIO(base64.b64decode(output.data["image/png"]))).convert(

@@ -1,10 +1,14 @@
-"""What stages 2 and 3 of cebab hand to stage 4, made small enough for git, and put back in a fresh clone.
+"""What stages 2 and 3 of cebab hand to stage 4, made small enough for git, and put back in a fresh
+clone.
 
-    python tools/handover.py pack cpu       after a run: writes outputs/reference/cebab/cpu/handover/, a file for each model
-    python tools/handover.py restore cpu    in a clone, after stage 01: writes of stages 2 and 3 what stages 4 and 5 read
+    python tools/handover.py pack cpu
+        after a run: writes outputs/reference/cebab/cpu/handover/, a file for each model
+    python tools/handover.py restore cpu
+        in a clone, after stage 01: writes of stages 2 and 3 what stages 4 and 5 read
 
-Numbers alone are kept: probabilities to four decimals, and of each estimate one byte, finer near zero, so that the errors of
-stage 4 move by less than .001. Texts and labels come from stage 01, that is from the published data.
+Numbers alone are kept: probabilities to four decimals, and of each estimate one byte, finer near
+zero, so that the errors of stage 4 move by less than .001. Texts and labels come from stage 01,
+that is from the published data.
 """
 
 from __future__ import annotations
@@ -29,7 +33,8 @@ ABOUT = ["base_id", "counterfactual_id", "group", "aspect", "old", "new"]
 
 
 def to_bytes(numbers: np.ndarray) -> tuple[np.ndarray, float]:
-    """Numbers as whole steps of their signed square root, and the largest number; small ones keep more of their precision.
+    """Numbers as whole steps of their signed square root, and the largest number; small ones keep
+    more of their precision.
 
     >>> steps, largest = to_bytes(np.array([0.9, -0.1, 0.0]))
     >>> from_bytes(steps, largest).round(2).tolist()
@@ -120,7 +125,8 @@ def restore(scale: str) -> None:
     for stage in (training, attribution):
         stage.close(_parameters(stage))
     print(
-        f"{len(files)} models put back; now `make cebab SCALE={scale} STAGE=04_metrics`, then 05_figures"
+        f"{len(files)} models put back; now `make cebab SCALE={scale} STAGE=04_metrics`, "
+        "then 05_figures"
     )
 
 
@@ -139,7 +145,8 @@ def _unpacked(
     )
     if len(told) != len(p):
         raise TouchstoneError(
-            f"{len(p) - len(told)} of {len(p)} texts are not in stage 01; run stage 01 on the published data"
+            f"{len(p) - len(told)} of {len(p)} texts are not in stage 01; "
+            "run stage 01 on the published data"
         )
     told = told.assign(label=rating_labels(told["rating"], p.shape[1]))
     known = set(told["text_id"])

@@ -15,7 +15,9 @@ FLOORS = ["Uniform random", "Pattern Variant", "First pronoun", "Pronoun list"]
 
 
 def readme_table(study: str, scale: str) -> str:
-    """Mass accuracy by method and scheme as a Markdown table, D_A / D_S; floors see no model and have their own column."""
+    """Mass accuracy by method and scheme as a Markdown table, D_A / D_S; floors see no model and
+    have their own column.
+    """
     figure = pd.read_csv(reference_dir(study, scale) / "05_figures" / "figure_2b.csv")
     schemes = [name for name in figure["scheme"].unique() if name != "-"]
     mass = figure.set_index(["method", "scheme", "dataset"])["MA"]

@@ -1,8 +1,10 @@
-"""Copy the tables and figures that we vouch for from a run to outputs/reference, and print what changed.
+"""Copy the tables and figures that we vouch for from a run to outputs/reference, and print what
+changed.
 
     python tools/reference.py geco small
 
-CSV, JSON and PNG of every stage are taken; rows of a corpus, weights, Parquet and anything volatile stay where they are.
+CSV, JSON and PNG of every stage are taken; rows of a corpus, weights, Parquet and anything volatile
+stay where they are.
 """
 
 from __future__ import annotations
@@ -81,7 +83,8 @@ def main(study: str, scale: str) -> None:
     missing = [stage for stage in stages if not (run / stage / "manifest.json").is_file()]
     if missing:
         raise SystemExit(
-            f"{study} at scale {scale} is not complete ({', '.join(missing)}): make {study} SCALE={scale}"
+            f"{study} at scale {scale} is not complete ({', '.join(missing)}): "
+            f"make {study} SCALE={scale}"
         )
     renew(run, reference / study / scale)
 

@@ -11,19 +11,22 @@ import torch
 
 from lib.core.errors import TouchstoneError
 
-Made = TypeVar("Made")
-TOKENS = 2048  # a CPU core is at nine tenths of its peak from 16 sentences of 22 tokens on; more only costs memory
+__all__ = ["TOKENS", "TOKENS_GPU", "NotEnoughMemory", "TokenBudget", "is_out_of_memory"]
+
+_Made = TypeVar("_Made")
+# A CPU core is at nine tenths of its peak from 16 sentences of 22 tokens on; more costs memory.
+TOKENS = 2048
 TOKENS_GPU = 65_536
-NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
+_NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 
 
 class NotEnoughMemory(TouchstoneError, MemoryError):
-    """A single sequence was too much. Within a larger batch, whose graph holds memory too, the batch is at fault."""
+    """A single sequence was too much; within a larger batch, the batch's graph may be at fault."""
 
 
 @dataclass
 class TokenBudget:
-    """The most tokens in one batch. What it learns about the memory stays with it: share one over a whole run."""
+    """The most tokens in one batch; it learns about the memory, so share one over a whole run."""
 
     tokens: int = TOKENS
 
@@ -41,13 +44,14 @@ class TokenBudget:
         return max(1, self.tokens // max(length, 1))
 
     def run(
-        self, lengths: Sequence[int], work: Callable[[list[int]], Made]
-    ) -> Iterator[tuple[list[int], Made]]:
-        """Call `work` with indices of sequences of one length, as many as fit, until all were worked on.
+        self, lengths: Sequence[int], work: Callable[[list[int]], _Made]
+    ) -> Iterator[tuple[list[int], _Made]]:
+        """The results of `work` on indices of sequences of one length, as many at a time as fit.
 
-        When memory runs out the budget is halved and the same indices are tried again. Raises TouchstoneError where
-        a single sequence is too much. Such an error of a run inside `work` counts as memory that ran out: one budget may be
-        used at two levels, and the outer batch is halved where the inner one cannot be.
+        When memory runs out the budget is halved and the same indices are tried again. Raises
+        TouchstoneError where a single sequence is too much. Such an error of a run inside `work`
+        counts as memory that ran out: one budget may be used at two levels, and the outer batch is
+        halved where the inner one cannot be.
         """
         by_length: dict[int, list[int]] = {}
         for index, length in enumerate(lengths):
@@ -61,8 +65,8 @@ class TokenBudget:
                     left = left[len(part) :]
 
     def _try(
-        self, work: Callable[[list[int]], Made], part: list[int], length: int
-    ) -> tuple[Made] | None:
+        self, work: Callable[[list[int]], _Made], part: list[int], length: int
+    ) -> tuple[_Made] | None:
         try:
             return (work(part),)
         except (RuntimeError, MemoryError) as error:
@@ -72,8 +76,8 @@ class TokenBudget:
         # Outside of the except block, whose traceback would keep the failed batch alive.
         if len(part) == 1:
             raise NotEnoughMemory(
-                f"one sequence of {length} tokens needs more memory than there is ({reason}); leave "
-                "it out, or take a smaller model"
+                f"one sequence of {length} tokens needs more memory than there is ({reason}); "
+                "leave it out, or take a smaller model"
             )
         self.tokens = max(length, len(part) * length // 2)
         gc.collect()
@@ -87,5 +91,5 @@ def is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
     return isinstance(error, RuntimeError) and any(
-        words in str(error).lower() for words in NO_MEMORY
+        words in str(error).lower() for words in _NO_MEMORY
     )

@@ -1,7 +1,8 @@
-"""Explanations from who is present: Kernel SHAP, Shapley values, Owen values, occlusion, at the seam.
+"""Explanations from coalitions of tokens: Kernel SHAP, Shapley and Owen values, occlusion.
 
-The players are the tokens of words; who is absent is replaced by the reference (padding), special and prompt tokens
-always stay. Coalitions are scored once, however often they are drawn, and those of all rows of a batch together.
+The players are the tokens of words; who is absent is replaced by the reference (padding), special
+and prompt tokens always stay. Coalitions are scored once, however often they are drawn, and those
+of all rows of a batch together.
 """
 
 from __future__ import annotations
@@ -10,44 +11,56 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from lib.attribution.regression import Fitted, all_masks, fit_all, shapley_values
-from lib.attribution.seam import TokenBatch, TokenScores, score_of_rows
-from lib.attribution.shared import change_of
+from lib.attribution.batch import TokenBatch
+from lib.attribution.regression import all_masks, fit_all, shapley_values
+from lib.attribution.seam import TokenScores
 from lib.core.errors import TouchstoneError
 
-ANCHOR = (
-    1e6  # the weight of the full and the empty sentence in Kernel SHAP's regression, as in captum
-)
-LARGEST_EXACT = 16  # players of whom every coalition is tried
+__all__ = [
+    "exact_shapley",
+    "kernel_shap",
+    "occlusion",
+    "partition_shap",
+    "shapley_sampling",
+    "worth_of",
+]
+
+# The weight of the full and the empty sentence in Kernel SHAP's regression, as in captum.
+_ANCHOR = 1e6
+_LARGEST_EXACT = 16  # players of whom every coalition is tried
+# Row, tokens that are present, tokens that arrive, weight.
+_Node = tuple[int, list[int], list[int], float]
 
 
 @torch.inference_mode()
 def worth_of(
     batch: TokenBatch, rows: Int[Tensor, "step"], present: Bool[Tensor, "step token"]
 ) -> Float[Tensor, "step"]:
-    """The score of coalitions: row numbers of the batch, and which of the row's tokens are present."""
+    """The score of coalitions: of which row of the batch, and which of its tokens are present."""
+    # (steps, 1 + tokens): the row, and who is present
     asked = torch.cat([rows[:, None], (present | ~batch.is_word[rows]).long()], 1)
     different, which = asked.unique(dim=0, return_inverse=True)
 
     def score(part: list[int]) -> Tensor:
         here, keep = different[part, 0], different[part, 1:].bool()[..., None]
-        inputs = torch.where(keep, batch.embeddings[here], batch.reference[here])
-        return score_of_rows(batch.score, here)(inputs, batch.mask[here])
+        inputs = torch.where(keep, batch.embeddings[here], batch.baselines[here])
+        return batch.score.for_rows(here)(inputs, batch.mask[here])
 
     values = batch.embeddings.new_zeros(len(different))
-    for part, found in batch.budget.run([batch.mask.shape[1]] * len(different), score):
-        values[part] = found
+    for part, scores in batch.budget.run([batch.mask.shape[1]] * len(different), score):
+        values[part] = scores
     return values[which].clone()
 
 
 def kernel_shap(
     batch: TokenBatch, n_samples: int = 25, *, tolerance: float | None = None, exact: bool = False
 ) -> TokenScores:
-    """Kernel SHAP (Lundberg & Lee 2017, theorem 2): Shapley values, by regression on random coalitions.
+    """Kernel SHAP (Lundberg & Lee 2017, theorem 2): Shapley values, by regression on coalitions.
 
-    The draws are captum's, each row's from its own seed; two are the full and the empty sentence. With `exact` a row
-    with at most n_samples coalitions gets its Shapley values by their definition. With a `tolerance` a row stops
-    when the error of its shares is below it (`regression.fit_all`).
+    The draws are captum's, each row's from its own seed; two are the full and the empty sentence.
+    With `exact` a row with at most n_samples coalitions gets its Shapley values by their
+    definition. With a `tolerance` a row stops when the error of its shares is below it
+    (`regression.fit_all`).
     """
     if n_samples < 3:
         raise TouchstoneError(
@@ -55,44 +68,37 @@ def kernel_shap(
             "empty sentence; give 3 or more"
         )
     n_players = batch.is_word.sum(1)
-    masks = torch.stack(
-        [
-            _drawn(is_word, n_samples, seed)
-            for is_word, seed in zip(batch.is_word, batch.seeds, strict=True)
-        ]
-    )
+    draws = [
+        _drawn(is_word, n_samples, seed)
+        for is_word, seed in zip(batch.is_word, batch.seeds, strict=True)
+    ]
+    masks = torch.stack(draws)  # (batch, steps, tokens)
     weights = torch.ones(masks.shape[:2], dtype=torch.float64, device=masks.device)
-    weights[:, :2] = ANCHOR
+    weights[:, :2] = _ANCHOR
     few = (2.0**n_players <= n_samples) & torch.tensor(exact, device=masks.device)
     drawn = (~few & (n_players > 1)).nonzero()[:, 0]
 
     def worth(rows: Tensor, start: int, stop: int) -> Tensor:
         here = drawn[rows]
-        return worth_of(
-            batch, here.repeat_interleave(stop - start), masks[here, start:stop].flatten(0, 1)
-        ).view(len(rows), -1)
+        present = masks[here, start:stop].flatten(0, 1)  # (batch * steps, tokens)
+        return worth_of(batch, here.repeat_interleave(stop - start), present).view(len(rows), -1)
 
     scores = torch.zeros_like(batch.embeddings[..., 0])
     samples, error = torch.zeros_like(scores[:, 0]), torch.zeros_like(scores[:, 0])
     if len(drawn):
-        found: Fitted = fit_all(masks[drawn], weights[drawn], worth, 0.0, tolerance, anchors=2)
-        scores[drawn] = found.scores.to(scores)
-        samples[drawn], error[drawn] = found.samples.to(samples), found.error.to(error)
+        fit = fit_all(masks[drawn], weights[drawn], worth, 0.0, tolerance, anchors=2)
+        scores[drawn] = fit.scores.to(scores)
+        samples[drawn], error[drawn] = fit.samples.to(samples), fit.error.to(error)
     for i in (few | (n_players <= 1)).nonzero()[:, 0].tolist():
         scores[i], samples[i] = _exact(batch, i), 2.0 ** float(n_players[i])
-    wanted = tolerance is not None or exact
-    return TokenScores(
-        scores,
-        about=(
-            {"samples": samples, "error": error} if tolerance is not None else {"samples": samples}
-        )
-        if wanted
-        else {},
-    )
+    about = {"samples": samples} if tolerance is not None or exact else {}
+    if tolerance is not None:
+        about["error"] = error
+    return TokenScores(scores, about=about)
 
 
 def _drawn(is_word: Bool[Tensor, "token"], n_samples: int, seed: int) -> Bool[Tensor, "step token"]:
-    """A row's coalitions as captum draws them: all, none, then sizes by Shapley's kernel, each set as likely."""
+    """A row's coalitions as captum draws them: all, none, then sizes by Shapley's kernel."""
     d, generator = int(is_word.sum()), torch.Generator().manual_seed(seed)
     masks = torch.ones(n_samples, len(is_word), dtype=torch.bool)
     masks[1] = False
@@ -109,19 +115,19 @@ def _drawn(is_word: Bool[Tensor, "token"], n_samples: int, seed: int) -> Bool[Te
 
 
 def exact_shapley(batch: TokenBatch) -> TokenScores:
-    """Shapley values (Shapley 1953) by their definition, from all 2^d coalitions of a row's d tokens.
+    """Shapley values (Shapley 1953) by their definition, from all 2^d coalitions of d tokens.
 
     Raises TouchstoneError for a row with more than 16 tokens: 65 536 sentences are enough.
     """
-    if (most := int(batch.is_word.sum(1).max())) > LARGEST_EXACT:
+    if (most := int(batch.is_word.sum(1).max())) > _LARGEST_EXACT:
         raise TouchstoneError(
             f"a row has {most} tokens, and exact Shapley values need all 2^{most} coalitions; at "
-            f"most {LARGEST_EXACT} tokens are taken: leave the row out, or use Kernel SHAP or "
+            f"most {_LARGEST_EXACT} tokens are taken: leave the row out, or use Kernel SHAP or "
             "Shapley sampling"
         )
     scores = torch.stack([_exact(batch, i) for i in range(len(batch.mask))])
     return TokenScores(
-        scores, scores.sum(1) - change_of(batch), {"samples": 2.0 ** batch.is_word.sum(1)}
+        scores, scores.sum(1) - batch.change(), {"samples": 2.0 ** batch.is_word.sum(1)}
     )
 
 
@@ -137,9 +143,10 @@ def _exact(batch: TokenBatch, row: int) -> Float[Tensor, "token"]:
 
 
 def shapley_sampling(batch: TokenBatch, n_samples: int = 25) -> TokenScores:
-    """Shapley value sampling (Castro et al. 2009): mean contributions over `n_samples` random orders of arrival.
+    """Shapley value sampling (Castro et al. 2009): mean contributions over random orders.
 
-    Complete with any number of orders. `error` is the standard error of the least certain token's mean, as a share.
+    Complete with any number of orders. `error` is the standard error of the least certain token's
+    mean, as a share.
     """
     length, players = batch.mask.shape[1], [row.nonzero()[:, 0] for row in batch.is_word.cpu()]
     rows, present = [], []
@@ -148,6 +155,7 @@ def shapley_sampling(batch: TokenBatch, n_samples: int = 25) -> TokenScores:
     ]
     for i, (who, order) in enumerate(zip(players, orders, strict=True)):
         place = order.argsort(1)  # when each player arrives
+        # (orders, players + 1, players): who has arrived after 0, 1, ... arrivals
         steps = place[:, None, :] < torch.arange(len(who) + 1)[None, :, None]
         masks = torch.zeros(n_samples, len(who) + 1, length, dtype=torch.bool)
         masks[..., who] = steps
@@ -156,18 +164,16 @@ def shapley_sampling(batch: TokenBatch, n_samples: int = 25) -> TokenScores:
     worths = worth_of(
         batch, torch.cat(rows).to(batch.mask.device), torch.cat(present).to(batch.mask.device)
     )
-    scores, errors = (
-        torch.zeros_like(batch.embeddings[..., 0]),
-        torch.zeros_like(batch.embeddings[:, 0, 0]),
-    )
+    scores = torch.zeros_like(batch.embeddings[..., 0])  # (batch, tokens)
+    errors = torch.zeros_like(scores[:, 0])
     for i, part in enumerate(worths.split([len(p) for p in present])):
         gains = part.view(n_samples, -1).diff(dim=1).double()  # in the order of arrival
-        each = torch.zeros_like(gains).scatter_(1, orders[i].to(gains.device), gains)
-        scores[i, players[i]] = each.mean(0).to(scores)
-        if n_samples > 1 and each.numel():
-            size = each.mean(0).abs().sum().clamp(min=1e-30)
-            errors[i] = (each.std(0) / n_samples**0.5).max() / size
-    return TokenScores(scores, scores.sum(1) - change_of(batch), {"error": errors})
+        by_player = torch.zeros_like(gains).scatter_(1, orders[i].to(gains.device), gains)
+        scores[i, players[i]] = by_player.mean(0).to(scores)
+        if n_samples > 1 and by_player.numel():
+            size = by_player.mean(0).abs().sum().clamp(min=1e-30)
+            errors[i] = (by_player.std(0) / n_samples**0.5).max() / size
+    return TokenScores(scores, scores.sum(1) - batch.change(), {"error": errors})
 
 
 def _orders(n_players: int, n_samples: int, seed: int) -> Int[Tensor, "step token"]:
@@ -176,7 +182,7 @@ def _orders(n_players: int, n_samples: int, seed: int) -> Int[Tensor, "step toke
 
 
 def occlusion(batch: TokenBatch) -> TokenScores:
-    """Occlusion (Zeiler & Fergus 2014; Li et al. 2016): by how much the score falls when one token is taken away."""
+    """Occlusion (Zeiler & Fergus 2014; Li et al. 2016): the fall of the score without one token."""
     rows, tokens = batch.is_word.nonzero(as_tuple=True)
     present = torch.ones(len(rows), batch.mask.shape[1], dtype=torch.bool, device=rows.device)
     present[torch.arange(len(rows), device=rows.device), tokens] = False
@@ -187,10 +193,10 @@ def occlusion(batch: TokenBatch) -> TokenScores:
     return TokenScores(scores)
 
 
-def halves(tokens: list[int]) -> tuple[list[int], list[int]]:
+def _halves(tokens: list[int]) -> tuple[list[int], list[int]]:
     """A span cut in the middle, the longer part first.
 
-    >>> halves([3, 4, 5])
+    >>> _halves([3, 4, 5])
     ([3, 4], [5])
     """
     cut = (len(tokens) + 1) // 2
@@ -200,12 +206,14 @@ def halves(tokens: list[int]) -> tuple[list[int], list[int]]:
 def partition_shap(batch: TokenBatch) -> TokenScores:
     """Partition SHAP (Lundberg 2020): Owen values (Owen 1977) of a balanced tree of spans, exactly.
 
-    Shapley values over the orders of arrival in which every span of the tree arrives in one piece: about d^2
-    coalitions instead of 2^d. Level by level: a span's contribution, in a context of who is there already, is shared
-    between its halves, each coming first or second.
+    Shapley values over the orders of arrival in which every span of the tree arrives in one piece:
+    about d^2 coalitions instead of 2^d. Level by level: a span's contribution, in a context of who
+    is there already, is shared between its halves, each coming first or second.
     """
     length, device = batch.mask.shape[1], batch.mask.device
-    level = [(i, [], row.nonzero()[:, 0].tolist(), 1.0) for i, row in enumerate(batch.is_word)]
+    level: list[_Node] = [
+        (i, [], row.nonzero()[:, 0].tolist(), 1.0) for i, row in enumerate(batch.is_word)
+    ]
     scores = torch.zeros(len(level), length, dtype=torch.float64, device=device)
     while level:
         leaves = [node for node in level if len(node[2]) == 1]
@@ -217,22 +225,17 @@ def partition_shap(batch: TokenBatch) -> TokenScores:
         level = [
             child
             for row, context, span, weight in inner
-            for first, other in (halves(span), halves(span)[::-1])
+            for first, other in (_halves(span), _halves(span)[::-1])
             for child in (
                 (row, context, first, weight / 2),
                 (row, context + other, first, weight / 2),
             )
         ]
-    found = scores.to(batch.embeddings)
-    return TokenScores(found, found.sum(1) - change_of(batch))
+    scores = scores.to(batch.embeddings)
+    return TokenScores(scores, scores.sum(1) - batch.change())
 
 
-Node = tuple[
-    int, list[int], list[int], float
-]  # row, tokens that are present, tokens that arrive, weight
-
-
-def _gains(batch: TokenBatch, nodes: list[Node]) -> Float[Tensor, "step"]:
+def _gains(batch: TokenBatch, nodes: list[_Node]) -> Float[Tensor, "step"]:
     """What the arrival of each node's span adds to the score of its context."""
     before = torch.zeros(
         len(nodes), batch.mask.shape[1], dtype=torch.bool, device=batch.mask.device

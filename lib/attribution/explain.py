@@ -11,10 +11,10 @@ import pandas as pd
 import torch
 from jaxtyping import Bool, Float, Int
 
+from lib.attribution.batch import SharedPass, TokenBatch
 from lib.attribution.budget import TokenBudget
 from lib.attribution.registry import Method, resolve_method
-from lib.attribution.seam import Row, TokenBatch, TokenScores, WordScores, class_score
-from lib.attribution.shared import shared_pass
+from lib.attribution.seam import Row, TokenScores, WordScores, class_score
 from lib.attribution.table import in_format
 from lib.attribution.words import word_scores
 from lib.core.errors import TouchstoneError
@@ -24,15 +24,14 @@ from lib.models.first_token import first_token_only, parameters_fixed
 from lib.models.precision import in_precision
 from lib.models.text_model import Encoded, TextModel, device_of, pad, special_ids
 
-COMMON = (
-    "explained",
-    "normalise_special",
-    "precision",
-)  # dealt with here, not by the token methods
+__all__ = ["COMMON", "explain", "explain_many", "token_batch"]
+
+# Settings that are dealt with here, and not by the token methods.
+COMMON = ("explained", "normalise_special", "precision")
 
 
 @dataclass
-class Task:
+class _Task:
     """A method with its settings, the rows with its seeds, and what it finds: a row each."""
 
     method: Method
@@ -42,6 +41,11 @@ class Task:
     deltas: list[float | None] = field(default_factory=list)
     about: dict[str, list[float]] = field(default_factory=dict)
 
+    @property
+    def precision(self) -> str:
+        """The arithmetic that was asked for."""
+        return self.settings.get("precision", "float32")
+
 
 def explain(
     model: Any,
@@ -49,18 +53,34 @@ def explain(
     method: str | Method,
     settings: Mapping[str, Any] | None = None,
     *,
-    study: str = "geco",
+    study: str = "-",
     dataset: str = "-",
     scheme: str = "-",
     seed: int = -1,
 ) -> pd.DataFrame:
-    """Explain every row's own class and return one line per row in the explanation format (`table.SCHEMA`).
+    """Every row's own class explained: one line per row in the explanation format (`table.SCHEMA`).
 
-    `rows` has row_id, sentence_idx, target and sentence (a list of words). `model` is a TextModel; floors
-    take None, or what they were fitted to. `seed` is the seed of the model's training, and with the method's
-    name and the row's `drawn_by` (where the table has no such column: its row_id) it seeds the draws, so a row's
-    explanation depends neither on its neighbours nor on their order. Raises TouchstoneError, naming row and method, for a class that the model lacks, a sentence
-    longer than it reads, a score that is not finite, or a number of scores that is not the number of words.
+    >>> rows = pd.DataFrame({"row_id": ["1-F"], "sentence_idx": [1], "target": [0],
+    ...                      "sentence": [["she", "sings"]]})
+    >>> explain(None, rows, "First pronoun")["scores"].tolist()
+    [[1.0, 0.0]]
+
+    Args:
+        model: a TextModel; floors take None, or what they were fitted to.
+        rows: row_id, sentence_idx, target (a class number) and sentence (a list of words).
+        method: a registered name, "module:function", or a `Method`.
+        settings: what differs from the method's defaults.
+        study: what goes into the columns study, dataset and scheme.
+        dataset: see study.
+        scheme: see study; "-" where no model is seen.
+        seed: the seed of the model's training. With the method's name and the row's `drawn_by`
+            (where the table has no such column: its row_id) it seeds the draws, so a row's
+            explanation depends neither on its neighbours nor on their order.
+
+    Raises:
+        TouchstoneError: naming row and method, for a class that the model lacks, a sentence longer
+            than it reads, a score that is not finite, or a number of scores that is not the number
+            of words.
     """
     labels = {"study": study, "dataset": dataset, "scheme": scheme}
     return explain_many(model, rows, [(method, settings or {})], seed=seed, **labels)
@@ -71,63 +91,56 @@ def explain_many(
     rows: pd.DataFrame,
     methods: Sequence[str | tuple[str | Method, Mapping[str, Any]]],
     *,
-    study: str = "geco",
+    study: str = "-",
     dataset: str = "-",
     scheme: str = "-",
     seed: int = -1,
 ) -> pd.DataFrame:
-    """Explain the rows with several methods at once; the lines of the first method come first.
+    """The rows explained with several methods at once; the lines of the first method come first.
 
-    A method is a name, or (name, settings). The numbers are those of `explain`, method by method; what the methods
-    have in common (encoding, embeddings, the forward pass, the gradient, the score of the reference) is made once.
-
-    >>> rows = pd.DataFrame({"row_id": ["1-F"], "sentence_idx": [1], "target": [0], "sentence": [["she", "sings"]]})
-    >>> explain_many(None, rows, ["First pronoun", "Pronoun list"]).scores.tolist()
-    [[1.0, 0.0], [1.0, 0.0]]
+    A method is a name, or (name, settings); all else is as in `explain`. The numbers are those of
+    `explain`, method by method; what the methods have in common (encoding, embeddings, the forward
+    pass, the gradient, the score of the baselines) is made once.
     """
-    tasks = [_task(rows, *((one, {}) if isinstance(one, str) else one), seed) for one in methods]
-    floors = [task for task in tasks if task.method.family == "floor"]
-    for task in floors:
-        task.scores = task.method.function(model, task.rows, **task.settings)
-    others = [task for task in tasks if task.method.family != "floor"]
-    for precision in dict.fromkeys(task.settings.get("precision", "float32") for task in others):
-        _explain_model(
-            model,
-            precision,
-            [t for t in others if t.settings.get("precision", "float32") == precision],
-        )
-    labels = {"study": study, "dataset": dataset, "scheme": scheme, "seed": seed}
-    found = []
+    pairs = [(method, {}) if isinstance(method, str) else method for method in methods]
+    tasks = [_task(rows, method, settings, seed) for method, settings in pairs]
     for task in tasks:
-        _check_scores(task.scores, task.rows, task.method.name)
+        if task.method.family == "floor":
+            task.scores = task.method.function(model, task.rows, **task.settings)
+    seeing = [task for task in tasks if task.method.family != "floor"]
+    for precision in dict.fromkeys(task.precision for task in seeing):
+        _explain_model(model, precision, [t for t in seeing if t.precision == precision])
+    labels = {"study": study, "dataset": dataset, "scheme": scheme, "seed": seed}
+    tables = []
+    for task in tasks:
+        name = task.method.name
+        _check_scores(task.scores, task.rows, name)
         deltas = task.deltas or [None] * len(task.rows)
-        found.append(
-            in_format(
-                rows, task.scores, deltas, task.method.name, task.settings, task.about, **labels
-            )
+        tables.append(
+            in_format(rows, task.scores, deltas, name, task.settings, task.about, **labels)
         )
-    return found[0] if len(found) == 1 else pd.concat(found, ignore_index=True)
+    return tables[0] if len(tables) == 1 else pd.concat(tables, ignore_index=True)
 
 
-def _task(rows: pd.DataFrame, method: str | Method, settings: Mapping[str, Any], seed: int) -> Task:
+def _task(
+    rows: pd.DataFrame, method: str | Method, settings: Mapping[str, Any], seed: int
+) -> _Task:
     chosen = resolve_method(method) if isinstance(method, str) else method
-    return Task(
-        chosen,
-        chosen.settings(settings),
-        [
-            Row(
-                str(row.row_id),
-                int(row.sentence_idx),
-                int(row.target),
-                list(row.sentence),
-                seed_for(chosen.name, str(getattr(row, "drawn_by", row.row_id)), seed),
-            )
-            for row in rows.itertuples()
-        ],
-    )
+    drawn_by = rows["drawn_by" if "drawn_by" in rows else "row_id"].astype(str)
+    seeded = [
+        Row(
+            str(row.row_id),
+            int(row.sentence_idx),
+            int(row.target),
+            list(row.sentence),
+            seed_for(chosen.name, drawn, seed),
+        )
+        for row, drawn in zip(rows.itertuples(), drawn_by, strict=True)
+    ]
+    return _Task(chosen, chosen.settings(settings), seeded)
 
 
-def _explain_model(model: TextModel, precision: str, tasks: Sequence[Task]) -> None:
+def _explain_model(model: TextModel, precision: str, tasks: Sequence[_Task]) -> None:
     model.module.eval()  # dropout would make every explanation a draw of its own
     encoded = _encode(model, tasks[0].rows, tasks[0].method.name)
     with (
@@ -137,21 +150,26 @@ def _explain_model(model: TextModel, precision: str, tasks: Sequence[Task]) -> N
     ):
         for task in tasks:
             if task.method.level == "word":
-                own = {name: value for name, value in task.settings.items() if name != "precision"}
-                answer = task.method.function(model, list(task.rows), **own)
-                task.scores = list(answer.scores if isinstance(answer, WordScores) else answer)
-                task.about = dict(answer.about) if isinstance(answer, WordScores) else {}
+                _explain_words(model, task)
         if by_token := [task for task in tasks if task.method.level == "token"]:
             _explain_tokens(model, by_token, encoded)
 
 
-def _explain_tokens(model: TextModel, tasks: Sequence[Task], encoded: Sequence[Encoded]) -> None:
-    """Explain rows of one length at a time with all methods, and put the answers in the order of the rows."""
+def _explain_words(model: TextModel, task: _Task) -> None:
+    settings = {name: value for name, value in task.settings.items() if name != "precision"}
+    answer = task.method.function(model, list(task.rows), **settings)
+    if not isinstance(answer, WordScores):
+        answer = WordScores(answer)
+    task.scores, task.about = list(answer.scores), dict(answer.about)
+
+
+def _explain_tokens(model: TextModel, tasks: Sequence[_Task], encoded: Sequence[Encoded]) -> None:
+    """Explain rows of one length at a time with all methods; the answers go into the tasks."""
     budget, n_rows = TokenBudget.for_device(device_of(model.module)), len(encoded)
     for task in tasks:
         task.scores, task.deltas = [np.empty(0)] * n_rows, [None] * n_rows
     parts = budget.run(
-        [len(one.ids) for one in encoded],
+        [len(tokens.ids) for tokens in encoded],
         lambda part: _explain_part(model, tasks, encoded, part, budget),
     )
     for part, answers in progress(parts, ", ".join(task.method.name for task in tasks)):
@@ -161,34 +179,32 @@ def _explain_tokens(model: TextModel, tasks: Sequence[Task], encoded: Sequence[E
 
 def _explain_part(
     model: TextModel,
-    tasks: Sequence[Task],
+    tasks: Sequence[_Task],
     encoded: Sequence[Encoded],
     part: Sequence[int],
     budget: TokenBudget,
 ) -> list[TokenScores]:
     rows = [tasks[0].rows[i] for i in part]
     first = token_batch(model, rows, [encoded[i] for i in part], tasks[0].settings["explained"])
-    shared = shared_pass(first.score, first.embeddings, first.mask, first.reference)
+    shared = SharedPass(first.score, first.embeddings, first.mask, first.baselines)
     answers = []
     for task in tasks:
-        score = class_score(model, [row.target for row in rows], task.settings["explained"])
         batch = replace(
             first,
-            score=score,
+            score=class_score(model, [row.target for row in rows], task.settings["explained"]),
             seeds=tuple(task.rows[i].seed for i in part),
             budget=budget,
             shared=shared,
         )
-        own = {name: value for name, value in task.settings.items() if name not in COMMON}
-        answers.append(task.method.function(batch, **own))
+        settings = {name: value for name, value in task.settings.items() if name not in COMMON}
+        answers.append(task.method.function(batch, **settings))
     return answers
 
 
-def _put(task: Task, part: Sequence[int], answer: TokenScores, encoded: Sequence[Encoded]) -> None:
-    for i, tokens in zip(part, answer.scores.detach().cpu().numpy(), strict=True):
-        special = task.settings["normalise_special"]
+def _put(task: _Task, part: Sequence[int], answer: TokenScores, encoded: Sequence[Encoded]) -> None:
+    special = task.settings["normalise_special"]
+    for at, (i, tokens) in enumerate(zip(part, answer.scores.detach().cpu().numpy(), strict=True)):
         task.scores[i] = word_scores(tokens, encoded[i].word_ids, len(task.rows[i].words), special)
-    for at, i in enumerate(part):
         task.deltas[i] = None if answer.delta is None else answer.delta[at].item()
         for name, numbers in answer.about.items():
             task.about.setdefault(name, [float("nan")] * len(encoded))[i] = float(numbers[at])
@@ -197,15 +213,23 @@ def _put(task: Task, part: Sequence[int], answer: TokenScores, encoded: Sequence
 def token_batch(
     model: TextModel, rows: Sequence[Row], encoded: Sequence[Encoded], explained: str
 ) -> TokenBatch:
-    """Rows of equal length at the seam: their embeddings, their score, their reference (words made padding)."""
+    """Rows of equal length at the seam: embeddings, score, baselines (words made padding).
+
+    Args:
+        model: the explained model.
+        rows: what is explained, a class each.
+        encoded: the rows' tokens (`model.encode`), all of one length.
+        explained: the function of the class scores, see `seam.class_score`.
+    """
     ids, mask = (t.to(device_of(model.module)) for t in pad(encoded, model.tokenizer.pad_token_id))
-    is_word = _is_word(encoded).to(ids.device)
+    is_word = torch.tensor([[w is not None for w in tokens.word_ids] for tokens in encoded])
+    is_word = is_word.to(ids.device)  # (batch, tokens), as ids and mask
     empty = model.reference_ids(_untyped(model, ids, is_word))
-    reference_ids = torch.where(is_word, empty, ids)  # a prompt is not the sentence's
+    baseline_ids = torch.where(is_word, empty, ids)  # a prompt is not the sentence's
     with torch.no_grad():
-        embeddings, reference = model.embed(ids), model.embed(reference_ids)
+        embeddings, baselines = model.embed(ids), model.embed(baseline_ids)  # (batch, tokens, d)
     score = class_score(model, [row.target for row in rows], explained)
-    return TokenBatch(score, embeddings, mask, reference, is_word, tuple(row.seed for row in rows))
+    return TokenBatch(score, embeddings, mask, baselines, is_word, tuple(row.seed for row in rows))
 
 
 def _untyped(
@@ -213,20 +237,14 @@ def _untyped(
     ids: Int[torch.Tensor, "batch token"],
     is_word: Bool[torch.Tensor, "batch token"],
 ) -> Int[torch.Tensor, "batch token"]:
-    """The ids with an ordinary token for each special one that was typed as a word, and which a reference would keep."""
+    """The ids without special tokens that were typed as words, which a baseline would keep."""
     if getattr(model, "keeps_typed", False):
         return ids
     special, unknown = special_ids(model.tokenizer), getattr(model.tokenizer, "unk_token_id", None)
-    other = (
-        unknown if unknown is not None and unknown not in special else model.tokenizer.pad_token_id
-    )
-    return torch.where(
-        is_word & torch.isin(ids, torch.tensor(special, device=ids.device)), other, ids
-    )
-
-
-def _is_word(encoded: Sequence[Encoded]) -> Bool[torch.Tensor, "batch token"]:
-    return torch.tensor([[word is not None for word in one.word_ids] for one in encoded])
+    is_ordinary = unknown is not None and unknown not in special
+    other = unknown if is_ordinary else model.tokenizer.pad_token_id
+    is_special = torch.isin(ids, torch.tensor(special, device=ids.device))
+    return torch.where(is_word & is_special, other, ids)
 
 
 def _encode(model: TextModel, rows: Sequence[Row], method: str) -> list[Encoded]:
@@ -255,13 +273,13 @@ def _check_scores(scores: Sequence[Sequence[float]], rows: Sequence[Row], method
         raise TouchstoneError(
             f"{method} explained {len(scores)} of {len(rows)} rows; return a list of scores a row"
         )
-    for row, found in zip(rows, scores, strict=True):
-        if len(found) != len(row.words):
+    for row, of_row in zip(rows, scores, strict=True):
+        if len(of_row) != len(row.words):
             raise TouchstoneError(
-                f"{method} gave {len(found)} scores for the {len(row.words)} words of row "
+                f"{method} gave {len(of_row)} scores for the {len(row.words)} words of row "
                 f"{row.row_id}; return one score per word"
             )
-        if not np.isfinite(np.asarray(found, dtype=float)).all():
+        if not np.isfinite(np.asarray(of_row, dtype=float)).all():
             raise TouchstoneError(
                 f"{method} gave a score that is not finite for row {row.row_id}; "
                 "look at the model's output for that row, or leave it out"

@@ -1,4 +1,7 @@
-"""A grid of explanations, unit by unit: a data set, a scheme, a seed, a method. A stopped run goes on where it was."""
+"""A grid of explanations, unit by unit: a data set, a scheme, a seed, a method.
+
+Each unit is kept as it is finished, so a stopped run goes on where it was.
+"""
 
 from __future__ import annotations
 
@@ -13,21 +16,33 @@ import numpy as np
 import pandas as pd
 
 from lib.attribution.explain import explain, explain_many
-from lib.attribution.registry import METHODS, resolve_method
-from lib.attribution.table import ABOUT, in_format
+from lib.attribution.registry import resolve_method
+from lib.attribution.table import ABOUT, NO_MODEL, in_format
 from lib.core.progress import progress
 from lib.core.units import Units
 
-LARGEST = 999  # what the largest score of a row is kept as: three digits move mass accuracy by less than .001 (a test)
-SEEDS_IN_FULL = 5  # of OLA; the later ones may explain with a few methods
-DIGITS = 4  # of the scale, of the gap and of what a method reports
+__all__ = [
+    "LARGEST",
+    "Sources",
+    "Unit",
+    "explain_unit",
+    "mark",
+    "packed",
+    "predicted_seconds",
+    "run_units",
+]
+
+# What the largest score of a row is kept as; three digits move mass accuracy by less than .001.
+LARGEST = 999
+_DIGITS = 4  # of the scale, of the gap and of what a method reports
 
 
 @dataclass(frozen=True)
 class Unit:
     """One entry of a grid: explain `n_base` base sentences (0: all) of a data set with a method.
 
-    Floors, which see no model, have scheme "-" and seed -1. `note` tells units apart that differ in settings alone.
+    Floors, which see no model, have scheme "-" and seed -1. `note` tells units apart that differ in
+    settings alone.
     """
 
     dataset: str
@@ -42,14 +57,19 @@ class Unit:
     def name(self) -> str:
         """A name that may be a file's.
 
-        >>> Unit("D_A", "OLA-CEA", 0, "Kernel SHAP", {}, n_base=8).name
-        'D_A_OLA-CEA_seed0_Kernel-SHAP'
+        >>> Unit("reviews", "head only", 0, "Kernel SHAP", {}, n_base=8).name
+        'reviews_head-only_seed0_Kernel-SHAP'
         """
         return re.sub(
             r"[^\w.-]",
             "-",
             f"{self.dataset}_{self.scheme}_seed{self.seed}_{self.method}{self.note}",
         )
+
+    @property
+    def sees_model(self) -> bool:
+        """Whether a model is explained; floors see none."""
+        return self.scheme != NO_MODEL
 
 
 class Sources(Protocol):
@@ -65,74 +85,6 @@ class Sources(Protocol):
         """A mark that changes when the model does, found without loading it."""
 
 
-def settings_by_method(
-    explained: Mapping[str, str],
-    aggregation: Mapping[str, str],
-    normalise_special: bool,
-    *more: Mapping[str, Mapping[str, Any]],
-) -> dict[str, dict[str, Any]]:
-    """Every method's settings, from parameters that speak of many methods; `more` holds settings by method.
-
-    A misspelt method name is refused: its setting would otherwise be ignored without a word.
-    """
-    parts: list[Mapping[str, Mapping[str, Any]]] = [
-        {name: {"explained": what} for name, what in explained.items()},
-        {name: {"aggregation": how} for name, how in aggregation.items()},
-    ]
-    special = {name for name, method in METHODS.items() if "normalise_special" in method.defaults}
-    settings: dict[str, dict[str, Any]] = {
-        name: {"normalise_special": normalise_special} for name in special
-    }
-    for part in (*parts, *more):
-        for name, values in part.items():
-            resolve_method(name)
-            settings[name] = settings.get(name, {}) | dict(values)
-    return settings
-
-
-def plan_units(
-    models: pd.DataFrame,
-    methods: Sequence[str],
-    settings: Mapping[str, Mapping[str, Any]],
-    n_base: int,
-    n_base_ola: int,
-    one_seed: Sequence[str] = (),
-    every_seed_ola: Sequence[str] = (),
-) -> list[Unit]:
-    """The units of a run; `models` has dataset, scheme and seed of what was trained, `settings` go by method.
-
-    Floors are explained once per data set, on every row that any model explains. The methods in `one_seed` (costly
-    ones) take only the first seed of a scheme, but all seeds of OLA, which is cheap; where `every_seed_ola` names
-    methods, its sixth and later seeds explain with these only. Unknown names and settings are refused here, before
-    anything runs.
-    """
-    for name in every_seed_ola:
-        resolve_method(name)
-    chosen = {name: resolve_method(name).settings(settings.get(name)) for name in methods}
-    floors = [name for name in methods if resolve_method(name).family == "floor"]
-    n_floor = 0 if 0 in (n_base, n_base_ola) else max(n_base, n_base_ola)
-    units = [
-        Unit(dataset, "-", -1, name, chosen[name], n_floor)
-        for dataset in models["dataset"].unique()
-        for name in floors
-    ]
-    first = models.groupby(["dataset", "scheme"])["seed"].transform("min")
-    for model, first_seed in zip(models.itertuples(), first, strict=True):
-        is_ola = model.scheme.startswith("OLA")
-        number, n = model.seed - first_seed, n_base_ola if is_ola else n_base
-        left_out = set(floors)
-        if is_ola and every_seed_ola and number >= SEEDS_IN_FULL:
-            left_out |= set(methods) - set(every_seed_ola)
-        if not is_ola and number > 0:
-            left_out |= set(one_seed)
-        units += [
-            Unit(model.dataset, model.scheme, int(model.seed), name, chosen[name], n)
-            for name in methods
-            if name not in left_out
-        ]
-    return units
-
-
 def run_units(plan: Sequence[Unit], sources: Sources, store: Units) -> pd.DataFrame:
     """Explain unit by unit, keep each as it is finished, and return all in the explanation format.
 
@@ -144,13 +96,11 @@ def run_units(plan: Sequence[Unit], sources: Sources, store: Units) -> pd.DataFr
         groups.setdefault(
             (unit.dataset, unit.scheme, unit.seed, unit.n_base, unit.note, alone), []
         ).append(unit)
-    found: dict[str, pd.DataFrame] = {}
+    tables: dict[str, pd.DataFrame] = {}
     for group in progress(list(groups.values()), "explanations"):
-        found |= {
-            unit.name: one
-            for unit, one in zip(group, explain_units(group, sources, store), strict=True)
-        }
-    return pd.concat([found[unit.name] for unit in plan], ignore_index=True)
+        names = [unit.name for unit in group]
+        tables |= zip(names, _explain_units(group, sources, store), strict=True)
+    return pd.concat([tables[unit.name] for unit in plan], ignore_index=True)
 
 
 def explain_unit(unit: Unit, sources: Sources, store: Units) -> pd.DataFrame:
@@ -158,27 +108,24 @@ def explain_unit(unit: Unit, sources: Sources, store: Units) -> pd.DataFrame:
 
     Both ways give the same numbers, for what was made is taken from what was kept.
     """
-    return explain_units([unit], sources, store)[0]
+    return _explain_units([unit], sources, store)[0]
 
 
-def explain_units(units: Sequence[Unit], sources: Sources, store: Units) -> list[pd.DataFrame]:
-    """`explain_unit` for units of one model and the same rows: those that are not finished are made together."""
-    rows, keys = sources.rows_of(units[0]), [unit_key(unit, sources, store) for unit in units]
-    kept = [store.load(unit.name, key) for unit, key in zip(units, keys, strict=True)]
-    if missing := [i for i, one in enumerate(kept) if one is None]:
-        asked = [(units[i].method, units[i].settings) for i in missing]
-        made = explain_many(sources.model_of(units[missing[0]]), rows, asked, seed=units[0].seed)
-        for at, i in enumerate(missing):
-            own = made.iloc[at * len(rows) : (at + 1) * len(rows)]
-            kept[i] = packed(
-                own.drop(columns=[name for name in ABOUT if name in own and own[name].isna().all()])
-            )
-            store.save(units[i].name, keys[i], kept[i])
-    return [
-        _unpacked(unit, one, rows, store.study)
-        for unit, one in zip(units, kept, strict=True)
-        if one is not None
-    ]
+def _explain_units(units: Sequence[Unit], sources: Sources, store: Units) -> list[pd.DataFrame]:
+    """`explain_unit` for units of one model and the same rows, the unfinished ones together."""
+    rows, keys = sources.rows_of(units[0]), [_unit_key(unit, sources, store) for unit in units]
+    kept = {unit.name: store.load(unit.name, key) for unit, key in zip(units, keys, strict=True)}
+    missing = [pair for pair in zip(units, keys, strict=True) if kept[pair[0].name] is None]
+    if missing:
+        methods = [(unit.method, unit.settings) for unit, _ in missing]
+        made = explain_many(sources.model_of(missing[0][0]), rows, methods, seed=units[0].seed)
+        for i, (unit, key) in enumerate(missing):
+            of_unit = made.iloc[i * len(rows) : (i + 1) * len(rows)]
+            # What other methods report beside their scores.
+            blank = [name for name in ABOUT if name in of_unit and of_unit[name].isna().all()]
+            kept[unit.name] = packed(of_unit.drop(columns=blank))
+            store.save(unit.name, key, kept[unit.name])
+    return [_unpacked(unit, kept[unit.name], rows, store.study) for unit in units]
 
 
 def _unpacked(unit: Unit, kept: pd.DataFrame, rows: pd.DataFrame, study: str) -> pd.DataFrame:
@@ -200,7 +147,7 @@ def _unpacked(unit: Unit, kept: pd.DataFrame, rows: pd.DataFrame, study: str) ->
     )
 
 
-def unit_key(unit: Unit, sources: Sources, store: Units) -> str:
+def _unit_key(unit: Unit, sources: Sources, store: Units) -> str:
     """The key of all that a unit's numbers depend on: method and settings, rows, model."""
     return store.key(
         method=unit.method,
@@ -217,7 +164,7 @@ def mark(frame: pd.DataFrame) -> str:
 
 
 def packed(explanations: pd.DataFrame) -> pd.DataFrame:
-    """Explanations as ids and whole numbers: row_id, delta, scale, scores (times scale they are the scores).
+    """Explanations as ids and whole numbers: row_id, delta, scale, scores (to be times scale).
 
     What a method reports beside them (`table.ABOUT`) follows.
     """
@@ -233,19 +180,20 @@ def packed(explanations: pd.DataFrame) -> pd.DataFrame:
 
 
 def _short(number: float) -> float:
-    return float(f"{number:.{DIGITS}g}")
+    return float(f"{number:.{_DIGITS}g}")
 
 
 def predicted_seconds(
     plan: Sequence[Unit], sources: Sources, store: Units, n_rows: int = 3
 ) -> pd.DataFrame:
-    """How long the unfinished units will take here, from a timed sample: one line per kind of model and method.
+    """How long the unfinished units will take here: a line per kind of model and method.
 
-    Columns: scheme, method, units, rows, seconds. A sample is a few rows of the first unit of its line.
+    Columns: scheme, method, units, rows, seconds. A sample is a few rows of the first unit of its
+    line.
     """
     unfinished: dict[tuple[str, str, str], list[Unit]] = {}
     for unit in plan:
-        if store.load(unit.name, unit_key(unit, sources, store)) is None:
+        if store.load(unit.name, _unit_key(unit, sources, store)) is None:
             unfinished.setdefault((unit.scheme, unit.method, unit.note), []).append(unit)
     lines = []
     for (scheme, method, note), units in unfinished.items():
@@ -266,9 +214,7 @@ def predicted_seconds(
 def _seconds_per_row(unit: Unit, sources: Sources, n_rows: int) -> float:
     rows, model = sources.rows_of(unit), sources.model_of(unit)
     few = rows.iloc[np.linspace(0, len(rows) - 1, min(n_rows, len(rows))).astype(int)]
-    explain(
-        model, few.iloc[:1], unit.method, unit.settings
-    )  # the first call of a method loads what it needs
+    explain(model, few.iloc[:1], unit.method, unit.settings)  # the first call loads what it needs
     start = time.perf_counter()
     explain(model, few, unit.method, unit.settings)
     return (time.perf_counter() - start) / len(few)

@@ -1,10 +1,10 @@
-"""Why this next word, and why not that one: saliency of a chosen next word of any causal language model."""
+"""Why this next word, and not that one: saliency of a next word of any causal language model."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,18 +12,22 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from lib.attribution.batch import TokenBatch
+from lib.attribution.explain import COMMON
 from lib.attribution.registry import resolve_method
-from lib.attribution.seam import Score, TokenBatch
+from lib.attribution.seam import Score
 from lib.attribution.words import word_scores
 from lib.core.errors import TouchstoneError
 from lib.models.probe import CausalLM, Probe, WordTable
 from lib.models.text_model import device_of
 from lib.studies.lm_saliency.text import UNKNOWN
 
+__all__ = ["explain_next_word", "next_word_batch"]
+
 
 @dataclass(frozen=True)
-class NextWordScore:
-    """The log-probability that a language model gives to a chosen next word, minus that of another one if there is a foil.
+class _NextWordScore(Score):
+    """The log-probability of a chosen next word, minus that of another one if there is a foil.
 
     A word of several pieces is predicted piece by piece, each after the ones before it.
     """
@@ -32,25 +36,21 @@ class NextWordScore:
     word: Int[Tensor, "token"]
     foil: Int[Tensor, "token"] | None = None
 
-    def __call__(
+    def logits(
         self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
     ) -> Float[Tensor, "batch"]:
-        """One number a row; the rows have no padding."""
-        found = self._log_prob(embeddings, self.word)
-        return found if self.foil is None else found - self._log_prob(embeddings, self.foil)
+        """The score itself; the rows have no padding."""
+        of_word = self._log_prob(embeddings, self.word)
+        return of_word if self.foil is None else of_word - self._log_prob(embeddings, self.foil)
 
     def _log_prob(
         self, embeddings: Float[Tensor, "batch token hidden"], word: Int[Tensor, "token"]
     ) -> Float[Tensor, "batch"]:
-        pieces = self.lm.embed(word[None, :-1]).expand(len(embeddings), -1, -1)
-        states = self.lm.run(torch.cat([embeddings, pieces], dim=1))[:, -len(word) :]
-        return (
-            self.lm.log_prob(states.flatten(0, 1))[
-                range(len(embeddings) * len(word)), word.repeat(len(embeddings))
-            ]
-            .view(len(embeddings), -1)
-            .sum(1)
-        )
+        n, n_pieces = len(embeddings), len(word)
+        pieces = self.lm.embed(word[None, :-1]).expand(n, -1, -1)  # (batch, pieces - 1, d)
+        states = self.lm.run(torch.cat([embeddings, pieces], dim=1))[:, -n_pieces:]
+        log_prob = self.lm.log_prob(states.flatten(0, 1))  # (batch * pieces, vocabulary)
+        return log_prob[range(n * n_pieces), word.repeat(n)].view(n, -1).sum(1)
 
     @property
     def module(self) -> CausalLM:
@@ -66,24 +66,26 @@ def next_word_batch(
     foil: str | None = None,
     seed: int = 0,
 ) -> TokenBatch:
-    """A prefix and a chosen next word, ready for every token method of lib.attribution (`integrated_gradients(batch)`, ...).
+    """A prefix and a chosen next word, ready for every token method of lib.attribution.
 
-    With a `foil` the question is contrastive: why `word` rather than `foil` (Yin & Neubig 2022)? The reference is the
-    prefix with all its word embeddings zero. Raises TouchstoneError for an empty prefix and for a word that the model
-    does not know.
+    With a `foil` the question is contrastive: why `word` rather than `foil` (Yin & Neubig 2022)?
+    The baseline is the prefix with all its word embeddings zero.
+
+    Raises:
+        TouchstoneError: for an empty prefix, and for a word that the model does not know.
     """
     if not len(prefix):
         raise TouchstoneError("the prefix is empty; give at least one word to explain")
-    chosen = [None if one is None else _pieces(vocabulary, prefix, one) for one in (word, foil)]
+    pieces = [None if text is None else _pieces(vocabulary, prefix, text) for text in (word, foil)]
     probe = Probe(lm, vocabulary, torch.nn.Linear(lm.config.embedding, 2), ("-", "-"))
     device, encoded = device_of(lm), probe.encode([prefix])[0]
     ids = torch.tensor([encoded.ids], device=device)
     is_word = torch.tensor([[owner is not None for owner in encoded.word_ids]], device=device)
     with torch.no_grad():
         embeddings = lm.embed(ids)
-    score = NextWordScore(lm, *(None if one is None else one.to(device) for one in chosen))
+    score = _NextWordScore(lm, *(None if ids is None else ids.to(device) for ids in pieces))
     return TokenBatch(
-        cast(Score, score),
+        score,
         embeddings,
         torch.ones_like(ids),
         embeddings * ~is_word[..., None],
@@ -102,29 +104,40 @@ def explain_next_word(
     settings: Mapping[str, Any] | None = None,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Which words of a prefix speak for a chosen next word (with a `foil`: for it rather than for the foil).
+    """Which words of a prefix speak for a next word (with a `foil`: rather than for the foil).
 
-    `lm` and `vocabulary`: a pair from `load_lm` (a language model of this study) or `load_hf_lm` (any of Hugging Face).
-    `method`: a token method of lib.attribution.METHODS. Columns word and score, a row per word of the prefix. A positive
-    score speaks for `word`; those of Integrated Gradients sum to the log-probability minus that of a prefix of zeros.
     Example: explain_next_word(*load_lm(path), "the keys to the cabinet".split(), "are", foil="is").
+
+    Args:
+        lm: a causal language model, from `load_lm` (trained here) or `load_hf_lm` (any of Hugging
+        Face).
+        vocabulary: the other half of that pair.
+        prefix: the words before the next one.
+        word: the next word that is asked about.
+        foil: the word that it is held against.
+        method: a token method of lib.attribution.METHODS.
+        settings: what differs from the method's defaults.
+        seed: for methods that draw.
+
+    Returns:
+        Columns word and score, a row per word of the prefix. A positive score speaks for `word`;
+        those of Integrated Gradients sum to the log-probability minus that of a prefix of zeros.
+
+    Raises:
+        TouchstoneError: as `next_word_batch`, and for a method that asks for whole sentences.
     """
     batch = next_word_batch(lm, vocabulary, prefix, word, foil, seed)
     chosen = resolve_method(method)
     if chosen.level != "token":
         raise TouchstoneError(
-            f"{method} asks for whole sentences, and a next word has none; choose a method that reads "
-            "embeddings, as Integrated Gradients"
+            f"{method} asks for whole sentences, and a next word has none; choose a method that "
+            "reads embeddings, as Integrated Gradients"
         )
-    known = {
-        name: value
-        for name, value in chosen.settings(settings).items()
-        if name not in ("explained", "normalise_special", "precision")
-    }
-    found = chosen.function(batch, **known).scores[0].detach().cpu().numpy()
+    known = {name: value for name, value in chosen.settings(settings).items() if name not in COMMON}
+    scores = chosen.function(batch, **known).scores[0].detach().cpu().numpy()
     owners = [None, *vocabulary.owners(prefix)]
     return pd.DataFrame(
-        {"word": list(prefix), "score": word_scores(np.asarray(found), owners, len(prefix))}
+        {"word": list(prefix), "score": word_scores(np.asarray(scores), owners, len(prefix))}
     )
 
 

@@ -1,7 +1,8 @@
-"""Integrated Gradients with points where they are needed: the path is halved where the gradients miss what happened.
+"""Integrated Gradients with points where they are needed: where the score bends.
 
-A gradient pass also tells the score at its point. So on every part of the path the integral of the gradient can be held
-against the rise of the score between the part's ends, which it must equal, and only the parts that fail are halved.
+A gradient pass also tells the score at its point. So on every part of the path the integral of the
+gradient can be held against the rise of the score between the part's ends, which it must equal, and
+only the parts that fail are halved.
 """
 
 from __future__ import annotations
@@ -13,20 +14,21 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-Evaluate = Callable[
-    [list[int], list[float]], tuple[Tensor, Tensor, Tensor]
-]  # rows, places -> scores, their rates, gradients
-Panel = tuple[
-    int, int, int
-]  # the numbers of the points at its left end, in its middle, at its right end
+__all__ = ["Path", "integrate_in_panels"]
+
+# Rows, places -> scores, their rates, gradients.
+_Evaluate = Callable[[list[int], list[float]], tuple[Tensor, Tensor, Tensor]]
+# The numbers of the points at its left end, in its middle, at its right end.
+_Panel = tuple[int, int, int]
 
 
 @dataclass
 class Path:
-    """One row's path from the reference (0) to the input (1): its points so far, and the panels between them.
+    """One row's path from the baseline (0) to the input (1): its points, and panels between them.
 
-    `rates`: how fast the score rises along the path at each point. `gradients` are let go of when the path is done (`finish`).
-    `rounding`: by what share of itself a score may be off (bfloat16 has eight bits). More points do not mend that.
+    `rates`: how fast the score rises along the path at each point. `gradients` are let go of when
+    the path is done (`finish`). `rounding`: by what share of itself a score may be off (bfloat16
+    has eight bits). More points do not mend that.
     """
 
     rounding: float = 0.0
@@ -34,7 +36,7 @@ class Path:
     values: list[float] = field(default_factory=list)
     rates: list[float] = field(default_factory=list)
     gradients: list[Tensor] = field(default_factory=list)
-    panels: list[Panel] = field(default_factory=lambda: [(0, 1, 2), (2, 3, 4)])
+    panels: list[_Panel] = field(default_factory=lambda: [(0, 1, 2), (2, 3, 4)])
     fine: Float[Tensor, "token hidden"] | None = None
     rough: Float[Tensor, "token hidden"] | None = None
 
@@ -46,20 +48,20 @@ class Path:
         self.gradients.append(gradient)
 
     def finish(self) -> None:
-        """Settle the integral of the gradient by Simpson's rule (`fine`) and by the trapezoid rule (`rough`)."""
+        """Settle the gradient's integral by Simpson's rule (`fine`) and trapezoids (`rough`)."""
         self.fine, self.rough = self.mean_gradient(), self.mean_gradient(simpson=False)
         self.gradients.clear()
 
-    def gap(self, panel: Panel) -> float:
-        """Simpson's integral of the rate over a panel, minus the rise of the score between its ends."""
+    def gap(self, panel: _Panel) -> float:
+        """Simpson's integral of the rate over a panel, minus the rise of the score."""
         left, middle, right = panel
         rate = (self.rates[left] + 4 * self.rates[middle] + self.rates[right]) / 6
         return rate * (self.places[right] - self.places[left]) - (
             self.values[right] - self.values[left]
         )
 
-    def wanting(self, allowed: float) -> list[Panel]:
-        """The panels with the largest gaps, as many as must go for the sizes of the others to sum to half of `allowed`.
+    def wanting(self, allowed: float) -> list[_Panel]:
+        """The panels with the largest gaps: without them, gaps sum to half of `allowed`.
 
         Empty where the sizes of all gaps sum to no more than `allowed`.
         """
@@ -70,16 +72,16 @@ class Path:
         left = sum(gap for gap, _ in gaps)
         if left <= allowed:
             return []
-        found: list[Panel] = []
+        chosen: list[_Panel] = []
         for gap, panel in gaps:
             if left <= allowed / 2:
                 break
-            found.append(panel)
+            chosen.append(panel)
             left -= gap
-        return found
+        return chosen
 
-    def halve(self, panel: Panel, new: int) -> list[float]:
-        """Put two panels in a panel's place and return their middles, which will be the points `new` and `new` + 1."""
+    def halve(self, panel: _Panel, new: int) -> list[float]:
+        """Put two panels in a panel's place; their middles will be points `new` and `new` + 1."""
         left, middle, right = panel
         self.panels.remove(panel)
         self.panels += [(left, new, middle), (middle, new + 1, right)]
@@ -89,24 +91,25 @@ class Path:
         ]
 
     def mean_gradient(self, simpson: bool = True) -> Float[Tensor, "token hidden"]:
-        """The integral of the gradient over the path, by Simpson's rule on each panel or by the trapezoid rule."""
+        """The integral of the gradient over the path, by Simpson's or the trapezoid rule."""
         weights = [0.0] * len(self.places)
         for left, middle, right in self.panels:
             width = self.places[right] - self.places[left]
             parts = (1 / 6, 4 / 6, 1 / 6) if simpson else (1 / 4, 2 / 4, 1 / 4)
             for point, part in zip((left, middle, right), parts, strict=True):
                 weights[point] += part * width
-        stacked = torch.stack(self.gradients)
+        stacked = torch.stack(self.gradients)  # (steps, tokens, d)
         return torch.einsum("s,sth->th", torch.tensor(weights).to(stacked), stacked)
 
 
 def integrate_in_panels(
-    allowed: list[float], evaluate: Evaluate, max_steps: int, rounding: float = 0.0
+    allowed: list[float], evaluate: _Evaluate, max_steps: int, rounding: float = 0.0
 ) -> list[Path]:
-    """Each row's path with as many points as it takes for the gaps of its panels to sum to no more than `allowed`.
+    """Each row's path, with points until the gaps of its panels sum to at most `allowed`.
 
-    Begins with two panels (five points) and stops short of `max_steps` points, whatever the gaps. Gaps count as far as
-    they exceed the `rounding` of the scores. The device is waited for once a round, not once a point.
+    It begins with two panels (five points) and stops short of `max_steps` points, whatever the
+    gaps. Gaps count as far as they exceed the `rounding` of the scores. The device is waited for
+    once a round, not once a point.
     """
     paths = [Path(rounding) for _ in allowed]
     asked: dict[int, list[float]] = {row: [0.0, 0.25, 0.5, 0.75, 1.0] for row in range(len(paths))}
@@ -116,9 +119,8 @@ def integrate_in_panels(
         values, rates, gradients = evaluate(rows, at)
         numbers = torch.stack([values.double(), rates.double()]).tolist()
         for row, place, value, rate, gradient in zip(rows, at, *numbers, gradients, strict=True):
-            paths[row].add(
-                place, value, rate, gradient.clone()
-            )  # a view would keep the whole round
+            # A view of the gradients would keep the whole round.
+            paths[row].add(place, value, rate, gradient.clone())
         still, asked = list(asked), {}
         for row in still:
             path, more = paths[row], []

@@ -1,8 +1,9 @@
 """Explanations from gradients at many points: between reference and input, or around the input.
 
-The points of all rows of a batch go through the model together. Integrated Gradients at fixed points and Gradient
-SHAP give the numbers of `gradients.py`, which goes through captum; Integrated Gradients may also be told how exact to
-be, and then takes for each row as many points as that needs.
+The points of all rows of a batch go through the model together. Integrated Gradients at fixed
+points and Gradient SHAP give the numbers of `captum_route`; Integrated
+Gradients may also be told how exact to be, and then takes for each row as many points as that
+needs.
 """
 
 from __future__ import annotations
@@ -15,13 +16,21 @@ from captum.attr._utils.approximation_methods import SUPPORTED_METHODS, approxim
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from lib.attribution.gradients import aggregate
+from lib.attribution.batch import TokenBatch
 from lib.attribution.panels import integrate_in_panels
-from lib.attribution.seam import TokenBatch, TokenScores, score_of_rows
-from lib.attribution.shared import change_of
+from lib.attribution.seam import TokenScores
+from lib.attribution.words import aggregate
 from lib.core.errors import TouchstoneError, did_you_mean
 
-ROUNDING = 1e-6  # a gap below this is float32's own, whatever the tolerance
+__all__ = [
+    "gradient_shap",
+    "integrate_until",
+    "integrate_where_needed",
+    "integrated_gradients",
+    "smooth_grad",
+]
+
+_ROUNDING = 1e-6  # a gap below this is float32's own, whatever the tolerance
 
 
 def integrated_gradients(
@@ -35,31 +44,44 @@ def integrated_gradients(
     min_steps: int = 9,
     max_steps: int = 729,
 ) -> TokenScores:
-    """Integrated Gradients (Sundararajan et al. 2017, eq. 1): gradients on the path from the reference to x.
+    """Integrated Gradients (Sundararajan et al. 2017, eq. 1): gradients on the path from x' to x.
 
-    (x - reference) times the mean of dS/dx over `n_steps` points of the path, placed by `rule`, and the completeness
-    gap. With a `tolerance` each row takes the points that it needs instead: evenly placed (`placing` "tripling", see
-    `integrate_until`), or more where the score bends ("panels", see `integrate_where_needed`).
+    (x - x') times the mean of dS/dx over points of the path from the baseline x', and the
+    completeness gap.
+
+    Args:
+        batch: what is explained.
+        aggregation: see `words.aggregate`.
+        n_steps: how many points, placed by `rule`.
+        rule: riemann_middle, gausslegendre, or another of captum's.
+        tolerance: where given, each row takes the points that it needs instead, see `placing`.
+        placing: "tripling", evenly (`integrate_until`), or "panels", more where the score bends
+            (`integrate_where_needed`).
+        min_steps: the fewest points that "tripling" takes; `max_steps` the most of both.
+
+    Raises:
+        TouchstoneError: for a rule, placing, tolerance or number of points that means nothing.
     """
     if rule not in SUPPORTED_METHODS:
         raise TouchstoneError(
             f"the rule of Integrated Gradients is {rule!r}{did_you_mean(rule, SUPPORTED_METHODS)}"
         )
-    change, about = change_of(batch), {}
+    change, about = batch.change(), {}
     if tolerance is None:
         sizes, places = (make(n_steps) for make in approximation_parameters(rule))
         rows = torch.arange(len(batch.mask)).repeat_interleave(n_steps)
-        each = torch.tensor(places, dtype=batch.embeddings.dtype).repeat(len(batch.mask))
-        mean = path_gradients(
-            batch, rows, each, torch.tensor(sizes, dtype=each.dtype).repeat(len(batch.mask))
+        placed, weights = (
+            torch.tensor(numbers, dtype=batch.embeddings.dtype).repeat(len(batch.mask))
+            for numbers in (places, sizes)
         )
-    elif placing in PLACINGS:
-        mean, about = PLACINGS[placing](batch, change, tolerance, min_steps, max_steps)
+        mean = _path_gradients(batch, rows, placed, weights)
+    elif placing in _PLACINGS:
+        mean, about = _PLACINGS[placing](batch, change, tolerance, min_steps, max_steps)
     else:
         raise TouchstoneError(
-            f"the placing of Integrated Gradients is {placing!r}{did_you_mean(placing, PLACINGS)}"
+            f"the placing of Integrated Gradients is {placing!r}{did_you_mean(placing, _PLACINGS)}"
         )
-    vectors = (batch.embeddings - batch.reference) * mean
+    vectors = (batch.embeddings - batch.baselines) * mean
     return TokenScores(aggregate(vectors, aggregation), vectors.sum((1, 2)) - change, about)
 
 
@@ -72,29 +94,30 @@ def integrate_until(
 ) -> tuple[Float[Tensor, "batch token hidden"], dict[str, Tensor]]:
     """The mean gradient on each row's path, by the midpoint rule with 1, 3, 9, 27, ... points.
 
-    The midpoints of n parts are among those of 3n, so no point is asked for twice. A row stops at the first n >=
-    `min_steps` at which its completeness gap is at most `tolerance` times the `change` that is explained, or at
-    `max_steps`. Also returns, a row each, `steps` (points used) and `error`: the largest change of a token's share of
-    the attribution since a third of the points.
+    The midpoints of n parts are among those of 3n, so no point is asked for twice. A row stops at
+    the first n >= `min_steps` at which its completeness gap is at most `tolerance` times the
+    `change` that is explained, or at `max_steps`. Also returns, a row each, `steps` (points used)
+    and `error`: the largest change of a token's share of the attribution since a third of the
+    points.
     """
     _check_steps(tolerance, min_steps, max_steps)
-    step = batch.embeddings - batch.reference
+    step = batch.embeddings - batch.baselines
     total, before = torch.zeros_like(step), torch.zeros_like(step[..., 0])
     steps, error = torch.zeros_like(change), torch.ones_like(change)
     active, n = torch.arange(len(step), device=step.device), 1
     while len(active):
         new = torch.tensor(_new_midpoints(n), dtype=step.dtype)
-        total += path_gradients(
+        total += _path_gradients(
             batch,
             active.cpu().repeat_interleave(len(new)),
             new.repeat(len(active)),
             torch.ones(len(new) * len(active), dtype=step.dtype),
         )
         scores = (step * total).sum(-1) / n
-        moved = (shares(scores) - before).abs().amax(-1)
-        error[active], steps[active], before = moved[active], float(n), shares(scores)
+        moved = (_shares(scores) - before).abs().amax(-1)
+        error[active], steps[active], before = moved[active], float(n), _shares(scores)
         gap = (scores.sum(-1) - change).abs()
-        done = (gap <= torch.clamp(tolerance * change.abs(), min=ROUNDING)) & (n >= min_steps) | (
+        done = (gap <= torch.clamp(tolerance * change.abs(), min=_ROUNDING)) & (n >= min_steps) | (
             3 * n > max_steps
         )
         active, n = active[~done[active]], 3 * n
@@ -108,62 +131,59 @@ def integrate_where_needed(
     min_steps: int = 9,
     max_steps: int = 729,
 ) -> tuple[Float[Tensor, "batch token hidden"], dict[str, Tensor]]:
-    """The mean gradient on each row's path by Simpson's rule, with more points where the score bends.
+    """The mean gradient on each row's path by Simpson's rule, finer where the score bends.
 
-    The path is cut into panels, and those are halved whose integral misses the rise of the score between their ends,
-    until the sizes of what they miss sum to at most `tolerance` times the `change` that is explained: more than the
-    completeness gap asks for, in which misses can cancel. `steps` counts points, from 5 on; `error` is the largest
-    difference of a token's share from that by the trapezoid rule on the same points, which is rougher by far. A row's
-    gradients are kept until it is done, its points times its embeddings; where they do not fit, the batch is halved.
+    The path is cut into panels, and those are halved whose integral misses the rise of the score
+    between their ends, until the sizes of what they miss sum to at most `tolerance` times the
+    `change` that is explained: more than the completeness gap asks for, in which misses can cancel.
+    `steps` counts points, from 5 on; `error` is the largest difference of a token's share from that
+    by the trapezoid rule on the same points, which is rougher by far. A row's gradients are kept
+    until it is done, its points times its embeddings; where they do not fit, the batch is halved.
     """
     _check_steps(tolerance, min_steps, max_steps)
-    step = batch.embeddings - batch.reference
+    step = batch.embeddings - batch.baselines
 
     def evaluate(rows: list[int], places: list[float]) -> tuple[Tensor, Tensor, Tensor]:
-        here, at = (
-            torch.tensor(rows, device=step.device),
-            torch.tensor(places, device=step.device, dtype=step.dtype),
-        )
+        here = torch.tensor(rows, device=step.device)
+        at = torch.tensor(places, device=step.device, dtype=step.dtype)
         values, gradients = step.new_empty(len(rows)), step.new_empty(len(rows), *step.shape[1:])
         rates = step.new_empty(len(rows), dtype=torch.float64)
-        for part, found in batch.budget.run(
-            [step.shape[1]] * len(rows), lambda part: _on_path(batch, here[part], at[part])
+        lengths = [step.shape[1]] * len(rows)
+        for part, (of_part, slopes) in batch.budget.run(
+            lengths, lambda part: _on_path(batch, here[part], at[part])
         ):
-            values[part], gradients[part] = found
-            rates[part] = (found[1].double() * step[here[part]]).sum((1, 2))
+            values[part], gradients[part] = of_part, slopes
+            rates[part] = (slopes.double() * step[here[part]]).sum((1, 2))
         return values, rates, gradients
 
-    allowed = torch.clamp(tolerance * change.abs(), min=ROUNDING).tolist()
+    allowed = torch.clamp(tolerance * change.abs(), min=_ROUNDING).tolist()
     paths = integrate_in_panels(allowed, evaluate, max_steps, _rounding_of(batch))
-    fine, rough = (
-        torch.stack([path.fine for path in paths]),
-        torch.stack([path.rough for path in paths]),
-    )
+    fine = torch.stack([path.fine for path in paths])  # (batch, tokens, d)
+    rough = torch.stack([path.rough for path in paths])
     steps = torch.tensor([float(len(path.places)) for path in paths], device=step.device)
-    moved = shares((step * fine).sum(-1)) - shares((step * rough).sum(-1))
+    moved = _shares((step * fine).sum(-1)) - _shares((step * rough).sum(-1))
     return fine, {"steps": steps, "error": moved.abs().amax(-1)}
 
 
 def _rounding_of(batch: TokenBatch) -> float:
-    """By what share of itself a score may be off where the model computes with fewer bits than its scores have."""
-    network = getattr(batch.score, "module", None)
-    types = (
-        {p.dtype for p in network.parameters() if p.is_floating_point()}
-        if network is not None
-        else set()
+    """By what share of itself a score may be off, where the model computes with fewer bits."""
+    network = batch.score.module
+    numbers = network.parameters() if network is not None else ()
+    coarsest = max(
+        (torch.finfo(p.dtype).eps for p in numbers if p.is_floating_point()), default=0.0
     )
-    coarsest = max((torch.finfo(kind).eps for kind in types), default=0.0)
     return coarsest / 2 if coarsest > torch.finfo(torch.float32).eps else 0.0
 
 
-PLACINGS = {"tripling": integrate_until, "panels": integrate_where_needed}
+_PLACINGS = {"tripling": integrate_until, "panels": integrate_where_needed}
 
 
 def _check_steps(tolerance: float, min_steps: int, max_steps: int) -> None:
     if not 0 < tolerance < 1 or not 1 <= min_steps <= max_steps:
         raise TouchstoneError(
-            f"Integrated Gradients has tolerance = {tolerance}, min_steps = {min_steps}, max_steps = "
-            f"{max_steps}; give a tolerance between 0 and 1, and 1 <= min_steps <= max_steps"
+            f"Integrated Gradients has tolerance = {tolerance}, min_steps = {min_steps}, "
+            f"max_steps = {max_steps}; give a tolerance between 0 and 1, and "
+            "1 <= min_steps <= max_steps"
         )
 
 
@@ -176,18 +196,18 @@ def _new_midpoints(n: int) -> list[float]:
     return [(k + 0.5) / n for k in range(n) if n == 1 or k % 3 != 1]
 
 
-def shares(scores: Float[Tensor, "batch token"]) -> Float[Tensor, "batch token"]:
+def _shares(scores: Float[Tensor, "batch token"]) -> Float[Tensor, "batch token"]:
     """Each token's score as a part of the sum of sizes; zeros where all are zero."""
     return scores / scores.abs().sum(-1, keepdim=True).clamp(min=torch.finfo(scores.dtype).tiny)
 
 
 def gradient_shap(batch: TokenBatch, aggregation: str = "sum", n_samples: int = 5) -> TokenScores:
-    """Gradient SHAP (Lundberg & Lee 2017): the same from a few random points of the path, drawn as captum draws."""
+    """Gradient SHAP (Lundberg & Lee 2017): the same from random points, drawn as captum draws."""
     places = np.concatenate([_places(seed, n_samples) for seed in batch.seeds])
     draws = torch.tensor(places, dtype=batch.embeddings.dtype)
     rows = torch.arange(len(batch.mask)).repeat_interleave(n_samples)
-    mean = path_gradients(batch, rows, draws, torch.full_like(draws, 1 / n_samples))
-    return TokenScores(aggregate((batch.embeddings - batch.reference) * mean, aggregation))
+    mean = _path_gradients(batch, rows, draws, torch.full_like(draws, 1 / n_samples))
+    return TokenScores(aggregate((batch.embeddings - batch.baselines) * mean, aggregation))
 
 
 def _places(seed: int, n_samples: int) -> Float[np.ndarray, "step"]:
@@ -201,37 +221,37 @@ def smooth_grad(
 ) -> TokenScores:
     """SmoothGrad (Smilkov et al. 2017): the mean gradient at `n_samples` noisy copies of the input.
 
-    The noise is normal; its standard deviation is `noise` times the range of the row's embedding components, as in
-    the paper's section 3.2.
+    The noise is normal; its standard deviation is `noise` times the range of the row's embedding
+    components, as in the paper's section 3.2.
     """
     size = noise * (batch.embeddings.amax((1, 2)) - batch.embeddings.amin((1, 2)))
     means = []
     for i, seed in enumerate(batch.seeds):
         generator = torch.Generator().manual_seed(seed)
         draws = torch.randn(n_samples, *batch.embeddings.shape[1:], generator=generator)
-        points = batch.embeddings[i] + size[i] * draws.to(batch.embeddings)
+        points = batch.embeddings[i] + size[i] * draws.to(batch.embeddings)  # (steps, tokens, d)
         parts = batch.budget.run(
             [batch.mask.shape[1]] * n_samples,
             lambda part, i=i, points=points: _at(batch, points[part], [i] * len(part))[1].sum(0),
         )
-        means.append(torch.stack([found for _, found in parts]).sum(0) / n_samples)
+        means.append(torch.stack([total for _, total in parts]).sum(0) / n_samples)
     return TokenScores(aggregate(torch.stack(means), aggregation))
 
 
-def path_gradients(
+def _path_gradients(
     batch: TokenBatch,
     rows: Int[Tensor, "step"],
     places: Float[Tensor, "step"],
     weights: Float[Tensor, "step"],
 ) -> Float[Tensor, "batch token hidden"]:
-    """For each row of the batch the weighted sum of its gradients at places between reference (0) and input (1)."""
+    """For each row the weighted sum of its gradients at places from baseline (0) to input (1)."""
     device, total = batch.mask.device, torch.zeros_like(batch.embeddings)
     rows, places, weights = rows.to(device), places.to(total), weights.to(total)
 
-    for part, (_, found) in batch.budget.run(
+    for part, (_, gradients) in batch.budget.run(
         [batch.mask.shape[1]] * len(rows), lambda part: _on_path(batch, rows[part], places[part])
     ):
-        total.index_add_(0, rows[part], weights[part][:, None, None] * found)
+        total.index_add_(0, rows[part], weights[part][:, None, None] * gradients)
     return total
 
 
@@ -239,7 +259,7 @@ def _on_path(
     batch: TokenBatch, rows: Int[Tensor, "step"], places: Float[Tensor, "step"]
 ) -> tuple[Tensor, Tensor]:
     place = places[:, None, None]
-    return _at(batch, place * batch.embeddings[rows] + (1.0 - place) * batch.reference[rows], rows)
+    return _at(batch, place * batch.embeddings[rows] + (1.0 - place) * batch.baselines[rows], rows)
 
 
 def _at(
@@ -251,5 +271,5 @@ def _at(
     rows = torch.as_tensor(rows, device=batch.mask.device)
     points = points.detach().requires_grad_()
     with torch.enable_grad():
-        values = score_of_rows(batch.score, rows)(points, batch.mask[rows])
+        values = batch.score.for_rows(rows)(points, batch.mask[rows])
         return values.detach(), torch.autograd.grad(values.sum(), points)[0]

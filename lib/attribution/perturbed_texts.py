@@ -1,7 +1,7 @@
-"""LIME on a pool of rows: words are really removed, and every text that comes of it goes through the model once.
+"""LIME on a pool of rows: words are really removed, and equal texts are scored once.
 
-The same draws and, to rounding, the same numbers as `perturbation.lime`, which lets the authors' package do the
-drawing and fitting row by row.
+The same draws and, to rounding, the same numbers as `captum_route.lime`, which lets the authors'
+package do the drawing and fitting row by row.
 """
 
 from __future__ import annotations
@@ -11,17 +11,20 @@ from math import comb
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from lib.attribution.budget import TokenBudget
 from lib.attribution.regression import all_masks, fit_all, weighted_ridge
 from lib.attribution.seam import Row, WordScores, class_score
+from lib.attribution.sequences import Ids, sequence_logits
 from lib.core.errors import TouchstoneError
 from lib.models.text_model import TextModel, device_of
 
-POOL = 64  # sentences whose altered texts are scored together
-KERNEL_WIDTH, PENALTY = 25.0, 1.0  # of the authors' package
+__all__ = ["TextPool", "kernel", "lime", "lime_masks"]
+
+_POOL = 64  # sentences whose altered texts are scored together
+_KERNEL_WIDTH, _PENALTY = 25.0, 1.0  # of the authors' package
 
 
 def lime(
@@ -32,11 +35,12 @@ def lime(
     *,
     tolerance: float | None = None,
     exact: bool = False,
-) -> list[Float[np.ndarray, "token"]] | WordScores:
-    """LIME (Ribeiro et al. 2016, eq. 1): a weighted ridge regression of the score on which words are left.
+) -> WordScores:
+    """LIME (Ribeiro et al. 2016, eq. 1): a weighted ridge regression on which words are left.
 
-    With `exact` a row with at most n_samples subsets of words is fitted to all of them, each weighing what it weighs
-    on average over the draws. With a `tolerance` a row stops when the error of its shares is below it
+    With `exact` a row with at most n_samples subsets of words is fitted to all of them, each
+    weighing what it weighs on average over the draws. With a `tolerance` a row stops when the error
+    of its shares is below it
     (`regression.fit_all`), at n_samples at the latest.
     """
     if n_samples < 2:
@@ -44,15 +48,15 @@ def lime(
             f"LIME has n_samples = {n_samples}; one is the sentence itself, give 2 or more"
         )
     parts = [
-        _pooled(TextPool(model, rows[start : start + POOL], explained), n_samples, tolerance, exact)
-        for start in range(0, len(rows), POOL)
+        _pooled(
+            TextPool(model, rows[start : start + _POOL], explained), n_samples, tolerance, exact
+        )
+        for start in range(0, len(rows), _POOL)
     ]
-    scores = [one for part in parts for one in part.scores]
-    if tolerance is None and not exact:
-        return scores
+    scores = [of_row for part in parts for of_row in part.scores]
+    names = ("samples", "error") if tolerance is not None or exact else ()
     return WordScores(
-        scores,
-        {name: [x for part in parts for x in part.about[name]] for name in ("samples", "error")},
+        scores, {name: [x for part in parts for x in part.about[name]] for name in names}
     )
 
 
@@ -76,10 +80,10 @@ def _pooled(pool: TextPool, n_samples: int, tolerance: float | None, exact: bool
         def worth(rows: Tensor, start: int, stop: int) -> Tensor:
             return pool.scores([drawn[row] for row in rows.tolist()], masks[rows, start:stop])
 
-        found = fit_all(masks, weights, worth, PENALTY, tolerance)
+        fit = fit_all(masks, weights, worth, _PENALTY, tolerance)
         for at, i in enumerate(drawn):
-            scores[i] = found.scores[at, : lengths[i]].numpy()
-            samples[i], error[i] = found.samples[at].item(), found.error[at].item()
+            scores[i] = fit.scores[at, : lengths[i]].numpy()
+            samples[i], error[i] = fit.samples[at].item(), fit.error[at].item()
     for i in few:
         scores[i], samples[i] = _expected(pool, i, n_samples), 2.0 ** lengths[i]
     return WordScores(scores, {"samples": samples, "error": error})
@@ -94,7 +98,7 @@ def _expected(pool: TextPool, row: int, n_samples: int) -> Float[np.ndarray, "to
     ways = torch.tensor([comb(d, int(k)) for k in left], dtype=torch.float64)
     counts = torch.where(left == d, 1.0, (n_samples - 1) / (d * ways))
     weights = counts * kernel(left / d)
-    return weighted_ridge(masks[None], pool.scores([row], masks[None]), weights[None], PENALTY)[
+    return weighted_ridge(masks[None], pool.scores([row], masks[None]), weights[None], _PENALTY)[
         0
     ].numpy()
 
@@ -102,9 +106,10 @@ def _expected(pool: TextPool, row: int, n_samples: int) -> Float[np.ndarray, "to
 def lime_masks(
     n_words: int, n_samples: int, seed: int, width: int | None = None
 ) -> Bool[Tensor, "step token"]:
-    """Who is left in each of LIME's draws: all words first, then a random number of words is taken out at random.
+    """Who is left in each of LIME's draws: all words, then a random number of them is taken out.
 
-    The draws of the authors' package with random_state `seed`. Columns beyond the words, up to `width`, are True.
+    The draws of the authors' package with random_state `seed`. Columns beyond the words, up to
+    `width`, are True.
     """
     draw, masks = np.random.RandomState(seed), np.ones((n_samples, width or n_words), dtype=bool)
     for i, size in enumerate(draw.randint(1, n_words + 1, n_samples - 1), start=1):
@@ -113,77 +118,58 @@ def lime_masks(
 
 
 def kernel(share_left: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-    """LIME's weight of a text by the share of words that are left: sqrt(exp(-(100 cosine distance)^2 / 25^2)).
+    """LIME's weight of a text: sqrt(exp(-(100 cosine distance)^2 / 25^2)).
 
-    The cosine between a mask and the full one is the root of the share that is left.
+    The cosine between a mask and the full one is the root of the share of words that are left.
     """
     distance = 100 * (1 - share_left.double().sqrt())
-    return torch.exp(-(distance**2) / KERNEL_WIDTH**2).sqrt()
+    return torch.exp(-(distance**2) / _KERNEL_WIDTH**2).sqrt()
 
 
 class TextPool:
-    """Rows with some of their words left out, scored; equal texts, of one row or of several, are scored once."""
+    """Scores of rows with some words left out; equal texts, also of several rows, are run once."""
 
     def __init__(self, model: TextModel, rows: Sequence[Row], explained: str) -> None:
         self.model, self.rows, self.explained = model, rows, explained
-        self.budget = TokenBudget.for_device(device_of(model.module))
-        self.n_texts = 0  # that went through the model
-        self._words: dict[tuple[int, bytes], int] = {}  # (row, mask) to the number of its text
-        self._ids: dict[tuple[int, ...], int] = {}
-        self._logits: list[Tensor] = []
+        self._device = device_of(model.module)
+        self._budget = TokenBudget.for_device(self._device)
+        self._text_of: dict[tuple[int, bytes], int] = {}  # (row, mask) to the number of its text
+        self._number: dict[Ids, int] = {}
+        self._logits = torch.zeros(0, len(model.classes))  # (texts, classes)
+
+    @property
+    def n_texts(self) -> int:
+        """How many texts went through the model."""
+        return len(self._logits)
 
     def scores(
         self, rows: Sequence[int], masks: Bool[Tensor, "batch step token"]
     ) -> Float[Tensor, "batch step"]:
-        """For each of the rows (by number) the score of its class when only the masked-in words are left."""
-        asked = masks.numpy()
-        keys = [
-            [(row, asked[at, step].tobytes()) for step in range(masks.shape[1])]
-            for at, row in enumerate(rows)
-        ]
-        new = {
-            key: asked[at, step]
-            for at, line in enumerate(keys)
-            for step, key in enumerate(line)
-            if key not in self._words
+        """For each row (by number) its class's score when only the masked-in words are left."""
+        masks_of = {
+            (row, mask.tobytes()): mask
+            for row, of_row in zip(rows, masks.numpy(), strict=True)
+            for mask in of_row
         }
-        if new:
-            self._run(new)
-        texts = torch.tensor([[self._words[key] for key in line] for line in keys])
-        different, which = texts.unique(return_inverse=True)
-        logits = torch.stack([self._logits[i] for i in different.tolist()]).to(
-            device_of(self.model.module)
-        )
-        pick = class_score(self.model, [self.rows[row].target for row in rows], self.explained)
-        return torch.stack(
-            [
-                pick.for_rows(torch.tensor([at] * len(line))).of_logits(logits[line])
-                for at, line in enumerate(which)
-            ]
-        ).cpu()
+        self._run({key: mask for key, mask in masks_of.items() if key not in self._text_of})
+        texts = [
+            self._text_of[row, mask.tobytes()]
+            for row, of_row in zip(rows, masks.numpy(), strict=True)
+            for mask in of_row
+        ]
+        n_steps = masks.shape[1]
+        targets = [self.rows[row].target for row in rows for _ in range(n_steps)]
+        score = class_score(self.model, targets, self.explained)
+        return score.of_logits(self._logits[texts].to(self._device)).view(-1, n_steps).cpu()
 
-    @torch.inference_mode()
     def _run(self, new: dict[tuple[int, bytes], np.ndarray]) -> None:
-        """Encode the texts and run those whose ids were not seen before, in exact-length batches."""
+        """Encode the texts and score those whose ids were not seen before."""
         texts = [
             [word for word, left in zip(self.rows[row].words, mask) if left]
             for (row, _), mask in new.items()
         ]
-        pad_id, start = self.model.tokenizer.pad_token_id, len(self._ids)
-        for key, one in zip(new, self.model.encode(texts), strict=True):
-            ids = tuple(one.ids) or (
-                pad_id,
-            )  # a model without special tokens (GPT-2) reads nothing as one end-of-text
-            self._words[key] = self._ids.setdefault(ids, len(self._ids))
-        todo = list(self._ids)[start:]
-        self._logits += [torch.empty(0)] * len(todo)
-        self.n_texts += len(todo)
-        for part, found in self.budget.run(
-            [len(ids) for ids in todo], lambda part: self._forward([todo[i] for i in part])
-        ):
-            for i, logits in zip(part, found.cpu(), strict=True):
-                self._logits[start + i] = logits
-
-    def _forward(self, texts: Sequence[tuple[int, ...]]) -> Float[Tensor, "batch class"]:
-        ids: Int[Tensor, "batch token"] = torch.tensor(texts, device=device_of(self.model.module))
-        return self.model.logits(self.model.embed(ids), torch.ones_like(ids))
+        for key, tokens in zip(new, self.model.encode(texts), strict=True):
+            self._text_of[key] = self._number.setdefault(tuple(tokens.ids), len(self._number))
+        unseen = list(self._number)[self.n_texts :]
+        logits = sequence_logits(self.model, unseen, self._budget)
+        self._logits = torch.cat([self._logits.to(logits), logits])

@@ -1,4 +1,31 @@
-"""The explanation methods by name, and the door through which others join."""
+"""The explanation methods by name, and how methods of other people join (`resolve_method`).
+
+Which code runs when `explain` is asked for a method, and what the tests assert that it is equal to:
+
+| method               | module that runs              | equal to                               |
+|----------------------|-------------------------------|----------------------------------------|
+| Saliency             | `single_pass`                 | `captum_route.saliency`                |
+| InputXGradient       | `single_pass`                 | `captum_route.input_x_gradient`        |
+| Gradient norm        | `single_pass`                 | the length of autograd's gradient      |
+| Guided Backprop      | `single_pass` (1)             | `captum_route.guided_backprop`         |
+| DeepLift             | `single_pass` (2)             | `captum_route.deep_lift`               |
+| Gradient SHAP        | `path_integrals`              | `captum_route.gradient_shap`           |
+| Integrated Gradients | `path_integrals` (3)          | `captum_route.integrated_gradients`    |
+| SmoothGrad           | `path_integrals`              | captum's NoiseTunnel, same noise       |
+| Kernel SHAP          | `coalitions`, `regression`    | `captum_route.kernel_shap`             |
+| LIME                 | `perturbed_texts`, `regression` | `captum_route.lime`                  |
+| Occlusion            | `coalitions`                  | captum's FeatureAblation               |
+| Shapley sampling     | `coalitions`                  | captum's ShapleyValueSampling          |
+| Exact Shapley        | `coalitions`                  | the mean over all orders of arrival    |
+| Partition SHAP       | `coalitions`                  | the mean over the orders of its tree   |
+| DeepLift rescale     | `propagation`, `rescale`, `rules` | in sum the change of the score     |
+| AttnLRP              | `propagation`, `relevance`, `rules` | on BERT a detached gradient      |
+| Attention rollout    | `rollout`                     | the product of whole matrices          |
+| the four floors      | `model_blind`                 | cases by hand                          |
+
+(1) `captum_route` where the network has ReLU modules, (2) where it has Softmax or pooling modules.
+(3) With placing "panels" also `panels`, equal to a fine midpoint rule.
+"""
 
 from __future__ import annotations
 
@@ -8,29 +35,45 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lib.attribution import coalitions, propagation, single_pass
-from lib.attribution import model_blind as floors
-from lib.attribution import path_integrals as paths
-from lib.attribution import perturbed_texts as texts
-from lib.attribution import rollout as attention
+import pandas as pd
+
+from lib.attribution import (
+    coalitions,
+    model_blind,
+    path_integrals,
+    perturbed_texts,
+    propagation,
+    rollout,
+    single_pass,
+)
 from lib.core.errors import TouchstoneError, did_you_mean
 
-PRECISION = {
-    "precision": "float32"
-}  # an option of every method that runs a model: see lib.models.precision
+__all__ = ["METHODS", "Method", "resolve_method"]
+
+# An option of every method that runs a model: see lib.models.precision.
+_PRECISION = {"precision": "float32"}
 
 
 @dataclass(frozen=True)
 class Method:
     """An explanation method.
 
-    level "token": `function(batch: TokenBatch, **settings) -> TokenScores`; it sees embeddings and a score,
-    is given batches of equal length, and its sub-words are summed into words for it. level "word":
-    `function(model, rows: list[Row], **settings)`, one list of word scores per row (or `WordScores`). `defaults` are
-    all its settings; "explained" (logit, probability) and "normalise_special" belong to every token method.
-    `options` are further settings, which are part of an explanation's record only where they were chosen. family:
-    gradient, perturbation, attention, floor (sees no model) or own. `shares`: it takes one pass of the model, the same
-    one as all methods that share.
+    Attributes:
+        name: how it is asked for, and what stands in the column `method`.
+        function: for level "token" `function(batch: TokenBatch, **settings) -> TokenScores`; it
+            sees embeddings and a score, is given batches of equal length, and its sub-words are
+            summed into words for it. For level "word" `function(model, rows: list[Row],
+            **settings)`, one list of word scores per row (or `WordScores`).
+        family: gradient, perturbation, attention, floor (sees no model) or own.
+        level: "token" or "word".
+        defaults: all its settings; "explained" (logit, probability) and "normalise_special" belong
+            to every token method.
+        takes_any: whether it accepts settings that it does not name.
+        options: further settings, part of an explanation's record only where they were chosen.
+        shares: whether it takes one pass of the model, the same one as all methods that share.
+        fit: for a floor, what makes its first argument of training rows.
+        reads_tokenizer: for a floor, whether its first argument is a model, for its tokenizer. A
+            floor with neither is given None.
     """
 
     name: str
@@ -41,48 +84,49 @@ class Method:
     takes_any: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
     shares: bool = False
+    fit: Callable[[pd.DataFrame], Any] | None = None
+    reads_tokenizer: bool = False
 
     def settings(self, chosen: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The defaults with what was chosen; a setting that the method does not have is refused."""
+        """The defaults with what was chosen; a setting that the method does not have is refused.
+
+        >>> METHODS["Saliency"].settings({"aggregation": "l2"})["aggregation"]
+        'l2'
+        """
         known = {**self.defaults, **self.options}
-        for name in chosen or {}:
+        settings = dict(self.defaults)
+        for name, value in (chosen or {}).items():
             if name not in known and not self.takes_any:
                 raise TouchstoneError(
                     f"{self.name} has no setting {name!r}{did_you_mean(name, known)}"
                 )
-        return {
-            **self.defaults,
-            **{
-                name: value
-                for name, value in (chosen or {}).items()
-                if name not in self.options or value != self.options[name]
-            },
-        }
+            if name not in self.options or value != self.options[name]:
+                settings[name] = value
+        return settings
 
     def has_sign(self, settings: Mapping[str, Any]) -> bool:
-        """Whether the scores, found with these settings, tell for from against, and not only how much."""
+        """Whether the scores under these settings tell for from against, not only how much."""
         sizes = settings.get("aggregation") in ("l1", "l2") or settings.get("normalise_special")
         return not sizes and self.family not in ("attention", "floor")
 
 
-def _token(name: str, function: Callable[..., Any], family: str, explained: str) -> Method:
-    common = {"explained": explained, "normalise_special": False}
-    options = {**PRECISION, **_options_of(function)}
-    shares = function.__module__ == single_pass.__name__
+def _token(
+    name: str, function: Callable[..., Any], family: str, explained: str, shares: bool = False
+) -> Method:
     return Method(
         name,
         function,
         family,
         "token",
-        {**common, **_settings_of(function)},
-        options=options,
+        {"explained": explained, "normalise_special": False, **_settings_of(function)},
+        options={**_PRECISION, **_options_of(function)},
         shares=shares,
     )
 
 
-def _word(name: str, function: Callable[..., Any], family: str) -> Method:
-    options = {**(PRECISION if family != "floor" else {}), **_options_of(function)}
-    return Method(name, function, family, "word", _settings_of(function), options=options)
+def _word(name: str, function: Callable[..., Any], family: str, **about: Any) -> Method:
+    options = {**(_PRECISION if family != "floor" else {}), **_options_of(function)}
+    return Method(name, function, family, "word", _settings_of(function), options=options, **about)
 
 
 def _defaults_of(function: Callable[..., Any], *kinds: inspect._ParameterKind) -> dict[str, Any]:
@@ -99,34 +143,36 @@ def _settings_of(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _options_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """Keyword-only arguments: left at their defaults they change neither a result nor the key of a finished unit."""
+    """Keyword-only arguments; at their defaults they change neither a result nor a unit's key."""
     return _defaults_of(function, inspect.Parameter.KEYWORD_ONLY)
 
 
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
-        _token("Saliency", single_pass.saliency, "gradient", "logit"),
-        _token("InputXGradient", single_pass.input_x_gradient, "gradient", "logit"),
-        _token("Guided Backprop", single_pass.guided_backprop, "gradient", "logit"),
-        _token("DeepLift", single_pass.deep_lift, "gradient", "logit"),
-        _token("Gradient SHAP", paths.gradient_shap, "gradient", "logit"),
-        _token("Integrated Gradients", paths.integrated_gradients, "gradient", "probability"),
+        _token("Saliency", single_pass.saliency, "gradient", "logit", shares=True),
+        _token("InputXGradient", single_pass.input_x_gradient, "gradient", "logit", shares=True),
+        _token("Guided Backprop", single_pass.guided_backprop, "gradient", "logit", shares=True),
+        _token("DeepLift", single_pass.deep_lift, "gradient", "logit", shares=True),
+        _token("Gradient SHAP", path_integrals.gradient_shap, "gradient", "logit"),
+        _token(
+            "Integrated Gradients", path_integrals.integrated_gradients, "gradient", "probability"
+        ),
         _token("Kernel SHAP", coalitions.kernel_shap, "perturbation", "probability"),
-        _word("LIME", texts.lime, "perturbation"),
-        _token("Gradient norm", single_pass.gradient_norm, "gradient", "logit"),
-        _token("SmoothGrad", paths.smooth_grad, "gradient", "logit"),
+        _word("LIME", perturbed_texts.lime, "perturbation"),
+        _token("Gradient norm", single_pass.gradient_norm, "gradient", "logit", shares=True),
+        _token("SmoothGrad", path_integrals.smooth_grad, "gradient", "logit"),
         _token("DeepLift rescale", propagation.deep_lift_rescale, "gradient", "logit"),
         _token("AttnLRP", propagation.attn_lrp, "gradient", "logit"),
         _token("Occlusion", coalitions.occlusion, "perturbation", "probability"),
         _token("Shapley sampling", coalitions.shapley_sampling, "perturbation", "probability"),
         _token("Exact Shapley", coalitions.exact_shapley, "perturbation", "probability"),
         _token("Partition SHAP", coalitions.partition_shap, "perturbation", "probability"),
-        _token("Attention rollout", attention.attention_rollout, "attention", "logit"),
-        _word("Uniform random", floors.uniform_random, "floor"),
-        _word("Pattern Variant", floors.pattern_variant, "floor"),
-        _word("First pronoun", floors.first_pronoun, "floor"),
-        _word("Pronoun list", floors.pronoun_list, "floor"),
+        _token("Attention rollout", rollout.attention_rollout, "attention", "logit"),
+        _word("Uniform random", model_blind.uniform_random, "floor", reads_tokenizer=True),
+        _word("Pattern Variant", model_blind.pattern_variant, "floor", fit=model_blind.fit_pattern),
+        _word("First pronoun", model_blind.first_pronoun, "floor"),
+        _word("Pronoun list", model_blind.pronoun_list, "floor"),
     )
 }
 
@@ -134,9 +180,9 @@ METHODS: dict[str, Method] = {
 def resolve_method(name: str) -> Method:
     """A method by its registered name, or a user's own by "module:function".
 
-    The function is called as `function(model, rows, **settings)` and returns one list of scores per row, a
-    score per word; its keyword arguments with defaults are its settings. "module:NAME" may also name a
-    `Method`, which is then used as it is: that is how a token method joins.
+    The function is called as `function(model, rows, **settings)` and returns one list of scores per
+    row, a score per word; its keyword arguments with defaults are its settings. "module:NAME" may
+    also name a `Method`, which is then used as it is: that is how a token method joins.
 
     >>> resolve_method("LIME").family
     'perturbation'
@@ -151,7 +197,7 @@ def resolve_method(name: str) -> Method:
             "(your own is named as module:function)"
         )
     try:
-        found = getattr(importlib.import_module(module_name), attribute)
+        chosen = getattr(importlib.import_module(module_name), attribute)
     except ModuleNotFoundError as error:
         raise TouchstoneError(
             f"method {name!r}: {error}; put the module's folder on PYTHONPATH"
@@ -160,11 +206,11 @@ def resolve_method(name: str) -> Method:
         raise TouchstoneError(
             f"method {name!r}: {module_name} has no {attribute!r}; correct the name"
         ) from None
-    if isinstance(found, Method):
-        return found
-    if not callable(found):
+    if isinstance(chosen, Method):
+        return chosen
+    if not callable(chosen):
         raise TouchstoneError(
-            f"method {name!r} is {type(found).__name__}, not a function; name a function"
+            f"method {name!r} is {type(chosen).__name__}, not a function; name a function"
         )
-    takes_any = any(p.kind is p.VAR_KEYWORD for p in inspect.signature(found).parameters.values())
-    return Method(name, found, "own", "word", _defaults_of(found), takes_any)
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in inspect.signature(chosen).parameters.values())
+    return Method(name, chosen, "own", "word", _defaults_of(chosen), takes_any)

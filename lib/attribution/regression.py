@@ -1,6 +1,7 @@
-"""The regressions behind LIME and Kernel SHAP, in closed form, for many rows at once, with their error.
+"""The regressions behind LIME and Kernel SHAP, in closed form, for many rows at once.
 
-Both methods draw coalitions (who is present), score them, and fit a weighted linear model to the scores.
+Both methods draw coalitions (who is present), score them, and fit a weighted linear model to the
+scores.
 """
 
 from __future__ import annotations
@@ -14,15 +15,24 @@ from torch import Tensor
 
 from lib.core.errors import TouchstoneError
 
-GROUPS = 8  # of the draws, for the jackknife
-FIRST = 128  # draws before the first look at the error; each look comes after twice as many
-RANK = 1e-12  # relative eigenvalues below this count as zero, as in a pseudo-inverse
-Masks = Bool[Tensor, "batch step token"]
+__all__ = [
+    "Fitted",
+    "all_masks",
+    "fit_all",
+    "jackknife_error",
+    "shapley_values",
+    "weighted_ridge",
+]
+
+_GROUPS = 8  # of the draws, for the jackknife
+_FIRST = 128  # draws before the first look at the error; each look comes after twice as many
+_RANK = 1e-12  # relative eigenvalues below this count as zero, as in a pseudo-inverse
+_Masks = Bool[Tensor, "batch step token"]
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """Coefficients, one per player, and per row the draws that were used and the error of the largest share."""
+    """Coefficients, one per player; per row the draws used and the error of the largest share."""
 
     scores: Float[Tensor, "batch token"]
     samples: Float[Tensor, "batch"]
@@ -30,50 +40,52 @@ class Fitted:
 
 
 def weighted_ridge(
-    masks: Masks,
+    masks: _Masks,
     values: Float[Tensor, "batch step"],
     weights: Float[Tensor, "batch step"],
     penalty: float,
 ) -> Float[Tensor, "batch token"]:
-    """Coefficients of a weighted ridge regression with a free intercept; with penalty 0 those of least norm.
+    """Coefficients of a weighted ridge regression with a free intercept.
 
-    In float64, by the normal equations of the centred problem. A player who is present in every mask gets 0.
+    At penalty 0 of least norm. In float64, by the normal equations of the centred problem. A player
+    who is present in every mask gets 0.
     """
-    moments = _moments(masks, values, weights)
-    return _solve(*moments, penalty)
+    return _solve(*_moments(masks, values, weights), penalty)
 
 
-def _moments(masks: Masks, values: Tensor, weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Sums over the draws from which a fit is made: of weights, of weighted (mask, value), and of their products."""
-    data = torch.cat([masks.double(), values.double()[..., None]], -1)
+def _moments(masks: _Masks, values: Tensor, weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Weighted sums over the draws: of 1, of (mask, value), and of their products."""
+    data = torch.cat([masks.double(), values.double()[..., None]], -1)  # (batch, steps, tokens + 1)
     weighted = data * weights.double()[..., None]
     return weights.double().sum(-1), weighted.sum(-2), weighted.transpose(-1, -2) @ data
 
 
 def _solve(total: Tensor, first: Tensor, second: Tensor, penalty: float) -> Tensor:
+    # (batch, tokens + 1, tokens + 1)
     centred = second - first[..., :, None] * first[..., None, :] / total[..., None, None]
     matrix, right = centred[..., :-1, :-1], centred[..., :-1, -1:]
     if penalty > 0:
         eye = torch.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
         return torch.linalg.solve(matrix + penalty * eye, right)[..., 0]
     values, vectors = torch.linalg.eigh(matrix)
-    real = values > RANK * values[..., -1:].clamp(min=1)
+    real = values > _RANK * values[..., -1:].clamp(min=1)
     inverse = torch.where(real, 1 / torch.where(real, values, 1), 0)
     return (vectors @ (inverse[..., None] * (vectors.transpose(-1, -2) @ right)))[..., 0]
 
 
 def fit_all(
-    masks: Masks,
+    masks: _Masks,
     weights: Float[Tensor, "batch step"],
     worth: Callable[[Tensor, int, int], Tensor],
     penalty: float,
     tolerance: float | None,
     anchors: int = 0,
 ) -> Fitted:
-    """Score the drawn coalitions and fit, with all draws or, with a `tolerance`, row by row with as many as needed.
+    """The fit to scored coalitions.
 
-    `worth(rows, start, stop)` returns the scores of draws start to stop of chosen rows. A row is done when the
-    jackknife error of its shares (score by sum of sizes), largest over the players, is at most `tolerance`. The
+    To all draws, or with a `tolerance` to as many as each row needs. `worth(rows, start, stop)`
+    returns the scores of draws start to stop of chosen rows. A row is done when the jackknife error
+    of its shares (score by sum of sizes), largest over the players, is at most `tolerance`. The
     first `anchors` draws belong to every group of the jackknife.
     """
     if tolerance is not None and not 0 < tolerance < 1:
@@ -83,47 +95,45 @@ def fit_all(
     n_rows, n, _ = masks.shape
     values = torch.zeros(n_rows, n, dtype=torch.float64, device=masks.device)
     scores = torch.zeros(n_rows, masks.shape[2], dtype=torch.float64, device=masks.device)
-    samples, error = (
-        torch.zeros(n_rows, device=masks.device),
-        torch.ones(n_rows, device=masks.device),
-    )
+    samples = torch.zeros(n_rows, device=masks.device)
+    error = torch.ones(n_rows, device=masks.device)
     active, start = torch.arange(n_rows, device=masks.device), 0
     while len(active):
-        stop = n if tolerance is None else min(n, max(FIRST, 2 * start))
+        stop = n if tolerance is None else min(n, max(_FIRST, 2 * start))
         values[active, start:stop] = worth(active, start, stop).double()
         fit = masks[active, :stop], values[active, :stop], weights[active, :stop]
         scores[active], samples[active] = weighted_ridge(*fit, penalty), float(stop)
-        if tolerance is not None:
-            error[active] = jackknife_error(*fit, penalty, anchors).to(error)
-        active = (
-            active[error[active] > tolerance] if tolerance is not None and stop < n else active[:0]
-        )
+        if tolerance is None:
+            break
+        error[active] = jackknife_error(*fit, penalty, anchors).to(error)
+        active = active[error[active] > tolerance] if stop < n else active[:0]
         start = stop
     return Fitted(scores, samples, error)
 
 
 def jackknife_error(
-    masks: Masks,
+    masks: _Masks,
     values: Float[Tensor, "batch step"],
     weights: Float[Tensor, "batch step"],
     penalty: float,
     anchors: int = 0,
 ) -> Float[Tensor, "batch"]:
-    """The standard error of the shares, largest over the players, by leaving out an eighth of the draws at a time.
+    """The standard error of the shares, largest over the players, by a jackknife of eighths.
 
-    Delete-a-group jackknife: sqrt((G - 1) / G * sum over groups (share without the group - their mean)^2). The
-    penalty is scaled down with the draws, or leaving some out would shrink all coefficients.
+    Delete-a-group jackknife: sqrt((G - 1) / G * sum over groups (share without the group - their
+    mean)^2). The penalty is scaled down with the draws, or leaving some out would shrink all
+    coefficients.
     """
-    group = torch.arange(masks.shape[1], device=masks.device) % GROUPS
+    group = torch.arange(masks.shape[1], device=masks.device) % _GROUPS
     group[:anchors] = -1
-    found = []
-    for left_out in range(GROUPS):
-        kept = group != left_out
-        part = penalty * float(kept.double().mean())
-        scores = weighted_ridge(masks[:, kept], values[:, kept], weights[:, kept], part)
-        found.append(scores / scores.abs().sum(-1, keepdim=True).clamp(min=1e-300))
-    shares = torch.stack(found)
-    spread = (shares - shares.mean(0)).pow(2).sum(0) * (GROUPS - 1) / GROUPS
+    without = []
+    for left_out in range(_GROUPS):
+        rest = group != left_out
+        part = penalty * float(rest.double().mean())
+        scores = weighted_ridge(masks[:, rest], values[:, rest], weights[:, rest], part)
+        without.append(scores / scores.abs().sum(-1, keepdim=True).clamp(min=1e-300))
+    shares = torch.stack(without)  # (groups, batch, tokens)
+    spread = (shares - shares.mean(0)).pow(2).sum(0) * (_GROUPS - 1) / _GROUPS
     return spread.sqrt().amax(-1)
 
 
@@ -140,7 +150,15 @@ def all_masks(n_players: int) -> Bool[Tensor, "step token"]:
 def shapley_values(
     worths: Float[Tensor, "step"], masks: Bool[Tensor, "step token"]
 ) -> Float[Tensor, "token"]:
-    """Exact Shapley values from the worth of every coalition, in the order of `all_masks` (Shapley 1953, eq. 12)."""
+    """Exact Shapley values (Shapley 1953, eq. 12) from the worth of every coalition.
+
+    >>> shapley_values(torch.tensor([0.0, 1.0, 2.0, 5.0]), all_masks(2)).tolist()
+    [2.0, 3.0]
+
+    Args:
+        worths: in the order of `masks`.
+        masks: every coalition, as `all_masks` gives them.
+    """
     d = masks.shape[1]
     if d == 0:
         return worths.new_zeros(0).double()

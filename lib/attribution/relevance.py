@@ -1,4 +1,4 @@
-"""AttnLRP's rules: relevance is handed down, and what constants have to do with the score stays with them."""
+"""AttnLRP's rules: relevance is handed down, and constants keep their part of it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from torch import Tensor
 
 from lib.attribution.rules import ELEMENTWISE_PRODUCT, Backward, Rules
 
+__all__ = ["Relevance"]
+
 
 class Relevance(Rules):
-    """AttnLRP's rules (Achtibat et al. 2024, section 3.2), written as gradients: relevance = value * gradient.
+    """AttnLRP's rules (Achtibat et al. 2024, section 3.2): relevance = value * modified gradient.
 
-    Activations pass their relevance on (identity rule: the gradient times (y - f(0)) / x; f(0), where there is one, is a
-    constant); a product's relevance is halved between its factors (uniform rule); softmax has its derivative (Taylor rule), and
-    so have log-softmax and the largest number; LayerNorm and RMSNorm take their size for a constant (identity rule); linear
-    layers have the epsilon rule with epsilon 0, their ordinary gradient: what their biases have to do with the score is theirs.
+    Activations pass their relevance on (identity rule: the gradient times (y - f(0)) / x; f(0),
+    where there is one, is a constant); a product's relevance is halved between its factors (uniform
+    rule); softmax has its derivative (Taylor rule), and so have log-softmax and the largest number;
+    LayerNorm and RMSNorm take their size for a constant (identity rule); linear layers have the
+    epsilon rule with epsilon 0, their ordinary gradient: what their biases have to do with the
+    score is theirs.
     """
 
     title = "AttnLRP"
@@ -24,13 +28,12 @@ class Relevance(Rules):
     def elementwise(
         self, call: Callable[[Tensor], Tensor], x: Tensor, y: Tensor, name: str
     ) -> Backward:
-        """(y - f(0)) / x of the gradient; nothing where f has no value at 0: a power below 0 is the size in a norm."""
+        """(y - f(0)) / x times the gradient; 0 where f(0) is infinite (the size of a norm)."""
         at_zero = call(torch.zeros_like(x))
         if not torch.isfinite(at_zero).all():
             return lambda grad: (torch.zeros_like(grad),)
-        near = torch.finfo(x.dtype).eps ** (
-            0.5 if at_zero.any() else 1
-        )  # below it the difference has lost its digits
+        # Below it the difference has lost its digits.
+        near = torch.finfo(x.dtype).eps ** (0.5 if at_zero.any() else 1)
         with torch.enable_grad():
             at = (x / 2).requires_grad_()
             slope = torch.autograd.grad(call(at).sum(), at)[0]
@@ -42,21 +45,21 @@ class Relevance(Rules):
     def bilinear(
         self, call: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor, name: str
     ) -> Backward:
-        """Half of the gradient to each factor; all of it to the other one where a factor is a norm's size."""
+        """Half of the gradient to each factor; all to the other one if one is a norm's size."""
 
         def back(grad: Tensor) -> tuple[Tensor, ...]:
             with torch.enable_grad():
                 at = [x.clone().requires_grad_() for x in (a, b)]
-                found = torch.autograd.grad(call(*at), at, grad)
+                gradients = torch.autograd.grad(call(*at), at, grad)
             is_size = [
                 x.shape[-1:] == (1,) and other.shape[-1:] != (1,) for x, other in ((a, b), (b, a))
             ]
             if name in ELEMENTWISE_PRODUCT and any(is_size):
                 return tuple(
                     torch.zeros_like(g) if size else g
-                    for g, size in zip(found, is_size, strict=True)
+                    for g, size in zip(gradients, is_size, strict=True)
                 )
-            return tuple(g / 2 for g in found)
+            return tuple(g / 2 for g in gradients)
 
         return back
 

@@ -1,4 +1,4 @@
-"""Attention rollout: where the model looked, layer upon layer. It explains the encoder, not a class."""
+"""Attention rollout: where the encoder looked, layer upon layer, whatever the class."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from lib.attribution.seam import ClassScore, TokenBatch, TokenScores
+from lib.attribution.batch import TokenBatch
+from lib.attribution.seam import ClassScore, TokenScores
 from lib.core.errors import TouchstoneError
 from lib.models.eager_attention import attention_maps, read_weights
 from lib.models.ola import OneLayerNet
 
+__all__ = ["attention_rollout", "rollout"]
+
 
 def attention_rollout(batch: TokenBatch) -> TokenScores:
-    """Attention rollout (Abnar & Zuidema 2020, section 3): shares of each token in what is read; they sum to 1.
+    """Attention rollout (Abnar & Zuidema 2020, section 3): each token's share in what is read.
 
-    The same for every class and every explained function. OLA has one attention and no residual connection: its
-    rollout is the attention of its first token.
+    The shares sum to 1 and are the same for every class and every explained function. OLA has one
+    attention and no residual connection: its rollout is the attention of its first token.
     """
     if not isinstance(batch.score, ClassScore):
         raise TouchstoneError(
@@ -27,19 +30,19 @@ def attention_rollout(batch: TokenBatch) -> TokenScores:
     if isinstance(model.module, OneLayerNet):
         with torch.no_grad():
             return TokenScores(model.module.attention(batch.embeddings, batch.mask))
-    return TokenScores(
-        rollout(
-            attention_maps(model, batch.embeddings, batch.mask), read_weights(model, batch.mask)
-        )
-    )
+    maps = attention_maps(
+        model, batch.embeddings, batch.mask
+    )  # (layers, batch, heads, tokens, tokens)
+    return TokenScores(rollout(maps, read_weights(model, batch.mask)))
 
 
 def rollout(
     maps: Float[Tensor, "layer batch head token token"], read: Float[Tensor, "batch token"]
 ) -> Float[Tensor, "batch token"]:
-    """The product over the layers of (mean over heads + identity) / 2, in the token that is `read` (weight 1).
+    """The product over layers of (mean over heads + identity) / 2, at the token that is `read`.
 
-    Half of the weight is the residual connection's. From the last layer down, only one row is carried along.
+    Half of the weight is the residual connection's. From the last layer down, only one row is
+    carried along.
 
     >>> half = torch.tensor([[0.5, 0.5], [0.0, 1.0]])
     >>> rollout(half.expand(2, 1, 1, 2, 2), torch.tensor([[1.0, 0.0]])).tolist()

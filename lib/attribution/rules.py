@@ -1,13 +1,15 @@
-"""Backward passes by other rules than the derivative's, for any PyTorch model: DeepLift's rescale rules and AttnLRP.
+"""Backward passes by other rules than the derivative's, for any PyTorch model.
 
-A `Rules` object sees every call of a PyTorch function while a model runs. Where a call is not linear in what depends on
-the input, its result is passed on with a backward pass of the object's own; linear ones (`LINEAR`: layers, sums, reshaping)
-keep the ordinary one, and a call that is neither is refused. Attention must be computed step by step
-(`lib.models.eager_attention.eager_attention`).
+The rules are DeepLift's (`rescale`) and AttnLRP's (`relevance`). A `Rules` object sees every call
+of a PyTorch function while a model runs. Where a call is not linear in what depends on the input,
+its result is passed on with a backward pass of the object's own; linear ones (`LINEAR`: layers,
+sums, reshaping) keep the ordinary one, and a call that is neither is refused. Attention must be
+computed step by step (`lib.models.eager_attention.eager_attention`).
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -18,169 +20,44 @@ from torch.overrides import TorchFunctionMode
 
 from lib.core.errors import TouchstoneError
 
-ELEMENTWISE = {
-    "gelu",
-    "silu",
-    "relu",
-    "tanh",
-    "sigmoid",
-    "exp",
-    "rsqrt",
-    "pow",
-    "__pow__",
-    "square",
-    "softplus",
-    "elu",
-    "leaky_relu",
-    "reciprocal",
-    "selu",
-    "celu",
-    "mish",
-    "relu6",
-    "hardtanh",
-    "hardsigmoid",
-    "hardswish",
-    "logsigmoid",
-    "softsign",
-    "__rdiv__",
-    "__rtruediv__",
-    "__rpow__",
-    "sqrt",
-    "log",
-    "log1p",
-    "expm1",
-    "erf",
-    "abs",
-    "clamp",
-    "clip",
-    "sin",
-    "cos",
-    "arctan",
-    "atan",
-}
-ELEMENTWISE_PRODUCT = {"mul", "__mul__", "__rmul__", "multiply"}
-BILINEAR = ELEMENTWISE_PRODUCT | {"matmul", "__matmul__", "bmm", "einsum"}
-QUOTIENT = {"div", "__truediv__", "true_divide"}
-PRODUCTS = (
-    BILINEAR
-    | QUOTIENT
-    | {
-        "linear",
-        "addmm",
-        "baddbmm",
-        "conv1d",
-        "mul_",
-        "__imul__",
-        "div_",
-        "__itruediv__",
-        "__rmatmul__",
-        "lerp",
-        "embedding",
-    }
-)
-LINEAR = {  # in all operands together, or in the only one that depends on the input
-    "linear",
-    "conv1d",
-    "addmm",
-    "baddbmm",
-    "add",
-    "__add__",
-    "__radd__",
-    "__iadd__",
-    "add_",
-    "sub",
-    "subtract",
-    "__sub__",
-    "__rsub__",
-    "rsub",
-    "__isub__",
-    "sub_",
-    "neg",
-    "__neg__",
-    "sum",
-    "mean",
-    "cumsum",
-    "diff",
-    "view",
-    "view_as",
-    "reshape",
-    "flatten",
-    "unflatten",
-    "transpose",
-    "permute",
-    "movedim",
-    "swapaxes",
-    "t",
-    "squeeze",
-    "unsqueeze",
-    "expand",
-    "expand_as",
-    "repeat",
-    "repeat_interleave",
-    "broadcast_to",
-    "cat",
-    "concat",
-    "stack",
-    "hstack",
-    "vstack",
-    "split",
-    "chunk",
-    "unbind",
-    "tensor_split",
-    "narrow",
-    "select",
-    "index_select",
-    "gather",
-    "take_along_dim",
-    "__getitem__",
-    "scatter",
-    "masked_fill",
-    "masked_fill_",
-    "masked_select",
-    "where",
-    "roll",
-    "flip",
-    "tril",
-    "triu",
-    "diagonal",
-    "pad",
-    "contiguous",
-    "clone",
-    "to",
-    "type",
-    "type_as",
-    "float",
-    "double",
-    "half",
-    "bfloat16",
-    "cpu",
-    "cuda",
-    "dropout",
-    "identity",
-    "detach",
-    "requires_grad_",
-    "retain_grad",
-    "register_hook",
-    "embedding",
-    "avg_pool1d",
-    "lerp",
-    "__get__",
-    *ELEMENTWISE_PRODUCT,
-    "mul_",
-    "__imul__",
-    "matmul",
-    "__matmul__",
-    "__rmatmul__",
-    "bmm",
-    "einsum",
-    "div",
-    "__truediv__",
-    "true_divide",
-    "div_",
-    "__itruediv__",
-}
-ALONG_A_DIMENSION = {"softmax", "log_softmax", "amax"}
+__all__ = ["ELEMENTWISE_PRODUCT", "LINEAR", "Backward", "Rules", "ruled"]
+
 Backward = Callable[[Tensor], tuple[Tensor, ...]]
+
+_ELEMENTWISE = set(
+    """
+    gelu silu relu tanh sigmoid exp rsqrt pow __pow__ square softplus elu leaky_relu reciprocal
+    selu celu mish relu6 hardtanh hardsigmoid hardswish logsigmoid softsign __rdiv__
+    __rtruediv__ __rpow__ sqrt log log1p expm1 erf abs clamp clip sin cos arctan atan
+    """.split()
+)
+ELEMENTWISE_PRODUCT = {"mul", "__mul__", "__rmul__", "multiply"}
+_BILINEAR = ELEMENTWISE_PRODUCT | {"matmul", "__matmul__", "bmm", "einsum"}
+_QUOTIENT = {"div", "__truediv__", "true_divide"}
+_PRODUCTS = (
+    _BILINEAR
+    | _QUOTIENT
+    | set(
+        """
+        linear addmm baddbmm conv1d mul_ __imul__ div_ __itruediv__ __rmatmul__ lerp embedding
+        """.split()
+    )
+)
+# Linear in all operands together, or in the only one that depends on the input.
+LINEAR = ELEMENTWISE_PRODUCT | set(
+    """
+    linear conv1d addmm baddbmm add __add__ __radd__ __iadd__ add_ sub subtract __sub__ __rsub__
+    rsub __isub__ sub_ neg __neg__ sum mean cumsum diff view view_as reshape flatten unflatten
+    transpose permute movedim swapaxes t squeeze unsqueeze expand expand_as repeat
+    repeat_interleave broadcast_to cat concat stack hstack vstack split chunk unbind
+    tensor_split narrow select index_select gather take_along_dim __getitem__ scatter
+    masked_fill masked_fill_ masked_select where roll flip tril triu diagonal pad contiguous
+    clone to type type_as float double half bfloat16 cpu cuda dropout identity detach
+    requires_grad_ retain_grad register_hook embedding avg_pool1d lerp __get__ mul_ __imul__
+    matmul __matmul__ __rmatmul__ bmm einsum div __truediv__ true_divide div_ __itruediv__
+    """.split()
+)
+_ALONG_A_DIMENSION = {"softmax", "log_softmax", "amax"}
 
 
 def _normalize(
@@ -201,10 +78,10 @@ def _rms_norm(
     return x * size if weight is None else x * size * weight
 
 
-COMPOSED = {"normalize": _normalize, "rms_norm": _rms_norm}  # written out in calls that have rules
+_COMPOSED = {"normalize": _normalize, "rms_norm": _rms_norm}  # written out in calls that have rules
 
 
-class Rules(TorchFunctionMode):
+class Rules(TorchFunctionMode, ABC):
     """Exchanges the backward pass of nonlinear calls; a kind of rule says by what."""
 
     title = "this method"
@@ -213,39 +90,39 @@ class Rules(TorchFunctionMode):
         super().__init__()
         self.inside = False  # a call with a rule: what it calls in its turn is its own affair
 
+    @abstractmethod
     def elementwise(
         self, call: Callable[[Tensor], Tensor], x: Tensor, y: Tensor, name: str
     ) -> Backward:
-        """From the gradient at y = call(x) to the one at x, for a function of each number by itself."""
-        raise NotImplementedError
+        """From the gradient at y = call(x) to the one at x, for a function of single numbers."""
 
+    @abstractmethod
     def bilinear(
         self, call: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor, name: str
     ) -> Backward:
-        """The same for a product of two tensors that both depend on the input: elementwise, or of matrices."""
-        raise NotImplementedError
+        """The same for a product, elementwise or of matrices, of two factors with a gradient."""
 
+    @abstractmethod
     def quotient(self, a: Tensor, b: Tensor) -> Backward:
         """The same for a / b."""
-        raise NotImplementedError
 
+    @abstractmethod
     def softmax(self, z: Tensor, p: Tensor, dim: int) -> Backward:
         """The same for p = softmax(z)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def log_softmax(self, z: Tensor, y: Tensor, dim: int) -> Backward:
         """The same for y = log_softmax(z)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def largest(self, z: Tensor, y: Tensor, dim: int, keepdim: bool) -> Backward:
         """The same for the largest number along a dimension."""
-        raise NotImplementedError
 
+    @abstractmethod
     def layer_norm(
         self, x: Tensor, weight: Tensor | None, eps: float, dims: tuple[int, ...]
     ) -> Backward:
         """The same for LayerNorm over the last dimensions."""
-        raise NotImplementedError
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -255,37 +132,34 @@ class Rules(TorchFunctionMode):
         operands = [a for a in args if isinstance(a, Tensor) and a.requires_grad]
         if not operands or self.inside or not torch.is_grad_enabled():
             return func(*args, **kwargs)
-        if name in ELEMENTWISE and isinstance(args[0], Tensor):
-            kept = {
-                key: value for key, value in kwargs.items() if key != "inplace"
-            }  # in place, there would be nothing to compare
-            return self.unary(lambda x: func(x, *args[1:], **kept), args[0], name)
-        if name in ALONG_A_DIMENSION:
+        if name in _ELEMENTWISE and isinstance(args[0], Tensor):
+            # In place, there would be nothing to compare.
+            kwargs = {key: value for key, value in kwargs.items() if key != "inplace"}
+            return self.unary(lambda x: func(x, *args[1:], **kwargs), args[0], name)
+        if name in _ALONG_A_DIMENSION:
             return self._along(func, name, args, kwargs)
         if name == "layer_norm":
             return self._layer_norm(func, args, kwargs)
-        if name in COMPOSED:
+        if name in _COMPOSED:
             with self:
-                return COMPOSED[name](*args, **kwargs)
-        if name in QUOTIENT and len(operands) == 1 and operands[0] is not args[0]:
+                return _COMPOSED[name](*args, **kwargs)
+        if name in _QUOTIENT and len(operands) == 1 and operands[0] is not args[0]:
             with self:
                 return args[0] * args[1].reciprocal()
-        if len(operands) == 2 and name in BILINEAR | QUOTIENT:
+        if len(operands) == 2 and name in _BILINEAR | _QUOTIENT:
             return self._binary(func, name, args, operands)
-        found = func(*args, **kwargs)
-        if name not in LINEAR or len(operands) > 1 and name in PRODUCTS:
-            self._refuse(name, found)
-        return found
+        result = func(*args, **kwargs)
+        if name not in LINEAR or len(operands) > 1 and name in _PRODUCTS:
+            self._refuse(name, result if isinstance(result, tuple | list) else [result])
+        return result
 
-    def _refuse(self, name: str, found: Any) -> None:
-        """Refuse a call without a rule whose result depends on the input: its ordinary gradient would be wrong silently."""
-        if any(
-            isinstance(one, Tensor) and one.requires_grad
-            for one in (found if isinstance(found, tuple | list) else [found])
-        ):
+    def _refuse(self, name: str, results: Sequence[Any]) -> None:
+        """Refuse a call without a rule whose result depends on the input: a gradient would lie."""
+        if any(isinstance(result, Tensor) and result.requires_grad for result in results):
             raise TouchstoneError(
-                f"{self.title} has no rule for the function {name!r} of the model; take another method, or, if it "
-                "is linear in its inputs, add its name to lib.attribution.rules.LINEAR"
+                f"{self.title} has no rule for the function {name!r} of the model; take another "
+                "method, or, if it is linear in its inputs, add its name to "
+                "lib.attribution.rules.LINEAR"
             )
 
     def unary(self, call: Callable[[Tensor], Tensor], x: Tensor, name: str) -> Tensor:
@@ -308,7 +182,7 @@ class Rules(TorchFunctionMode):
     ) -> Tensor:
         a, b = operands
         before = args[:1] if name == "einsum" else ()
-        if name in QUOTIENT:
+        if name in _QUOTIENT:
             return self._with(func, lambda y: self.quotient(a.detach(), b.detach()), a, b)
         call = lambda one, two: func(*before, one, two)  # noqa: E731
         return self._with(call, lambda y: self.bilinear(call, a.detach(), b.detach(), name), a, b)
@@ -353,19 +227,9 @@ class _Ruled(torch.autograd.Function):
         return (None, None, *ctx.back(grad))
 
 
-def both(first: Tensor) -> Tensor:
-    """A gradient of the first half of a batch, with zeros for the second."""
-    return torch.cat([first, torch.zeros_like(first)])
-
-
-def near_enough(dtype: torch.dtype) -> float:
-    """Steps below this are better served by the slope in their middle than by a secant, whose digits cancel."""
-    return torch.finfo(dtype).eps ** (1 / 3)
-
-
 @contextmanager
 def ruled(rules: Rules, network: nn.Module) -> Iterator[None]:
-    """Within, calls go by the rules; an activation module of transformers (GELU, by whatever formula) is one call."""
+    """Within, calls go by the rules; an activation module of transformers (GELU) is one call."""
     modules = [
         m
         for m in network.modules()

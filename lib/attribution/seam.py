@@ -1,44 +1,123 @@
-"""The seam of every explanation: a function from (embeddings, mask) to one score per row, for any model."""
+"""The seam of every explanation: a function from (embeddings, mask) to one score per row.
+
+For any model. A classifier's score of each row's class is made by `class_score`; other scores are
+subclasses of `Score`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from lib.attribution.budget import TokenBudget
 from lib.core.errors import TouchstoneError, did_you_mean
 from lib.models.text_model import TextModel
 
-if TYPE_CHECKING:
-    from lib.attribution.shared import SharedPass
+__all__ = [
+    "ClassScore",
+    "Row",
+    "Score",
+    "TokenScores",
+    "WordScores",
+    "class_score",
+    "score_from",
+]
 
-Pick = Callable[[Float[Tensor, "batch class"], Int[Tensor, "batch"]], Float[Tensor, "batch"]]
+_Pick = Callable[[Float[Tensor, "batch class"], Int[Tensor, "batch"]], Float[Tensor, "batch"]]
 
 
-class Score(Protocol):
+class Score:
     """What is explained: one number per row, differentiable in the word embeddings.
 
-    A plain function will do. Two things may be added to it. `for_rows(rows)` gives the score of chosen rows,
-    in that order and perhaps repeatedly, where the score differs from row to row (each row has its own class,
-    or its own word to predict): methods that try many inputs per row need it. `module` is the network behind
-    the score: Guided Backprop and DeepLift change how its activations are differentiated.
+    A subclass defines `logits`, and whatever else differs from the defaults here. A plain function
+    of
+    (embeddings, mask) will do as well, with an attribute `module` where its network is to be known:
+    `TokenBatch` takes it through `score_from`.
+
+    Attributes:
+        module: the network behind the score, for methods that change how it is differentiated.
+        pick: how the score is read from `logits`; scores of one pass with the same `pick` have the
+            same gradients. None: `logits` gives the score itself.
     """
+
+    module: nn.Module | None = None
+    pick: _Pick | None = None
 
     def __call__(
         self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
     ) -> Float[Tensor, "batch"]:
         """The scores of a batch; mask is 1 for tokens and 0 for padding."""
+        return self.of_logits(self.logits(embeddings, mask))
+
+    def logits(
+        self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
+    ) -> Float[Tensor, "batch ..."]:
+        """What a pass of the model gives: what `of_logits` reads the scores from."""
+        raise NotImplementedError
+
+    def of_logits(self, logits: Float[Tensor, "batch ..."]) -> Float[Tensor, "batch"]:
+        """The scores, from logits that were computed before; by default these are the scores."""
+        return logits
+
+    def for_rows(self, rows: Int[Tensor, "batch"]) -> Score:
+        """The score of chosen rows, in that order and perhaps repeatedly.
+
+        To be defined where rows differ in what is asked of them (each has a class of its own, or a
+        word of its own to predict): methods that try many inputs per row call it.
+        """
+        return self
+
+    @property
+    def rows_alike(self) -> bool:
+        """Whether `logits` treats all rows alike, so that equal inputs need only one pass."""
+        return type(self).for_rows is Score.for_rows
+
+    def network(self) -> nn.Module:
+        """The network behind the score; TouchstoneError where the score does not tell it."""
+        if not isinstance(self.module, nn.Module):
+            raise TouchstoneError(
+                "this method changes how a network is differentiated, and the score does not tell "
+                "its network; set the function's attribute `module` to the torch module behind it"
+            )
+        return self.module
+
+
+class _FunctionScore(Score):
+    """A plain function as a score; it scores all rows alike."""
+
+    def __init__(self, function: Callable[[Tensor, Tensor], Tensor]) -> None:
+        self.function, self.module = function, getattr(function, "module", None)
+
+    def logits(
+        self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
+    ) -> Float[Tensor, "batch"]:
+        """The function's value."""
+        return self.function(embeddings, mask)
+
+
+def score_from(score: Score | Callable[[Tensor, Tensor], Tensor]) -> Score:
+    """A score as it is, or a plain function as a score.
+
+    Raises:
+        TouchstoneError: for an object that has rows of its own (`for_rows`) and is no `Score`.
+    """
+    if isinstance(score, Score):
+        return score
+    if hasattr(score, "for_rows"):
+        raise TouchstoneError(
+            f"{type(score).__name__} has for_rows, but is no Score of lib.attribution.seam; "
+            "make it a subclass"
+        )
+    return _FunctionScore(score)
 
 
 @dataclass(frozen=True)
 class Row:
-    """A sentence to explain: its words, the class whose score is explained, and a seed for methods that draw."""
+    """A sentence to explain: its words, the target class, and a seed for methods that draw."""
 
     row_id: str
     sentence_idx: int
@@ -48,44 +127,11 @@ class Row:
 
 
 @dataclass(frozen=True)
-class TokenBatch:
-    """Sequences of equal length that are explained together.
-
-    `reference` holds the embeddings of the same sequences with their words replaced by padding; `is_word`
-    marks the tokens that belong to a word (not special, not prompt); `seeds` has one number a row, for
-    methods that draw. `budget` says how much may go through the model at once, and `shared` holds what methods
-    on the same rows have in common (`lib.attribution.shared`).
-    """
-
-    score: Score
-    embeddings: Float[Tensor, "batch token hidden"]
-    mask: Int[Tensor, "batch token"]
-    reference: Float[Tensor, "batch token hidden"]
-    is_word: Bool[Tensor, "batch token"]
-    seeds: tuple[int, ...]
-    budget: TokenBudget = field(default_factory=TokenBudget, compare=False)
-    shared: SharedPass | None = field(default=None, compare=False, repr=False)
-
-    def row(self, i: int) -> TokenBatch:
-        """One row as a batch of its own."""
-        only = slice(i, i + 1)
-        score = score_of_rows(self.score, torch.tensor([i], device=self.mask.device))
-        return TokenBatch(
-            score,
-            self.embeddings[only],
-            self.mask[only],
-            self.reference[only],
-            self.is_word[only],
-            self.seeds[only],
-            self.budget,
-        )
-
-
-@dataclass(frozen=True)
 class TokenScores:
-    """One signed score per token, and per row the completeness gap of methods that have one (else None).
+    """One signed score per token, and per row the completeness gap (or None).
 
-    `about` holds further numbers, one a row, by the names in `table.ABOUT`: steps or samples used, error estimates.
+    `about` holds further numbers, one a row, by the names in `table.ABOUT`: steps or samples used,
+    error estimates.
     """
 
     scores: Float[Tensor, "batch token"]
@@ -95,26 +141,10 @@ class TokenScores:
 
 @dataclass(frozen=True)
 class WordScores:
-    """What a word method may return in place of its list of scores: the same, and further numbers, one a row."""
+    """Word scores, and further numbers, one a row: what a word method may return."""
 
     scores: list[Float[np.ndarray, "token"]]
     about: Mapping[str, list[float]] = field(default_factory=dict)
-
-
-def score_of_rows(score: Score, rows: Int[Tensor, "batch"]) -> Score:
-    """The score of chosen rows; a plain function scores all rows alike."""
-    return score.for_rows(rows) if hasattr(score, "for_rows") else score
-
-
-def network_of(score: Score) -> nn.Module:
-    """The network behind a score, for the methods that reach into it."""
-    module = getattr(score, "module", None)
-    if not isinstance(module, nn.Module):
-        raise TouchstoneError(
-            "this method changes how a network is differentiated, and the score does not tell its "
-            "network; set the function's attribute `module` to the torch module behind it"
-        )
-    return module
 
 
 def _class_logit(
@@ -155,13 +185,13 @@ def _own_log_probability(
     return torch.nn.functional.logsigmoid(_class_logit(logits, targets))
 
 
-EXPLAINED: dict[str, Pick] = {
+_EXPLAINED: dict[str, _Pick] = {
     "logit": _class_logit,
     "probability": _class_probability,
     "log_probability": _class_log_probability,
     "margin": _class_margin,
 }
-INDEPENDENT: dict[str, Pick] = {
+_INDEPENDENT: dict[str, _Pick] = {
     "logit": _class_logit,
     "probability": _own_probability,
     "log_probability": _own_log_probability,
@@ -169,21 +199,22 @@ INDEPENDENT: dict[str, Pick] = {
 
 
 @dataclass(frozen=True)
-class ClassScore:
+class ClassScore(Score):
     """A classifier's score of each row's own class; made by `class_score`."""
 
     model: TextModel
     targets: Int[Tensor, "batch"]
-    pick: Pick
+    pick: _Pick
+    rows_alike = True  # the classes differ from row to row, the class scores do not
 
-    def __call__(
+    def logits(
         self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
-    ) -> Float[Tensor, "batch"]:
-        """The score of each row's class."""
-        return self.pick(self.model.logits(embeddings, mask), self.targets)
+    ) -> Float[Tensor, "batch class"]:
+        """The model's class scores."""
+        return self.model.logits(embeddings, mask)
 
     def of_logits(self, logits: Float[Tensor, "batch class"]) -> Float[Tensor, "batch"]:
-        """The score of each row's class, from logits that were computed elsewhere."""
+        """The score of each row's class."""
         return self.pick(logits, self.targets)
 
     def for_rows(self, rows: Int[Tensor, "batch"]) -> ClassScore:
@@ -198,32 +229,39 @@ class ClassScore:
 
 def class_score(
     model: TextModel, targets: Int[Tensor, "batch"] | list[int], explained: str = "logit"
-) -> Score:
+) -> ClassScore:
     """The score that a classifier gives to each row's target class.
 
-    "logit", "probability" (softmax), "log_probability", or "margin": the logit minus the largest of the other classes. Where
-    each class has its own yes or no (a multi-label model) the probability is the sigmoid, and there is no margin.
+    Where each class has its own yes or no (a multi-label model) the probability is the sigmoid.
 
-    Raises TouchstoneError for a class that the model does not have, for an unknown `explained`, and for one that the model's
-    outputs do not allow: a single number has no probability.
+    Args:
+        model: the classifier.
+        targets: a class number per row.
+        explained: "logit", "probability" (softmax), "log_probability", or "margin", the logit minus
+            the largest of the other classes.
+
+    Raises:
+        TouchstoneError: for a class that the model does not have, for an unknown `explained`, and
+            for one that the model's outputs do not allow: a single number has no probability, and
+            classes that are independent of each other have no margin.
     """
-    known = INDEPENDENT if getattr(model, "independent", False) else EXPLAINED
-    if explained not in EXPLAINED:
-        raise TouchstoneError(f"explained is {explained!r}{did_you_mean(explained, EXPLAINED)}")
+    known = _INDEPENDENT if getattr(model, "independent", False) else _EXPLAINED
+    if explained not in _EXPLAINED:
+        raise TouchstoneError(f"explained is {explained!r}{did_you_mean(explained, _EXPLAINED)}")
     if explained not in known:
         raise TouchstoneError(
-            f"the classes of this model are independent of each other, so there is no {explained} between them; "
-            f"choose explained from {', '.join(known)}"
+            "the classes of this model are independent of each other, so there is no "
+            f"{explained} between them; choose explained from {', '.join(known)}"
         )
-    if len(model.classes) == 1 and known is EXPLAINED and explained != "logit":
+    if len(model.classes) == 1 and known is _EXPLAINED and explained != "logit":
         raise TouchstoneError(
-            f"the model has one output, a number and not a class among others, so it has no {explained}; give the "
-            "setting explained='logit', or, if its sigmoid is a probability, set module.config.problem_type = "
-            "'multi_label_classification'"
+            "the model has one output, a number and not a class among others, so it has no "
+            f"{explained}; give the setting explained='logit', or, if its sigmoid is a "
+            "probability, set module.config.problem_type = 'multi_label_classification'"
         )
     device = next((p.device for p in model.module.parameters()), torch.device("cpu"))
     classes = torch.as_tensor(targets, dtype=torch.long, device=device)
     if wrong := [c for c in classes.tolist() if not 0 <= c < len(model.classes)]:
         names = ", ".join(f"{i} {name}" for i, name in enumerate(model.classes))
         raise TouchstoneError(f"there is no class {wrong[0]}; the model knows {names}")
-    return cast(Score, ClassScore(model, classes, known[explained]))
+    return ClassScore(model, classes, known[explained])

@@ -1,4 +1,4 @@
-"""Sequences of token ids through a model, each different one once, in batches of exactly equal length."""
+"""Class scores of token ids: each different sequence once, in batches of equal length."""
 
 from __future__ import annotations
 
@@ -12,36 +12,47 @@ from lib.attribution.budget import TokenBudget
 from lib.models.first_token import first_token_only, parameters_fixed
 from lib.models.text_model import TextModel, device_of
 
+__all__ = ["Ids", "sequence_logits", "text_logits"]
+
 Ids = tuple[int, ...]
 
 
 def text_logits(model: TextModel, texts: Sequence[Sequence[str]]) -> Float[Tensor, "batch class"]:
-    """The class scores of sentences given as words, on the CPU; equal sentences go through the model once."""
+    """The class scores of sentences given as words, on the CPU; equal sentences are run once."""
     number = {text: i for i, text in enumerate(dict.fromkeys(map(tuple, texts)))}
     encoded = model.encode([list(text) for text in number])
-    logits = sequence_logits(model, [tuple(one.ids) for one in encoded])
+    logits = sequence_logits(model, [tuple(tokens.ids) for tokens in encoded])
     return logits[[number[tuple(text)] for text in texts]]
 
 
 @torch.inference_mode()
-def sequence_logits(model: TextModel, sequences: Sequence[Ids]) -> Float[Tensor, "batch class"]:
-    """The class scores of token ids, on the CPU. A sequence of no token is read as one padding token.
+def sequence_logits(
+    model: TextModel, sequences: Sequence[Ids], budget: TokenBudget | None = None
+) -> Float[Tensor, "batch class"]:
+    """The class scores of token ids, on the CPU; no token is read as one padding token.
 
     Memory that runs out halves the batch (`budget.TokenBudget`); no row depends on its neighbours.
+
+    Args:
+        model: whose class scores are wanted.
+        sequences: token ids, of any lengths.
+        budget: how much may go through at once; None: a fresh one for the model's device.
     """
-    pad_id = model.tokenizer.pad_token_id
-    number = {ids: i for i, ids in enumerate(dict.fromkeys(ids or (pad_id,) for ids in sequences))}
-    distinct, device = list(number), device_of(model.module)
-    logits = torch.zeros(len(distinct), len(model.classes))
+    pad_id, device = model.tokenizer.pad_token_id, device_of(model.module)
+    budget = budget or TokenBudget.for_device(device)
+    asked = [ids or (pad_id,) for ids in sequences]
+    distinct, row_of, parts = list(dict.fromkeys(asked)), {}, []
     model.module.eval()
 
     def forward(part: list[int]) -> Tensor:
-        ids = torch.tensor([distinct[i] for i in part], device=device)
+        ids = torch.tensor([distinct[i] for i in part], device=device)  # (batch, tokens)
         return model.logits(model.embed(ids), torch.ones_like(ids))
 
     with parameters_fixed(model.module), first_token_only(model):
-        for part, found in TokenBudget.for_device(device).run(
-            [len(ids) for ids in distinct], forward
-        ):
-            logits[part] = found.float().cpu()
-    return logits[[number[ids or (pad_id,)] for ids in sequences]]
+        for part, logits in budget.run([len(ids) for ids in distinct], forward):
+            for i in part:
+                row_of[distinct[i]] = len(row_of)
+            parts.append(logits.cpu())
+    if not parts:
+        return torch.zeros(0, len(model.classes))
+    return torch.cat(parts)[[row_of[ids] for ids in asked]]

@@ -1,8 +1,9 @@
-"""The model's own truth: exact Shapley values of a sentence's words against the same words in another form of it.
+"""The model's own truth: exact Shapley values of words against another form of the sentence.
 
-GECO's forms of a base sentence ("She loves her cat", "They love their cat") differ in a few words. Swapping some of
-these words gives sentences like those that the model was trained on: no padding, no holes. The Shapley values of the
-swaps (Shapley 1953) are what the model itself makes of each word, and every other method can be held against them.
+The female, male and neutral forms of a sentence ("She loves her cat", "They love their cat") differ
+in a few words. Swapping some of these words gives sentences like those that the model was trained
+on: no padding, no holes. The Shapley values of the swaps (Shapley 1953) are what the model itself
+makes of each word, and every other method can be held against them.
 """
 
 from __future__ import annotations
@@ -21,14 +22,22 @@ from lib.attribution.seam import class_score
 from lib.attribution.sequences import text_logits
 from lib.attribution.table import in_format
 from lib.core.errors import TouchstoneError
+from lib.language.lexicon import NOMINATIVE, PRONOUN_FORMS
 from lib.models.text_model import TextModel, device_of
-from lib.studies.geco.corpus import CLASSES
-from lib.studies.geco.faults import PRONOUNS
 
-MOST_PLAYERS = 10  # 1024 sentences a row and direction
-FEMALE, MALE, NEUTRAL = 0, 1, 2
-NOMINATIVE = frozenset({"she", "he", "they"})
-OTHER_CASES = frozenset().union(*PRONOUNS.values()) - NOMINATIVE
+__all__ = [
+    "Swap",
+    "SwapShapley",
+    "find_swaps",
+    "mixture_shares",
+    "players_between",
+    "swap_shapley",
+]
+
+_MOST_PLAYERS = 10  # 1024 sentences a row and direction
+_FEMALE, _MALE, _NEUTRAL = range(3)  # the class numbers, in the order of PRONOUN_FORMS
+_CLASSES = tuple(PRONOUN_FORMS)
+_OTHER_CASES = frozenset().union(*PRONOUN_FORMS.values()) - frozenset(NOMINATIVE)
 
 
 @dataclass(frozen=True)
@@ -49,10 +58,10 @@ class Swap:
     @property
     def method(self) -> str:
         """The name under which the values of this direction stand in a table of explanations."""
-        return f"Swap Shapley to {CLASSES[self.other]}"
+        return f"Swap Shapley to {_CLASSES[self.other]}"
 
     def mixture(self, kept: Sequence[bool]) -> tuple[str, ...]:
-        """The sentence with the words of some players kept, and those of the others taken from the other form."""
+        """The sentence with some players' words, and the other form's words for the others."""
         taken = {
             i for player, stays in zip(self.players, kept, strict=True) if not stays for i in player
         }
@@ -62,11 +71,11 @@ class Swap:
 
 
 class SwapShapley(NamedTuple):
-    """Values in the explanation format, every mixture behind them, who swapped what, and what could not be aligned.
+    """Values in the explanation format, the mixtures behind them, the swaps, what was left out.
 
-    `mixtures`: row_id, other, kept (a 0/1 text, one digit a player), words, score, is_mixed (words of both forms: for
-    M and F these are the mixed-gender sentences). `swaps`: dataset, row_id, sentence_idx, other, n_players, players,
-    values. `left_out`: row_id, other, why.
+    `mixtures`: row_id, other, kept (a 0/1 text, one digit a player), words, score, is_mixed (words
+    of both forms: for M and F these are the mixed-gender sentences). `swaps`: dataset, row_id,
+    sentence_idx, other, n_players, players, values. `left_out`: row_id, other, why.
     """
 
     explanations: pd.DataFrame
@@ -78,12 +87,13 @@ class SwapShapley(NamedTuple):
 def players_between(
     forms: Mapping[int, Sequence[str]], own: int, other: int
 ) -> tuple[tuple[int, ...], ...]:
-    """Who is swapped together when one form of a sentence turns into another: a tuple of positions for each player.
+    """Who is swapped together when one form of a sentence turns into another: a tuple a player.
 
-    Every position whose word differs is altered. One that reads the same in F and M is a verb: only "they" changes it.
-    It joins the nearest "they" before it (position by its non-binary word), or the first after it; where the
-    sentence has none, the nearest altered word before it that is no pronoun of another case (her, him, their); where
-    there is none either it is a player by itself. All else is a player by itself. `forms`: words by class, of equal length.
+    Every position whose word differs is altered. One that reads the same in F and M is a verb: only
+    "they" changes it. It joins the nearest "they" before it (position by its non-binary word), or
+    the first after it; where the sentence has none, the nearest altered word before it that is no
+    pronoun of another case (her, him, their); where there is none either it is a player by itself.
+    All else is a player by itself. `forms`: words by class, of equal length.
 
     >>> players_between({0: ["She", "has", "her", "cat"], 1: ["He", "has", "his", "cat"],
     ...                  2: ["They", "have", "their", "cat"]}, own=1, other=2)
@@ -91,11 +101,11 @@ def players_between(
     """
     read = {target: [word.strip().lower() for word in words] for target, words in forms.items()}
     altered = [i for i, (a, b) in enumerate(zip(read[own], read[other], strict=True)) if a != b]
-    verbs = [i for i in altered if read[FEMALE][i] == read[MALE][i]]
+    verbs = [i for i in altered if read[_FEMALE][i] == read[_MALE][i]]
     heads = [i for i in altered if i not in verbs]
-    they = [i for i in heads if read[NEUTRAL][i] == "they"] if verbs else []
+    they = [i for i in heads if read[_NEUTRAL][i] == "they"] if verbs else []
     subjects = they or [
-        i for i in heads if verbs and not {words[i] for words in read.values()} & OTHER_CASES
+        i for i in heads if verbs and not {words[i] for words in read.values()} & _OTHER_CASES
     ]
     groups = {i: [i] for i in heads}
     for verb in verbs:
@@ -109,10 +119,10 @@ def players_between(
 def find_swaps(
     rows: pd.DataFrame, only: Collection[str] | None = None
 ) -> tuple[list[Swap], pd.DataFrame]:
-    """Every row with every other form of its base sentence, and a table (row_id, other, why) of what has no such form.
+    """Every row with every other form of its sentence, and a table (row_id, other, why) of misfits.
 
-    `rows`: row_id, sentence_idx, target, sentence, one data set with all its forms. `only`: the rows to value.
-    Raises TouchstoneError for a row with more than ten players.
+    `rows`: row_id, sentence_idx, target, sentence, one data set with all its forms. `only`: the
+    rows to value. Raises TouchstoneError for a row with more than ten players.
     """
     swaps, left_out = [], []
     classes = sorted(rows["target"].unique())
@@ -123,17 +133,17 @@ def find_swaps(
     for row in rows.itertuples():
         if only is not None and row.row_id not in only:
             continue
-        mine = forms[row.sentence_idx]
+        of_base = forms[row.sentence_idx]
         for other in (c for c in classes if c != row.target):
-            if why := _misfit(mine, row.target, other):
+            if why := _misfit(of_base, row.target, other):
                 left_out.append((row.row_id, other, why))
                 continue
-            players = players_between(mine, row.target, other)
-            if len(players) > MOST_PLAYERS:
+            players = players_between(of_base, row.target, other)
+            if len(players) > _MOST_PLAYERS:
                 raise TouchstoneError(
-                    f"row {row.row_id} has {len(players)} words to swap with its {CLASSES[other]} form, "
-                    f"which takes 2^{len(players)} sentences; at most {MOST_PLAYERS} players are taken: "
-                    "leave the row out, or shorten it"
+                    f"row {row.row_id} has {len(players)} words to swap with its "
+                    f"{_CLASSES[other]} form, which takes 2^{len(players)} sentences; at most "
+                    f"{_MOST_PLAYERS} players are taken: leave the row out, or shorten it"
                 )
             swaps.append(
                 Swap(
@@ -142,7 +152,7 @@ def find_swaps(
                     int(row.target),
                     int(other),
                     tuple(row.sentence),
-                    tuple(mine[other]),
+                    tuple(of_base[other]),
                     players,
                 )
             )
@@ -151,8 +161,8 @@ def find_swaps(
 
 def _misfit(forms: Mapping[int, Sequence[str]], own: int, other: int) -> str:
     """Why two forms cannot be swapped word by word; empty where they can."""
-    needed = {FEMALE, MALE} | {own, other}
-    if missing := [CLASSES[target] for target in sorted(needed) if target not in forms]:
+    needed = {_FEMALE, _MALE} | {own, other}
+    if missing := [_CLASSES[target] for target in sorted(needed) if target not in forms]:
         return f"there is no {' and no '.join(missing)} form"
     return (
         "" if len({len(forms[target]) for target in needed}) == 1 else "the forms differ in length"
@@ -165,18 +175,19 @@ def swap_shapley(
     explained: str = "probability",
     *,
     only: Collection[str] | None = None,
-    study: str = "geco",
+    study: str = "-",
     dataset: str = "-",
     scheme: str = "-",
     seed: int = -1,
 ) -> SwapShapley:
-    """Exact Shapley values of a row's altered words in the model's score of the row's class (Shapley 1953, eq. 12).
+    """Exact Shapley values (Shapley 1953, eq. 12) of a row's altered words in its class's score.
 
-    The worth of a set of players is the score of the sentence in which their words stay and the others' come from the
-    other form, so the values sum to score(row) minus score(other form): `delta` is what is missing, zero up to
-    rounding. A player's value is spread evenly over its words; words that no form alters have 0. Per row one line for each
-    other form (method "Swap Shapley to M") and one for their mean ("Swap Shapley"), which is complete for the mean
-    of the other forms. All mixtures of all rows are scored together, each text once.
+    The worth of a set of players is the score of the sentence in which their words stay and the
+    others' come from the other form, so the values sum to score(row) minus score(other form):
+    `delta` is what is missing, zero up to rounding. A player's value is spread evenly over its
+    words; words that no form alters have 0. Per row one line for each other form (method "Swap
+    Shapley to M") and one for their mean ("Swap Shapley"), which is complete for the mean of the
+    other forms. All mixtures of all rows are scored together, each text once.
     """
     swaps, left_out = find_swaps(rows, only)
     if not swaps:
@@ -212,9 +223,9 @@ def _in_format(
     labels: Mapping[str, Any],
 ) -> pd.DataFrame:
     """A line per row and direction, and a line per row for their mean."""
-    scores = [spread(swap, found) for swap, found in zip(swaps, values, strict=True)]
+    scores = [_spread(swap, of_swap) for swap, of_swap in zip(swaps, values, strict=True)]
     changes = [float(w[-1] - w[0]) for w in worth]
-    found = pd.DataFrame(
+    by_direction = pd.DataFrame(
         {
             "row_id": [s.row_id for s in swaps],
             "sentence_idx": [s.sentence_idx for s in swaps],
@@ -226,21 +237,14 @@ def _in_format(
             "delta": [float(x.sum()) - change for x, change in zip(scores, changes, strict=True)],
         }
     )
-    mean = (
-        found.groupby("row_id", sort=False)
-        .agg(
-            {
-                "sentence_idx": "first",
-                "target": "first",
-                "sentence": "first",
-                "samples": "sum",
-                "delta": "mean",
-                "scores": lambda parts: np.mean(parts.tolist(), axis=0),
-            }
-        )
-        .reset_index()
-        .assign(method="Swap Shapley")
-    )
+    how = {
+        **dict.fromkeys(("sentence_idx", "target", "sentence"), "first"),
+        "samples": "sum",
+        "delta": "mean",
+        "scores": lambda parts: np.mean(parts.tolist(), axis=0),
+    }
+    mean = by_direction.groupby("row_id", sort=False, as_index=False).agg(how)
+    mean = mean.assign(method="Swap Shapley")
     return pd.concat(
         [
             in_format(
@@ -252,13 +256,13 @@ def _in_format(
                 {"samples": part["samples"]},
                 **labels,
             )
-            for name, part in pd.concat([found, mean]).groupby("method", sort=False)
+            for name, part in pd.concat([by_direction, mean]).groupby("method", sort=False)
         ],
         ignore_index=True,
     )
 
 
-def spread(swap: Swap, values: Float[np.ndarray, "token"]) -> Float[np.ndarray, "token"]:
+def _spread(swap: Swap, values: Float[np.ndarray, "token"]) -> Float[np.ndarray, "token"]:
     """One score a word: each player's value, evenly over its words; 0 where no word is swapped."""
     scores = np.zeros(len(swap.words))
     for player, value in zip(swap.players, values, strict=True):
@@ -290,16 +294,16 @@ def _mixtures(
 
 
 def mixture_shares(mixtures: pd.DataFrame, margin: float = 0.01) -> pd.DataFrame:
-    """What becomes of sentences that mix words of two forms: with NB on one side, and of F and M alone.
+    """What becomes of sentences that mix two forms: with NB on one side, and of F and M alone.
 
-    outside: the share whose score lies outside of that of both pure forms by more than `margin`; undecided: between .1 and
-    .9. Columns: forms, mixtures, outside, undecided.
+    outside: the share whose score lies outside of that of both pure forms by more than `margin`;
+    undecided: between .1 and .9. Columns: forms, mixtures, outside, undecided.
     """
     place = ["row_id", "other"]
     pure = mixtures[~mixtures["is_mixed"]].groupby(place)["score"].agg(["min", "max"])
     mixed = mixtures[mixtures["is_mixed"]].join(pure, on=place)
     outside = (mixed["score"] < mixed["min"] - margin) | (mixed["score"] > mixed["max"] + margin)
-    forms = np.where(mixed[["target", "other"]].max(axis=1) < NEUTRAL, "F and M", "with NB")
+    forms = np.where(mixed[["target", "other"]].max(axis=1) < _NEUTRAL, "F and M", "with NB")
     mixed = mixed.assign(forms=forms, outside=outside, undecided=mixed["score"].between(0.1, 0.9))
     return mixed.groupby("forms", as_index=False).agg(
         mixtures=("score", "size"), outside=("outside", "mean"), undecided=("undecided", "mean")
@@ -317,6 +321,6 @@ def _table(swaps: Sequence[Swap], values: Sequence[np.ndarray], dataset: str) ->
             "n_words": [len(s.words) for s in swaps],
             "n_players": [len(s.players) for s in swaps],
             "players": [[list(player) for player in s.players] for s in swaps],
-            "values": [found.tolist() for found in values],
+            "values": [of_swap.tolist() for of_swap in values],
         }
     )

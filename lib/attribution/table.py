@@ -1,7 +1,7 @@
-"""The one format of explanations: one line per (dataset, scheme, seed, method, row), kept as Parquet.
+"""The one format of explanations: a line per (dataset, scheme, seed, method, row), as Parquet.
 
-Explanations that were made elsewhere can be handed in as such a file; everything downstream reads nothing
-else.
+Explanations that were made elsewhere can be handed in as such a file; everything downstream reads
+nothing else.
 """
 
 from __future__ import annotations
@@ -17,8 +17,20 @@ import pandas as pd
 from lib.core.errors import TouchstoneError, did_you_mean
 from lib.core.files import load_parquet, save_parquet
 
+__all__ = [
+    "ABOUT",
+    "KEY",
+    "NO_MODEL",
+    "SCHEMA",
+    "in_format",
+    "load_explanations",
+    "save_explanations",
+    "validated",
+]
+
+NO_MODEL = "-"  # the scheme of explanations that see no model
 SCHEMA: dict[str, tuple[type, str]] = {
-    "study": (str, "the study that the rows belong to: geco"),
+    "study": (str, "the study that the rows belong to"),
     "dataset": (str, "the data set: D_A, D_S"),
     "scheme": (str, "how the explained model was trained: C, CE, ..., or - where no model is seen"),
     "seed": (int, "the seed of the explained model's training, or -1 where no model is seen"),
@@ -41,10 +53,14 @@ SCHEMA: dict[str, tuple[type, str]] = {
 ABOUT: dict[str, str] = {  # columns that a table may have beside those of SCHEMA: numbers or null
     "steps": "points of the path that were used",
     "samples": "coalitions or altered texts that were used, counted as drawn",
-    "unassigned": "what of the score no word has: AttnLRP leaves it with biases, positions and special tokens",
-    "error": "how far a word piece's share of the attribution may be off: an estimate, see the method",
+    "unassigned": (
+        "what of the score no word has: AttnLRP leaves it with biases, positions and special tokens"
+    ),
+    "error": (
+        "how far a word piece's share of the attribution may be off: an estimate, see the method"
+    ),
 }
-ALLOWED: dict[type, tuple[type, ...]] = {
+_ALLOWED: dict[type, tuple[type, ...]] = {
     str: (str,),
     int: (int, np.integer),
     list: (list, np.ndarray),
@@ -62,7 +78,7 @@ def in_format(
     about: Mapping[str, Sequence[float]] | None = None,
     **labels: Any,
 ) -> pd.DataFrame:
-    """A method's scores in the explanation format; `labels` are study, dataset, scheme and seed, `about` is `ABOUT`."""
+    """A method's scores in the explanation format; `labels` are study, dataset, scheme and seed."""
     frame = pd.DataFrame(
         {
             **{name: [labels[name]] * len(rows) for name in ("study", "dataset", "scheme", "seed")},
@@ -71,7 +87,7 @@ def in_format(
             "sentence_idx": rows["sentence_idx"].tolist(),
             "target": rows["target"].tolist(),
             "words": [list(words) for words in rows["sentence"]],
-            "scores": [[float(x) for x in found] for found in scores],
+            "scores": [[float(x) for x in of_row] for of_row in scores],
             "explained": settings.get("explained", "-"),
             "settings": json.dumps(dict(settings), sort_keys=True),
             "delta": pd.Series(list(deltas), dtype=float),
@@ -84,14 +100,19 @@ def in_format(
 
 
 def save_explanations(path: Path | str, frame: pd.DataFrame) -> None:
-    """Validate explanations and write them as Parquet."""
+    """Explanations validated, and written as Parquet.
+
+    Raises:
+        TouchstoneError: naming the file and the first row that does not keep to `SCHEMA`.
+    """
     save_parquet(validated(frame, Path(path).name), path)
 
 
 def load_explanations(path: Path | str) -> pd.DataFrame:
-    """Read and validate explanations: ours, or a file that was made elsewhere.
+    """Explanations from a file, ours or made elsewhere, validated.
 
-    Raises TouchstoneError naming file, row and remedy where the file does not keep to `SCHEMA`.
+    Raises:
+        TouchstoneError: naming file, row and remedy, where the file does not keep to `SCHEMA`.
     """
     if not Path(path).is_file():
         raise TouchstoneError(
@@ -108,7 +129,7 @@ def load_explanations(path: Path | str) -> pd.DataFrame:
 
 
 def validated(frame: pd.DataFrame, source: str) -> pd.DataFrame:
-    """The same explanations with the columns in order; an error names the first line that breaks `SCHEMA`."""
+    """The same explanations with the columns in order; an error names the first line at fault."""
     if missing := [name for name in SCHEMA if name not in frame]:
         raise TouchstoneError(
             f"{source} has no column {missing[0]!r}; it holds {SCHEMA[missing[0]][1]}"
@@ -140,15 +161,16 @@ def validated(frame: pd.DataFrame, source: str) -> pd.DataFrame:
 def _fault(row: dict[str, Any]) -> str:
     """What is wrong with a line, in words; empty where nothing is."""
     for name, (kind, meaning) in SCHEMA.items():
-        if isinstance(row[name], bool) or not isinstance(row[name], ALLOWED[kind]):
+        if isinstance(row[name], bool) or not isinstance(row[name], _ALLOWED[kind]):
             return f"{name} is {row[name]!r}, not {kind.__name__}; it holds {meaning}"
     for name in set(ABOUT) & set(row):
-        if isinstance(row[name], bool) or not isinstance(row[name], (*ALLOWED[float], int)):
+        if isinstance(row[name], bool) or not isinstance(row[name], (*_ALLOWED[float], int)):
             return f"{name} is {row[name]!r}, not a number; it holds {ABOUT[name]}"
     if not all(isinstance(word, str) for word in row["words"]):
         return "words must be text"
     if len(row["scores"]) != len(row["words"]):
-        return f"there are {len(row['scores'])} scores for {len(row['words'])} words; give one score per word"
+        n_scores, n_words = len(row["scores"]), len(row["words"])
+        return f"there are {n_scores} scores for {n_words} words; give one score per word"
     numbers = [
         isinstance(x, int | float | np.number) and not isinstance(x, bool) for x in row["scores"]
     ]

@@ -1,11 +1,13 @@
-"""Which instructions the libraries compute with: the same on every processor, so that the numbers are the same.
+"""Which instructions the libraries compute with: the same on every processor, for the same numbers.
 
-Libraries choose their fastest kernels at their first import, by the processor that they find. AVX-512 kernels add up in another
-order than AVX2 kernels; the last digits differ, and sixty epochs of training make an early stop of them. So notebooks, tests and the
-runner ask all libraries for AVX2 (`import lib.same_numbers`, first), which nearly every x86-64 processor since 2015 has: the numbers are
-then the same to the last bit (measured on two processors, CONTRIBUTING.md). Where wider kernels pay, a long run may say `native`.
+Libraries choose their fastest kernels at their first import, by the processor that they find.
+AVX-512 kernels add up in another order than AVX2 kernels; the last digits differ, and sixty epochs
+of training make an early stop of them. So notebooks, tests and the runner ask all libraries for
+AVX2 (`import lib.same_numbers`, first), which nearly every x86-64 processor since 2015 has: the
+numbers are then the same to the last bit (measured on two processors, CONTRIBUTING.md). Where wider
+kernels pay, a long run may say `native`.
 
-    TOUCHSTONE_ARITHMETIC=native make geco SCALE=cpu      the widest kernels that the processor has
+    TOUCHSTONE_ARITHMETIC=native make <study> SCALE=cpu   the widest kernels of the processor
 
 Other processors (ARM) are left alone; the numbers there are untested.
 """
@@ -19,7 +21,7 @@ from pathlib import Path
 
 from lib.core.errors import TouchstoneError, did_you_mean
 
-AVX2 = {
+_AVX2 = {
     "ATEN_CPU_CAPABILITY": "avx2",
     "ONEDNN_MAX_CPU_ISA": "AVX2",
     "MKL_CBWR": "AVX2",
@@ -27,7 +29,7 @@ AVX2 = {
     "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",
 }
 SETTINGS: dict[str, dict[str, str]] = {
-    "avx2": AVX2,
+    "avx2": _AVX2,
     "native": {},  # what the libraries choose, or what you ask them for yourself
     "narrow": {  # kernels of 2008: nobody's processor is slower than this
         "ATEN_CPU_CAPABILITY": "default",
@@ -37,44 +39,56 @@ SETTINGS: dict[str, dict[str, str]] = {
         "NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL AVX512_SPR",
     },
     "mixed": {
-        name: value for name, value in AVX2.items() if name.startswith(("ATEN", "MKL"))
+        name: value for name, value in _AVX2.items() if name.startswith(("ATEN", "MKL"))
     },  # AVX2 beside wider products
-    "two_threads": AVX2 | {"OMP_NUM_THREADS": "2"},
+    "two_threads": _AVX2 | {"OMP_NUM_THREADS": "2"},
 }
-THREADS = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+_THREADS = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
 
 
 def variables(setting: str) -> dict[str, str]:
-    """The environment variables that ask for a setting; what you set yourself stands under `native`."""
+    """The environment variables that ask for a setting, with their values.
+
+    Args:
+        setting: a name of `SETTINGS`; under `native` a variable that is set already is left alone.
+
+    Raises:
+        TouchstoneError: there is no such setting.
+    """
     if setting not in SETTINGS:
         raise TouchstoneError(
             f"TOUCHSTONE_ARITHMETIC is {setting!r}{did_you_mean(setting, SETTINGS)}"
         )
     if setting == "native":
-        return {name: value for name, value in THREADS.items() if name not in os.environ}
-    return THREADS | SETTINGS[setting]
+        return {name: value for name, value in _THREADS.items() if name not in os.environ}
+    return _THREADS | SETTINGS[setting]
 
 
 def ask_for(setting: str) -> None:
-    """Ask for a setting's instructions, in this process and in those that it starts; too late once numpy is loaded."""
+    """Ask for a setting's instructions, in this process and in those that it starts.
+
+    Raises:
+        TouchstoneError: there is no such setting, or numpy is loaded and has chosen already.
+    """
     missing = {
         name: value for name, value in variables(setting).items() if os.environ.get(name) != value
     }
-    if "numpy" in sys.modules and set(missing) - set(THREADS):
+    # Threads are no reason to refuse: `lib.core.seeds.set_up` sets those of PyTorch again.
+    if "numpy" in sys.modules and set(missing) - set(_THREADS):
         raise TouchstoneError(
             "numpy was imported before lib.same_numbers, and has chosen its instructions already; "
             "restart Python (or the kernel) and make `import lib.same_numbers` the first import"
         )
-    os.environ.update(missing)
+    os.environ.update(missing)  # child processes and kernels inherit it
 
 
 def in_force() -> str:
-    """The setting of this process: `TOUCHSTONE_ARITHMETIC`, by default avx2; native where the processor has no AVX2."""
+    """This process's setting: `TOUCHSTONE_ARITHMETIC`, else avx2; native where there is no AVX2."""
     return os.environ.get("TOUCHSTONE_ARITHMETIC", "avx2") if has_avx2() else "native"
 
 
 def has_avx2() -> bool:
-    """Whether this processor has AVX2 (on x86-64 systems without /proc/cpuinfo it is taken for granted)."""
+    """Whether this processor has AVX2; taken for granted on x86-64 without /proc/cpuinfo."""
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return False
     flags = Path("/proc/cpuinfo")

@@ -1,4 +1,7 @@
-"""The words for tensor axes: signatures write `Float[Tensor, "batch token hidden"]` and no other words."""
+"""The words for tensor axes: `Float[Tensor, "batch token hidden"]` is written with these only.
+
+A test reads the signatures of lib; a new axis gets its word here.
+"""
 
 AXES: dict[str, str] = {
     "batch": "rows that go through a model together",

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 
 class TouchstoneError(ValueError):
-    """Something that was given is not usable; the message says what, where and what to do about it."""
+    """Something given is not usable; the message says what, where, and what to do about it."""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The end of an error about an unknown name: the nearest known one, or nothing where none is known.
+    """The end of an error about an unknown name: the nearest known one, or nothing without any.
 
     >>> did_you_mean("lime", ["DeepLift", "LIME"])
     "; did you mean 'LIME'?"

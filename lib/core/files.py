@@ -1,4 +1,4 @@
-"""Files are written whole or not at all: under a temporary name in the same folder, then renamed."""
+"""Files, written whole or not at all: under a temporary name in the same folder, then renamed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lib.core.errors import TouchstoneError
 
 @contextmanager
 def atomic_path(path: Path | str) -> Iterator[Path]:
-    """A temporary name beside `path` to write to; it becomes `path` on success and is removed on an error.
+    """A temporary name beside `path` to write to: renamed on success, removed on an error.
 
     The temporary name ends in `.part`: a writer that guesses its format from the name must be told.
     """
@@ -25,19 +25,23 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         yield part
-        os.replace(part, path)
+        os.replace(part, path)  # one step, since both lie in one folder
     finally:
         part.unlink(missing_ok=True)
 
 
 def write_atomic(path: Path | str, content: str | bytes) -> None:
-    """Write text (UTF-8, line ends as they are) or bytes; readers see the old file or the new one."""
+    """Write text (UTF-8, line ends as they are) or bytes; readers see the old file or the new."""
     with atomic_path(path) as part:
         part.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 def read_utf8(path: Path) -> str:
-    """The text of a file, line ends as they are; a byte-order mark is dropped. Raises TouchstoneError naming a line of other bytes."""
+    """The text of a file, line ends as they are, without a byte-order mark.
+
+    Raises:
+        TouchstoneError: the bytes are not UTF-8; it names the line.
+    """
     content = path.read_bytes()
     try:
         return content.decode("utf-8-sig")
@@ -62,10 +66,10 @@ def sha256_of_tree(folder: Path | str, pattern: str = "**/*") -> str:
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-def save_csv(frame: pd.DataFrame, path: Path | str, significant: int = 6) -> None:
-    """Write a table as CSV: six significant digits, `\\n` line ends, the index only where it has a name."""
+def save_csv(frame: pd.DataFrame, path: Path | str) -> None:
+    """Write a table as CSV: six significant digits, `\\n` line ends, its index only with a name."""
     named = any(name is not None for name in frame.index.names)
-    text = frame.to_csv(index=named, float_format=f"%.{significant}g", lineterminator="\n")
+    text = frame.to_csv(index=named, float_format="%.6g", lineterminator="\n")
     write_atomic(path, text)
 
 
@@ -84,6 +88,6 @@ def load_parquet(path: Path | str) -> pd.DataFrame:
     """Read a table that `save_parquet` wrote; columns of lists come back as Python lists."""
     frame = pd.read_parquet(path)
     for name in frame.columns:
-        if frame[name].dtype == object:
+        if frame[name].dtype == object:  # pandas gives an array for a list
             frame[name] = [v.tolist() if hasattr(v, "tolist") else v for v in frame[name]]
     return frame

@@ -1,10 +1,17 @@
-"""Notebooks as files: the `.py` is the source (jupytext, percent format), the `.ipynb` its executed copy."""
+"""Notebooks as files: the `.py` is the source, the `.ipynb` beside it its executed copy.
+
+Sources are in the percent format of jupytext.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import inspect
+import textwrap
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jupytext
 from nbformat import NotebookNode
@@ -12,7 +19,10 @@ from nbformat import NotebookNode
 from lib.core.errors import TouchstoneError
 from lib.core.paths import ROOT
 
-KEPT_METADATA = ("kernelspec", "language_info")
+
+def find_studies(root: Path = ROOT) -> list[str]:
+    """The studies, by name: the folders of `notebooks/` that hold stages."""
+    return sorted({path.parent.name for path in root.glob("notebooks/*/[0-9][0-9]_*.py")})
 
 
 def find_notebooks(study: str, root: Path = ROOT) -> list[Path]:
@@ -23,12 +33,16 @@ def find_notebooks(study: str, root: Path = ROOT) -> list[Path]:
 def read_notebook(py_path: Path | str) -> NotebookNode:
     """The notebook that a `.py` describes, with the same cell ids at every reading."""
     notebook = jupytext.read(py_path, fmt="py:percent")
-    set_cell_ids(notebook)
+    _set_cell_ids(notebook)
     return notebook
 
 
 def parameters_source(py_path: Path | str) -> str:
-    """The code of the one cell that is tagged `parameters`."""
+    """The code of the one cell that is tagged `parameters`.
+
+    Raises:
+        TouchstoneError: the notebook has none, or more than one.
+    """
     cells = [c for c in read_notebook(py_path).cells if "parameters" in c.metadata.get("tags", [])]
     if len(cells) != 1:
         raise TouchstoneError(
@@ -37,35 +51,22 @@ def parameters_source(py_path: Path | str) -> str:
     return str(cells[0].source)
 
 
-def set_cell_ids(notebook: NotebookNode) -> None:
-    """Give every cell an id made of its source, so that an unchanged cell keeps its id in git."""
-    seen: Counter[str] = Counter()
-    for cell in notebook.cells:
-        text = f"{cell.cell_type}\n{cell.source}"
-        seen[text] += 1
-        cell["id"] = hashlib.sha256(f"{seen[text]}\n{text}".encode()).hexdigest()[:8]
-    notebook.nbformat, notebook.nbformat_minor = (
-        4,
-        max(5, notebook.nbformat_minor),
-    )  # ids exist since 4.5
-
-
 def strip_volatile(notebook: NotebookNode) -> None:
-    """Remove what differs between two equal runs: times, notes of papermill and jupytext, what was folded.
+    """Remove, in place, what differs between two equal runs: times, notes of other programs.
 
     Sources, tags, outputs and execution counts stay.
     """
-    for key in set(notebook.metadata) - set(KEPT_METADATA):
+    for key in set(notebook.metadata) - {"kernelspec", "language_info"}:
         del notebook.metadata[key]
     notebook.metadata.get("language_info", {}).pop("version", None)
     for cell in notebook.cells:
         tags = cell.metadata.get("tags")
         cell["metadata"] = NotebookNode(tags=tags) if tags else NotebookNode()
-    set_cell_ids(notebook)
+    _set_cell_ids(notebook)
 
 
 def fold_bars(notebook: NotebookNode) -> None:
-    """Reduce progress bars in the stderr of each cell to nothing, and keep every other line of it."""
+    """Remove, in place, the progress bars in the cells' stderr, and keep every other line of it."""
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
             if output.output_type == "stream" and output.name == "stderr" and "\r" in output.text:
@@ -73,3 +74,30 @@ def fold_bars(notebook: NotebookNode) -> None:
                 output["text"] = "\n".join(line for line in lines if line)
         if "outputs" in cell:
             cell["outputs"] = [o for o in cell.outputs if o.get("text") != ""]
+
+
+def show_source(fn: Callable[..., Any] | type) -> None:
+    """Display a function's source as a Markdown code block, its module above it.
+
+    Raises:
+        TouchstoneError: it has over 40 lines, which nobody reads.
+    """
+    from IPython.display import Markdown, display  # here, so that a plan costs nobody the import
+
+    source = textwrap.dedent(inspect.getsource(fn)).rstrip()
+    if (n_lines := source.count("\n") + 1) > 40:
+        raise TouchstoneError(
+            f"{fn.__qualname__} has {n_lines} lines; show a part of at most 40 that stands alone"
+        )
+    display(Markdown(f"```python\n# {fn.__module__}\n{source}\n```"))
+
+
+def _set_cell_ids(notebook: NotebookNode) -> None:
+    """Give every cell an id made of its source, so that an unchanged cell keeps its id in git."""
+    seen: Counter[str] = Counter()
+    for cell in notebook.cells:
+        text = f"{cell.cell_type}\n{cell.source}"
+        seen[text] += 1
+        cell["id"] = hashlib.sha256(f"{seen[text]}\n{text}".encode()).hexdigest()[:8]
+    notebook["nbformat"] = 4
+    notebook["nbformat_minor"] = max(5, notebook.nbformat_minor)  # ids exist since 4.5

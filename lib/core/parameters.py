@@ -1,4 +1,4 @@
-"""Parameters: declared by a notebook's `parameters` cell, set by a flat YAML file, never unchecked."""
+"""Parameters: declared by a notebook's `parameters` cell, set by a flat YAML file, checked."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import yaml
 from lib.core.errors import TouchstoneError, did_you_mean
 from lib.core.notebooks import parameters_source
 
-NUMBER_AS_TEXT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")  # what YAML 1.1 reads as text
-REMEDY = {
+_NUMBER_AS_TEXT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")  # what YAML 1.1 reads as text
+_REMEDY = {
     "float": "write a number, such as 0.5",
     "int": "write a whole number",
     "bool": "write true or false",
@@ -27,18 +27,24 @@ REMEDY = {
 
 @dataclass(frozen=True)
 class Parameter:
-    """One line of a `parameters` cell; `kind` is the default's type: "float", "list[str]", "dict[float]"."""
+    """One line of a `parameters` cell.
+
+    `kind` is the default's type: "float", "list[str]", "dict[float]".
+    """
 
     name: str
     default: Any
     kind: str
-    comment: str
 
 
 def notebook_parameters(py_path: Path | str) -> dict[str, Parameter]:
-    """The parameters that a notebook declares: literals in its `parameters` cell, with their comments."""
+    """The parameters that a notebook declares: the lines `name = literal` of its `parameters` cell.
+
+    Raises:
+        TouchstoneError: the notebook has not one such cell, or the cell has another line.
+    """
     source = parameters_source(py_path)
-    found: dict[str, Parameter] = {}
+    parameters: dict[str, Parameter] = {}
     for node in ast.parse(source).body:
         try:
             if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
@@ -49,13 +55,16 @@ def notebook_parameters(py_path: Path | str) -> dict[str, Parameter]:
             raise TouchstoneError(
                 f"{py_path}: {line} among the parameters is not `name = literal`"
             ) from None
-        tail = source.splitlines()[(node.end_lineno or 1) - 1][node.end_col_offset or 0 :]
-        found[name] = Parameter(name, default, _kind(default), tail.partition("#")[2].strip())
-    return found
+        parameters[name] = Parameter(name, default, _kind(default))
+    return parameters
 
 
 def study_parameters(py_paths: Iterable[Path]) -> dict[str, Parameter]:
-    """The union over a study's notebooks; a name that does not mean the same in all of them is an error."""
+    """The parameters of all of a study's notebooks.
+
+    Raises:
+        TouchstoneError: a name has another default, or a default of another type, in two of them.
+    """
     union: dict[str, Parameter] = {}
     for py_path in py_paths:
         for name, parameter in notebook_parameters(py_path).items():
@@ -69,7 +78,11 @@ def study_parameters(py_paths: Iterable[Path]) -> dict[str, Parameter]:
 
 
 def read_params(yaml_path: Path | str) -> dict[str, Any]:
-    """Read a flat YAML file of parameters; a name that is set twice is an error."""
+    """The values of a flat YAML file of parameters, unchecked but for their form.
+
+    Raises:
+        TouchstoneError: there is no such file, it is no YAML, or it sets a name twice.
+    """
     path = Path(yaml_path)
     if not path.is_file():
         near = ", ".join(p.stem for p in sorted(path.parent.glob("*.yaml"))) or "none"
@@ -88,7 +101,16 @@ def read_params(yaml_path: Path | str) -> dict[str, Any]:
 def check_params(
     values: Mapping[str, Any], parameters: Mapping[str, Parameter], source: Path | str
 ) -> dict[str, Any]:
-    """The values with the types that the notebooks declare; unknown names and wrong types are refused."""
+    """The values, with whole numbers made fractions where the notebooks declare these.
+
+    Args:
+        values: by name, as `read_params` returns them.
+        parameters: what the notebooks declare.
+        source: where the values are from, for the error.
+
+    Raises:
+        TouchstoneError: a name is unknown or a value of a wrong type; it says what to write.
+    """
     checked = {}
     for name, value in values.items():
         if name not in parameters:
@@ -103,6 +125,7 @@ def check_params(
 def _kind(value: Any) -> str:
     if isinstance(value, list | dict):
         inner = {_kind(item) for item in (value.values() if isinstance(value, dict) else value)}
+        # Whole numbers among fractions are fractions; other mixtures may hold anything.
         inner = {"float"} if inner == {"int", "float"} else inner
         return type(value).__name__ + (f"[{inner.pop()}]" if len(inner) == 1 else "")
     return "any" if value is None else type(value).__name__
@@ -110,16 +133,16 @@ def _kind(value: Any) -> str:
 
 def _fit(value: Any, kind: str, where: str) -> Any:
     outer, _, inner = kind.removesuffix("]").partition("[") if "[" in kind else (kind, "", "any")
-    if isinstance(value, str) and kind != "str" and NUMBER_AS_TEXT.fullmatch(value):
+    if isinstance(value, str) and kind != "str" and _NUMBER_AS_TEXT.fullmatch(value):
         mantissa, _, exponent = value.lower().partition("e")
         sign = "" if exponent[0] in "+-" else "+"
         right = f"{mantissa if '.' in mantissa else mantissa + '.0'}e{sign}{exponent}"
         raise TouchstoneError(f"{where} is {value!r}, which YAML reads as text; write {right}")
-    if outer == "float" and type(value) is int:
+    if outer == "float" and type(value) is int:  # True is an instance of int, but no number here
         return float(value)
     if outer != "any" and type(value).__name__ != outer:
         raise TouchstoneError(
-            f"{where} is {value!r} ({type(value).__name__}), not {outer}; {REMEDY[outer]}"
+            f"{where} is {value!r} ({type(value).__name__}), not {outer}; {_REMEDY[outer]}"
         )
     if isinstance(value, list):
         return [_fit(item, inner, f"{where}[{i}]") for i, item in enumerate(value)]

@@ -7,9 +7,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
 IS_INSTALLED = (PACKAGE / "_data").is_dir()  # where the wheel has notebooks, material, parameters
-ROOT = PACKAGE / "_data" if IS_INSTALLED else PACKAGE.parent
-STUDIES = ("geco", "lm_saliency", "cebab", "implicit_bias")
-STAGES = ("01_data_generation", "02_training", "03_attribution", "04_metrics", "05_figures")
+ROOT = PACKAGE / "_data" if IS_INSTALLED else PACKAGE.parent  # of notebooks and params
 
 
 def data_root() -> Path | None:
@@ -37,7 +35,7 @@ def home() -> Path:
 
 
 def material(study: str) -> Path:
-    """The folder of what was written for a study: texts, labels, word lists, the paper's numbers."""
+    """The folder of what was written for a study: texts, labels, lists, the paper's numbers."""
     return ROOT / "notebooks" / study / "material"
 
 
@@ -48,4 +46,5 @@ def reference_dir(study: str, scale: str) -> Path:
 
 def _folder(variable: str) -> Path | None:
     value = os.environ.get(variable)
+    # Absolute, for a kernel may start in another folder than its caller.
     return Path(value).expanduser().resolve() if value else None

@@ -8,10 +8,10 @@ from typing import TypeVar
 
 from tqdm import tqdm
 
-Item = TypeVar("Item")
+_Item = TypeVar("_Item")
 
 
-def progress(iterable: Iterable[Item], what: str) -> Iterator[Item]:
+def progress(iterable: Iterable[_Item], what: str) -> Iterator[_Item]:
     """Iterate, with a bar on stderr where the runner asks for one (`TOUCHSTONE_PROGRESS`).
 
     The variable holds the seconds between two updates; what takes less time than that shows no bar.

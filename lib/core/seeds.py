@@ -22,12 +22,18 @@ def seed_for(*parts: str | int) -> int:
     >>> seed_for("LIME", "12-F", 0) == seed_for("LIME", "12-F", 0) != seed_for("LIME", "12-F", 1)
     True
     """
+    # hash() would differ between processes; NumPy takes no seed of more than 32 bits.
     digest = hashlib.sha256(json.dumps(parts).encode()).digest()
     return int.from_bytes(digest[:8], "big") % 2**31
 
 
 def set_up(seed: int, n_threads: int = 1) -> None:
-    """Seed Python, NumPy and PyTorch, and set PyTorch's threads (last digits of sums depend on them)."""
+    """Seed Python, NumPy and PyTorch, and set PyTorch's threads.
+
+    Args:
+        seed: the one seed of all three.
+        n_threads: threads of PyTorch, on which the last digits of sums depend.
+    """
     import torch  # here, so that seed_for costs nobody the import
 
     random.seed(seed)
@@ -37,14 +43,18 @@ def set_up(seed: int, n_threads: int = 1) -> None:
 
 
 def pick_device(device: str) -> torch.device:
-    """The device: "auto" takes a GPU where there is one; "cuda" where there is none is an error."""
+    """The device that a name stands for; "auto" takes a GPU where there is one.
+
+    Raises:
+        TouchstoneError: the name is not auto, cpu or cuda, or cuda is asked for and not there.
+    """
     import torch
 
     if device not in ("auto", "cpu", "cuda"):
         raise TouchstoneError(f"device is {device!r}; write auto, cpu or cuda")
-    found = torch.cuda.is_available()
-    if device == "cuda" and not found:
+    has_gpu = torch.cuda.is_available()
+    if device == "cuda" and not has_gpu:
         raise TouchstoneError(
             "device is cuda, but PyTorch finds no GPU; write device: auto or device: cpu"
         )
-    return torch.device("cuda" if found and device != "cpu" else "cpu")
+    return torch.device("cuda" if has_gpu and device != "cpu" else "cpu")

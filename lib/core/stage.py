@@ -1,4 +1,8 @@
-"""The hand-over between stages: where a stage reads and writes, and the manifest that says it is complete."""
+"""The hand-over between stages: where one reads and writes, and what says that it is complete.
+
+A stage is complete when its folder holds a manifest: what it read, with checksums, what it wrote,
+with what parameters. A later stage reads nothing else.
+"""
 
 from __future__ import annotations
 
@@ -15,19 +19,19 @@ from typing import Any
 
 import pandas as pd
 import pyarrow.parquet
-from filelock import FileLock, Timeout
+from filelock import AcquireReturnProxy, FileLock, Timeout
 from matplotlib.figure import Figure
 
 from lib.core import paths
-from lib.core.arithmetic import in_force
+from lib.core.arithmetic import in_force, processor
 from lib.core.errors import TouchstoneError
 from lib.core.files import atomic_path, save_csv, save_json, sha256_of
 from lib.core.parameters import notebook_parameters
 
 MANIFEST = "manifest.json"
-PREVIOUS = ".manifest.previous"
+_PREVIOUS = ".manifest.previous"
 PENDING = "manifest.json.part"  # what a notebook leaves for the runner to finish
-PACKAGES = (
+_PACKAGES = (
     "torch",
     "transformers",
     "captum",
@@ -41,17 +45,30 @@ PACKAGES = (
     "matplotlib",
     "seaborn",
 )
-NO_DATES: dict[str, dict[str, None]] = {
+_locks: dict[Path, FileLock] = {}  # a lock that nobody refers to is let go, so they are kept here
+
+
+_NO_DATES: dict[str, dict[str, None]] = {  # by which equal figures would be different files
     "png": {"Software": None},
     "svg": {"Date": None},
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
 }
-_locks: dict[Path, FileLock] = {}  # a lock that nobody refers to is let go, so they are kept here
 
 
 @dataclass
 class Stage:
-    """One stage of a study at a scale: reads earlier stages, writes its own folder, ends with a manifest."""
+    """One stage of a study at a scale; `open_stage` begins it, `close` ends it with a manifest.
+
+    Attributes:
+        study: the study, a folder of notebooks.
+        scale: a file of its parameters, without ending.
+        stage: the stage, a notebook.
+        folder: where it writes.
+        inputs: the SHA-256 of each file read of an earlier stage.
+        externals: the same, of files from elsewhere.
+        written: files and folders that the manifest will list.
+        started: when it began.
+    """
 
     study: str
     scale: str
@@ -63,10 +80,15 @@ class Stage:
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def input(self, earlier_stage: str, name: str) -> Path:
-        """The path of a file that an earlier, completed stage left; the read is recorded with its SHA-256.
+        """The path of a file that an earlier stage left; the read is recorded with its SHA-256.
 
-        Raises TouchstoneError, naming the command that makes the file, where the stage is not complete, does
-        not list the file, or the file is no longer what the manifest says.
+        Args:
+            earlier_stage: the stage, "01_data_generation".
+            name: the file, as that stage's manifest lists it.
+
+        Raises:
+            TouchstoneError: the stage is not complete, does not list the file, or the file is no
+                longer what the manifest says; it names the command that makes the file.
         """
         if not earlier_stage < self.stage:
             raise TouchstoneError(
@@ -83,7 +105,7 @@ class Stage:
             raise TouchstoneError(
                 f"{earlier_stage} left no file {name!r} at scale {self.scale}; {remedy}"
             )
-        sha256 = sha256_of(folder / name)
+        sha256 = sha256_of(folder / name)  # by content: a copied folder is as good
         if sha256 != listed[name]["sha256"]:
             raise TouchstoneError(
                 f"{folder / name} has changed since {earlier_stage} wrote it; {remedy}"
@@ -92,85 +114,91 @@ class Stage:
         return folder / name
 
     def external(self, path: Path | str) -> Path:
-        """A file from outside the study's outputs (explanations made elsewhere, say), recorded as well; of one's own, not."""
+        """A file from elsewhere (somebody's explanations, say), recorded with its SHA-256.
+
+        A file in the stage's own folder is found like any other, and not recorded.
+
+        Raises:
+            TouchstoneError: there is no such file.
+        """
         located = locate_external(str(path))
         if not located.is_file():
             raise TouchstoneError(
                 f"there is no file {located}; correct the parameter that names it"
             )
-        data = paths.data_root()
-        inside = data is not None and located.is_relative_to(data)
-        name = (
-            f"$TOUCHSTONE_DATA/{located.relative_to(data).as_posix()}"
-            if inside and data
-            else str(path)
-        )
+        data, name = paths.data_root(), str(path)
+        if data is not None and located.is_relative_to(data):
+            name = f"$TOUCHSTONE_DATA/{located.relative_to(data).as_posix()}"
         if not located.is_relative_to(self.folder):
             self.externals[name] = sha256_of(located)
         return located
 
     def path(self, name: str) -> Path:
-        """Where to write a file (or a folder of files) of this stage; the manifest lists what is there."""
+        """Where to write a file, or a folder of files; the manifest lists what is there."""
         self.written.add(name)
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
     def table(self, name: str, frame: pd.DataFrame, digits: int = 3) -> pd.DataFrame:
-        """Save a table as `<name>.csv`, unrounded, and return it rounded for display."""
+        """Save a table as `<name>.csv`, unrounded; returns it rounded to `digits`, for display."""
         save_csv(frame, self.path(f"{name}.csv"))
         return frame.round(digits)
 
     def figure(self, name: str, figure: Figure, formats: Sequence[str] = ("png",)) -> None:
-        """Save a figure as `<name>.<format>` at 150 dpi; without dates the same figure is the same file."""
+        """Save a figure as `<name>.<format>` for each format (png, svg, pdf), 150 dots an inch."""
         for kind in formats:
             with atomic_path(self.path(f"{name}.{kind}")) as part:
                 figure.savefig(
-                    part, format=kind, dpi=150, bbox_inches="tight", metadata=NO_DATES.get(kind)
+                    part, format=kind, dpi=150, bbox_inches="tight", metadata=_NO_DATES.get(kind)
                 )
 
     def close(self, parameters: Mapping[str, Any]) -> pd.DataFrame:
-        """Write `manifest.json`, last and at once; return the files for display (file, rows, columns).
+        """Write `manifest.json`, last and at once; times and hardware, which differ, to `run.json`.
 
-        `parameters`: the notebook's parameters by name; `globals()` will do, for only the names of the
-        notebook's own `parameters` cell are kept. Times and hardware go to `run.json`: they always differ.
+        Args:
+            parameters: the notebook's parameters by name; `globals()` will do, for only the names
+                of the notebook's `parameters` cell are kept.
+
+        Returns:
+            A table of the files (file, rows, columns), for display.
+
+        Raises:
+            TouchstoneError: a parameter of the notebook is missing.
         """
         files = {name: _describe(self.folder / name) for name in self._files()}
-        chosen = self._own(parameters)
+        declared = self._declared(parameters)
         save_json(self._hardware(), self.folder / "run.json")
         manifest = {
             "study": self.study,
             "scale": self.scale,
             "stage": self.stage,
-            "parameters": chosen,
-            "seeds": {k: v for k, v in chosen.items() if "seed" in k},
+            "parameters": declared,
+            "seeds": {k: v for k, v in declared.items() if "seed" in k},
             "versions": _versions(),
             "inputs": dict(sorted(self.inputs.items())),
             "externals": dict(sorted(self.externals.items())),
             "files": files,
         }
         _remove_obsolete(self.folder, set(files))
-        save_json(
-            manifest, self.folder / (PENDING if os.environ.get("TOUCHSTONE_RUNNER") else MANIFEST)
-        )
-        _lock(self.folder).release(force=True)
-        return pd.DataFrame(
-            [
-                {"file": name, **{k: str(about.get(k, "")) for k in ("rows", "columns")}}
-                for name, about in files.items()
-            ],
-            columns=["file", "rows", "columns"],
-        )
+        name = PENDING if os.environ.get("TOUCHSTONE_RUNNER") else MANIFEST
+        save_json(manifest, self.folder / name)
+        _lock(self.folder).release(force=True)  # a cell that ran twice has opened the stage twice
+        rows = [
+            (name, str(about.get("rows", "")), str(about.get("columns", "")))
+            for name, about in files.items()
+        ]
+        return pd.DataFrame(rows, columns=["file", "rows", "columns"])
 
     def _files(self) -> list[str]:
-        found = {
-            p
+        entries = {  # those of folders one by one
+            entry
             for name in self.written
-            for p in (self.folder / name, *(self.folder / name).rglob("*"))
+            for entry in (self.folder / name, *(self.folder / name).rglob("*"))
         }
-        return sorted(p.relative_to(self.folder).as_posix() for p in found if p.is_file())
+        return sorted(e.relative_to(self.folder).as_posix() for e in entries if e.is_file())
 
-    def _own(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    def _declared(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         source = paths.ROOT / "notebooks" / self.study / f"{self.stage}.py"
         names = list(notebook_parameters(source)) if source.is_file() else list(parameters)
         if missing := [name for name in names if name not in parameters]:
@@ -182,18 +210,14 @@ class Stage:
 
     def _hardware(self) -> dict[str, Any]:
         now = datetime.now(UTC)
-        torch = sys.modules.get("torch")
-        gpu = (
-            torch.cuda.get_device_name()
-            if torch is not None and torch.cuda.is_available()
-            else None
-        )
+        torch = sys.modules.get("torch")  # a stage without models has not loaded it
+        gpu = torch.cuda.get_device_name() if torch and torch.cuda.is_available() else None
         return {
             "started": self.started.isoformat(timespec="seconds"),
             "ended": now.isoformat(timespec="seconds"),
             "seconds": round((now - self.started).total_seconds(), 1),
             "system": platform.platform(),
-            "processor": platform.processor() or platform.machine(),
+            "processor": processor(),
             "cores": os.cpu_count(),
             "arithmetic": in_force(),
             "gpu": gpu,
@@ -201,37 +225,59 @@ class Stage:
 
 
 def open_stage(study: str, scale: str, stage: str) -> Stage:
-    """Begin a stage: from here on its folder counts as incomplete, until `close` writes the manifest again.
+    """Begin a stage: its folder counts as incomplete until `close` writes the manifest again.
 
-    Only one process at a time may have a stage open; a second one waits half a minute (a killed run needs
-    some seconds to let go) and then stops.
+    Args:
+        study: the study, a folder of notebooks.
+        scale: a file of its parameters, without ending.
+        stage: the stage, a notebook.
+
+    Raises:
+        TouchstoneError: another process has had the stage open for the last half minute, which is
+            longer than a killed run needs to let go.
     """
     folder = paths.outputs_root() / study / scale / stage
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        _lock(folder).acquire(timeout=30)
-    except Timeout:
-        raise TouchstoneError(
-            f"another process is writing into {folder}; wait for it, or stop it"
-        ) from None
+    hold(folder, seconds=30)
     (folder / PENDING).unlink(missing_ok=True)
     if (folder / MANIFEST).is_file():
-        os.replace(folder / MANIFEST, folder / PREVIOUS)
-    for left_over in folder.rglob(".*.part"):
+        os.replace(folder / MANIFEST, folder / _PREVIOUS)
+    for left_over in folder.rglob(".*.part"):  # of a killed run, see atomic_path
         left_over.unlink()
     return Stage(study, scale, stage, folder)
 
 
+def hold(folder: Path, seconds: float) -> AcquireReturnProxy:
+    """Make a folder where there is none, and let no other process hold it until it is released.
+
+    Args:
+        folder: the folder; the lock is a file in it.
+        seconds: how long to wait for another process.
+
+    Returns:
+        What releases the folder at the end of a `with`; without one, the process holds it on.
+
+    Raises:
+        TouchstoneError: another process still holds it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        return _lock(folder).acquire(timeout=seconds)
+    except Timeout:
+        raise TouchstoneError(
+            f"another run is writing into {folder}; wait for it, or stop it"
+        ) from None
+
+
 def locate_external(name: str) -> Path:
-    """The file that a manifest calls `name`: absolute, below `$TOUCHSTONE_DATA` or the repository."""
+    """The file that a manifest calls `name`: absolute, in `$TOUCHSTONE_DATA` or the repository."""
     return paths.home() / os.path.expandvars(name)
 
 
 def _remove_obsolete(folder: Path, names: set[str]) -> None:
-    """Remove what only the previous run of the stage listed, a table no longer made, say; models stay."""
-    if (previous := folder / PREVIOUS).is_file():
+    """Remove what only the stage's previous run listed, tables no longer made; models stay."""
+    if (previous := folder / _PREVIOUS).is_file():
         for name in set(json.loads(previous.read_text())["files"]) - names:
-            if not name.startswith("models/"):
+            if not name.startswith("models/"):  # somebody may have waited hours for them
                 (folder / name).unlink(missing_ok=True)
         previous.unlink()
 
@@ -255,10 +301,10 @@ def _describe(path: Path) -> dict[str, Any]:
 
 
 def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for package in PACKAGES:
+    versions = {"python": platform.python_version()}
+    for package in _PACKAGES:
         try:
-            found[package] = version(package)
+            versions[package] = version(package)
         except PackageNotFoundError:
-            continue  # an optional package that this environment does not have took no part in the run
-    return found
+            continue  # what is not installed took no part in the run
+    return versions

@@ -1,1 +1,25 @@
-"""One English sentence: parsing, gendered words, names, verbs, who is meant."""
+"""One English sentence: its parse, its gendered words, its names and verbs, and who is meant.
+
+The way of a sentence: `parse` (spaCy, live or stored) gives a document; `dependencies` says what
+its labels mean; `lexicon` and `names` find the words that tell a gender, `possessives` tells *him*
+from *his*, `subject_reference` finds what speaks of the subject, `verbs` what must agree with
+"they"; `annotator` puts these decisions together into a `labels.Label`. `coreference` asks the
+other way round: of whom does a pronoun speak?
+"""
+
+__all__ = [
+    "annotator",
+    "conllu",
+    "coreference",
+    "dependencies",
+    "labels",
+    "lexicon",
+    "linear",
+    "names",
+    "parse",
+    "possessive_rules",
+    "possessives",
+    "subject_reference",
+    "verbs",
+    "word_lists",
+]

@@ -1,8 +1,9 @@
-"""From a parsed sentence to its gender label: which words change with the gender of its people, and into what.
+"""From a parsed sentence to its gender label: which words change with the gender of its people.
 
-GECO (arXiv 2406.11547, appendix A.1.3) was labelled by hand. Here the same labels follow from a lexicon, a dependency
-parse (UD or CLEAR labels) and rules: every gendered pronoun and noun (D_A), those of the grammatical subject and of the
-pronouns that refer to it (D_S, `lib.language.subject_reference`), and the verbs that must agree once a subject becomes "they".
+GECO (arXiv 2406.11547, appendix A.1.3) was labelled by hand. Here the same labels follow from a
+lexicon, a dependency parse (UD or CLEAR labels) and rules: every gendered pronoun and noun (D_A),
+those of the grammatical subject and of the pronouns that refer to it (D_S,
+`lib.language.subject_reference`), and the verbs that must agree once a subject becomes "they".
 """
 
 from __future__ import annotations
@@ -15,61 +16,52 @@ from spacy.tokens import Doc
 
 from lib.language.labels import Label, Replacement
 from lib.language.lexicon import (
-    NOMINATIVE,
     PRONOUNS,
     Gender,
     Lexicon,
+    Triple,
     like,
     load_lexicon,
     pronoun_forms,
 )
 from lib.language.names import name_replacements
-from lib.language.possessive_rules import is_possessive
+from lib.language.possessives import is_possessive
 from lib.language.subject_reference import subject_chain, subject_head
 from lib.language.verbs import Agreement, agreeing_verbs
 
 Names = Literal["replace", "keep"]
-VERBS_TOO = frozenset(
+# Nouns of the lexicon that are verbs as well, or exclamations.
+_ALSO_VERBS = frozenset(
     "miss master mother father lord lady host guy groom dame nurse king queen man".split()
 )
+_OTHER_CASES_OF_THEY = frozenset({"them", "their", "theirs"})
 
 
-def gendered_words(doc: Doc, lexicon: Lexicon) -> dict[int, tuple[Gender, tuple[str, str, str]]]:
-    """Every gendered pronoun, noun, adjective and title of a sentence: its gender and its three forms, by position."""
-    found: dict[int, tuple[Gender, tuple[str, str, str]]] = {}
+def gendered_words(doc: Doc, lexicon: Lexicon) -> dict[int, tuple[Gender, Triple]]:
+    """The gendered pronouns, nouns, adjectives and titles: gender and three forms, by position."""
+    words: dict[int, tuple[Gender, Triple]] = {}
     for token in doc:
         word = token.text.strip()
-        if forms := pronoun_forms(word, is_possessive(token)):
-            found[token.i] = PRONOUNS[word.lower()], forms
-        elif (entry := lexicon.find(word)) and not (
-            word.islower() and word in VERBS_TOO and token.tag_.startswith(("VB", "UH"))
-        ):
-            found[token.i] = entry
-    return found
+        is_verb = word.islower() and word in _ALSO_VERBS and token.tag_.startswith(("VB", "UH"))
+        before_possessed = word.lower() in ("her", "his") and is_possessive(token)
+        if forms := pronoun_forms(word, before_possessed):
+            words[token.i] = PRONOUNS[word.lower()], forms
+        elif not is_verb and (entry := lexicon.find(word)):
+            words[token.i] = entry
+    return words
 
 
 def articles(doc: Doc, changes: Mapping[int, Replacement]) -> dict[int, Replacement]:
-    """ "A" or "an" right before an altered word, where the forms ask for different ones (an uncle, a parent's sibling)."""
-    found: dict[int, Replacement] = {}
+    """The "a" or "an" before words whose forms ask for different ones (an uncle, a parent)."""
+    replacements: dict[int, Replacement] = {}
     for i, forms in changes.items():
-        if i and forms is not None and doc[i - 1].lower_ in ("a", "an"):
-            kinds = [
-                "an" if re.match(r"(?!us|uni|eu|one)[aeiou]|heir|hono", word.lower()) else "a"
-                for word in forms
-            ]
-            if len(set(kinds)) == 2:
-                found[i - 1] = tuple(
-                    like(doc[i - 1].text.title(), kind) if doc[i - 1].text[0].isupper() else kind
-                    for kind in kinds
-                )  # type: ignore[assignment]
-    return found
-
-
-def _named_with(i: int, changes: Mapping[int, Replacement]) -> int:
-    """The first word of the name that a deleted word belongs to: in "Ann Lee reads", the verb hangs from Lee."""
-    while i in changes and changes[i] is None:
-        i -= 1
-    return i
+        if not i or forms is None or doc[i - 1].lower_ not in ("a", "an"):
+            continue
+        article = doc[i - 1].text
+        female, male, neutral = (like(article[0], _article(word)) for word in forms)
+        if len({female, male, neutral}) == 2:
+            replacements[i - 1] = (female, male, neutral)
+    return replacements
 
 
 def annotate_sentence(
@@ -82,40 +74,60 @@ def annotate_sentence(
 ) -> Label:
     """The label of one parsed sentence: D_A ("all"), D_S ("subj"), its names and its subject.
 
-    `names`: whether names become pronouns (the published GECO has no first names left: "keep"). `known_names`: further
-    words that are names of people in this text. A sentence with nobody in it has empty labels.
+    Args:
+        name: the id of the sentence, for the label.
+        lexicon: that of the repository if none is given.
+        agreement: how verbs follow "they" (`agreeing_verbs`).
+        names: whether names become pronouns, or stay (the published GECO has no first names left).
+        known_names: further words that are names of people in this text.
+
+    Returns:
+        A label whose scopes are empty for a sentence with nobody in it.
+
+    >>> import spacy
+    >>> vocab = spacy.blank("en").vocab
+    >>> parse = {"tags": ["PRP", "VBZ"], "heads": [1, 1], "deps": ["nsubj", "ROOT"]}
+    >>> doc = Doc(vocab, words=["He", "leaves"], **parse)
+    >>> annotate_sentence(doc).all
+    {0: ('She', 'He', 'They'), 1: ('leaves', 'leaves', 'leave')}
     """
     lexicon = lexicon or load_lexicon()
     words = gendered_words(doc, lexicon)
     named = name_replacements(doc, lexicon, known_names, words) if names == "replace" else {}
     subject = subject_head(doc, words.keys() | named.keys())
-    chain = subject_chain(doc, subject, {i: entry[0] for i, entry in words.items()}, named.keys())
-    scopes: dict[str, dict[int, Replacement]] = {}
-    for scope, keeps in (("all", set(words) | set(named)), ("subj", chain)):
-        changes: dict[int, Replacement] = {
-            i: entry[1] for i, entry in words.items() if i in keeps and i not in named
-        }
-        changes |= {i: forms for i, forms in named.items() if i in keeps}
-        theirs = {
-            i
-            for i, forms in changes.items()
-            if forms is not None and forms[2].lower() == NOMINATIVE[2]
-        }
-        theirs |= {
-            i for i, forms in changes.items() if forms is None and _named_with(i, changes) in theirs
-        }
-        follow = articles(doc, changes) if agreement == "full" else {}
-        others = {
-            i
-            for i, forms in changes.items()
-            if forms is not None and forms[2].lower() in ("them", "their", "theirs")
-        }
-        scopes[scope] = agreeing_verbs(doc, theirs, agreement, others) | follow | changes
+    genders = {i: gender for i, (gender, _) in words.items()}
+    chain = subject_chain(doc, subject, genders, named.keys())
+    people: dict[int, Replacement] = {i: forms for i, (_, forms) in words.items()} | named
+    of_subject = {i: forms for i, forms in people.items() if i in chain}
     return Label(
         name,
         tuple(token.text.strip() for token in doc),
         subject,
         dict.fromkeys(named, "name"),
-        dict(sorted(scopes["subj"].items())),
-        dict(sorted(scopes["all"].items())),
+        _with_agreement(doc, of_subject, agreement),
+        _with_agreement(doc, people, agreement),
     )
+
+
+def _with_agreement(
+    doc: Doc, changes: Mapping[int, Replacement], agreement: Agreement
+) -> dict[int, Replacement]:
+    """The changes together with the verbs and articles that follow from them, by position."""
+    neutral = {i: forms[2].lower() for i, forms in changes.items() if forms is not None}
+    they = {i for i in changes if neutral.get(_start_of_name(i, changes)) == "they"}
+    others = {i for i, form in neutral.items() if form in _OTHER_CASES_OF_THEY}
+    follow = agreeing_verbs(doc, they, agreement, others)
+    if agreement == "full":
+        follow |= articles(doc, changes)
+    return dict(sorted((follow | dict(changes)).items()))
+
+
+def _start_of_name(i: int, changes: Mapping[int, Replacement]) -> int:
+    """The first word of a deleted word's name: in "Ann Lee reads", the verb hangs from Lee."""
+    while i in changes and changes[i] is None:
+        i -= 1
+    return i
+
+
+def _article(word: str) -> str:
+    return "an" if re.match(r"(?!us|uni|eu|one)[aeiou]|heir|hono", word.lower()) else "a"

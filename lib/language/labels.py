@@ -1,29 +1,29 @@
-"""Hand labels: which words of a sentence change with the gender of its people, and the variants that follow."""
+"""Gender labels: which words of a sentence change with the gender of its people, and how."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-import numpy as np
-import pandas as pd
-import yaml
-from sklearn.metrics import cohen_kappa_score
-
-from lib.core.errors import TouchstoneError
-from lib.studies.geco.corpus import CLASSES, COLUMNS, GENDERS
-
+_CLASSES = ("F", "M", "NB")  # in the order of a replacement
 Scope = Literal["subj", "all"]
-Replacement = (
-    tuple[str, str, str] | None
-)  # the word in F, M and NB; None deletes the word in every variant
+# The word in its female, male and neutral form; None deletes the word in every variant.
+Replacement = tuple[str, str, str] | None
 
 
 @dataclass(frozen=True)
 class Label:
-    """One labelled sentence: its words, its subject, its names, and per scope what each altered position becomes."""
+    """One labelled sentence.
+
+    Args:
+        name: the id of the sentence.
+        words: its words.
+        subject: the position of the subject's head.
+        names: what the words of names are ("name", "surname"), by position.
+        subj: what becomes of the words of the grammatical subject (D_S), by position.
+        all: what becomes of all gendered words (D_A), by position.
+    """
 
     name: str
     words: tuple[str, ...]
@@ -33,32 +33,14 @@ class Label:
     all: Mapping[int, Replacement]
 
     def replacements(self, scope: Scope) -> Mapping[int, Replacement]:
-        """The altered positions: those of the grammatical subject (D_S, "subj"), or all gendered ones (D_A, "all")."""
+        """The altered positions of a scope and what they become."""
         return self.subj if scope == "subj" else self.all
 
 
-def read_labels(path: Path | str) -> dict[str, Label]:
-    """Read and check a file of labels (YAML; its head describes the format) by sentence id, in the file's order.
-
-    Raises TouchstoneError naming file, sentence and position for the first label that is not usable.
-    """
-    try:
-        entries = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        reason = " ".join(str(error).split())
-        raise TouchstoneError(f"{path} is not valid YAML ({reason}); correct that line") from error
-    if not isinstance(entries, dict):
-        raise TouchstoneError(
-            f"{path} does not map sentence ids to labels; write `id: {{tokens: ..., subject: ...}}`"
-        )
-    return {
-        str(name): _checked(str(name), entry, f"{path}, sentence {name}")
-        for name, entry in entries.items()
-    }
-
-
 def gender_variants(label: Label, scope: Scope) -> dict[str, list[str]]:
-    """The sentence in its female, male and non-binary form (F, M, NB), aligned word by word (paper, table 1).
+    """The sentence in its female, male and non-binary form (F, M, NB), aligned word by word.
+
+    (GECOBench, arXiv 2406.11547, table 1.)
 
     >>> label = Label("x", ("Ann", "Lee", "reads"), 0, {0: "name", 1: "surname"},
     ...               {0: ("She", "He", "They"), 1: None, 2: ("reads", "reads", "read")}, {})
@@ -66,148 +48,15 @@ def gender_variants(label: Label, scope: Scope) -> dict[str, list[str]]:
     ['They', 'read']
     """
     changes = label.replacements(scope)
-    kept = [i for i in range(len(label.words)) if changes.get(i, ()) is not None]
-    return {
-        gender: [_word(label.words[i], changes.get(i), k) for i in kept]
-        for k, gender in enumerate(CLASSES)
-    }
+    triples = [changes.get(i, (word, word, word)) for i, word in enumerate(label.words)]
+    kept = [forms for forms in triples if forms is not None]
+    return {name: [forms[k] for forms in kept] for k, name in enumerate(_CLASSES)}
 
 
 def differing_positions(variants: Sequence[Sequence[str]]) -> list[int]:
-    """The word-level ground truth of aligned variants: 1 where a word differs between any two of them, else 0.
+    """The ground truth of aligned variants: 1 where a word differs between any two of them, else 0.
 
     >>> differing_positions([["She", "reads"], ["He", "reads"], ["They", "read"]])
     [1, 1]
     """
     return [int(len(set(words)) > 1) for words in zip(*variants, strict=True)]
-
-
-def labelled_rows(
-    labels: Sequence[Label], scope: Scope, classes: Sequence[str] = CLASSES
-) -> pd.DataFrame:
-    """The rows of a data set in GECO's columns: every label in each class; the k-th label is base sentence k.
-
-    There is one mask per base sentence and data set; with classes F and M only, it holds no verb that follows "they".
-    """
-    rows = []
-    for idx, label in enumerate(labels):
-        variants = gender_variants(label, scope)
-        mask = differing_positions([variants[gender] for gender in classes])
-        for target, gender in enumerate(CLASSES):
-            if gender in classes:
-                rows.append(
-                    (f"{idx}-{gender}", idx, target, GENDERS[target], variants[gender], list(mask))
-                )
-    return pd.DataFrame(rows, columns=COLUMNS)
-
-
-def altered_words(label: Label, scope: Scope) -> list[int]:
-    """For each word of the original sentence, 1 where the label alters or deletes it, else 0."""
-    return [int(i in label.replacements(scope)) for i in range(len(label.words))]
-
-
-def label_agreement(
-    first: Mapping[str, Label], second: Mapping[str, Label], scope: Scope
-) -> dict[str, float]:
-    """How far two labellings of the same sentences agree, over the sentences of the second.
-
-    sentences, identical (all three forms the same, word by word), share_identical; words, words_agree (share of the
-    original words that both alter or both leave), and Cohen's kappa of altered / not altered: 0 chance, 1 perfect.
-    """
-    same = [
-        gender_variants(first[key], scope) == gender_variants(other, scope)
-        for key, other in second.items()
-    ]
-    ours = [flag for key in second for flag in altered_words(first[key], scope)]
-    theirs = [flag for other in second.values() for flag in altered_words(other, scope)]
-    return {
-        "sentences": len(same),
-        "identical": sum(same),
-        "share_identical": sum(same) / len(same),
-        "words": len(ours),
-        "words_agree": float(np.mean(np.equal(ours, theirs))),
-        "kappa": float(cohen_kappa_score(ours, theirs)),
-    }
-
-
-def _word(original: str, change: Replacement, k: int) -> str:
-    return original if change is None else change[k]
-
-
-def _checked(name: str, entry: Any, where: str) -> Label:
-    fields = {"tokens", "subject", "names", "subj", "all"}
-    if not isinstance(entry, dict) or not fields <= set(entry):
-        raise TouchstoneError(
-            f"{where} lacks {', '.join(sorted(fields - set(entry or ())))}; write all of "
-            f"{', '.join(sorted(fields))}"
-        )
-    words = tuple(str(entry["tokens"]).split(" "))
-    names, reasons = dict(entry["names"] or {}), dict(entry.get("reasons") or {})
-    for part in ("names", "subj", "all"):
-        for position in entry[part] or {}:
-            _check_position(position, words, f"{where}, {part}")
-    _check_position(entry["subject"], words, f"{where}, subject")
-    scopes = {
-        part: {
-            i: _replacement(i, change, words, i in names, f"{where}, {part}, position {i}")
-            for i, change in (entry[part] or {}).items()
-        }
-        for part in ("subj", "all")
-    }
-    if not scopes["subj"]:
-        raise TouchstoneError(
-            f"{where} alters nothing for its subject, so the variants of D_S would be the same "
-            "sentence; label the subject's words or reject the sentence"
-        )
-    for position, change in scopes["subj"].items():
-        if scopes["all"].get(position, ()) != change and position not in reasons:
-            raise TouchstoneError(
-                f"{where}, position {position} ({words[position]}) is altered in subj, but not in "
-                "the same way in all; make them agree, or give a reason under `reasons`"
-            )
-    return Label(name, words, entry["subject"], names, scopes["subj"], scopes["all"])
-
-
-def _check_position(position: Any, words: Sequence[str], where: str) -> None:
-    if (
-        not isinstance(position, int)
-        or isinstance(position, bool)
-        or not 0 <= position < len(words)
-    ):
-        raise TouchstoneError(
-            f"{where}, position {position} is not in the sentence of {len(words)} words; "
-            f"use 0 to {len(words) - 1}"
-        )
-
-
-def _replacement(
-    position: int, change: Any, words: Sequence[str], is_name: bool, where: str
-) -> Replacement:
-    if change is None:
-        return None
-    where = f"{where} ({words[position]})"
-    if (
-        not isinstance(change, list)
-        or len(change) != 3
-        or not all(isinstance(word, str) for word in change)
-    ):
-        raise TouchstoneError(
-            f"{where} is not [female, male, neutral] words; write three words, or null to delete "
-            "the word in every variant"
-        )
-    if any(not word or word != "".join(word.split()) for word in change):
-        raise TouchstoneError(
-            f"{where} has an empty replacement or one with a blank in it: {change}; write single "
-            "words, or null to delete the word in every variant"
-        )
-    if len(set(change)) == 1:
-        raise TouchstoneError(
-            f"{where} becomes {change[0]!r} in every variant, so nothing tells them apart; "
-            "remove the position"
-        )
-    if words[position] not in change and not is_name:
-        raise TouchstoneError(
-            f"{where} is none of its own variants {change}; keep the original word in one of them, "
-            "or mark it as a name"
-        )
-    return change[0], change[1], change[2]

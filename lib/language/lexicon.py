@@ -1,4 +1,9 @@
-"""Words that carry gender: nouns and titles for people with their female, male and neutral forms, and the pronouns."""
+"""Words that carry gender: nouns and titles for people in three forms, and the pronouns.
+
+The nouns stand in `gender_lexicon.csv` (female, male, neutral, kind, source). Gendered pronouns and
+those of the neutral class are defined here, once for all rooms: by case (`CASES`), by class
+(`PRONOUN_FORMS`), and as the gender of a form (`PRONOUNS`).
+"""
 
 from __future__ import annotations
 
@@ -11,29 +16,30 @@ from pathlib import Path
 from typing import Literal
 
 from lib.core.errors import TouchstoneError
-from lib.core.paths import material
+from lib.language.word_lists import resource
 
 Triple = tuple[str, str, str]  # female, male, neutral
 Gender = Literal["F", "M"]
-COLUMNS = ["female", "male", "neutral", "kind", "source"]
-TITLES, FEMININE = "title", "feminine"
 
 NOMINATIVE: Triple = ("she", "he", "they")
 ACCUSATIVE: Triple = ("her", "him", "them")
 POSSESSIVE: Triple = ("her", "his", "their")
-INDEPENDENT: Triple = ("hers", "his", "theirs")
-REFLEXIVE: Triple = ("herself", "himself", "themself")
-PRONOUNS: Mapping[str, Gender] = {
-    "she": "F",
-    "her": "F",
-    "hers": "F",
-    "herself": "F",
-    "he": "M",
-    "him": "M",
-    "his": "M",
-    "himself": "M",
+_INDEPENDENT: Triple = ("hers", "his", "theirs")
+_REFLEXIVE: Triple = ("herself", "himself", "themself")
+_CASES = (NOMINATIVE, ACCUSATIVE, POSSESSIVE, _INDEPENDENT, _REFLEXIVE)
+# Every form of a class's pronoun once, in the order of the cases.
+PRONOUN_FORMS: Mapping[str, tuple[str, ...]] = {
+    "F": tuple(dict.fromkeys(case[0] for case in _CASES)),
+    "M": tuple(dict.fromkeys(case[1] for case in _CASES)),
+    "NB": (*(case[2] for case in _CASES), "themselves"),
 }
-PLURALS = {
+PRONOUNS: Mapping[str, Gender] = {
+    **dict.fromkeys(PRONOUN_FORMS["F"], "F"),
+    **dict.fromkeys(PRONOUN_FORMS["M"], "M"),
+}
+_COLUMNS = ["female", "male", "neutral", "kind", "source"]
+_TITLE, _FEMININE = "title", "feminine"
+_PLURALS = {
     "person": "people",
     "child": "children",
     "wife": "wives",
@@ -44,11 +50,17 @@ PLURALS = {
 
 @dataclass(frozen=True)
 class Lexicon:
-    """Triples by word: `exact` as they are written (titles), `folded` in small letters; singular and plural."""
+    """The lexicon, singular and plural.
 
-    exact: Mapping[str, tuple[Gender, Triple]]
-    folded: Mapping[str, tuple[Gender, Triple]]
-    kinds: Mapping[Triple, str]
+    Args:
+        exact: titles, as they are written ("Mrs."), with their gender and three forms.
+        folded: all other words, in small letters.
+        kinds: the kind of each triple of the file.
+    """
+
+    exact: dict[str, tuple[Gender, Triple]]
+    folded: dict[str, tuple[Gender, Triple]]
+    kinds: dict[Triple, str]
 
     def find(self, word: str) -> tuple[Gender, Triple] | None:
         """The gender of a word and its three forms in the word's own letter case, or None.
@@ -56,27 +68,27 @@ class Lexicon:
         >>> load_lexicon().find("Fishermen")
         ('M', ('Fisherwomen', 'Fishermen', 'Fishers'))
         """
-        found = self.exact.get(word)
         if word == "God":  # a name
             return None
-        if found is None and (found := self.folded.get(word.lower())) is not None:
-            gender, (female, male, neutral) = found
-            found = gender, (like(word, female), like(word, male), like(word, neutral))
-        return found or self._ends_in_man(word)
+        if (entry := self.exact.get(word)) is not None:
+            return entry
+        if (entry := self.folded.get(word.lower())) is not None:
+            gender, forms = entry
+            return gender, _in_case_of(word, forms)
+        return self._compound(word)
 
     def is_title(self, word: str) -> bool:
         """Whether a word is a title that stands before a name (Mrs., Lord)."""
         return word in self.exact
 
-    def _ends_in_man(self, word: str) -> tuple[Gender, Triple] | None:
-        """A compound with a hyphen that ends in a word of the list: cabin-boy, under-secretary-woman."""
-        head, hyphen, tail = word.rpartition("-")
-        found = self.folded.get(tail.lower()) if hyphen and len(head) > 1 else None
-        return (
-            (found[0], (f"{head}-{found[1][0]}", f"{head}-{found[1][1]}", f"{head}-{found[1][2]}"))
-            if found
-            else None
-        )
+    def _compound(self, word: str) -> tuple[Gender, Triple] | None:
+        """A compound with a hyphen that ends in a word of the list: cabin-boy, step-mother."""
+        head, _, tail = word.rpartition("-")
+        entry = self.folded.get(tail.lower()) if len(head) > 1 else None
+        if entry is None:
+            return None
+        gender, (female, male, neutral) = entry
+        return gender, (f"{head}-{female}", f"{head}-{male}", f"{head}-{neutral}")
 
 
 def like(model: str, word: str) -> str:
@@ -97,13 +109,15 @@ def like(model: str, word: str) -> str:
 def plural(word: str) -> str:
     """The plural of a noun of the list, its last word inflected.
 
-    >>> [plural(word) for word in ("washerwoman", "wife", "lady", "witch", "domestic worker", "mother-in-law")]
-    ['washerwomen', 'wives', 'ladies', 'witches', 'domestic workers', 'mothers-in-law']
+    >>> [plural(noun) for noun in ("washerwoman", "wife", "lady", "witch")]
+    ['washerwomen', 'wives', 'ladies', 'witches']
+    >>> plural("domestic worker"), plural("mother-in-law")
+    ('domestic workers', 'mothers-in-law')
     """
     if word.endswith("-in-law"):
         return plural(word.removesuffix("-in-law")) + "-in-law"
     head, blank, last = word.rpartition(" ")
-    for end, many in PLURALS.items():
+    for end, many in _PLURALS.items():
         if last.endswith(end):
             return head + blank + last[: -len(end)] + many
     if re.search(r"(?<!hu)(?<!Ger)(?<!Ro)man$", last):
@@ -114,42 +128,52 @@ def plural(word: str) -> str:
 
 
 def read_lexicon(path: Path) -> Lexicon:
-    """Read a lexicon (CSV with a head of `#` comments). Raises TouchstoneError naming file and line for a bad row."""
-    lines = [
-        (n, line)
-        for n, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
-        if not line.startswith("#")
-    ]
-    if not lines or lines[0][1].split(",") != COLUMNS:
+    """Read a lexicon: CSV with the columns female, male, neutral, kind, source below `#` comments.
+
+    Raises:
+        TouchstoneError: naming file and line, for a bad head or row.
+    """
+    text = path.read_text(encoding="utf-8").splitlines()
+    lines = [(n, line) for n, line in enumerate(text, 1) if not line.startswith("#")]
+    if not lines or lines[0][1].split(",") != _COLUMNS:
         raise TouchstoneError(
-            f"{path} does not begin with the columns {','.join(COLUMNS)}; write them above the words"
+            f"{path} does not begin with the columns {','.join(_COLUMNS)}; "
+            "write them above the words"
         )
-    exact: dict[str, tuple[Gender, Triple]] = {}
-    folded: dict[str, tuple[Gender, Triple]] = {}
-    kinds: dict[Triple, str] = {}
+    lexicon = Lexicon({}, {}, {})
     for (number, _), row in zip(lines[1:], csv.reader(line for _, line in lines[1:]), strict=True):
-        if len(row) != len(COLUMNS) or not all(row):
+        if len(row) != len(_COLUMNS) or not all(row):
             raise TouchstoneError(
-                f"{path}, line {number}: not five filled fields ({','.join(COLUMNS)}); complete the row"
+                f"{path}, line {number}: not five filled fields ({','.join(_COLUMNS)}); "
+                "complete the row"
             )
-        triple: Triple = (row[0], row[1], row[2])
-        kinds[triple] = row[3]
-        for forms in _forms(triple, row[3]):
-            target = exact if row[3] == TITLES else folded
-            for gender, word in (("F", forms[0]), ("M", forms[1])):
-                if forms[0] != forms[1] and (gender == "F" or row[3] != FEMININE):
-                    target.setdefault(word if target is exact else word.lower(), (gender, forms))  # type: ignore[arg-type]
-    return Lexicon(exact, folded, kinds)
+        _enter(lexicon, (row[0], row[1], row[2]), row[3])
+    return lexicon
+
+
+def _enter(lexicon: Lexicon, triple: Triple, kind: str) -> None:
+    """Add a row; an earlier one wins. The male form of a row of kind "feminine" tells no gender."""
+    lexicon.kinds[triple] = kind
+    words = lexicon.exact if kind == _TITLE else lexicon.folded
+    for forms in _forms(triple, kind):
+        genders: tuple[Gender, ...] = ("F",) if kind == _FEMININE else ("F", "M")
+        for gender, word in zip(genders, forms, strict=False):
+            if forms[0] != forms[1]:
+                words.setdefault(word if kind == _TITLE else word.lower(), (gender, forms))
 
 
 @cache
 def load_lexicon() -> Lexicon:
     """The lexicon of this repository."""
-    return read_lexicon(material("geco") / "gender_lexicon.csv")
+    return read_lexicon(resource("gender_lexicon.csv"))
 
 
 def pronoun_forms(word: str, is_possessive: bool) -> Triple | None:
-    """The three forms of a gendered pronoun; "her" and "his" need to know whether they stand before what is possessed.
+    """The three forms of a gendered pronoun in the word's letter case, or None for another word.
+
+    Args:
+        is_possessive: whether "her" or "his" stands before what is possessed; else they are an
+            object ("sees her") and an independent possessive ("a friend of his").
 
     >>> pronoun_forms("Her", True), pronoun_forms("his", False)
     (('Her', 'His', 'Their'), ('hers', 'his', 'theirs'))
@@ -158,20 +182,16 @@ def pronoun_forms(word: str, is_possessive: bool) -> Triple | None:
     if low not in PRONOUNS:
         return None
     if low in ("her", "his") and is_possessive:
-        forms = POSSESSIVE
-    else:
-        forms = {
-            "her": ACCUSATIVE,
-            "him": ACCUSATIVE,
-            "his": INDEPENDENT,
-            "hers": INDEPENDENT,
-            "herself": REFLEXIVE,
-            "himself": REFLEXIVE,
-        }.get(low, NOMINATIVE)
+        return _in_case_of(word, POSSESSIVE)
+    others = (case for case in _CASES if case is not POSSESSIVE)
+    return _in_case_of(word, next(case for case in others if low in case))
+
+
+def _in_case_of(word: str, forms: Triple) -> Triple:
     return like(word, forms[0]), like(word, forms[1]), like(word, forms[2])
 
 
 def _forms(triple: Triple, kind: str) -> Iterable[Triple]:
     yield triple
-    if kind not in (TITLES, "adjective") and triple[2] != "everyone":
+    if kind not in (_TITLE, "adjective") and triple[2] != "everyone":
         yield plural(triple[0]), plural(triple[1]), plural(triple[2])

@@ -1,37 +1,33 @@
-"""Names of people: which words are one, of which gender, and what becomes of them (a pronoun, or nothing)."""
+"""Names of people: which words are one, and what becomes of them (a pronoun, or nothing)."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from functools import cache
 
 from spacy.tokens import Doc, Token
 
-from lib.core.paths import material
+from lib.language.dependencies import SUBJECTS
 from lib.language.labels import Replacement
 from lib.language.lexicon import ACCUSATIVE, NOMINATIVE, POSSESSIVE, Lexicon, Triple, like
-from lib.language.parse import SUBJECTS, read_word_list
+from lib.language.word_lists import word_list
 
-SUFFIXES = frozenset({"Jr.", "Sr.", "Jr", "II", "III", "IV"})
-RANKS = frozenset(
-    "Dr. Dr Doctor Professor Colonel Captain Major General Lieutenant Sergeant Inspector Judge Reverend Rev. "
-    "President".split()
+_SUFFIXES = frozenset({"Jr.", "Sr.", "Jr", "II", "III", "IV"})
+_RANKS = frozenset(
+    "Dr. Dr Doctor Professor Colonel Captain Major General Lieutenant Sergeant Inspector Judge "
+    "Reverend Rev. President".split()
 )
-PARTICLES = frozenset({"de", "von", "van", "la", "le", "du", "di"})
-
-
-@cache
-def first_names() -> frozenset[str]:
-    """Common English first names (written for this repository)."""
-    return read_word_list(material("geco") / "first_names.txt")
+_PARTICLES = frozenset({"de", "von", "van", "la", "le", "du", "di"})
+_BEFORE_PLACES = frozenset({"the", "in", "at", "near"})
+_GENITIVES = frozenset({"'s", "’s", "'", "’"})
 
 
 def find_names(doc: Doc, lexicon: Lexicon, known: Collection[str] = ()) -> list[list[int]]:
-    """The names of people in a sentence, each a run of positions; a title before it is not part of it.
+    """The names of people in a sentence, as runs of positions; a title is no part of the name.
 
-    A run of proper nouns is a person's if it holds a common first name or a name known from elsewhere in the text,
-    follows a title, or is a PERSON to the pipeline's entity recogniser, where it has one.
+    A run of proper nouns is a person's if it holds a common first name or a name known from
+    elsewhere in the text, follows a title, or is a PERSON to the pipeline's entity recogniser, if
+    there is one.
     """
     runs: list[list[int]] = []
     for token in doc:
@@ -40,113 +36,106 @@ def find_names(doc: Doc, lexicon: Lexicon, known: Collection[str] = ()) -> list[
                 runs[-1].append(token.i)
             else:
                 runs.append([token.i])
-    people = first_names() | set(known)
+    people = word_list("first_names") | set(known)
     return [run for run in runs if _is_person(doc, run, lexicon, people)]
 
 
 def names_of_text(docs: Iterable[Doc], lexicon: Lexicon) -> frozenset[str]:
-    """The words that are names of people somewhere in a text, so that "Darcy" is known once "Mr. Darcy" was met.
+    """The words that name people somewhere in a text: "Darcy" is known once "Mr. Darcy" was met.
 
-    A further proper noun counts if it does or owns something (subject of a verb, before "'s") more often than it stands
-    after "the" or a preposition of place.
+    A further proper noun counts if it does or owns something (subject of a verb, before "'s") more
+    often than it stands after "the" or a preposition of place.
     """
-    known, acts, places = set(), Counter[str](), Counter[str]()
+    known: set[str] = set()
+    acts, places = Counter[str](), Counter[str]()
     for doc in docs:
-        known |= {
-            doc[i].text for run in find_names(doc, lexicon) for i in run if len(doc[i].text) > 1
-        }
+        positions = [i for run in find_names(doc, lexicon) for i in run]
+        known |= {doc[i].text for i in positions if len(doc[i].text) > 1}
         for token in doc:
             if _may_be_name(token, lexicon):
-                right = token.nbor() if token.i + 1 < len(doc) else token
-                acts[token.text] += (
-                    token.dep_ in SUBJECTS and token.head.pos_ in ("VERB", "ADJ", "NOUN")
-                ) or right.tag_ == "POS"
-                places[token.text] += token.i > 0 and token.nbor(-1).lower_ in (
-                    "the",
-                    "in",
-                    "at",
-                    "near",
-                    "into",
+                acts[token.text] += _acts_or_owns(token)
+                places[token.text] += token.i > 0 and (
+                    token.nbor(-1).lower_ in _BEFORE_PLACES | {"into"}
                 )
-    return frozenset(
-        known | {word for word, n in acts.items() if n > places[word] and len(word) > 1}
-    )
+    actors = {word for word, n in acts.items() if n > places[word] and len(word) > 1}
+    return frozenset(known | actors)
 
 
 def name_replacements(
     doc: Doc, lexicon: Lexicon, known: Collection[str], words: Mapping[int, object]
 ) -> dict[int, Replacement]:
-    """What becomes of every word of a name: the first a pronoun in the right case, the others nothing.
+    """What becomes of every word of a name: the first a pronoun in its case, the others nothing.
 
-    A name after a title keeps its words (Mrs. Hill, Colonel Hill); one after a noun that changes ("her aunt Jane") goes,
-    for it would tell what the noun no longer does. With an "'s" a name becomes a possessive and the "'s" goes.
+    A name after a title keeps its words (Mrs. Hill, Colonel Hill). One after a noun that changes
+    goes ("her aunt Jane"), for it would tell what the noun no longer does. With an "'s" a name
+    becomes a possessive and the "'s" goes.
+
+    Args:
+        known: further words that are names of people in this text.
+        words: the gendered words of the sentence, by position.
     """
-    found: dict[int, Replacement] = {}
+    replacements: dict[int, Replacement] = {}
     for run in find_names(doc, lexicon, known):
-        first, after = doc[run[0]], doc[run[-1] + 1] if run[-1] + 1 < len(doc) else None
+        first = doc[run[0]]
         before = doc[first.i - 1] if first.i else None
-        if first.text in RANKS or (
-            before is not None
-            and (
-                before.text in RANKS
-                or (
-                    before.i in words
-                    and (lexicon.is_title(before.text) or before.text[:1].isupper())
-                )
-            )
-        ):
+        if first.text in _RANKS or (before is not None and before.text in _RANKS):
             continue
-        if before is not None and before.i in words and before.pos_ == "NOUN":
-            found |= dict.fromkeys(run)
-            continue
-        is_owner = (
-            after is not None and after.text in ("'s", "’s", "'", "’") and after.tag_ == "POS"
-        )
+        if before is not None and before.i in words:
+            if before.text[:1].isupper():  # a title
+                continue
+            if before.pos_ == "NOUN":
+                replacements |= dict.fromkeys(run)
+                continue
+        after = doc[run[-1] + 1] if run[-1] + 1 < len(doc) else None
+        is_owner = after is not None and after.text in _GENITIVES and after.tag_ == "POS"
         forms = POSSESSIVE if is_owner else NOMINATIVE if _is_subject(doc, run) else ACCUSATIVE
-        found[first.i] = _at_start(first, forms)
-        found |= dict.fromkeys(run[1:])
+        replacements |= dict.fromkeys(run) | {first.i: _at_start(first, forms)}
         if is_owner and after is not None:
-            found[after.i] = None
-    return found
+            replacements[after.i] = None
+    return replacements
+
+
+def _acts_or_owns(token: Token) -> bool:
+    right = token.nbor() if token.i + 1 < len(token.doc) else token
+    acts = token.dep_ in SUBJECTS and token.head.pos_ in ("VERB", "ADJ", "NOUN")
+    return acts or right.tag_ == "POS"
 
 
 def _may_be_name(token: Token, lexicon: Lexicon) -> bool:
-    if token.text in SUFFIXES or (
-        token.lower_ in PARTICLES and token.i and token.nbor(-1).pos_ == "PROPN"
+    text = token.text
+    if text in _SUFFIXES or (
+        token.lower_ in _PARTICLES and token.i and token.nbor(-1).pos_ == "PROPN"
     ):
         return token.pos_ == "PROPN"
-    starts = (
-        token.text[:1].isupper()
-        and token.text[1:].islower()
-        or "-" in token.text
-        and token.text.istitle()
-    )
+    capitalised = text[:1].isupper() and text[1:].islower()
     return (
-        bool(starts)
-        and (token.pos_ == "PROPN" or token.text in first_names())
-        and lexicon.find(token.text) is None
+        (capitalised or ("-" in text and text.istitle()))
+        and (token.pos_ == "PROPN" or text in word_list("first_names"))
+        and lexicon.find(text) is None
     )
 
 
 def _is_person(doc: Doc, run: list[int], lexicon: Lexicon, people: Collection[str]) -> bool:
-    after_title = run[0] > 0 and lexicon.is_title(doc[run[0] - 1].text)
-    place = run[0] > 0 and doc[run[0] - 1].lower_ in ("in", "at", "near", "the") and not after_title
-    named = any(doc[i].text in people for i in run)
+    before = doc[run[0] - 1] if run[0] else None
+    after_title = before is not None and lexicon.is_title(before.text)
+    is_place = before is not None and before.lower_ in _BEFORE_PLACES and len(run) > 1
     return (
         after_title
         or any(doc[i].ent_type_ == "PERSON" for i in run)
-        or (named and not (place and len(run) > 1))
+        or (not is_place and any(doc[i].text in people for i in run))
     )
 
 
 def _is_subject(doc: Doc, run: list[int]) -> bool:
-    """Whether a name does something by the parse, opens the sentence, or stands between a conjunction and a finite verb."""
-    opens = run[0] == 0 or doc[run[0] - 1].tag_ == "CC" or doc[run[0] - 1].text == ","
-    is_before_verb = run[-1] + 1 < len(doc) and doc[run[-1] + 1].tag_ in ("VBZ", "VBD", "MD")
-    return any(doc[i].dep_ in SUBJECTS for i in run) or run[0] == 0 or (opens and is_before_verb)
+    """Whether a name does something: by the parse, or as the first words of a clause."""
+    if run[0] == 0 or any(doc[i].dep_ in SUBJECTS for i in run):
+        return True
+    opens_clause = doc[run[0] - 1].tag_ == "CC" or doc[run[0] - 1].text == ","
+    after = run[-1] + 1
+    return opens_clause and after < len(doc) and doc[after].tag_ in ("VBZ", "VBD", "MD")
 
 
 def _at_start(token: Token, forms: Triple) -> Triple:
-    return (
-        (like("A", forms[0]), like("A", forms[1]), like("A", forms[2])) if token.i == 0 else forms
-    )
+    if token.i:
+        return forms
+    return like("A", forms[0]), like("A", forms[1]), like("A", forms[2])

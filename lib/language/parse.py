@@ -1,43 +1,33 @@
-"""From text to annotated sentences: splitting, spaCy annotation live or stored, and what the sentence filters ask.
-
-Two label schemes are understood everywhere: Universal Dependencies ("UD": nsubj:pass, aux:pass, and a copula that hangs
-below its predicate) and the scheme of spaCy's own English pipelines ("CLEAR": nsubjpass, auxpass, the copula as head).
-"""
+"""From text to annotated sentences: splitting, and spaCy annotation live or stored (CoNLL-U)."""
 
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
 import pandas as pd
 import spacy
 from spacy.language import Language
-from spacy.tokens import Doc, Token
+from spacy.tokens import Doc
 
 from lib.core.errors import TouchstoneError
-from lib.core.files import write_atomic
 from lib.core.paths import spacy_pipeline
+from lib.language.conllu import Tree, read_conllu
 
 STORED = "stored"
 ENVIRONMENT = "environment"
-SUBJECTS = frozenset({"nsubj", "nsubj:pass", "nsubjpass"})
-FINITE_HELPERS = frozenset({"cop", "aux", "aux:pass", "auxpass"})
-EXPLETIVE = "expl"
-OPENING = re.compile(
-    r"(?:^|(?<=\s))[\"'“‘«(\[]+(\s*)$"
-)  # at the end of what comes before a sentence
-CLOSED = re.compile(r"[.!?…]\s*[\"'”’»]\s*$")
-SENTENCES_A_FILE = 280  # keeps a file of stored annotation below 500 kB
+# The marks that open a quotation or a bracket, at the end of what comes before a sentence.
+_OPENING = re.compile(r"(?:^|(?<=\s))[\"'“‘«(\[]+(\s*)$")
+_CLOSED = re.compile(r"[.!?…]\s*[\"'”’»]\s*$")
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of a paragraph, by spaCy's punctuation rules: a full stop ends one, that of "Mr." does not.
+    """The sentences of a paragraph by spaCy's punctuation rules: "." ends one, that of "Mr." not.
 
-    A mark that opens a quotation (or a bracket) goes with the sentence after it, one that closes it with the one before;
-    what follows a quotation in small letters belongs to it.
+    A mark that opens a quotation (or a bracket) goes with the sentence after it, one that closes it
+    with the one before; what follows a quotation in small letters belongs to it.
 
     >>> split_sentences("Mr. Darcy bows. She laughs.")
     ['Mr. Darcy bows.', 'She laughs.']
@@ -45,18 +35,21 @@ def split_sentences(text: str) -> list[str]:
     ['He sits.', '"Are you ill?" she asks.']
     """
     text = text.strip()
-    starts = sorted(
-        {_before_marks(text, sentence.start_char) for sentence in _splitter()(text).sents}
-    )
-    starts = [i for i in starts if i == 0 or not (text[i].islower() and CLOSED.search(text[:i]))]
+    sentences = _splitter()(text).sents
+    starts = sorted({_before_marks(text, sentence.start_char) for sentence in sentences})
+    starts = [i for i in starts if i == 0 or not (text[i].islower() and _CLOSED.search(text[:i]))]
     return [text[i:j].strip() for i, j in zip(starts, [*starts[1:], len(text)], strict=False)]
 
 
 def read_summaries(path: Path) -> pd.DataFrame:
-    """The sentences of a Markdown file of texts (`## Title` above paragraphs): sentence_id, title, paragraph, sentence.
+    """The sentences of a Markdown file of texts (`## Title` above paragraphs).
 
-    A sentence's id is its title in small letters and its number within the text: "emma-02". What stands above the
-    first title is a preface and left out. Raises TouchstoneError where there is no title, or one is used twice.
+    Returns:
+        A row per sentence: sentence_id (its title in small letters and its number within the text,
+        "emma-02"), title, paragraph, sentence. What stands above the first title is left out.
+
+    Raises:
+        TouchstoneError: there is no title, or one is used twice.
     """
     rows: list[tuple[str, str, int, str]] = []
     texts = re.split(r"^## ", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
@@ -67,13 +60,11 @@ def read_summaries(path: Path) -> pd.DataFrame:
             "give every text one of its own"
         )
     for title, text in zip(titles, texts, strict=True):
-        paragraphs = [
-            " ".join(part.split()) for part in text.partition("\n")[2].split("\n\n") if part.strip()
-        ]
+        blocks = [part for part in text.partition("\n")[2].split("\n\n") if part.strip()]
         sentences = [
             (number, sentence)
-            for number, part in enumerate(paragraphs, start=1)
-            for sentence in split_sentences(part)
+            for number, block in enumerate(blocks, start=1)
+            for sentence in split_sentences(" ".join(block.split()))
         ]
         rows += [
             (f"{text_id(title)}-{k:02d}", title, number, sentence)
@@ -92,9 +83,13 @@ def text_id(title: str) -> str:
 
 
 def load_pipeline(name: str) -> Language:
-    """The spaCy pipeline of a name or path, or of `TOUCHSTONE_SPACY` for "environment"; it must have a parser.
+    """A spaCy pipeline with a parser.
 
-    Raises TouchstoneError where it is missing, or annotates no dependencies.
+    Args:
+        name: a name or path, or "environment" for that of `TOUCHSTONE_SPACY`.
+
+    Raises:
+        TouchstoneError: the pipeline is missing, or annotates no dependencies.
     """
     given = spacy_pipeline() if name == ENVIRONMENT else name
     if given is None:
@@ -106,7 +101,8 @@ def load_pipeline(name: str) -> Language:
         pipeline = spacy.load(given)
     except (OSError, ImportError) as error:
         raise TouchstoneError(
-            f"the spaCy pipeline {given!r} cannot be loaded ({_first_line(error)}); install it "
+            f"the spaCy pipeline {given!r} cannot be loaded "
+            f"({str(error).strip().splitlines()[0]}); install it "
             "(`python -m spacy download en_core_web_sm`), or use spacy_pipeline: stored"
         ) from error
     if "parser" not in pipeline.pipe_names:
@@ -118,7 +114,7 @@ def load_pipeline(name: str) -> Language:
 
 
 def annotate(sentences: Sequence[str], pipeline: Language) -> list[Doc]:
-    """Parse each sentence by itself, as one sentence: the parser is not allowed to split it again."""
+    """Parse each sentence by itself, as one: the parser is not allowed to split it again."""
     docs = [pipeline.make_doc(sentence) for sentence in sentences]
     for doc in docs:
         for token in doc:
@@ -127,7 +123,7 @@ def annotate(sentences: Sequence[str], pipeline: Language) -> list[Doc]:
 
 
 def annotate_tokens(sentences: Sequence[Sequence[str]], pipeline: Language) -> list[Doc]:
-    """Parse sentences that are split into words already (GECO's are), keeping their words as they are."""
+    """Parse sentences that are split into words already, keeping their words as they are."""
     docs = [
         Doc(pipeline.vocab, words=list(words), sent_starts=[i == 0 for i in range(len(words))])
         for words in sentences
@@ -136,13 +132,14 @@ def annotate_tokens(sentences: Sequence[Sequence[str]], pipeline: Language) -> l
 
 
 def stored_annotation(sentences: Sequence[str], files: Iterable[Path]) -> list[Doc]:
-    """The annotation of sentences as an earlier run stored it in CoNLL-U files, found by their text.
+    """The annotation of sentences as an earlier run stored it in CoNLL-U, found by their text.
 
-    Raises TouchstoneError for a sentence that is not stored: the text has changed since.
+    Raises:
+        TouchstoneError: a sentence is not stored, since the text has changed.
     """
     stored: dict[str, Doc] = {}
     for file in files:
-        stored |= {doc.text: doc for doc in read_conllu(file).values()}
+        stored |= {doc.text: doc for doc in read_docs(file).values()}
     for sentence in sentences:
         if sentence not in stored:
             raise TouchstoneError(
@@ -152,140 +149,39 @@ def stored_annotation(sentences: Sequence[str], files: Iterable[Path]) -> list[D
     return [stored[sentence] for sentence in sentences]
 
 
-def store_annotation(text: Path, pipeline: Language, date: str) -> list[Path]:
-    """Annotate a file of texts and keep the result beside it as `annotation_1.conllu` ...; returns the files."""
-    sentences = read_summaries(text)
-    docs = dict(
-        zip(sentences["sentence_id"], annotate(list(sentences["sentence"]), pipeline), strict=True)
-    )
-    files: list[Path] = []
-    header = [
-        f"annotation of {text.name} by the spaCy pipeline {pipeline.path.name} with spaCy {spacy.__version__}, "
-        f"{date}",
-        "one sentence at a time, split by punctuation rules",
-        "made by a program and not corrected; licence of the text: CC BY 4.0",
-    ]
-    for start in range(0, len(docs), SENTENCES_A_FILE):
-        files.append(text.with_name(f"annotation_{len(files) + 1}.conllu"))
-        write_conllu(dict(list(docs.items())[start : start + SENTENCES_A_FILE]), files[-1], header)
-    return files
-
-
 def stored_pipeline(file: Path) -> str:
-    """What the head of a stored annotation says about the pipeline that made it: "en_ud_sm with spaCy 3.8.18"."""
+    """The pipeline that made a stored annotation, from its head: "en_ud_sm with spaCy 3.8.18"."""
     with file.open(encoding="utf-8") as lines:
-        found = re.search(r"by the spaCy pipeline (.+?),", next(lines))
-    if found is None:
+        named = re.search(r"by the spaCy pipeline (.+?),", next(lines))
+    if named is None:
         raise TouchstoneError(
             f"{file} does not name its pipeline in the first line; store the annotation again"
         )
-    return found[1]
+    return named[1]
 
 
-def write_conllu(docs: dict[str, Doc], path: Path, header: Sequence[str]) -> None:
-    """Write annotated sentences by id as CoNLL-U (ten columns, UTF-8), the header lines as comments at the top."""
-    blocks = [_block(name, doc) for name, doc in docs.items()]
-    comments = "".join(f"# {line}\n" for line in header)
-    write_atomic(path, comments + "\n".join(blocks) + "\n")
+def read_docs(path: Path | str) -> dict[str, Doc]:
+    """The sentences of a CoNLL-U file as spaCy documents, by `sent_id`."""
+    return {
+        tree.comments.get("sent_id", f"line {tree.rows[0].line}"): doc_of(tree)
+        for tree in read_conllu(path)
+    }
 
 
-def read_conllu(path: Path) -> dict[str, Doc]:
-    """Read CoNLL-U as spaCy documents by sentence id. Raises TouchstoneError naming file and line for a bad row."""
-    docs: dict[str, Doc] = {}
-    name, rows = "", []
-    for number, line in enumerate([*path.read_text(encoding="utf-8").split("\n"), ""], start=1):
-        if line.startswith("# sent_id = "):
-            name = line.removeprefix("# sent_id = ")
-        elif line and not line.startswith("#"):
-            fields = line.split("\t")
-            if len(fields) != 10 or not fields[0].isdigit() or not fields[6].isdigit():
-                raise TouchstoneError(
-                    f"{path}, line {number}: not a CoNLL-U word (ten fields, number and head whole "
-                    "numbers); correct the line or store the annotation again"
-                )
-            rows.append(fields)
-        elif not line and rows:
-            docs[name], rows = _doc(rows), []
-    return docs
-
-
-def root_of(doc: Doc) -> Token:
-    """The head of the sentence: in UD the predicate ("She is [happy]"), in CLEAR the finite verb ("She [is] happy")."""
-    return next(token for token in doc if token.head.i == token.i)
-
-
-def finite_verbs(doc: Doc) -> list[Token]:
-    """What may carry the person and number of the main clause: the root, its copula and its auxiliaries, if finite."""
-    root = root_of(doc)
-    group = [root, *(child for child in root.children if child.dep_ in FINITE_HELPERS)]
-    return [token for token in group if "Fin" in token.morph.get("VerbForm")]
-
-
-def is_third_singular(doc: Doc) -> bool:
-    """Whether the main clause is in the third person singular: she walks, she is walking, she has gone, she is a nun.
-
-    The paper (appendix A.1.2) asks the root alone; in UD the root of "she is a nun" is the nun, and in both schemes
-    that of "she has gone" is a participle, so the verb group is asked here.
-    """
-    return any(
-        "3" in verb.morph.get("Person") and "Sing" in verb.morph.get("Number")
-        for verb in finite_verbs(doc)
+def doc_of(tree: Tree) -> Doc:
+    """A sentence of a CoNLL-U file as a spaCy document."""
+    rows, last = tree.rows, len(tree.rows) - 1
+    return Doc(
+        _splitter().vocab,
+        words=[row.form for row in rows],
+        lemmas=[row.lemma for row in rows],
+        pos=[row.upos for row in rows],
+        tags=[row.xpos for row in rows],
+        morphs=["" if row.feats == "_" else row.feats for row in rows],
+        heads=[i if row.head < 0 else row.head for i, row in enumerate(rows)],
+        deps=["ROOT" if row.head < 0 else row.deprel for row in rows],
+        spaces=["SpaceAfter=No" not in row.misc and i < last for i, row in enumerate(rows)],
     )
-
-
-def subject_of(doc: Doc) -> Token | None:
-    """The head word of the main clause's subject, active or passive, or None ("There is a widow" counts as none).
-
-    UD calls the widow of "There is a widow" a subject and CLEAR does not; both give None here.
-    """
-    children = list(root_of(doc).children)
-    if any(child.dep_ == EXPLETIVE for child in children):
-        return None
-    return next((child for child in children if child.dep_ in SUBJECTS), None)
-
-
-def is_neuter(token: Token) -> bool:
-    """Whether a word is marked as neuter (it, itself, its)."""
-    return "Neut" in token.morph.get("Gender")
-
-
-def is_human(token: Token, human_nouns: Collection[str]) -> bool:
-    """Whether a subject is one gendered person: a proper noun, he or she, or a noun of the list; never a plural."""
-    if "Plur" in token.morph.get("Number"):
-        return False
-    if token.pos_ == "NOUN":
-        return token.lemma_.lower() in human_nouns
-    return token.pos_ == "PROPN" or token.lower_ in ("he", "she")
-
-
-def apply_filters(
-    docs: Mapping[str, Doc],
-    filters: Mapping[str, Callable[[Doc], bool]],
-) -> tuple[dict[str, Doc], dict[str, str], pd.DataFrame]:
-    """Apply named filters one after the other, then leave out repeated sentences.
-
-    Returns the documents that are left by id, the filter that took each of the others, and a table (step, sentences) of
-    what was left after each step.
-    """
-    left, lost, steps = dict(docs), {}, [("sentences", len(docs))]
-    for name, keeps in filters.items():
-        lost |= {key: name for key, doc in left.items() if not keeps(doc)}
-        left = {key: doc for key, doc in left.items() if key not in lost}
-        steps.append((name, len(left)))
-    first = {doc.text: key for key, doc in reversed(left.items())}
-    lost |= {key: "no duplicate" for key, doc in left.items() if first[doc.text] != key}
-    left = {key: doc for key, doc in left.items() if key not in lost}
-    return (
-        left,
-        lost,
-        pd.DataFrame([*steps, ("no duplicate", len(left))], columns=["step", "sentences"]),
-    )
-
-
-def read_word_list(path: Path) -> frozenset[str]:
-    """The words of a list, one or more on a line; what follows a `#` is a comment."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return frozenset(word for line in lines for word in line.split("#")[0].split())
 
 
 @cache
@@ -296,57 +192,11 @@ def _splitter() -> Language:
 
 
 def _before_marks(text: str, start: int) -> int:
-    """The start of a sentence, moved before the marks that open it; `"` between two spaces opens if an even number came before."""
-    found = OPENING.search(text[:start])
-    if found is None or (found[1] and '"' in found[0] and text[: found.start()].count('"') % 2):
+    """The start of a sentence, moved before the marks that open it.
+
+    A `"` between two blanks opens a quotation if an even number of them came before.
+    """
+    marks = _OPENING.search(text[:start])
+    if marks is None or (marks[1] and '"' in marks[0] and text[: marks.start()].count('"') % 2):
         return start
-    return found.start()
-
-
-def _block(name: str, doc: Doc) -> str:
-    lines = [f"# sent_id = {name}", f"# text = {doc.text}"]
-    for token in doc:
-        head = 0 if token.head.i == token.i else token.head.i + 1
-        relation = "root" if head == 0 else token.dep_
-        misc = "_" if token.whitespace_ or token.i == len(doc) - 1 else "SpaceAfter=No"
-        fields = [
-            str(token.i + 1),
-            token.text,
-            token.lemma_,
-            token.pos_,
-            token.tag_,
-            str(token.morph) or "_",
-            str(head),
-            relation,
-            "_",
-            misc,
-        ]
-        lines.append("\t".join(fields))
-    return "\n".join(lines) + "\n"
-
-
-def _doc(rows: list[list[str]]) -> Doc:
-    heads = [int(row[6]) - 1 if row[6] != "0" else i for i, row in enumerate(rows)]
-    last = len(rows) - 1
-    return Doc(
-        _splitter().vocab,
-        words=[row[1] for row in rows],
-        lemmas=[row[2] for row in rows],
-        pos=[row[3] for row in rows],
-        tags=[row[4] for row in rows],
-        morphs=["" if row[5] == "_" else row[5] for row in rows],
-        heads=heads,
-        deps=["ROOT" if row[6] == "0" else row[7] for row in rows],
-        spaces=[row[9] != "SpaceAfter=No" and i < last for i, row in enumerate(rows)],
-    )
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0]
-
-
-if (
-    __name__ == "__main__"
-):  # python -m lib.language.parse notebooks/geco/material/plots.md en_core_web_sm 2026-11-21
-    for made in store_annotation(Path(sys.argv[1]), load_pipeline(sys.argv[2]), sys.argv[3]):
-        print(made)
+    return marks.start()

@@ -1,29 +1,34 @@
-"""Reference within a sentence: the grammatical subject, and the words that speak of the same person (D_S).
+"""Which gendered words of a sentence speak of its grammatical subject (the set D_S of GECO).
 
-A candidate is every later (or earlier) pronoun or noun of the subject's gender. Each is described by what a reader would
-look at: its form, who is the subject of its clause, which clause that is, who else of the same gender is about. A linear
-score over these descriptions decides, from left to right, so that an earlier decision counts in a later one. The weights
-were fitted by logistic regression on the training split of GECO alone (`fit_weights`); they hold no word of its text.
+The subject's head is found in the parse (`subject_head`). Every other gendered word of the
+subject's gender is a candidate, described by features of its surroundings: its form, who is the
+subject of its clause, which kind of clause that is, who else of the same gender was named before. A
+linear score over these features decides, from left to right, so that an earlier decision counts in
+a later one. The weights were fitted on the training split of GECO alone (`tools/fit_annotator.py
+reference`); they hold no word of its text.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
-from pathlib import Path
 
-from sklearn.feature_extraction import DictVectorizer
-from sklearn.linear_model import LogisticRegression
 from spacy.tokens import Doc, Token
 
-from lib.core.errors import TouchstoneError
-from lib.core.paths import material
+from lib.language.dependencies import (
+    CLAUSE_KINDS,
+    COARSE,
+    ROOTS,
+    SUBJECTS,
+    root_of,
+    subject_below,
+    subject_of,
+)
 from lib.language.lexicon import PRONOUNS, Gender
-from lib.language.parse import SUBJECTS, root_of, subject_of
+from lib.language.linear import load_weights, weighted_sum
+from lib.language.word_lists import resource
 
-WEIGHTS = "reference_weights.json"
-FORMS = {
+_CASE_OF_FORM = {
     "he": "nom",
     "she": "nom",
     "him": "acc",
@@ -32,47 +37,30 @@ FORMS = {
     "himself": "refl",
     "herself": "refl",
 }
-CLAUSES = {
-    "advcl": "advcl",
-    "acl:relcl": "relcl",
-    "relcl": "relcl",
-    "ccomp": "ccomp",
-    "conj": "conj",
-    "ROOT": "root",
-    "root": "root",
-    "xcomp": "xcomp",
-    "acl": "acl",
-    "csubj": "csubj",
-    "parataxis": "parataxis",
-    "pcomp": "advcl",
-    "dep": "parataxis",
-}
-SAME = {
-    "dobj": "obj",
-    "pobj": "obl",
-    "poss": "nmod:poss",
-    "nsubjpass": "nsubj",
-    "nsubj:pass": "nsubj",
-    "dative": "iobj",
-    "attr": "pred",
-    "oprd": "xcomp",
-    "npadvmod": "obl",
-    "nmod": "obl",
-    "obl:agent": "obl",
-    "obl:unmarked": "obl",
-}
-NAMELIKE = frozenset({"flat", "compound", "appos", "nmod", "flat:name", "nmod:desc"})
+_IN_APPOSITION = frozenset({"flat", "compound", "appos", "nmod", "flat:name", "nmod:desc"})
+_SHARE_A_SUBJECT = frozenset({"conj", "xcomp", "advcl", "acl", "pcomp"})
+
+
+@cache
+def reference_weights() -> Mapping[str, float]:
+    """The fitted weights by name of feature."""
+    return load_weights(resource("reference_weights.json"))
 
 
 def subject_head(doc: Doc, people: Collection[int]) -> int:
-    """The position of the main subject's head word; where the parse has none, of the first person that is a subject."""
+    """The position of the main subject's head word.
+
+    Args:
+        people: the positions of gendered words and names. Where the main clause's subject is none
+            of them, the first of them that is a subject takes its place.
+    """
     subject = subject_of(doc)
-    if subject is not None and (subject.i in people or _near(subject, people)):
+    if subject is not None and (subject.i in people or _title_of(subject, people)):
         return subject.i
-    subjects = [
-        i for i in sorted(people) if doc[i].dep_ in SUBJECTS or doc[i].lower_ in ("he", "she")
-    ]
-    return subjects[0] if subjects else subject.i if subject is not None else min(people, default=0)
+    for i in sorted(people):
+        if doc[i].dep_ in SUBJECTS or doc[i].lower_ in ("he", "she"):
+            return i
+    return subject.i if subject is not None else min(people, default=0)
 
 
 def subject_chain(
@@ -82,16 +70,21 @@ def subject_chain(
     names: Collection[int],
     weights: Mapping[str, float] | None = None,
 ) -> set[int]:
-    """The gendered words (`genders` by position) and names that speak of the subject, itself included if it is one."""
-    weights = load_weights() if weights is None else weights
+    """The positions that speak of the subject, itself included if it has a gender or is a name.
+
+    Args:
+        subject: the position of the subject's head (`subject_head`).
+        genders: the gendered words by position.
+        names: the positions of names.
+        weights: by name of feature; the fitted ones if none are given.
+    """
+    weights = reference_weights() if weights is None else weights
     chain = seed_chain(doc, subject, genders, names)
     gender = next((genders[i] for i in sorted(chain) if i in genders), None)
-    for i in candidates(doc, genders, chain, None):
-        if (
-            gender in (None, genders[i])
-            and sum(weights.get(name, 0.0) for name in describe(doc, i, subject, chain, genders))
-            > 0
-        ):
+    for i in candidates(genders, chain, None):
+        if gender not in (None, genders[i]):
+            continue
+        if weighted_sum(weights, describe(doc, i, subject, chain, genders)) > 0:
             chain.add(i)
             gender = gender or genders[i]
     return chain
@@ -100,21 +93,25 @@ def subject_chain(
 def seed_chain(
     doc: Doc, subject: int, genders: Mapping[int, Gender], names: Collection[int]
 ) -> set[int]:
-    """The subject's own words: its head if that carries gender or is a name, else the title before it."""
+    """The subject's own words: its head if that carries gender or is a name, else its title."""
     known = set(genders) | set(names)
-    own = {subject} & known
+    chain = {subject} & known
     for step in (-1, 1):  # the other words of a name
         i = subject + step
         while subject in names and i in names:
-            own.add(i)
+            chain.add(i)
             i += step
-    return own or _near(doc[subject], known)
+    return chain or _title_of(doc[subject], known)
 
 
 def candidates(
-    doc: Doc, genders: Mapping[int, Gender], chain: Collection[int], gender: Gender | None
+    genders: Mapping[int, Gender], chain: Collection[int], gender: Gender | None
 ) -> Iterator[int]:
-    """The positions to decide on: words of the subject's gender (of any, where a name leaves it open), left to right."""
+    """The positions to decide on, left to right: gendered words outside `chain`.
+
+    Args:
+        gender: the subject's; None (a name leaves it open) takes words of both.
+    """
     for i in sorted(genders):
         if i not in chain and (gender is None or genders[i] == gender):
             yield i
@@ -123,26 +120,24 @@ def candidates(
 def describe(
     doc: Doc, i: int, subject: int, chain: Collection[int], genders: Mapping[int, Gender]
 ) -> list[str]:
-    """What is known of a candidate, as names of features; "a*b" says that both hold."""
+    """The names of the features that hold of the candidate at position i; "a*b": both hold.
+
+    The first factor of a product is the candidate's form (noun, or the case of a pronoun).
+    """
     token, gender = doc[i], genders[i]
-    form = (
-        FORMS.get(token.lower_, "poss" if token.tag_ == "PRP$" else "acc")
-        if token.lower_ in PRONOUNS
-        else "noun"
-    )
     verb, clause = _clause(token)
-    owner = _owner(verb, token, chain, genders, gender)
-    others = [j for j in genders if j < i and j not in chain and genders[j] == gender]
-    last = max((j for j in genders if j < i and genders[j] == gender), default=-1)
-    role = SAME.get(token.dep_, token.dep_)
-    held = SAME.get(token.head.dep_, token.head.dep_) if form == "poss" else "-"
-    rivals = "no rival" if not others else "one rival" if len(others) == 1 else "rivals"
-    recent = "none" if last < 0 else "chain" if last in chain else "other"
+    form = _form(token)
+    owner = _owner(verb, token, chain, genders)
+    earlier = [j for j in sorted(genders) if j < i]
+    same_gender = [j for j in earlier if genders[j] == gender]
+    n_rivals = sum(j not in chain for j in same_gender)
+    rivals = ("no rival", "one rival", "rivals")[min(n_rivals, 2)]
+    recent = "none" if not same_gender else "chain" if same_gender[-1] in chain else "other"
+    role = COARSE.get(token.dep_, token.dep_)
+    held = COARSE.get(token.head.dep_, token.head.dep_) if form == "poss" else "-"
     side = "before" if i < subject else "after"
-    nominal = _nominal(token, subject) if form == "noun" else "-"
     kin = "kin" if form == "poss" and token.head.i in genders else "-"
-    first = "first" if not any(doc[j].lower_ == token.lower_ for j in genders if j < i) else "again"
-    base = [
+    single = [
         owner,
         clause,
         role,
@@ -150,129 +145,78 @@ def describe(
         rivals,
         recent,
         side,
-        nominal,
+        _nominal(token, subject) if form == "noun" else "-",
         kin,
-        first,
-        f"left {_left(token)}",
+        "again" if any(doc[j].lower_ == token.lower_ for j in earlier) else "first",
+        f"left {token.nbor(-1).tag_ if i else 'start'}",
     ]
-    pairs = [f"{form}*{name}" for name in base]
-    triples = [
-        f"{form}*{owner}*{clause}",
-        f"{form}*{owner}*{rivals}",
-        f"{form}*{recent}*{rivals}",
-        f"{form}*{clause}*{rivals}",
-        f"{form}*{held}*{owner}",
-        f"{form}*{side}*{held}",
-        f"{form}*{owner}*{recent}",
-        f"{form}*{role}*{owner}",
-        f"{form}*{side}*{clause}",
-        f"{form}*{kin}*{rivals}",
+    pairs = [
+        (owner, clause),
+        (owner, rivals),
+        (recent, rivals),
+        (clause, rivals),
+        (held, owner),
+        (side, held),
+        (owner, recent),
+        (role, owner),
+        (side, clause),
+        (kin, rivals),
     ]
-    return ["bias", form, *pairs, *triples]
+    products = [*single, *(f"{a}*{b}" for a, b in pairs)]
+    return ["bias", form, *(f"{form}*{name}" for name in products)]
 
 
-def fit_weights(
-    docs: Sequence[Doc],
-    genders: Sequence[Mapping[int, Gender]],
-    gold: Sequence[Collection[int]],
-    strength: float = 0.1,
-) -> dict[str, float]:
-    """Logistic regression of "speaks of the subject" (`gold`: positions by sentence) on the descriptions; rounded."""
-    rows, labels = [], []
-    for doc, words, wanted in zip(docs, genders, gold, strict=True):
-        subject = subject_head(doc, words.keys())
-        chain = seed_chain(doc, subject, words, ())
-        gender = next((words[i] for i in sorted(chain)), None)
-        for i in candidates(doc, words, chain, gender):
-            rows.append(dict.fromkeys(describe(doc, i, subject, chain, words), 1))
-            labels.append(int(i in wanted))
-            chain |= {i} & set(wanted)
-    vectorizer = DictVectorizer()
-    model = LogisticRegression(C=strength, max_iter=2000, fit_intercept=False).fit(
-        vectorizer.fit_transform(rows), labels
-    )
-    pairs = zip(vectorizer.get_feature_names_out(), model.coef_[0], strict=True)
-    return {name: round(float(weight), 3) for name, weight in pairs if abs(weight) >= 0.001}
+def _form(token: Token) -> str:
+    if token.lower_ not in PRONOUNS:
+        return "noun"
+    return _CASE_OF_FORM.get(token.lower_, "poss" if token.tag_ == "PRP$" else "acc")
 
 
-@cache
-def load_weights(path: Path | None = None) -> Mapping[str, float]:
-    """The fitted weights by name of feature. Raises TouchstoneError where the file is not such a table."""
-    path = path or material("geco") / WEIGHTS
-    try:
-        weights = json.loads(path.read_text(encoding="utf-8"))["weights"]
-    except (OSError, KeyError, TypeError, json.JSONDecodeError) as error:
-        raise TouchstoneError(
-            f"{path} holds no weights ({error!r}); restore the file of the repository"
-        ) from error
-    return dict(weights)
-
-
-def _near(subject: Token, known: Collection[int]) -> set[int]:
+def _title_of(subject: Token, known: Collection[int]) -> set[int]:
     """The title of a subject that is a name: "Mr." before "Darcy"."""
     doc = subject.doc
-    spans = [
-        i
-        for i in range(max(0, subject.i - 2), min(len(doc), subject.i + 2))
-        if i in known and doc[i].lower_ not in PRONOUNS
-    ]
+    beside = range(max(0, subject.i - 2), min(len(doc), subject.i + 2))
+    nouns = [doc[i] for i in beside if i in known and doc[i].lower_ not in PRONOUNS]
     return {
-        i
-        for i in spans
-        if doc[i].text[:1].isupper() or doc[i].head.i == subject.i and doc[i].dep_ in NAMELIKE
+        noun.i
+        for noun in nouns
+        if noun.text[:1].isupper() or noun.head.i == subject.i and noun.dep_ in _IN_APPOSITION
     }
 
 
 def _clause(token: Token) -> tuple[Token, str]:
     """The head of the clause that a word is in, and the kind of the clause."""
-    for ancestor in (token, *token.ancestors):
-        if ancestor.dep_ in CLAUSES and (ancestor.i != token.i or token.dep_ in ("ROOT", "root")):
-            return ancestor, CLAUSES[ancestor.dep_]
+    for word in (token, *token.ancestors):
+        if word.dep_ in CLAUSE_KINDS and (word.i != token.i or token.dep_ in ROOTS):
+            return word, CLAUSE_KINDS[word.dep_]
     return root_of(token.doc), "root"
 
 
-def _owner(
-    verb: Token, token: Token, chain: Collection[int], genders: Mapping[int, Gender], gender: Gender
-) -> str:
-    """Whose clause it is: the word's own, that of somebody in the chain, of a rival, of somebody else; "none" if unsaid."""
-    head: Token | None = verb
-    while head is not None:
-        subject = next((child for child in head.children if child.dep_ in SUBJECTS), None)
-        if subject is not None:
-            if subject.i == token.i:
-                return "own"
-            if subject.i in chain:
-                return "chain"
-            if subject.lower_ in ("who", "which", "that"):
-                return "relative"
-            return (
-                "rival"
-                if genders.get(subject.i) == gender
-                else "other gender"
-                if subject.i in genders
-                else "thing"
-            )
-        head = (
-            head.head
-            if head.head.i != head.i and head.dep_ in ("conj", "xcomp", "advcl", "acl", "pcomp")
-            else None
-        )
-    return "none"
+def _owner(verb: Token, token: Token, chain: Collection[int], genders: Mapping[int, Gender]) -> str:
+    """Whose clause it is by its subject: the word's own, the chain's, a rival's, unsaid, ..."""
+    head = verb
+    while (subject := subject_below(head)) is None:
+        if head.head.i == head.i or head.dep_ not in _SHARE_A_SUBJECT:
+            return "none"
+        head = head.head
+    if subject.i == token.i:
+        return "own"
+    if subject.i in chain:
+        return "chain"
+    if subject.lower_ in ("who", "which", "that"):
+        return "relative"
+    if subject.i not in genders:
+        return "thing"
+    return "rival" if genders[subject.i] == genders[token.i] else "other gender"
 
 
 def _nominal(token: Token, subject: int) -> str:
-    """How a noun is tied to the subject: its predicate, an apposition or part of it, or not at all."""
-    if any(child.dep_ == "cop" for child in token.children) or token.dep_ == "attr":
-        owner = token if token.dep_ != "attr" else token.head
-        return (
-            "predicate"
-            if any(child.i == subject for child in owner.children)
-            else "predicate elsewhere"
-        )
+    """How a noun is tied to the subject: its predicate, a part of it, or not at all."""
+    is_attribute = token.dep_ == "attr"
+    if is_attribute or any(child.dep_ == "cop" for child in token.children):
+        owner = token.head if is_attribute else token
+        is_its = any(child.i == subject for child in owner.children)
+        return "predicate" if is_its else "predicate elsewhere"
     if token.head.i == subject:
         return f"part {token.dep_}"
-    return "predicate" if token.dep_ in ("ROOT", "root") else "elsewhere"
-
-
-def _left(token: Token) -> str:
-    return token.nbor(-1).tag_ if token.i else "start"
+    return "predicate" if token.dep_ in ROOTS else "elsewhere"

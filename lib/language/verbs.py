@@ -1,53 +1,48 @@
-"""Verbs that agree with "they": which ones change once a pronoun does, and into what (UD and CLEAR labels)."""
+"""Verbs that agree with "they": which ones change once a pronoun does, and into what."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from functools import cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
+from lemminflect import getLemma
 from spacy.tokens import Doc, Token
 
 from lib.core.errors import TouchstoneError
-from lib.core.paths import material
+from lib.language.dependencies import (
+    EMBEDDED_CLAUSES,
+    FINITE_HELPERS,
+    RELATIVE_CLAUSES,
+    SUBJECTS,
+    subject_below,
+)
 from lib.language.labels import Replacement
-from lib.language.parse import FINITE_HELPERS, SUBJECTS, read_word_list
+from lib.language.lexicon import like
+from lib.language.word_lists import word_list
 
 Agreement = Literal["full", "adjacent"]
-FINITE = frozenset({"VBZ", "VBD", "VBP", "MD"})
-PHRASE = frozenset({"IN", "DT", "PRP$", "JJ", "JJS", "NN", "NNS", "NNP", "RB", "CD"})
-INNER = frozenset({"ccomp", "advcl"})
-RELATIVE = frozenset({"acl:relcl", "relcl"})
-BE_HAVE_DO = {"is": "are", "was": "were", "has": "have", "does": "do"}
-THIRD_PERSON = (
-    (r"^(?!bel|unt|underl)(..+)ies$", r"\1y"),
-    (r"^(?!.*(?:^|tooth|heart|head)ach)(.*(?:ss|sh|ch|x|zz|tz|[^h]o))es$", r"\1"),
-    (r"^(.+)s$", r"\1"),
-)
+_FINITE = frozenset({"VBZ", "VBD", "VBP", "MD"})
+_IN_PHRASE = frozenset({"IN", "DT", "PRP$", "JJ", "JJS", "NN", "NNS", "NNP", "RB", "CD"})
+_OPENS_OBJECT = frozenset({"DT", "PRP", "PRP$", "TO", "JJ", "NN", "NNS"})
+_BE_HAVE_DO = {"is": "are", "was": "were", "has": "have", "does": "do"}
+_CONTRACTED = frozenset({"'s", "’s"})
 
 
 def they_form(verb: str) -> str:
-    """A verb in the third person singular as it stands after "they"; other words come back as they are.
+    """A verb in the third person singular as it stands after "they", in the verb's letter case.
 
-    >>> [they_form(verb) for verb in ("studies", "dies", "goes", "Catches", "chooses", "is", "WAS", "went")]
-    ['study', 'die', 'go', 'Catch', 'choose', 'are', 'WERE', 'went']
+    The base form is lemminflect's; other words come back as they are.
+
+    >>> [they_form(verb) for verb in ("studies", "dies", "Catches", "focuses", "WAS", "went")]
+    ['study', 'die', 'Catch', 'focus', 'WERE', 'went']
     """
     low = verb.lower()
-    stem = BE_HAVE_DO.get(low)
-    for pattern, replacement in () if stem else THIRD_PERSON:
-        if re.match(pattern, low) and not low.endswith("ss"):
-            stem = re.sub(pattern, replacement, low)
-            break
-    if stem is None:
+    if low in _BE_HAVE_DO:
+        return like(verb, _BE_HAVE_DO[low])
+    if not low.endswith("s") or low.endswith("ss"):
         return verb
-    return (
-        stem.upper()
-        if verb.isupper() and len(verb) > 1
-        else stem.capitalize()
-        if verb[:1].isupper()
-        else stem
-    )
+    return like(verb, getLemma(low, upos="VERB")[0])
 
 
 def agreeing_verbs(
@@ -55,37 +50,42 @@ def agreeing_verbs(
 ) -> dict[int, Replacement]:
     """The verbs that change once the words at `subjects` become "they", with their three forms.
 
-    `full`: the finite verb of each, and of what is coordinated with it or tells of it ("who is"). `adjacent`: what the
-    published GECO does, which looks at the word beside any form of "they" (`others`: them, their), and at no grammar.
+    Args:
+        agreement: "full" takes the finite verb of each subject, and those that are coordinated
+            with it or tell of it ("who is"). "adjacent" does what the published GECO does: it
+            looks at the word beside any form of "they", and at no grammar.
+        others: the positions that become another case of "they" (them, their).
     """
     if agreement not in ("full", "adjacent"):
         raise TouchstoneError(
             f"agreement is {agreement!r}; choose full, or adjacent (the rule of the published GECO)"
         )
     if agreement == "adjacent":
-        beside = {
-            word.i
+        neutral_of = _cut
+        verbs = {
+            verb.i
             for i in {*subjects, *others}
-            for word in _beside_as_published(doc[i], i in subjects)
+            for verb in _beside_as_published(doc[i], i in subjects)
         }
-        return {i: (doc[i].text, doc[i].text, _cut(doc[i].text)) for i in sorted(beside)}
-    verbs = {
-        verb.i
-        for i in subjects
-        for verb in (*_beside(doc[i]), *_governed(doc[i]), *_past_adverbs(doc[i]))
-    }
-    verbs |= _inherited(doc, subjects, verbs)
-    return {i: (doc[i].text, doc[i].text, _plural(doc[i])) for i in sorted(verbs)}
-
-
-@cache
-def _known_beside() -> frozenset[str]:
-    return read_word_list(material("geco") / "adjacent_words.txt")
+    else:
+        neutral_of = _plural
+        verbs = {
+            verb.i
+            for i in subjects
+            for verb in (*_beside(doc[i]), *_governed(doc[i]), *_past_adverbs(doc[i]))
+        }
+        verbs |= _inherited(doc, subjects, verbs)
+    return {i: (doc[i].text, doc[i].text, neutral_of(doc[i])) for i in sorted(verbs)}
 
 
 def _beside_as_published(pronoun: Token, is_subject: bool) -> Iterable[Token]:
-    """The word that GECO's program cuts beside a form of "they": known words as it did, others if they are verbs of "they"."""
-    known, right = _known_beside(), list(pronoun.doc[pronoun.i + 1 : pronoun.i + 3])
+    """The word that GECO's program cuts beside a form of "they".
+
+    The list `adjacent_words` holds the words that it is known to cut, and with a leading "-" those
+    that it is known to leave; other words are cut if they are verbs of "they".
+    """
+    known = word_list("adjacent_words")
+    right = list(pronoun.doc[pronoun.i + 1 : pronoun.i + 3])
     if right and right[0].tag_.startswith(("RB", "JJ")) and f"-{right[0].lower_}" not in known:
         right.pop(0)
     if right and right[0].lower_ in known:
@@ -94,24 +94,20 @@ def _beside_as_published(pronoun: Token, is_subject: bool) -> Iterable[Token]:
         yield from (verb for verb in _beside(pronoun) if f"-{verb.lower_}" not in known)
 
 
-def _cut(word: str) -> str:
-    return they_form(word) if they_form(word) != word else word[:-1]
+def _cut(verb: Token) -> str:
+    """The form as GECO's program writes it: a word that is no verb loses its last letter."""
+    form = they_form(verb.text)
+    return form if form != verb.text else verb.text[:-1]
 
 
 def _plural(verb: Token) -> str:
-    """The form after "they"; of "'s" that of "is" or, before a participle that is not passive, of "has"."""
-    if verb.lower_ in ("'s", "’s"):
-        after = next(
-            (token for token in verb.doc[verb.i + 1 :] if not token.tag_.startswith("RB")), None
-        )
-        has = (
-            verb.dep_ == "aux"
-            and verb.head.tag_ in ("VBN", "VBD")
-            or after is not None
-            and after.lower_ in ("been", "got", "had")
-        )
-        return verb.text[0] + ("ve" if has else "re")
-    return they_form(verb.text)
+    """The form after "they"; of "'s" that of "is" or, before an active participle, of "has"."""
+    if verb.lower_ not in _CONTRACTED:
+        return they_form(verb.text)
+    after = next((word for word in verb.doc[verb.i + 1 :] if not word.tag_.startswith("RB")), None)
+    is_perfect = verb.dep_ == "aux" and verb.head.tag_ in ("VBN", "VBD")
+    has = is_perfect or (after is not None and after.lower_ in ("been", "got", "had"))
+    return verb.text[0] + ("ve" if has else "re")
 
 
 def _inflected(token: Token) -> bool:
@@ -127,41 +123,35 @@ def _beside(subject: Token) -> Iterable[Token]:
     is_he = subject.lower_ in ("he", "she")
     if len(right) and (_inflected(right[0]) or (is_he and _mistaken(right[0]))):
         yield right[0]
-    elif (
-        len(right) > 1
-        and right[0].tag_.startswith(("RB", "JJ"))
-        and (
-            _inflected(right[1])
-            or (is_he and right[0].tag_.startswith("RB") and _mistaken(right[1]))
-        )
-    ):
-        yield right[1]
+    elif len(right) > 1:
+        between, verb = right
+        mistaken = is_he and between.tag_.startswith("RB") and _mistaken(verb)
+        if between.tag_.startswith(("RB", "JJ")) and (_inflected(verb) or mistaken):
+            yield verb
 
 
 def _past_adverbs(subject: Token) -> Iterable[Token]:
-    """The verb after several adverbs, after a relative "who", and behind a phrase between commas."""
-    words = list(subject.doc[subject.i + 1 :])
-    while words and words[0].tag_.startswith("RB"):
-        words.pop(0)
+    """The verb after several adverbs, after "who", and behind a phrase between commas."""
+    words = _without_adverbs(list(subject.doc[subject.i + 1 :]))
     if words and words[0].text == ",":
-        words.pop(0)
-        if words and words[0].lower_ == "who":
-            yield from _past_adverbs(words[0])
-        words = words[
-            next((k for k, word in enumerate(words) if word.text == ","), len(words)) + 1 :
-        ]
-        while words and words[0].tag_.startswith("RB"):
-            words.pop(0)
-    if words and (
-        _inflected(words[0])
-        or (words[0].tag_ == "NNS" and subject.lower_ in ("he", "she") and _mistaken(words[0]))
-    ):
-        yield words[0]
+        if len(words) > 1 and words[1].lower_ == "who":
+            yield from _past_adverbs(words[1])
+        closing = next((k for k, word in enumerate(words[1:], 1) if word.text == ","), len(words))
+        words = _without_adverbs(words[closing + 1 :])
+    is_he = subject.lower_ in ("he", "she")
+    for verb in words[:1]:
+        if _inflected(verb) or (is_he and verb.tag_ == "NNS" and _mistaken(verb)):
+            yield verb
 
 
-@cache
-def _verb_forms() -> frozenset[str]:
-    return read_word_list(material("geco") / "verb_forms.txt")
+def _without_adverbs(words: list[Token]) -> list[Token]:
+    """The words from the first that is no adverb."""
+    start = next((k for k, word in enumerate(words) if not word.tag_.startswith("RB")), len(words))
+    return words[start:]
+
+
+def _is_verb_form(token: Token) -> bool:
+    return token.lower_ in word_list("verb_forms")
 
 
 def _mistaken(token: Token) -> bool:
@@ -171,95 +161,94 @@ def _mistaken(token: Token) -> bool:
         and token.text.islower()
         and re.search("[^s]s$", token.text) is not None
     )
-    return token.lower_ in _verb_forms() or by_shape
+    return by_shape or _is_verb_form(token)
 
 
 def _governed(subject: Token) -> Iterable[Token]:
-    for relative in (child for child in subject.children if child.dep_ in RELATIVE):
-        if any(
-            child.dep_ in SUBJECTS and child.lower_ in ("who", "that")
-            for child in relative.children
-        ):
+    """The finite verbs that the parse ties to a subject: its own, conjuncts, relative clauses."""
+    for relative in (child for child in subject.children if child.dep_ in RELATIVE_CLAUSES):
+        relatives = (child.lower_ for child in relative.children if child.dep_ in SUBJECTS)
+        if not {"who", "that"}.isdisjoint(relatives):
             yield from _finite(relative)
     if subject.dep_ in SUBJECTS:
-        yield from _finite(subject.head)
-        for verb in _conjuncts(subject.head):
+        for verb in (subject.head, *_conjuncts(subject.head)):
             yield from _finite(verb)
 
 
 def _finite(head: Token) -> Iterable[Token]:
     """The word of a verb group that carries person and number, if it changes after "they"."""
-    group = [head, *(child for child in head.children if child.dep_ in FINITE_HELPERS)]
-    group = sorted(group, key=lambda token: token.i)
+    helpers = [child for child in head.children if child.dep_ in FINITE_HELPERS]
+    group = sorted([head, *helpers], key=lambda token: token.i)
     if not any(token.tag_ == "MD" for token in group):
         yield from [token for token in group if _inflected(token)][:1]
 
 
 def _conjuncts(head: Token) -> Iterable[Token]:
     for child in head.children:
-        if child.dep_ == "conj" and not any(
-            grandchild.dep_ in SUBJECTS for grandchild in child.children
-        ):
+        if child.dep_ == "conj" and subject_below(child) is None:
             yield child
             yield from _conjuncts(child)
 
 
-def _inherited(doc: Doc, subjects: Collection[int], verbs: set[int]) -> set[int]:
-    """Verbs right after "and", "but" or a comma that have no subject of their own, where the parse lost their link.
+class _Verb(NamedTuple):
+    """A finite verb met so far: is its subject "they", and is its clause a relative one?"""
 
-    They take the subject of the verb before, or, after a comma, that of the last verb outside a relative clause.
+    token: Token
+    is_of_they: bool
+    is_relative: bool = False
+
+
+def _inherited(doc: Doc, subjects: Collection[int], verbs: set[int]) -> set[int]:
+    """Verbs right after "and", "but" or a comma without a subject, where the parse lost their link.
+
+    They take the subject of the verb before, or, after a comma, that of the last verb outside a
+    relative clause.
     """
-    found: set[int] = set()
-    owners: list[
-        tuple[Token, bool, bool]
-    ] = []  # finite verbs so far: is the subject "they", is it a relative clause
+    inherited: set[int] = set()
+    met: list[_Verb] = []
     for token in doc:
         if token.i in verbs:
-            owners.append((token, True, False))
-        elif token.tag_ in FINITE or (
-            (token.tag_ == "NNS" or token.lower_ in _verb_forms())
-            and _mistaken(token)
-            and _joint(token) is not None
-        ):
-            joint = _joint(token)
-            if (
-                joint is None
-                or not owners
-                or (
-                    joint.text == ","
-                    and (token.lower_ in BE_HAVE_DO or _closes_phrase(joint, owners[-1][0]))
-                )
-            ):
-                owners.append((token, _own_subject(token) in subjects, _is_relative(token)))
-                continue
-            theirs = _owner(token, joint, owners)
-            owners.append((token, theirs, False))
-            if theirs and (
-                _inflected(token) or (_mistaken(token) and _opens_object(token, joint, verbs))
-            ):
-                found.add(token.i)
-    return found
+            met.append(_Verb(token, True))
+            continue
+        is_finite = token.tag_ in _FINITE
+        is_noun = token.tag_ == "NNS" or _is_verb_form(token)
+        joint = _joint(token) if is_finite or (is_noun and _mistaken(token)) else None
+        if joint is not None and met and not _has_own_subject(token, joint, met[-1].token):
+            met.append(_Verb(token, _inherits_they(token, joint, met)))
+            is_verb = _inflected(token) or (_mistaken(token) and _opens_object(token, joint, verbs))
+            if met[-1].is_of_they and is_verb:
+                inherited.add(token.i)
+        elif is_finite or joint is not None:
+            met.append(_Verb(token, _own_subject(token) in subjects, _is_relative(token)))
+    return inherited
 
 
-def _owner(verb: Token, joint: Token, owners: list[tuple[Token, bool, bool]]) -> bool:
-    """Whether the subject that a verb inherits is "they": that of the last verb of its tense, outside a relative clause."""
+def _inherits_they(verb: Token, joint: Token, met: list[_Verb]) -> bool:
+    """Whether the last verb of the same tense outside a relative clause has the subject "they"."""
     after_comma = joint.text == "," or (joint.i > 0 and joint.nbor(-1).text == ",")
-    outer = [owner for owner in owners if not (after_comma and owner[2])] or owners
+    outer = [before for before in met if not (after_comma and before.is_relative)] or met
     if joint.lower_ == "but":
-        outer = [
-            owner for owner in outer if not owner[2] and _clause_of(owner[0]) not in INNER
-        ] or outer
-    same = [owner for owner in outer if (owner[0].tag_ == "VBD") == (verb.tag_ == "VBD")]
-    return (same or outer)[-1][1]
+        main = [
+            before
+            for before in outer
+            if not before.is_relative and _clause_of(before.token) not in EMBEDDED_CLAUSES
+        ]
+        outer = main or outer
+    same = [before for before in outer if (before.token.tag_ == "VBD") == (verb.tag_ == "VBD")]
+    return (same or outer)[-1].is_of_they
 
 
-def _closes_phrase(comma: Token, verb: Token) -> bool:
-    """Whether a comma is the second of a pair since the last verb: "the ship, still looking for him, rescues"."""
-    return any(token.text == "," for token in comma.doc[verb.i + 1 : comma.i])
+def _has_own_subject(verb: Token, joint: Token, last: Token) -> bool:
+    """Whether a verb after a comma does not go on with the subject of the last verb.
+
+    It does not if the comma is the second since then: "the ship, still at sea, rescues him".
+    """
+    between = [token.text for token in joint.doc[last.i + 1 : joint.i]]
+    return joint.text == "," and (verb.lower_ in _BE_HAVE_DO or "," in between)
 
 
 def _joint(verb: Token) -> Token | None:
-    """The conjunction or comma before a verb, with adverbs or one phrase between; None where something else stands there."""
+    """The conjunction or comma before a verb, with adverbs or one phrase between; else None."""
     doc, left = verb.doc, verb.i - 1
     while left > 0 and (
         doc[left].tag_.startswith("RB") or re.fullmatch("there|first|.+ly", doc[left].lower_)
@@ -268,8 +257,8 @@ def _joint(verb: Token) -> Token | None:
     token = doc[max(left, 0)]
     if token.text == "," and (opening := _opening(token)) is not None:
         token = opening
-    elif token.text != "," and token.tag_ != "CC" and verb.tag_ in FINITE:
-        while left > 0 and doc[left].tag_ in PHRASE:
+    elif token.text != "," and token.tag_ != "CC" and verb.tag_ in _FINITE:
+        while left > 0 and doc[left].tag_ in _IN_PHRASE:
             left -= 1
         token = doc[left] if doc[left + 1].tag_ == "IN" and doc[left + 1].dep_ != "mark" else token
     has_subject = any(
@@ -282,26 +271,18 @@ def _joint(verb: Token) -> Token | None:
 
 def _opening(comma: Token) -> Token | None:
     """The "and" before the first of two commas: "and, misunderstanding her, flees"."""
-    first = next(
-        (
-            token
-            for token in reversed(list(comma.doc[: comma.i]))
-            if token.text == "," or token.tag_ in FINITE
-        ),
-        None,
-    )
-    return (
-        first.nbor(-1)
-        if first is not None and first.text == "," and first.i and first.nbor(-1).tag_ == "CC"
-        else None
-    )
+    earlier = reversed(list(comma.doc[: comma.i]))
+    first = next((word for word in earlier if word.text == "," or word.tag_ in _FINITE), None)
+    if first is None or first.text != "," or not first.i:
+        return None
+    return first.nbor(-1) if first.nbor(-1).tag_ == "CC" else None
 
 
 def _own_subject(verb: Token) -> int:
+    """The position of a verb's subject, or, for a helper, of its head's; -1 if there is none."""
     group = [verb, verb.head] if verb.dep_ in FINITE_HELPERS else [verb]
-    return next(
-        (child.i for head in group for child in head.children if child.dep_ in SUBJECTS), -1
-    )
+    subjects = [subject.i for head in group if (subject := subject_below(head)) is not None]
+    return subjects[0] if subjects else -1
 
 
 def _clause_of(verb: Token) -> str:
@@ -314,20 +295,13 @@ def _is_relative(verb: Token) -> bool:
 
 
 def _opens_object(token: Token, joint: Token, verbs: Collection[int]) -> bool:
-    """Whether a supposed plural noun after "and" is a verb after all, by the words around the two."""
+    """Whether a supposed plural noun after "and" is a verb after all, by the words around."""
     following = token.nbor() if token.i + 1 < len(token.doc) else token
-    if token.lower_ in _verb_forms():
+    if _is_verb_form(token) or token.i - joint.i > 1:
         return True
-    if (
-        following.tag_ in ("DT", "PRP", "PRP$", "TO", "JJ", "NN", "NNS")
-        or following.lower_ == "that"
-        or token.i - joint.i > 1
-    ):
+    if following.tag_ in _OPENS_OBJECT or following.lower_ == "that":
         return True
     if token.dep_ == "conj" and (token.head.tag_ == "VBZ" or token.head.i in verbs):
         return True
-    return (
-        joint.i > 0
-        and not joint.nbor(-1).tag_.startswith(("N", "JJ", ",", "IN"))
-        and following.tag_ != "CC"
-    )
+    after_noun = joint.i == 0 or joint.nbor(-1).tag_.startswith(("N", "JJ", ",", "IN"))
+    return not after_noun and following.tag_ != "CC"

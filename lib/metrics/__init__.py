@@ -1,8 +1,9 @@
 """Metrics: how much of an explanation lies on the words that are known to matter.
 
-`mass_accuracy(scores, mask)` and the other measures take one sentence or a padded matrix of sentences;
-`score_explanations` applies them all to a table in the explanation format. What the *model* uses is asked by word swaps
-(`agreement_with_swaps`), deletions (`faithfulness`), noise (`sensitivity`) and `cascading_randomisation`.
+`mass_accuracy(scores, mask)` and the other measures take one sentence or a padded matrix of
+sentences; `score_explanations` applies them all to a table in the explanation format. What the
+*model* uses is asked by word swaps (`agreement_with_swaps`), deletions (`faithfulness`), noise
+(`sensitivity`) and `cascading_randomisation`.
 """
 
 from lib.metrics.deletion import aopc
@@ -20,21 +21,18 @@ from lib.metrics.mass_accuracy import (
     truth_share,
 )
 from lib.metrics.randomisation import cascading_randomisation
-from lib.metrics.rank_agreement import agreement_with_swaps, player_agreement
+from lib.metrics.rank_agreement import correlate_methods, correlate_rows, rank_correlation
 from lib.metrics.scoring import (
     FLOORS,
     ROW_SETS,
     add_relative,
     by_correctness,
-    form_differences,
     piece_counts,
-    relative_floors,
     score_explanations,
     select_rows,
-    without_verbs,
 )
 from lib.metrics.sensitivity import sensitivity
-from lib.metrics.yardsticks import correlate_methods, correlate_rows
+from lib.metrics.swap_agreement import agreement_with_swaps, player_agreement
 
 __all__ = [
     "FLOORS",
@@ -51,13 +49,12 @@ __all__ = [
     "correlate_methods",
     "correlate_rows",
     "faithfulness",
-    "form_differences",
     "mask_recall",
     "mass_accuracy",
     "piece_counts",
     "player_agreement",
+    "rank_correlation",
     "precision_at_specificity",
-    "relative_floors",
     "relative_mass_accuracy",
     "roc_auc",
     "score_explanations",
@@ -66,5 +63,4 @@ __all__ = [
     "sufficiency",
     "top_k_precision",
     "truth_share",
-    "without_verbs",
 ]

@@ -1,30 +1,63 @@
-"""Effects of concepts and the errors of their estimates (CEBaB, section 3): ICaCE, CaCE, and three distances."""
+"""Effects of concepts and the errors of their estimates (CEBaB, section 3): ICaCE, CaCE, three
+distances.
+
+A *pair* is a base text and a text in which one concept has another value: base_id,
+counterfactual_id, aspect, old, new. An effect is a row of K numbers, the changes of the
+probabilities of K classes that are steps of one scale (stars).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from lib.studies.cebab.questions import Effects
+__all__ = [
+    "DIRECTION",
+    "DISTANCES",
+    "Effects",
+    "cosine",
+    "distances",
+    "icace",
+    "in_stars",
+    "l2",
+    "macro",
+    "mean_effects",
+    "normdiff",
+    "order_faithfulness",
+    "same_question",
+    "score_estimates",
+    "three_distances",
+]
 
+Effects = Float[
+    np.ndarray, "batch class"
+]  # changes of the K probabilities, a row per pair of texts
 DISTANCES = ("L2", "cosine", "normdiff")
 DIRECTION = ["aspect", "old", "new"]
+_RUN = ["dataset", "model", "seed"]
 
 
 def icace(pairs: pd.DataFrame, predictions: pd.DataFrame) -> Effects:
-    """The model's effect: its answer to the counterfactual minus its answer to the base text (eq. 2), pair by pair.
+    """The model's effect, pair by pair: its answer to the counterfactual minus its answer to the
+    base text (eq. 2).
 
-    `predictions`: text_id and p_1 ... p_K. Probabilities, as in the definition; the paper's section 4 once says logits.
+    Probabilities, as in the definition; the paper's section 4 once says logits.
+
+    Args:
+        pairs: base_id, counterfactual_id.
+        predictions: text_id and p_1 ... p_K.
+
+    >>> pairs = pd.DataFrame({"base_id": ["a"], "counterfactual_id": ["b"]})
+    >>> answers = pd.DataFrame({"text_id": ["a", "b"], "p_1": [0.75, 0.25], "p_2": [0.25, 0.75]})
+    >>> icace(pairs, answers).tolist()
+    [[-0.5, 0.5]]
     """
-    columns = [name for name in predictions if str(name).startswith("p_")]
-    answers = predictions.set_index("text_id")[columns]
-    return (
-        answers.loc[pairs["counterfactual_id"]].to_numpy()
-        - answers.loc[pairs["base_id"]].to_numpy()
-    )
+    answers = predictions.set_index("text_id")[_columns(predictions, "p_")]
+    after, before = (answers.loc[pairs[f"{side}_id"]] for side in ("counterfactual", "base"))
+    return after.to_numpy() - before.to_numpy()
 
 
 def l2(effect: Effects, estimate: Effects) -> Float[np.ndarray, "batch"]:
@@ -37,9 +70,12 @@ def l2(effect: Effects, estimate: Effects) -> Float[np.ndarray, "batch"]:
 
 
 def cosine(effect: Effects, estimate: Effects) -> Float[np.ndarray, "batch"]:
-    """One minus the cosine of the angle: direction alone, from 0 to 2. A vector of zeros has no direction: 1 by definition.
+    """One minus the cosine of the angle: direction alone, from 0 to 2.
 
-    >>> cosine(np.array([[1.0, -1.0], [1.0, -1.0], [1.0, -1.0]]), np.array([[2.0, -2.0], [-1.0, 1.0], [0.0, 0.0]])).round(3).tolist()
+    A vector of zeros has no direction: 1 by definition.
+
+    >>> effect = np.array([[1.0, -1.0], [1.0, -1.0], [1.0, -1.0]])
+    >>> cosine(effect, np.array([[2.0, -2.0], [-1.0, 1.0], [0.0, 0.0]])).round(3).tolist()
     [0.0, 2.0, 1.0]
     """
     lengths = np.linalg.norm(effect, axis=1) * np.linalg.norm(estimate, axis=1)
@@ -57,7 +93,9 @@ def normdiff(effect: Effects, estimate: Effects) -> Float[np.ndarray, "batch"]:
 
 
 def distances(effect: Effects, estimate: Effects) -> pd.DataFrame:
-    """The three distances of each estimate from its effect; the mean of a column is the ICaCE-Error (eq. 3)."""
+    """The three distances of each estimate from its effect; the mean of a column is the
+    ICaCE-Error (eq. 3).
+    """
     return pd.DataFrame(
         {
             "L2": l2(effect, estimate),
@@ -68,48 +106,48 @@ def distances(effect: Effects, estimate: Effects) -> pd.DataFrame:
 
 
 def score_estimates(estimates: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataFrame:
-    """Every estimate beside the model's effect: its three distances, both in stars, and the names that `lib.stats.estimates` reads.
+    """Every estimate beside the model's effect: its three distances, and both in stars.
 
-    `estimates`: dataset, model, seed, explainer, the columns of a pair, e_1 ... e_K. `predictions`: dataset, model, seed, text_id,
-    p_1 ... p_K. Adds L2, cosine, normdiff, effect, estimate (stars), row_id (the pair) and sentence_idx (its group).
+    Args:
+        estimates: dataset, model, seed, explainer, the columns of a pair and its group, e_1 ...
+            e_K.
+        predictions: dataset, model, seed, text_id, p_1 ... p_K.
+
+    Returns:
+        The estimates' columns but e_1 ... e_K, then L2, cosine, normdiff, effect, estimate
+        (stars), and the names that `lib.stats.estimates` reads: row_id (the pair) and
+        sentence_idx (its group).
     """
-    columns = [name for name in estimates if str(name).startswith("e_")]
-    keys, parts = ["dataset", "model", "seed"], []
-    answers = dict(tuple(predictions.groupby(keys)))
-    for key, part in estimates.groupby(keys, sort=False):
-        effect, estimate = icace(part, answers[key]), part[columns].to_numpy()
-        found = part.drop(columns=columns).reset_index(drop=True).join(distances(effect, estimate))
-        parts.append(found.assign(effect=in_stars(effect), estimate=in_stars(estimate)))
+    parts = []
+    for labels, effect, estimate in _beside_effects(estimates, predictions):
+        stars = {"effect": in_stars(effect), "estimate": in_stars(estimate)}
+        parts.append(labels.join(distances(effect, estimate)).assign(**stars))
     table = pd.concat(parts, ignore_index=True)
-    return table.assign(
-        row_id=table["base_id"] + ">" + table["counterfactual_id"], sentence_idx=table["group"]
-    )
+    row_ids = table["base_id"] + ">" + table["counterfactual_id"]
+    return table.assign(row_id=row_ids, sentence_idx=table["group"])
 
 
 def three_distances(
     estimates: pd.DataFrame, predictions: pd.DataFrame, pairs: pd.DataFrame
 ) -> pd.DataFrame:
-    """The world's effect, the model's effect and the estimate, pair by pair: their L2 distances and their values in stars.
+    """The world's effect, the model's effect and the estimate, pair by pair, where the truth is
+    known.
 
-    Where the truth is known (`pairs` with world_1 ... world_K, as many as e_1 ... e_K). Adds to the estimates' labels
-    model_to_world (of the classifier), zero_to_world (of one to whom nothing ever changes), estimate_to_model (the ICaCE-Error),
-    estimate_to_world, and world, model_effect, estimate in stars.
+    Args:
+        estimates, predictions: as for `score_estimates`.
+        pairs: dataset, base_id, counterfactual_id, world_1 ... world_K.
+
+    Returns:
+        The estimates' labels, then L2 distances: model_to_world (of the classifier),
+        zero_to_world (of one to whom nothing ever changes), estimate_to_model (the ICaCE-Error),
+        estimate_to_world; and world, model_effect and estimate in stars.
     """
-    ours, theirs = (
-        [name for name in table if str(name).startswith(start)]
-        for table, start in ((estimates, "e_"), (pairs, "world_"))
-    )
-    sides = ["dataset", "base_id", "counterfactual_id"]
-    joined = estimates.merge(pairs[[*sides, *theirs]], on=sides)
-    parts, answers = [], dict(tuple(predictions.groupby(["dataset", "model", "seed"])))
-    for key, part in joined.groupby(["dataset", "model", "seed"], sort=False):
-        world, model, estimate = (
-            part[theirs].to_numpy(),
-            icace(part, answers[key]),
-            part[ours].to_numpy(),
-        )
+    sides, columns = ["dataset", "base_id", "counterfactual_id"], _columns(pairs, "world_")
+    joined, parts = estimates.merge(pairs[[*sides, *columns]], on=sides), []
+    for labels, model, estimate in _beside_effects(joined, predictions):
+        world = labels[columns].to_numpy()
         parts.append(
-            part.drop(columns=[*ours, *theirs]).assign(
+            labels.drop(columns=columns).assign(
                 model_to_world=l2(world, model),
                 zero_to_world=l2(world, 0 * world),
                 estimate_to_model=l2(model, estimate),
@@ -122,8 +160,23 @@ def three_distances(
     return pd.concat(parts, ignore_index=True)
 
 
+def _beside_effects(
+    estimates: pd.DataFrame, predictions: pd.DataFrame
+) -> Iterator[tuple[pd.DataFrame, Effects, Effects]]:
+    """The labels of each model's estimates, the model's effects, the estimates."""
+    columns, answers = _columns(estimates, "e_"), dict(tuple(predictions.groupby(_RUN)))
+    for key, part in estimates.groupby(_RUN, sort=False):
+        labels = part.drop(columns=columns).reset_index(drop=True)
+        yield labels, icace(part, answers[key]), part[columns].to_numpy()
+
+
+def _columns(table: pd.DataFrame, start: str) -> list[str]:
+    return [name for name in table if str(name).startswith(start)]
+
+
 def in_stars(effects: Effects) -> Float[np.ndarray, "batch"]:
-    """An effect on K probabilities as one number: the change of the expected class, counted from 1 to K.
+    """An effect on K probabilities as one number: the change of the expected class, counted from
+    1 to K.
 
     >>> in_stars(np.array([[-1.0, 0.0, 1.0]])).tolist()
     [2.0]
@@ -132,70 +185,82 @@ def in_stars(effects: Effects) -> Float[np.ndarray, "batch"]:
 
 
 def mean_effects(pairs: pd.DataFrame, effects: Effects) -> pd.DataFrame:
-    """The mean effect of each aspect and direction: CaCE of ICaCEs (eq. 4), ATE of ITEs; in stars and as a vector e_1 ... e_K.
+    """The mean effect of each aspect and direction: CaCE of ICaCEs (eq. 4), ATE of ITEs.
 
     Both directions are in the pairs, so the mean of c to c' is minus that of c' to c.
+
+    Returns:
+        aspect, old, new, stars, e_1 ... e_K, pairs (how many).
     """
     columns = {f"e_{k + 1}": effects[:, k] for k in range(effects.shape[1])}
     table = pairs[DIRECTION].reset_index(drop=True).assign(stars=in_stars(effects), **columns)
-    means = table.groupby(DIRECTION, sort=False).mean()
-    return means.assign(pairs=table.groupby(DIRECTION, sort=False).size()).reset_index()
+    groups = table.groupby(DIRECTION, sort=False)
+    return groups.mean().assign(pairs=groups.size()).reset_index()
 
 
 def macro(
     table: pd.DataFrame, by: Sequence[str], values: Sequence[str] = DISTANCES
 ) -> pd.DataFrame:
-    """Means that count each aspect alike, whatever its number of pairs: the mean over aspects of the mean over pairs."""
+    """Means over aspects of the means over pairs: each aspect counts alike, whatever its number
+    of pairs.
+
+    Args:
+        table: `by`, aspect and `values`.
+    """
     per_aspect = table.groupby([*by, "aspect"], sort=False)[list(values)].mean()
     return per_aspect.groupby(list(by), sort=False).mean().reset_index()
 
 
 def same_question(repeated: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataFrame:
-    """The noise ceiling: two edits of one original that reached one label, and how far the model's effects are apart.
+    """The noise ceiling: two edits of one original that reached one label, and how far the
+    model's effects are apart.
 
-    No explainer can answer the one question with both. `other_editor`: the distance of the two effects, the error of an
-    explainer that has the text of a second editor. `bound` (L2 alone): half of it. By the triangle inequality no single
-    answer has a smaller mean error over the two. Columns of `repeated`, then bound and the three distances of other_editor.
+    No explainer can answer the one question with both.
+
+    Args:
+        repeated: original_id, first_id, second_id.
+        predictions: text_id and p_1 ... p_K.
+
+    Returns:
+        The columns of `repeated`, then L2, cosine, normdiff of the two effects (the error of an
+        explainer that has the text of a second editor), and bound (of L2): half of it. By the
+        triangle inequality no single answer has a smaller mean error over the two.
     """
     first, second = (
         icace(
-            repeated.rename(columns={"original_id": "base_id", f"{side}_id": "counterfactual_id"}),
+            repeated.rename(columns={"original_id": "base_id", edit: "counterfactual_id"}),
             predictions,
         )
-        for side in ("first", "second")
+        for edit in ("first_id", "second_id")
     )
     apart = distances(first, second)
     return pd.concat([repeated.reset_index(drop=True), apart.assign(bound=apart["L2"] / 2)], axis=1)
 
 
 def order_faithfulness(questions: pd.DataFrame, effect: Effects, estimate: Effects) -> pd.DataFrame:
-    """Of two changes of one text, is the one after which the explainer sees more stars really the one after which the model gives more?
+    """How often the explainer orders two changes of one text, by the stars they add, as the
+    model orders them.
 
-    `questions`: base_id, aspect, new. One row a text with at least two different questions: `agree`, the share of its pairs of questions that are ordered as the
-    model orders them; a tie of the estimates counts one half, a tie of the effects is left out. Noise reaches 1/2.
+    A tie of the estimates counts one half, a tie of the effects is left out. Noise reaches 1/2.
     The idea follows LIBERTy (Toker et al., arXiv 2601.10700).
+
+    Args:
+        questions: base_id, aspect, new.
+
+    Returns:
+        One row a text with at least two different questions: base_id, agree (the share of its
+        pairs of questions).
     """
-    table = pd.DataFrame(
-        {
-            **{name: questions[name].to_numpy() for name in ("base_id", "aspect", "new")},
-            "effect": in_stars(effect),
-            "estimate": in_stars(estimate),
-            "row": np.arange(len(effect)),
-        }
+    table = questions[["base_id", "aspect", "new"]].reset_index(drop=True)
+    table = table.assign(
+        effect=in_stars(effect), estimate=in_stars(estimate), row=np.arange(len(effect))
     )
     both = table.merge(table, on="base_id", suffixes=("", "_other"))
-    other = (both["aspect"] != both["aspect_other"]) | (
-        both["new"] != both["new_other"]
-    )  # two edits to one label are one question
-    both = both[
-        (both["row"] < both["row_other"]) & other & (both["effect"] != both["effect_other"])
-    ]
-    same = np.sign(both["effect"] - both["effect_other"]) * np.sign(
-        (both["estimate"] - both["estimate_other"]).round(9)
-    )
-    return (
-        both.assign(agree=(same + 1) / 2)
-        .groupby("base_id", sort=False)["agree"]
-        .mean()
-        .reset_index()
-    )
+    # two edits to one label are one question
+    differs = (both["aspect"] != both["aspect_other"]) | (both["new"] != both["new_other"])
+    is_once = both["row"] < both["row_other"]
+    both = both[is_once & differs & (both["effect"] != both["effect_other"])]
+    gap = np.sign(both["effect"] - both["effect_other"])
+    estimated_gap = np.sign((both["estimate"] - both["estimate_other"]).round(9))
+    both = both.assign(agree=(gap * estimated_gap + 1) / 2)
+    return both.groupby("base_id", sort=False)["agree"].mean().reset_index()

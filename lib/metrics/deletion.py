@@ -1,4 +1,6 @@
-"""Sentences with words deleted: what becomes of the score of the row's class, by a deletion operator that is named."""
+"""Sentences with words deleted: what becomes of the score of the row's class, by a deletion
+operator that is named.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +17,26 @@ from lib.attribution.sequences import Ids, sequence_logits
 from lib.core.errors import TouchstoneError, did_you_mean
 from lib.models.text_model import TextModel, device_of
 
-DELETIONS = ("pad", "mask", "remove")
-Kept = Bool[np.ndarray, "token"]
+__all__ = ["DeletedWords", "aopc", "aopc_limits", "steps_of"]
+
+_DELETIONS = ("pad", "mask", "remove")
+Kept = Bool[np.ndarray, "token"]  # which words are left
 
 
 class DeletedWords:
-    """The score of each row's class when only some of its words are left; special tokens and prompts always stay.
+    """The score of each row's class when only some of its words are left; special tokens and
+    prompts always stay.
 
-    deletion: "pad" and "mask" replace each piece of a deleted word by the padding or the mask token (the length stays,
-    and the model attends to it); "remove" takes the pieces out. Raises TouchstoneError for an unknown one, and for
-    "mask" with a tokenizer that has no mask token.
+    Args:
+        sentences, targets: the words and the class of each row.
+        deletion: "pad" and "mask" replace each piece of a deleted word by the padding or the
+            mask token (the length stays, and the model attends to it); "remove" takes the pieces
+            out.
+        explained: the score: logit, probability, ... (`lib.attribution.seam.class_score`).
+
+    Raises:
+        TouchstoneError: for an unknown deletion, and for "mask" with a tokenizer that has no
+            mask token.
     """
 
     def __init__(
@@ -35,9 +47,9 @@ class DeletedWords:
         deletion: str = "remove",
         explained: str = "probability",
     ) -> None:
-        if deletion not in DELETIONS:
+        if deletion not in _DELETIONS:
             raise TouchstoneError(
-                f"there is no deletion {deletion!r}{did_you_mean(deletion, DELETIONS)}"
+                f"there is no deletion {deletion!r}{did_you_mean(deletion, _DELETIONS)}"
             )
         token = {"pad": "pad_token_id", "mask": "mask_token_id"}.get(deletion)
         self._filler = getattr(model.tokenizer, token, None) if token else None
@@ -51,7 +63,9 @@ class DeletedWords:
         self._logits: dict[Ids, torch.Tensor] = {}
 
     def scores(self, rows: Sequence[int], kept: Sequence[Kept]) -> Float[np.ndarray, "step"]:
-        """For each question (the number of a row, and which of its words are left) the score of the row's class."""
+        """The score of the row's class for each question: the number of a row, and which of its
+        words are left.
+        """
         if not len(rows):
             return np.zeros(0)
         asked = [self._ids(row, mask) for row, mask in zip(rows, kept, strict=True)]
@@ -62,8 +76,8 @@ class DeletedWords:
         return pick.of_logits(logits).double().cpu().numpy()
 
     def _ids(self, row: int, kept: Kept) -> Ids:
-        one, filler = self._encoded[row], self._filler
-        pairs = zip(one.ids, one.word_ids, strict=True)
+        encoded, filler = self._encoded[row], self._filler
+        pairs = zip(encoded.ids, encoded.word_ids, strict=True)
         if filler is None:
             return tuple(i for i, word in pairs if word is None or kept[word])
         return tuple(i if word is None or kept[word] else filler for i, word in pairs)
@@ -80,10 +94,11 @@ def steps_of(order: Sequence[int]) -> Bool[np.ndarray, "step token"]:
 
 
 def aopc(curve: Float[np.ndarray, "step"]) -> float:
-    """Area over the perturbation curve: mean fall of the score over the deletions of 1, 2, ..., all words.
+    """Area over the perturbation curve: mean fall of the score over the deletions of 1, 2, ...,
+    all words.
 
-    Samek et al. 2017, eq. 12, a word at a time, without the step at which nothing is deleted yet. `curve`: the scores
-    after 0, 1, ... deletions.
+    Samek et al. 2017, eq. 12, a word at a time, without the step at which nothing is deleted
+    yet. `curve`: the scores after 0, 1, ... deletions.
 
     >>> float(aopc(np.array([1.0, 0.5, 0.0])))
     0.75
@@ -94,35 +109,31 @@ def aopc(curve: Float[np.ndarray, "step"]) -> float:
 def aopc_limits(
     deleted: DeletedWords, n_exact: int = 256, n_beam: int = 5
 ) -> list[tuple[float, float, str]]:
-    """The lowest and the highest AOPC of any order of deletion, row by row, and how it was found (Edin et al. 2024).
+    """The lowest and the highest AOPC of any order of deletion, row by row, and how it was found
+    (Edin et al. 2024).
 
-    "exact" where a row has at most `n_exact` subsets of words: the best order is built subset by subset. Otherwise
-    "beam": the n_beam best partial orders are kept, so the true limits lie on or outside of those given.
+    Returns:
+        (lowest, highest, "exact") where a row has at most `n_exact` subsets of words: the best
+        order is built subset by subset. Otherwise (lowest, highest, "beam"): the `n_beam` best
+        partial orders are kept, so the true limits lie on or outside of those given.
     """
-    few = [row for row, d in enumerate(deleted.lengths) if 2**d <= n_exact]
-    found = {row: (*_exact_limits(deleted, row), "exact") for row in few}
-    many = [row for row in range(len(deleted.lengths)) if row not in found]
-    whole = dict(
-        zip(
-            many,
-            deleted.scores(many, [np.ones(deleted.lengths[row], bool) for row in many]),
-            strict=True,
-        )
-    )
+    is_few = [2**d <= n_exact for d in deleted.lengths]
+    limits = {row: (*_exact_limits(deleted, row), "exact") for row in np.flatnonzero(is_few)}
+    many = [row for row, few in enumerate(is_few) if not few]
+    whole = deleted.scores(many, [np.ones(deleted.lengths[row], bool) for row in many])
     lowest, highest = (_beam(deleted, many, n_beam, sign) for sign in (1, -1))
-    for row in many:
+    for row, score in zip(many, whole, strict=True):
         d = deleted.lengths[row]
-        found[row] = (whole[row] - highest[row] / d, whole[row] - lowest[row] / d, "beam")
-    return [found[row] for row in range(len(deleted.lengths))]
+        limits[row] = (score - highest[row] / d, score - lowest[row] / d, "beam")
+    return [limits[row] for row in range(len(deleted.lengths))]
 
 
 def _exact_limits(deleted: DeletedWords, row: int) -> tuple[float, float]:
     d = deleted.lengths[row]
     masks = all_masks(d).numpy()
     worth = deleted.scores([row] * len(masks), list(masks))
-    sums = {
-        sign: np.zeros(len(masks)) for sign in (1, -1)
-    }  # of the scores on the best way from the full sentence
+    # of the scores on the best way from the full sentence to each subset
+    sums = {sign: np.zeros(len(masks)) for sign in (1, -1)}
     for size in range(d - 1, -1, -1):
         for left in combinations(range(d), size):
             here = sum(1 << i for i in left)
@@ -133,7 +144,9 @@ def _exact_limits(deleted: DeletedWords, row: int) -> tuple[float, float]:
 
 
 def _beam(deleted: DeletedWords, rows: Sequence[int], n_beam: int, sign: int) -> dict[int, float]:
-    """The sum of the scores on the way to the empty sentence: the smallest (sign 1) or largest (-1) that was found."""
+    """The sum of the scores on the way to the empty sentence: the smallest (sign 1) or largest
+    (-1) that was found.
+    """
     states = {row: {(True,) * deleted.lengths[row]: 0.0} for row in rows}
     for step in range(max((deleted.lengths[row] for row in rows), default=0)):
         grown: dict[tuple[int, tuple[bool, ...]], float] = {}

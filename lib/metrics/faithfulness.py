@@ -1,7 +1,8 @@
 """Faithfulness: does the model's score fall when the words go that an explanation names?
 
-All measures delete words, and what stands in their place is a parameter (`lib.metrics.deletion`): a sentence with
-holes is not one that the model knows. Each is defined for a signed explanation; random scores stand beside them.
+All measures delete words, and what stands in their place is a parameter
+(`lib.metrics.deletion`): a sentence with holes is not one that the model knows. Each is defined
+for a signed explanation; random scores stand beside them.
 """
 
 from __future__ import annotations
@@ -21,9 +22,20 @@ from lib.core.seeds import seed_for
 from lib.metrics.deletion import DeletedWords, aopc, aopc_limits, steps_of
 from lib.models.text_model import TextModel
 
-SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)  # of the words: the bins of DeYoung et al. 2020, section 4
+__all__ = [
+    "RANDOM",
+    "comprehensiveness",
+    "faithfulness",
+    "infidelity",
+    "normalised_aopc",
+    "random_deletions",
+    "scaled_infidelity",
+    "sufficiency",
+]
+
+_SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)  # of the words: the bins of DeYoung et al. 2020, section 4
 RANDOM = "Random order"
-MEASURES = [
+_MEASURES = [
     "comprehensiveness",
     "sufficiency",
     "AOPC",
@@ -35,11 +47,12 @@ MEASURES = [
 ]
 
 
-def comprehensiveness(curve: Float[np.ndarray, "step"], shares: Sequence[float] = SHARES) -> float:
-    """By how much the score falls without the top words: m(x) - m(x without r) (DeYoung et al. 2020, eq. 1 and 3).
+def comprehensiveness(curve: Float[np.ndarray, "step"], shares: Sequence[float] = _SHARES) -> float:
+    """By how much the score falls without the top words: m(x) - m(x without r) (DeYoung et al.
+    2020, eq. 1 and 3).
 
-    The mean over shares of the words (rounded up). `curve`: the scores after the best 0, 1, ... words were deleted.
-    High is good; with probabilities it lies in [-1, 1].
+    The mean over shares of the words (rounded up). `curve`: the scores after the best 0, 1, ...
+    words were deleted. High is good; with probabilities it lies in [-1, 1].
 
     >>> float(comprehensiveness(np.array([1.0, 0.25, 0.0]), shares=[0.5]))
     0.75
@@ -47,18 +60,21 @@ def comprehensiveness(curve: Float[np.ndarray, "step"], shares: Sequence[float] 
     return float(np.mean([curve[0] - curve[_count(share, len(curve) - 1)] for share in shares]))
 
 
-def sufficiency(curve: Float[np.ndarray, "step"], shares: Sequence[float] = SHARES) -> float:
-    """By how much the score falls when only the top words are left: m(x) - m(r) (DeYoung et al. 2020, eq. 2 and 3).
+def sufficiency(curve: Float[np.ndarray, "step"], shares: Sequence[float] = _SHARES) -> float:
+    """By how much the score falls when only the top words are left: m(x) - m(r) (DeYoung et al.
+    2020, eq. 2 and 3).
 
-    The mean over shares of the words (rounded up). `curve`: the scores after the worst 0, 1, ... words were deleted.
-    Low is good; with probabilities it lies in [-1, 1].
+    The mean over shares of the words (rounded up). `curve`: the scores after the worst 0, 1, ...
+    words were deleted. Low is good; with probabilities it lies in [-1, 1].
     """
     n_words = len(curve) - 1
     return float(np.mean([curve[0] - curve[n_words - _count(share, n_words)] for share in shares]))
 
 
 def normalised_aopc(value: float, low: float, high: float) -> float:
-    """AOPC on a scale from the worst order of deletion, 0, to the best, 1 (Edin et al. 2024); NaN where they are equal."""
+    """AOPC on a scale from the worst order of deletion, 0, to the best, 1 (Edin et al. 2024);
+    NaN where they are equal.
+    """
     return (value - low) / (high - low) if high > low else float("nan")
 
 
@@ -67,10 +83,12 @@ def infidelity(
     deleted: Bool[np.ndarray, "step token"],
     changes: Float[np.ndarray, "step"],
 ) -> float:
-    """Mean square of (what the deleted words were said to carry - by how much the score fell) (Yeh et al. 2019, def. 2.1).
+    """Mean square of (what the deleted words were said to carry - by how much the score fell)
+    (Yeh et al. 2019, def. 2.1).
 
-    The perturbation takes words away, so its product with the explanation is the sum of the deleted words' scores. 0 or
-    more, low is good; it is in squared units of the score, so only explanations that sum to a score may be compared.
+    The perturbation takes words away, so its product with the explanation is the sum of the
+    deleted words' scores. 0 or more, low is good; it is in squared units of the score, so only
+    explanations that sum to a score may be compared.
 
     >>> infidelity([2.0, 1.0], np.array([[1, 0], [1, 1]]), np.array([2.0, 2.0]))
     0.5
@@ -83,10 +101,12 @@ def scaled_infidelity(
     deleted: Bool[np.ndarray, "step token"],
     changes: Float[np.ndarray, "step"],
 ) -> float:
-    """Infidelity after the best scaling of the explanation by a factor of 0 or more, over that of an explanation of zeros.
+    """Infidelity after the best scaling of the explanation by a factor of 0 or more, over that
+    of an explanation of zeros.
 
-    Between 0 (proportional to the truth) and 1 (no better than nothing), for methods in any unit (Yeh et al. 2019 scale
-    likewise before they compare). NaN where no deletion changes the score.
+    Between 0 (proportional to the truth) and 1 (no better than nothing), for methods in any unit
+    (Yeh et al. 2019 scale likewise before they compare). NaN where no deletion changes the
+    score.
     """
     said, zero = deleted @ np.asarray(scores, float), float(changes @ changes)
     size = float(said @ said)
@@ -100,26 +120,40 @@ def faithfulness(
     deletion: str = "remove",
     explained: str = "probability",
     *,
-    shares: Sequence[float] = SHARES,
+    shares: Sequence[float] = _SHARES,
     n_samples: int = 50,
     n_random: int = 5,
     n_exact: int = 256,
     n_beam: int = 5,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Every measure for every explanation of one model: a line each, and per row one for random scores, RANDOM.
+    """Every measure for every explanation of one model, and per row the same for random scores.
 
-    Words go in the order of their signed scores, largest first; ties fall at random. Columns: the explanation's key,
-    sentence_idx, target, `MEASURES`, deletion, limits ("exact" or "beam", see `deletion.aopc_limits`; n_beam 0 leaves
-    limits and NAOPC out). The limits are widened by every order that is tried, so that NAOPC lies in [0, 1].
-    `n_samples`: random deletions for infidelity, the same for all methods of a row (all subsets where there are no
-    more of them). RANDOM is the mean of `n_random` draws. Floors may stand among the explanations.
+    Words go in the order of their signed scores, largest first; ties fall at random. The limits
+    of AOPC are widened by every order that is tried, so that NAOPC lies in [0, 1].
+
+    Args:
+        explanations: of one model on one data set; floors may stand among them.
+        deletion: what stands in place of a deleted word (`lib.metrics.deletion.DeletedWords`).
+        explained: the score that falls.
+        shares: of the words, for comprehensiveness and sufficiency.
+        n_samples: random deletions for infidelity, the same for all methods of a row (all
+            subsets where there are no more of them).
+        n_random: draws of random scores, of which method `RANDOM` is the mean.
+        n_exact, n_beam: see `lib.metrics.deletion.aopc_limits`; n_beam 0 leaves limits and NAOPC
+            out.
+
+    Returns:
+        A line per explanation: its key, sentence_idx, target, comprehensiveness, sufficiency,
+        AOPC, AOPC_low, AOPC_high, NAOPC, infidelity, infidelity_scaled, deletion, limits
+        ("exact", "beam" or "none").
+
+    Raises:
+        TouchstoneError: for explanations of several models.
     """
-    found, rows = (
-        _with_random(explanations, n_random, seed),
-        explanations.drop_duplicates(["dataset", "row_id"]),
-    )
-    if len(found[["dataset"]].drop_duplicates()) != 1 or not len(rows):
+    found = _with_random(explanations, n_random, seed)
+    rows = explanations.drop_duplicates(["dataset", "row_id"])
+    if found["dataset"].nunique() != 1:
         raise TouchstoneError(
             "faithfulness takes the explanations of one model on one data set; split the table by "
             "dataset, scheme and seed"
@@ -133,28 +167,21 @@ def faithfulness(
         _order(scores, row_id, seed)
         for scores, row_id in zip(found["scores"], found["row_id"], strict=True)
     ]
-    falling, rising = (
-        _curves(deleted, at, orders),
-        _curves(deleted, at, [order[::-1] for order in orders]),
-    )
+    falling = _curves(deleted, at, orders)
+    rising = _curves(deleted, at, [order[::-1] for order in orders])
     drawn = [
         random_deletions(d, n_samples, seed_for("infidelity", row_id, seed))
         for row_id, d in zip(number, deleted.lengths, strict=True)
     ]
     changes = _changes(deleted, drawn)
+    of_row = [(scores, drawn[i], changes[i]) for scores, i in zip(found["scores"], at, strict=True)]
     measured = pd.DataFrame(
         {
             "comprehensiveness": [comprehensiveness(curve, shares) for curve in falling],
             "sufficiency": [sufficiency(curve, shares) for curve in rising],
             "AOPC": [aopc(curve) for curve in falling],
-            "infidelity": [
-                infidelity(s, drawn[i], changes[i])
-                for s, i in zip(found["scores"], at, strict=True)
-            ],
-            "infidelity_scaled": [
-                scaled_infidelity(s, drawn[i], changes[i])
-                for s, i in zip(found["scores"], at, strict=True)
-            ],
+            "infidelity": [infidelity(*deletions) for deletions in of_row],
+            "infidelity_scaled": [scaled_infidelity(*deletions) for deletions in of_row],
         }
     )
     limits = _limits(
@@ -165,7 +192,9 @@ def faithfulness(
 
 
 def random_deletions(n_words: int, n_samples: int, seed: int) -> Bool[np.ndarray, "step token"]:
-    """Which words are deleted: every word with probability 1/2, at least one; every subset once where they are as few."""
+    """Which words are deleted: every word with probability 1/2, at least one; every subset once
+    where they are as few.
+    """
     if 2**n_words - 1 <= n_samples:
         return all_masks(n_words).numpy()[1:]
     draws = np.random.default_rng(seed).random((n_samples, n_words + 1))
@@ -210,16 +239,16 @@ def _curves(
     deleted: DeletedWords, at: Sequence[int], orders: Sequence[Sequence[int]]
 ) -> list[np.ndarray]:
     steps = [steps_of(order) for order in orders]
-    asked = [row for row, part in zip(at, steps, strict=True) for _ in part]
-    scores = deleted.scores(asked, [kept for part in steps for kept in part])
+    row_of_step = [row for row, part in zip(at, steps, strict=True) for _ in part]
+    scores = deleted.scores(row_of_step, [kept for part in steps for kept in part])
     return np.split(scores, np.cumsum([len(part) for part in steps])[:-1])
 
 
 def _changes(deleted: DeletedWords, drawn: Sequence[np.ndarray]) -> list[np.ndarray]:
     """By how much the score of each row falls with each of its deletions."""
     whole = deleted.scores(range(len(drawn)), [np.ones(d, bool) for d in deleted.lengths])
-    asked = [row for row, part in enumerate(drawn) for _ in part]
-    after = deleted.scores(asked, [~line for part in drawn for line in part])
+    row_of_line = [row for row, part in enumerate(drawn) for _ in part]
+    after = deleted.scores(row_of_line, [~line for part in drawn for line in part])
     parts = np.split(after, np.cumsum([len(part) for part in drawn])[:-1])
     return [before - left for before, left in zip(whole, parts, strict=True)]
 
@@ -235,7 +264,7 @@ def _limits(
     columns = ["AOPC_low", "AOPC_high", "NAOPC", "limits"]
     if n_beam == 0:
         return pd.DataFrame([(np.nan, np.nan, np.nan, "none")] * len(at), columns=columns)
-    limits = [list(found) for found in aopc_limits(deleted, n_exact, n_beam)]
+    limits = [list(row) for row in aopc_limits(deleted, n_exact, n_beam)]
     for row, *tried in zip(at, falling, rising, strict=True):
         limits[row][:2] = [min(limits[row][0], *tried), max(limits[row][1], *tried)]
     lines = [
@@ -248,7 +277,7 @@ def _limits(
 def _mean_of_random(table: pd.DataFrame) -> pd.DataFrame:
     is_random = table["method"] == RANDOM
     about = [*KEY, "sentence_idx", "target", "deletion", "limits"]
-    mean = table[is_random].groupby(about, as_index=False, sort=False)[MEASURES].mean()
+    mean = table[is_random].groupby(about, as_index=False, sort=False)[_MEASURES].mean()
     return pd.concat([table[~is_random], mean], ignore_index=True)[
-        [*about[:-2], *MEASURES, "deletion", "limits"]
+        [*about[:-2], *_MEASURES, "deletion", "limits"]
     ]

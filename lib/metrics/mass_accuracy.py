@@ -1,17 +1,34 @@
-"""How well the attributions of a sentence hit the words that were changed: one function per published measure.
+"""How well the attributions of a sentence hit the words that were changed: one function per
+published measure.
 
-Every measure takes the scores of the words of one sentence and the sentence's ground-truth mask, or a whole matrix of
-sentences padded with NaN scores, and returns one number per sentence (NaN where the measure is not defined). Signs are
-dropped first: an attribution of -2 says "this word matters" as loudly as +2 (GECOBench, section 3.3.3).
-The axis `token` is here an axis of words, as in the explanation format.
+Every measure takes the scores of the words of one sentence and the sentence's ground-truth mask,
+or a whole matrix of sentences padded with NaN scores, and returns one number per sentence (NaN
+where the measure is not defined). Signs are dropped first: an attribution of -2 says "this word
+matters" as loudly as +2 (GECOBench, section 3.3.3). The axis `token` is here an axis of words,
+as in the explanation format.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from jaxtyping import Float
+
+__all__ = [
+    "METRICS",
+    "average_precision",
+    "chance_normalised_mass_accuracy",
+    "mask_recall",
+    "mass_accuracy",
+    "padded",
+    "precision_at_specificity",
+    "ratio",
+    "relative_mass_accuracy",
+    "roc_auc",
+    "top_k_precision",
+    "truth_share",
+]
 
 Words = Float[np.ndarray, "*batch token"] | Sequence[float]
 Scored = Float[np.ndarray, "*batch"]
@@ -30,10 +47,12 @@ def mass_accuracy(scores: Words, mask: Words) -> Scored:
 
 
 def relative_mass_accuracy(mass: Scored | float, mass_baseline: Scored | float) -> Scored:
-    """Mass accuracy over the mass accuracy of the zero-shot model on the same row (GECOBench eq. 4).
+    """Mass accuracy over the mass accuracy of the zero-shot model on the same row (GECOBench eq.
+    4).
 
-    1 means "as good as the model without any training". Not defined (NaN) where the baseline puts nothing on the
-    ground truth. It is a ratio and stays one: no logarithm, so rows below 1 count like rows above it.
+    1 means "as good as the model without any training". Not defined (NaN) where the baseline
+    puts nothing on the ground truth. It is a ratio and stays one: no logarithm, so rows below 1
+    count like rows above it.
 
     >>> relative_mass_accuracy(np.array([0.6, 0.6]), np.array([0.3, 0.0])).tolist()
     [2.0, nan]
@@ -42,7 +61,8 @@ def relative_mass_accuracy(mass: Scored | float, mass_baseline: Scored | float) 
 
 
 def truth_share(mask: Words, weights: Words | None = None) -> Scored:
-    """The share of a sentence that is ground truth: of its words, or of its sub-words with their counts as `weights`.
+    """The share of a sentence that is ground truth: of its words, or of its sub-words with their
+    counts as `weights`.
 
     This is the mass accuracy that noise of equal size on every word (or sub-word) has on average.
     """
@@ -56,7 +76,8 @@ def truth_share(mask: Words, weights: Words | None = None) -> Scored:
 def chance_normalised_mass_accuracy(mass: Scored | float, share: Scored | float) -> Scored:
     """Mass accuracy on a scale where noise has 0 and perfection 1: (MA - share) / (1 - share).
 
-    Raw mass accuracies of two data sets compare their shares of ground truth first; this one does not.
+    Raw mass accuracies of two data sets compare their shares of ground truth first; this one
+    does not.
 
     >>> round(float(chance_normalised_mass_accuracy(0.6, 0.2)), 3)
     0.5
@@ -76,14 +97,14 @@ def mask_recall(scores: Words, mask: Words) -> Scored:
     size, truth = _sizes(scores, mask)
     n_words = np.sum(~np.isnan(size), axis=-1, keepdims=True)
     average = np.nansum(size, axis=-1, keepdims=True) / np.maximum(n_words, 1)
-    above = np.nan_to_num(size) > average * (
-        1 + 1e-9
-    )  # equal scores are not above their average by a rounding error
+    # equal scores are not above their average by a rounding error
+    above = np.nan_to_num(size) > average * (1 + 1e-9)
     return ratio(np.nansum(above * truth, axis=-1), np.nansum(truth, axis=-1))
 
 
 def roc_auc(scores: Words, mask: Words) -> Scored:
-    """The probability that a ground-truth word outranks another word, ties counting one half (area under the ROC curve).
+    """The probability that a ground-truth word outranks another word, ties counting one half
+    (area under the ROC curve).
 
     NaN where a sentence has no ground-truth word or nothing but ground-truth words.
 
@@ -91,15 +112,16 @@ def roc_auc(scores: Words, mask: Words) -> Scored:
     0.5
     """
     size, truth = _sizes(scores, mask)
-    larger = (size[..., :, None] > size[..., None, :]) + 0.5 * (
-        size[..., :, None] == size[..., None, :]
-    )
+    # (..., words, words): does the first of two words have the larger attribution?
+    ties = size[..., :, None] == size[..., None, :]
+    larger = (size[..., :, None] > size[..., None, :]) + 0.5 * ties
     pairs = np.nan_to_num(truth)[..., :, None] * np.nan_to_num(1 - truth)[..., None, :]
     return ratio(np.sum(larger * pairs, axis=(-2, -1)), np.sum(pairs, axis=(-2, -1)))
 
 
 def average_precision(scores: Words, mask: Words) -> Scored:
-    """Precision averaged over the recall steps as the threshold falls (area under the precision-recall steps).
+    """Precision averaged over the recall steps as the threshold falls (area under the
+    precision-recall steps).
 
     Words of equal size enter together, so the result does not depend on the order of the words.
     """
@@ -109,7 +131,8 @@ def average_precision(scores: Words, mask: Words) -> Scored:
 
 
 def top_k_precision(scores: Words, mask: Words) -> Scored:
-    """The share of ground-truth words among the k words with the largest attributions, k = number of ground-truth words.
+    """The share of ground-truth words among the k words with the largest attributions, k =
+    number of ground-truth words.
 
     Where words tie for the last places, the expected value over random picks among them is taken.
 
@@ -127,8 +150,9 @@ def top_k_precision(scores: Words, mask: Words) -> Scored:
 def precision_at_specificity(scores: Words, mask: Words, specificity: float = 0.5) -> Scored:
     """Precision at the lowest threshold that leaves more than this share of the other words alone.
 
-    The threshold .5 is the one that GECOBench's released code uses (the papers do not name it). 0 where no threshold
-    is that specific, as when all words tie; NaN without ground-truth words or without other words.
+    The threshold .5 is the one that GECOBench's released code uses (the papers do not name it).
+    0 where no threshold is that specific, as when all words tie; NaN without ground-truth words
+    or without other words.
     """
     size, truth = _sizes(scores, mask)
     precision, specific = _precision_and_specificity(size, truth)
@@ -153,8 +177,22 @@ def _sizes(scores: Words, mask: Words) -> tuple[np.ndarray, np.ndarray]:
     return size, np.where(np.isnan(size), np.nan, np.asarray(mask, float))
 
 
+def padded(lists: Iterable[Sequence[float]], width: int) -> Float[np.ndarray, "batch token"]:
+    """Lists of unequal length as the lines of one matrix of this width, filled up with NaN.
+
+    >>> padded([[1, 2], [3]], 2).tolist()
+    [[1.0, 2.0], [3.0, nan]]
+    """
+    lines = [[*values, *[np.nan] * (width - len(values))] for values in lists]
+    return np.array(lines, dtype=float).reshape(-1, width)
+
+
 def ratio(above: np.ndarray | float, below: np.ndarray | float) -> Scored:
-    """Quotients, NaN where the denominator is zero."""
+    """Quotients, NaN where the denominator is zero.
+
+    >>> ratio(np.array([1.0, 1.0]), np.array([2.0, 0.0])).tolist()
+    [0.5, nan]
+    """
     above, below = np.broadcast_arrays(np.asarray(above, float), np.asarray(below, float))
     return np.divide(above, below, out=np.full(above.shape, np.nan), where=below != 0)[()]
 
@@ -166,7 +204,9 @@ def _defined(values: Scored, truth: np.ndarray) -> Scored:
 def _precision_and_specificity(
     size: np.ndarray, truth: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Both at the threshold set by each word in turn: a word is flagged where it is at least as large."""
+    """Both at the threshold set by each word in turn: a word is flagged where it is at least as
+    large.
+    """
     flagged = size[..., None, :] >= size[..., :, None]
     hits = np.sum(flagged * np.nan_to_num(truth)[..., None, :], axis=-1)
     false_alarms = np.sum(flagged * np.nan_to_num(1 - truth)[..., None, :], axis=-1)

@@ -1,11 +1,14 @@
-"""A planted shortcut: data in which one inserted word decides the class, and a model that is shown to use it.
+"""A planted shortcut: data in which one inserted word decides the class, and a model that is
+shown to use it.
 
-On such a model an explanation that puts its mass elsewhere is wrong, and no odd model can be blamed for it.
+On such a model an explanation that puts its mass elsewhere is wrong, and no odd model can be
+blamed for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,15 +24,27 @@ from lib.models.weights import load_tokenizer
 from lib.training.classifier import Settings
 from lib.training.transfer import OLA_EPS, Trainer
 
-FOLLOWS = (
-    0.95  # the share of predictions that must follow the token before a model counts as using it
-)
-LABELS = ("random", "kept")
+__all__ = [
+    "Shortcut",
+    "check_shortcut",
+    "free_words",
+    "mass_on_token",
+    "plant",
+    "planted_mass",
+    "token_swaps",
+    "train_shortcut",
+]
+
+# the share of predictions that must follow the token before a model counts as using it
+_FOLLOWS = 0.95
+_LABELS = ("random", "kept")
 BATCH = 64
 
 
 class Shortcut(NamedTuple):
-    """A verified model, the planted rows it was trained and tested on, and what `token_swaps` found on the latter."""
+    """A verified model, the planted rows it was trained and tested on, and what `token_swaps`
+    found on the latter.
+    """
 
     model: TextModel
     train: pd.DataFrame
@@ -38,36 +53,29 @@ class Shortcut(NamedTuple):
 
 
 def free_words(tokenizer: Any, sentences: Sequence[Sequence[str]], n: int) -> list[str]:
-    """The first n lower-case words of a vocabulary, by the alphabet, that are one token each and stand in no sentence.
+    """The first n lower-case words of a vocabulary, by the alphabet, that are one token each and
+    stand in no sentence.
 
     Raises TouchstoneError where the vocabulary has fewer.
     """
     used = {word.strip().lower() for words in sentences for word in words}
-    long = sorted(
+    candidates = sorted(
         word
-        for word in tokenizer.get_vocab()
-        if word.isascii()
-        and word.isalpha()
-        and word.islower()
-        and len(word) > 3
-        and word not in used
+        for word in set(tokenizer.get_vocab()) - used
+        if word.isascii() and word.isalpha() and word.islower() and len(word) > 3
     )
-    found: list[str] = []
-    for word in long:
-        if (
-            len(found) < n
-            and len(
-                tokenizer([word], is_split_into_words=True, add_special_tokens=False)["input_ids"]
-            )
-            == 1
-        ):
-            found.append(word)
-    if len(found) < n:
+
+    def is_one_token(word: str) -> bool:
+        pieces = tokenizer([word], is_split_into_words=True, add_special_tokens=False)
+        return len(pieces["input_ids"]) == 1
+
+    words = list(islice(filter(is_one_token, candidates), n))
+    if len(words) < n:
         raise TouchstoneError(
-            f"the tokenizer has {len(found)} words of one token that are not in the data, and {n} are "
-            "asked for; name the tokens yourself"
+            f"the tokenizer has {len(words)} words of one token that are not in the data, and {n} "
+            "are asked for; name the tokens yourself"
         )
-    return found
+    return words
 
 
 def plant(
@@ -77,22 +85,35 @@ def plant(
     seed: int = 0,
     labels: str = "random",
 ) -> pd.DataFrame:
-    """The rows with a token of their class inserted at a random place, in a share `rate` of them.
+    """The rows with a token of their class inserted at a random place, in a share of them.
 
-    `tokens`: class to token; classes without one stay as they are. `labels`: "random" deals the classes of a base
-    sentence out anew among its forms, so that its own words say nothing and the token alone tells the class; "kept" leaves
-    both signals in. The ground truth is the token, and `planted` its place (-1 without one). What a row gets depends on its
-    row_id and `seed` alone. Raises TouchstoneError for a token that stands in the rows already, an unknown `labels`, or
-    a rate outside of 0 to 1.
+    What a row gets depends on its row_id and `seed` alone.
+
+    Args:
+        rows: row_id, sentence_idx, target, sentence.
+        tokens: class to token; classes without one stay as they are.
+        rate: the share of rows that get their token.
+        labels: "random" deals the classes of a base sentence out anew among its forms, so that
+            its own words say nothing and the token alone tells the class; "kept" leaves both
+            signals in.
+
+    Returns:
+        The rows with the token as ground_truth, and its place in a column planted (-1 without one).
+
+    Raises:
+        TouchstoneError: for a token that stands in the rows already, an unknown `labels`, or a
+            rate outside of 0 to 1.
     """
-    if labels not in LABELS or not 0 <= rate <= 1:
+    if labels not in _LABELS or not 0 <= rate <= 1:
         raise TouchstoneError(
-            f"labels is {labels!r} and rate {rate}; write random or kept, and a share between 0 and 1"
+            f"labels is {labels!r} and rate {rate}; write random or kept, and a share between 0 "
+            "and 1"
         )
     words = {word.strip().lower() for sentence in rows["sentence"] for word in sentence}
     if known := [token for token in tokens.values() if token.lower() in words]:
         raise TouchstoneError(
-            f"the token {known[0]!r} already stands in the rows; choose one that does not (`free_words`)"
+            f"the token {known[0]!r} already stands in the rows; choose one that does not "
+            "(`free_words`)"
         )
     planted = rows.assign(target=_dealt_anew(rows, seed)) if labels == "random" else rows.copy()
     places, sentences = [], []
@@ -100,8 +121,8 @@ def plant(
         rng = np.random.default_rng(seed_for("plant", str(row.row_id), seed))
         place = int(rng.integers(len(row.sentence) + 1))
         is_planted = row.target in tokens and rng.random() < rate
-        middle = [tokens[row.target]] if is_planted else []
-        sentences.append([*row.sentence[:place], *middle, *row.sentence[place:]])
+        inserted = [tokens[row.target]] if is_planted else []
+        sentences.append([*row.sentence[:place], *inserted, *row.sentence[place:]])
         places.append(place if is_planted else -1)
     truth = [
         [int(i == place) for i in range(len(sentence))]
@@ -113,18 +134,20 @@ def plant(
 def _dealt_anew(rows: pd.DataFrame, seed: int) -> np.ndarray:
     """The targets, shuffled among the forms of each base sentence."""
     targets = rows["target"].to_numpy().copy()
-    for idx, where in rows.groupby("sentence_idx").indices.items():
-        targets[where] = np.random.default_rng(seed_for("labels", int(idx), seed)).permutation(
-            targets[where]
-        )
+    for idx, forms in rows.groupby("sentence_idx").indices.items():
+        rng = np.random.default_rng(seed_for("labels", int(idx), seed))
+        targets[forms] = rng.permutation(targets[forms])
     return targets
 
 
 def token_swaps(model: TextModel, rows: pd.DataFrame, tokens: Mapping[int, str]) -> pd.DataFrame:
-    """What the model predicts when the token of planted rows is swapped: a line per row and class that has a token.
+    """What the model predicts when the token of planted rows is swapped for that of each class.
 
-    Columns: row_id, sentence_idx, target (of the row as planted), token_of (the class of the token that now stands there),
-    predicted, follows (whether the two are the same), is_swapped (whether the token is another than the planted one).
+    Returns:
+        A line per row and class that has a token: row_id, sentence_idx, target (of the row as
+        planted), token_of (the class of the token that now stands there), predicted, follows
+        (whether the two are the same), is_swapped (whether the token is another than the planted
+        one).
     """
     part = rows[rows["planted"] >= 0]
     frames = []
@@ -145,18 +168,22 @@ def token_swaps(model: TextModel, rows: pd.DataFrame, tokens: Mapping[int, str])
     return pd.concat(frames, ignore_index=True)
 
 
-def check_shortcut(swaps: pd.DataFrame, at_least: float = FOLLOWS) -> float:
-    """The share of predictions that follow a token that was swapped to another class's; too low a share is an error.
+def check_shortcut(swaps: pd.DataFrame, at_least: float = _FOLLOWS) -> float:
+    """The share of predictions that follow a token that was swapped to another class's.
 
-    `swaps`: from `token_swaps`. Raises TouchstoneError below `at_least`, or where nothing could be swapped.
+    Args:
+        swaps: from `token_swaps`.
+
+    Raises:
+        TouchstoneError: below `at_least`, or where nothing could be swapped.
     """
     swapped = swaps[swaps["is_swapped"]]
     share = float(swapped["follows"].mean()) if len(swapped) else 0.0
     if share < at_least:
         raise TouchstoneError(
-            f"{share:.1%} of {len(swapped)} predictions follow the planted token where it is swapped to "
-            f"another class's, and {at_least:.0%} are asked for: the model does not rest on it; train "
-            "longer, plant more rows, or deal the labels out at random"
+            f"{share:.1%} of {len(swapped)} predictions follow the planted token where it is "
+            f"swapped to another class's, and {at_least:.0%} are asked for: the model does not "
+            "rest on it; train longer, plant more rows, or deal the labels out at random"
         )
     return share
 
@@ -174,28 +201,42 @@ def train_shortcut(
     labels: str = "random",
     seed: int = 0,
 ) -> Shortcut:
-    """Train a model on planted rows and verify on planted test rows that it uses the token (`check_shortcut`).
+    """Train a model on planted rows and verify on planted test rows that it uses the token.
 
-    Every test row whose class has a token gets it; the train rows at the given `rate`. A model may answer one class wherever it sees no
-    token; in rows of that class it does not need the token, and an explanation may rightly pass it over. Occlusion shows which rows these are.
+    Every test row whose class has a token gets it; the train rows at the given `rate`. A model
+    may answer one class wherever it sees no token; in rows of that class it does not need the
+    token, and an explanation may rightly pass it over. Occlusion shows which rows these are.
+
+    Args:
+        tokens, rate, labels, seed: see `plant`.
+
+    Raises:
+        TouchstoneError: where the model does not use the token (`check_shortcut`).
     """
-    ours, theirs = plant(train, tokens, rate, seed, labels), plant(test, tokens, 1.0, seed, labels)
-    model = trainer.train(scheme, seed, ours, theirs, classes, settings).model
-    swaps = token_swaps(model, theirs, tokens)
+    planted_train = plant(train, tokens, rate, seed, labels)
+    planted_test = plant(test, tokens, 1.0, seed, labels)
+    trained = trainer.train(scheme, seed, planted_train, planted_test, classes, settings)
+    swaps = token_swaps(trained.model, planted_test, tokens)
     check_shortcut(swaps)
-    return Shortcut(model, ours, theirs, swaps)
+    return Shortcut(trained.model, planted_train, planted_test, swaps)
 
 
 def mass_on_token(explanations: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
-    """Per explanation of a planted row the share of absolute attribution on the token, and whether the token comes first.
+    """The share of absolute attribution on the token, per explanation of a planted row.
 
-    Columns: dataset, scheme, seed, method, row_id, sentence_idx, target, mass, is_first (with ties the chance to be), even
-    (what equal scores on all words give). Rows without a token are left out.
+    Rows without a token are left out.
+
+    Args:
+        rows: from `plant`.
+
+    Returns:
+        dataset, scheme, seed, method, row_id, sentence_idx, target, mass, is_first (whether the
+        token has the largest attribution; with ties the chance to), even (the mass that equal
+        scores on all words have).
     """
-    planted = rows[rows["planted"] >= 0].drop(columns=[c for c in ("token_counts",) if c in rows])
-    scored = score_explanations(
-        explanations[explanations["row_id"].isin(planted["row_id"])], planted
-    )
+    planted = rows[rows["planted"] >= 0].drop(columns="token_counts", errors="ignore")
+    of_planted = explanations["row_id"].isin(planted["row_id"])
+    scored = score_explanations(explanations[of_planted], planted)
     about = ["dataset", "scheme", "seed", "method", "row_id", "sentence_idx", "target"]
     return scored[about].assign(
         mass=scored["MA"], is_first=scored["top_k_precision"], even=scored["share"]
@@ -211,11 +252,22 @@ def planted_mass(
     epochs: int,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """`mass_on_token` of methods on an OLA model that was trained on a planted word per class and verified to use it.
+    """`mass_on_token` of methods on an OLA model that was trained on a planted word per class.
 
-    `recipe`: encoder, revision and classes; `asked`: the row_ids that are explained. A method with settings of its own has
-    them in its name ("LIME, n_samples 1000"). A column `follows` is added: the share of predictions that follow a swapped
-    word. Raises TouchstoneError where the model does not use it.
+    Args:
+        recipe: encoder, revision and classes.
+        train, test: rows as for `plant`.
+        asked: the row_ids that are explained.
+        methods: names, or (name, settings). A method with settings has them in its name ("LIME,
+            n_samples 1000").
+        epochs: passes over the train rows.
+
+    Returns:
+        The columns of `mass_on_token`, and follows: the share of predictions that follow a
+        swapped word.
+
+    Raises:
+        TouchstoneError: where the model does not use the word.
     """
     tokenizer, classes = load_tokenizer(recipe["encoder"], recipe["revision"]), recipe["classes"]
     words = free_words(tokenizer, [*train["sentence"], *test["sentence"]], n=len(classes))
@@ -226,14 +278,13 @@ def planted_mass(
     )
     rows = shortcut.test[shortcut.test["row_id"].isin(set(asked))].reset_index(drop=True)
     explained = pd.concat(
-        [explain_many(shortcut.model, rows, [one]).assign(method=_label(one)) for one in methods]
+        explain_many(shortcut.model, rows, [method]).assign(method=_label(method))
+        for method in methods
     )
     return mass_on_token(explained, rows).assign(follows=check_shortcut(shortcut.swaps))
 
 
 def _label(method: str | tuple[str, Mapping[str, Any]]) -> str:
-    return (
-        method
-        if isinstance(method, str)
-        else ", ".join([method[0], *(f"{name} {value}" for name, value in method[1].items())])
-    )
+    if isinstance(method, str):
+        return method
+    return ", ".join([method[0], *(f"{name} {value}" for name, value in method[1].items())])

@@ -1,26 +1,40 @@
-"""Is a saliency plausible, and is it faithful? The tests of Ding & Koehn (2021), section 3, line by line.
+"""Plausibility and consistency of saliency on agreement lines (Ding & Koehn 2021, section 3).
 
-*verum* is the saliency for the class that the set expects, *malum* that for the other class. A line is in the expected
-scenario where the clean prediction is the expected class, else in the alternative one.
+A line is a prefix with cues, which speak for the class that the set expects next, and attractors,
+which speak for the other one. *verum* is the saliency for the expected class, *malum* that for the
+other class. A line is in the expected scenario where the clean prediction is the expected class,
+else in the alternative one.
+
+All tables of saliency have the columns dataset, architecture, size, method, line (an index of the
+set), class_0 and class_1 (scores, one a word); the sets have prefix (words), tag (the expected
+class), cues, attractors (lists of spans), pattern (the template) and cluster.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from lib.core.errors import TouchstoneError
-from lib.studies.lm_saliency.lines import Span, frame_groups, span_tokens
+from lib.language.spans import Span, span_tokens
 
-SMALL = 0.01  # of a line's largest score: what lies below counts as zero in correlations, as in the released code
-UNEQUAL = ("slots", "skip")
-GROUPINGS = ("paper", "released")
-N_RELEASED = 147  # the released script for the gender set reads this many template files, and leaves the others out
-KEYS = ["dataset", "architecture", "size", "method"]
+__all__ = [
+    "by_slot",
+    "input_consistency",
+    "is_plausible",
+    "model_consistency",
+    "pearson",
+    "plausibility",
+    "thresholded",
+]
+
+# of a line's largest score: what lies below counts as zero in correlations, as in the released code
+_SMALL = 0.01
+_UNEQUAL = ("slots", "skip")
+_KEYS = ["dataset", "architecture", "size", "method"]
 
 
 def is_plausible(
@@ -30,8 +44,8 @@ def is_plausible(
     attractors: Iterable[Span],
     is_expected: bool,
 ) -> bool:
-    """Whether a line passes (section 3.1): expected, max over cues > max over attractors in verum; alternative, the
-    other way round in malum. A tie fails.
+    """Whether a line passes (section 3.1): expected, max over cues > max over attractors in verum;
+    alternative, the other way round in malum. A tie fails.
 
     >>> is_plausible([0.1, 0.9, 0.3], [0, 0, 0], [(1, 1)], [(2, 2)], is_expected=True)
     True
@@ -42,45 +56,52 @@ def is_plausible(
 
 
 def plausibility(saliency: pd.DataFrame, sets: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """One row per explanation: the keys, line, cluster, is_expected and passed.
+    """Which explanations pass the test of their line (`is_plausible`).
 
-    `saliency`: dataset, architecture, size, method, line, probability (of class 1), class_0 and class_1 (scores). Raises
-    TouchstoneError where scores and prefix differ in length.
+    Args:
+        saliency: explanations, with a column probability (of class 1).
+        sets: the lines, by the name of the data set.
+
+    Returns:
+        One row per explanation: dataset, architecture, size, method, line, cluster, is_expected,
+        passed.
+
+    Raises:
+        TouchstoneError: where scores and prefix differ in length.
     """
-    records = {name: rows.to_dict("index") for name, rows in sets.items()}
-    rows = []
-    for one in saliency.itertuples():
-        line = records[one.dataset][one.line]
-        if len(one.class_0) != len(line["prefix"]):
+    lines = _lines(saliency, sets)
+    is_expected, passed = [], []
+    for row, line in zip(saliency.itertuples(), lines, strict=True):
+        if len(row.class_0) != len(line["prefix"]):
             raise TouchstoneError(
-                f"{one.dataset}, line {one.line + 1}: {len(one.class_0)} scores for a prefix of "
+                f"{row.dataset}, line {row.line + 1}: {len(row.class_0)} scores for a prefix of "
                 f"{len(line['prefix'])} words; explain the same lines that are scored"
             )
-        verum, malum = (one.class_1, one.class_0) if line["tag"] else (one.class_0, one.class_1)
-        expected = (one.probability > 0.5) == bool(line["tag"])
-        rows.append(
-            (
-                one.dataset,
-                one.architecture,
-                one.size,
-                one.method,
-                one.line,
-                line["cluster"],
-                expected,
-                is_plausible(verum, malum, line["cues"], line["attractors"], expected),
-            )
-        )
-    return pd.DataFrame(rows, columns=[*KEYS, "line", "cluster", "is_expected", "passed"])
+        is_expected.append((row.probability > 0.5) == bool(line["tag"]))
+        sides = _sides(row.class_0, row.class_1, line["tag"])
+        passed.append(is_plausible(*sides, line["cues"], line["attractors"], is_expected[-1]))
+    table = saliency[[*_KEYS, "line"]].reset_index(drop=True)
+    clusters = [line["cluster"] for line in lines]
+    return table.assign(cluster=clusters, is_expected=is_expected, passed=passed)
 
 
 def thresholded(scores: Sequence[float]) -> np.ndarray:
-    """The scores, those under one per cent of the largest size set to zero."""
+    """The scores, those under one per cent of the largest size set to zero.
+
+    >>> thresholded([1.0, 0.005, -0.5]).tolist()
+    [1.0, 0.0, -0.5]
+    """
     scores = np.asarray(scores, float)
-    return np.where(np.abs(scores) < SMALL * np.abs(scores).max(initial=0.0), 0.0, scores)
+    return np.where(np.abs(scores) < _SMALL * np.abs(scores).max(initial=0.0), 0.0, scores)
 
 
 def pearson(left: Sequence[float], right: Sequence[float]) -> float:
-    """Pearson's correlation of two lists of scores after the threshold; NaN where one of them does not vary."""
+    """Pearson's correlation of two lists of scores after the threshold; NaN where one of them does
+    not vary.
+
+    >>> round(pearson([1.0, 2.0, 3.0], [2.0, 4.0, 6.0]), 6)
+    1.0
+    """
     a, b = thresholded(left), thresholded(right)
     if len(a) < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
         return float("nan")
@@ -90,9 +111,11 @@ def pearson(left: Sequence[float], right: Sequence[float]) -> float:
 def by_slot(
     scores: Sequence[float], cues: Iterable[Span], attractors: Iterable[Span]
 ) -> list[float]:
-    """The scores of a line's slots: each noun by itself, and the sums of the words before, between and after them.
+    """The scores of a line's slots: each noun by itself, and the sums of the words before, between
+    and after them.
 
-    Lines of one template but of different length can be compared by these (*taxi driver*; *near*, *to the side of*).
+    Lines of one template but of different length can be compared by these (*taxi driver*; *near*,
+    *to the side of*).
 
     >>> by_slot([1.0, 2.0, 3.0, 4.0, 5.0], [(1, 1)], [(4, 4)])
     [1.0, 2.0, 7.0, 5.0, 0.0]
@@ -105,189 +128,99 @@ def by_slot(
     return [*slots, float(values[start:].sum())]
 
 
-def template_groups(rows: pd.DataFrame, grouping: str = "paper") -> pd.Series:
-    """The template of each line; missing where a grouping leaves the line out.
-
-    "paper": the column pattern (24 sections of Syneval; 283 frames of Winobias, 254 of them with two lines). "released":
-    what the released scripts do. Of Syneval (patterns that start with a section's name) animate and inanimate nouns
-    together and no prepositions, 12 groups; of the gender set the first 147 frames, those with the woman first before
-    the others, each in alphabetical order.
-    """
-    if grouping not in GROUPINGS:
-        raise TouchstoneError(f"grouping is {grouping!r}; write paper or released")
-    if grouping == "paper":
-        return rows["pattern"]
-    if rows["pattern"].str.contains("obj_rel").any():
-        return (
-            rows["pattern"]
-            .str.replace(r"_(in)?anim", "", regex=True)
-            .mask(rows["pattern"].str.startswith("prep"))
-        )
-    frames = pd.Series(frame_groups(rows), rows.index).str.replace(
-        r"\[(cue|attractor)\]", ",", regex=True
-    )
-    second = [min(c) > min(a) for c, a in zip(rows["cues"], rows["attractors"], strict=True)]
-    kept = set(sorted(set(zip(second, frames, strict=True)))[:N_RELEASED])
-    return rows["pattern"].where([pair in kept for pair in zip(second, frames, strict=True)])
-
-
 def input_consistency(
     saliency: pd.DataFrame,
     sets: Mapping[str, pd.DataFrame],
     unequal: str = "slots",
-    grouping: str = "paper",
+    templates: Mapping[str, pd.Series] | None = None,
 ) -> pd.DataFrame:
-    """One row per pair (first line of a template, later line of it): keys, line, cluster, same_length, verum, malum.
+    """Pearson's correlation of the scores of two lines of one template, position by position
+    (section 3.2).
 
-    All pairs of a template share its first line (of those explained), so the cluster is the template. Pearson's correlation position by position. Pairs of unequal length are compared slot by slot ("slots") or left out
-    ("skip", as released). `grouping`: see `template_groups`. Section 3.2; the paper's exp. column is verum over all
-    lines, alt. is malum.
+    Each later line of a template is compared with its first (of those explained), so the cluster is
+    the template. The paper's exp. column is verum over all lines, alt. is malum.
+
+    Args:
+        unequal: lines of different length are compared slot by slot ("slots") or left out ("skip",
+            as released).
+        templates: the template of each line, by data set, missing where a line is left out; by
+            default the column pattern.
+
+    Returns:
+        One row per pair: dataset, architecture, size, method, line (the later one), cluster,
+        same_length, verum, malum.
     """
-    if unequal not in UNEQUAL:
+    if unequal not in _UNEQUAL:
         raise TouchstoneError(f"unequal is {unequal!r}; write slots or skip")
-    groups = {
-        name: template_groups(rows, grouping)
-        for name, rows in sets.items()
-        if name in set(saliency["dataset"])
-    }
-    found = []
-    for key, part in saliency.groupby(KEYS, sort=False):
-        lines, which = (
-            sets[key[0]].loc[part["line"]],
-            groups[key[0]].loc[part["line"]].reset_index(drop=True),
-        )
-        scores, records = _sides(part, lines["tag"]), lines.to_dict("records")
-        for template, rows in which.groupby(which, sort=False).groups.items():
-            for row in rows[1:]:
-                pair = _pair(records[rows[0]], records[row], scores[rows[0]], scores[row], unequal)
-                if pair is not None:
-                    found.append((*key, lines.index[row], template, *pair))
-    return pd.DataFrame(found, columns=[*KEYS, "line", "cluster", "same_length", "verum", "malum"])
-
-
-def _sides(part: pd.DataFrame, tags: pd.Series) -> list[tuple[list[float], list[float]]]:
-    """(verum, malum) of each explanation."""
-    return [
-        (b, a) if tag else (a, b)
-        for a, b, tag in zip(part["class_0"], part["class_1"], tags, strict=True)
-    ]
-
-
-def _pair(
-    first: Mapping[str, Any],
-    other: Mapping[str, Any],
-    one: Sequence[Sequence[float]],
-    two: Sequence[Sequence[float]],
-    unequal: str,
-) -> tuple[bool, float, float] | None:
-    if len(first["prefix"]) == len(other["prefix"]):
-        return (True, *(pearson(a, b) for a, b in zip(one, two, strict=True)))
-    if unequal == "skip":
-        return None
-    slots = [
-        [by_slot(s, line["cues"], line["attractors"]) for s in sides]
-        for line, sides in ((first, one), (other, two))
-    ]
-    return (False, *(pearson(a, b) for a, b in zip(*slots, strict=True)))
+    templates = templates or {name: rows["pattern"] for name, rows in sets.items()}
+    pairs = []
+    for key, part in saliency.groupby(_KEYS, sort=False):
+        lines = _lines(part, sets)
+        sides = [
+            _sides(*scores, line["tag"])
+            for *scores, line in zip(part["class_0"], part["class_1"], lines, strict=True)
+        ]
+        of_line = templates[key[0]].loc[part["line"]].reset_index(drop=True)
+        for template, (first, *later) in of_line.groupby(of_line, sort=False).groups.items():
+            for other in later:
+                same_length = len(lines[first]["prefix"]) == len(lines[other]["prefix"])
+                if not same_length and unequal == "skip":
+                    continue
+                compared = [
+                    sides[i] if same_length else _by_slots(sides[i], lines[i])
+                    for i in (first, other)
+                ]
+                verum, malum = (pearson(*scores) for scores in zip(*compared, strict=True))
+                line = part["line"].iloc[other]
+                pairs.append((*key, line, template, same_length, verum, malum))
+    return pd.DataFrame(pairs, columns=[*_KEYS, "line", "cluster", "same_length", "verum", "malum"])
 
 
 def model_consistency(saliency: pd.DataFrame, sets: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """One row per line explained in a full model and in its student: keys, line, cluster, verum, malum (section 3.2)."""
+    """Pearson's correlation of the scores of a line in a full model and in its student (section
+    3.2).
+
+    Returns:
+        One row per line that is explained in both (column size: "full", "student"): dataset,
+        architecture, size, method, line, cluster, verum, malum.
+    """
     keys = ["dataset", "architecture", "method", "line"]
     columns = [*keys, "class_0", "class_1"]
     full, student = (
         saliency.loc[saliency["size"] == size, columns] for size in ("full", "student")
     )
     both = full.merge(student, on=keys, suffixes=("", "_student"))
-    rows = []
-    for one in both.itertuples():
-        line = sets[one.dataset].loc[one.line]
-        found = pearson(one.class_0, one.class_0_student), pearson(one.class_1, one.class_1_student)
-        verum, malum = found[::-1] if line["tag"] else found
-        rows.append(
-            (
-                one.dataset,
-                one.architecture,
-                "full",
-                one.method,
-                one.line,
-                line["cluster"],
-                verum,
-                malum,
-            )
+    lines = _lines(both, sets)
+    correlations = [
+        _sides(
+            pearson(row.class_0, row.class_0_student),
+            pearson(row.class_1, row.class_1_student),
+            line["tag"],
         )
-    return pd.DataFrame(rows, columns=[*KEYS, "line", "cluster", "verum", "malum"])
-
-
-def read_outputs(folder: Path | str, rows: pd.DataFrame) -> pd.DataFrame:
-    """Saliency computed elsewhere, as a frame for `plausibility` (dataset "files"), from tarsius' output files.
-
-    `out.verum` and `out.malum`: per prefix one line, a list of numbers as Python prints it, `[0.46, 1.23]` (numbers split
-    by blanks will do); it is read as numbers, never evaluated. `out.pos.idx`: the numbers (from 0) of the lines in the
-    expected scenario, one a line. The layout is that of the example files in `shuoyangd/tarsius: scripts/faithfulness`.
-    Raises TouchstoneError, naming file and line, for what does not fit.
-    """
-    folder = Path(folder)
-    if missing := [
-        name for name in ("out.verum", "out.malum", "out.pos.idx") if not (folder / name).is_file()
-    ]:
-        raise TouchstoneError(
-            f"there is no {folder / missing[0]}; write out.verum, out.malum and out.pos.idx side by side"
-        )
-    verum, malum = (_numbers(folder / name, rows) for name in ("out.verum", "out.malum"))
-    found = (folder / "out.pos.idx").read_text().split()
-    if wrong_text := [text for text in found if not text.isdigit()]:
-        raise TouchstoneError(
-            f"{folder / 'out.pos.idx'}: {wrong_text[0]!r} is no line number; write one, from 0, a line"
-        )
-    expected = {int(text) for text in found}
-    if wrong := sorted(i for i in expected if not 0 <= i < len(rows)):
-        raise TouchstoneError(
-            f"{folder / 'out.pos.idx'} names line {wrong[0]}, and the set has {len(rows)} lines"
-        )
-    frame = pd.DataFrame(
-        {"dataset": "files", "architecture": "-", "size": "-", "method": "-", "line": rows.index}
-    )
-    frame["probability"] = [
-        float((i in expected) == bool(tag)) for i, tag in enumerate(rows["tag"])
+        for row, line in zip(both.itertuples(), lines, strict=True)
     ]
-    for c in (0, 1):
-        frame[f"class_{c}"] = [
-            v if tag == c else m for v, m, tag in zip(verum, malum, rows["tag"], strict=True)
-        ]
-    return frame
+    return both.assign(
+        size="full",
+        cluster=[line["cluster"] for line in lines],
+        verum=[verum for verum, _ in correlations],
+        malum=[malum for _, malum in correlations],
+    )[[*_KEYS, "line", "cluster", "verum", "malum"]]
 
 
-def _numbers(path: Path, rows: pd.DataFrame) -> list[list[float]]:
-    lines = path.read_text().splitlines()
-    if len(lines) != len(rows):
-        raise TouchstoneError(
-            f"{path} has {len(lines)} lines and the set {len(rows)}; they must be aligned"
-        )
-    found = []
-    for number, (line, prefix) in enumerate(zip(lines, rows["prefix"], strict=True), start=1):
-        try:
-            found.append(
-                [
-                    float(value)
-                    for value in line.strip()
-                    .removeprefix("[")
-                    .removesuffix("]")
-                    .replace(",", " ")
-                    .split()
-                ]
-            )
-        except ValueError as error:
-            raise TouchstoneError(
-                f"{path}, line {number}: {error}; write one number per word"
-            ) from None
-        if not np.isfinite(found[-1]).all():
-            raise TouchstoneError(
-                f"{path}, line {number}: a score is not finite; a test would count it as failed"
-            )
-        if len(found[-1]) != len(prefix):
-            raise TouchstoneError(
-                f"{path}, line {number}: {len(found[-1])} scores for {len(prefix)} words; write one "
-                "number per word"
-            )
-    return found
+def _lines(saliency: pd.DataFrame, sets: Mapping[str, pd.DataFrame]) -> list[dict[str, Any]]:
+    """The line of each explanation."""
+    asked = saliency.groupby("dataset")["line"].unique()
+    records = {name: sets[name].loc[lines].to_dict("index") for name, lines in asked.items()}
+    return [records[name][i] for name, i in zip(saliency["dataset"], saliency["line"], strict=True)]
+
+
+def _sides(class_0: Any, class_1: Any, tag: int) -> tuple[Any, Any]:
+    """(verum, malum) from what belongs to the two classes."""
+    return (class_1, class_0) if tag else (class_0, class_1)
+
+
+def _by_slots(
+    sides: tuple[Sequence[float], Sequence[float]], line: Mapping[str, Any]
+) -> tuple[list[float], list[float]]:
+    verum, malum = (by_slot(scores, line["cues"], line["attractors"]) for scores in sides)
+    return verum, malum

@@ -1,10 +1,12 @@
-"""Does an explanation look at the model? Parameters are made random, from the head down, and the explanations compared."""
+"""Does an explanation look at the model? Parameters are made random, from the head down, and the
+explanations compared.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 import pandas as pd
 import torch
@@ -14,26 +16,21 @@ from lib.attribution.explain import explain_many
 from lib.attribution.registry import Method
 from lib.core.errors import TouchstoneError
 from lib.core.seeds import seed_for
-from lib.metrics.rank_agreement import rank_correlation
+from lib.metrics.rank_agreement import rank_likeness
 from lib.models.hf import redraw
+
+__all__ = ["TRAINED", "cascading_randomisation", "randomisation_steps", "randomise"]
 
 TRAINED = "trained"  # the name of step 0, where nothing is random yet
 
 
-class HasParts(Protocol):
-    """A model that knows which of its parameters belong to which part."""
+def randomisation_steps(model: Any) -> list[tuple[str, dict[str, nn.Parameter]]]:
+    """The parameters in the order in which they are made random: head, what follows the layers, the
+    layers from the last to the first, embeddings. Every parameter is in exactly one step.
 
-    module: nn.Module
-
-    def parts(self) -> dict[str, dict[str, nn.Parameter]]:
-        """The parameters by part (embeddings, encoder, head) and name."""
-
-
-def randomisation_steps(model: HasParts) -> list[tuple[str, dict[str, nn.Parameter]]]:
-    """The parameters in the order in which they are made random: head, what follows the layers, the layers from the last
-    to the first, embeddings. Every parameter is in exactly one step.
-
-    A layer is an entry of the encoder's longest module list; encoder modules outside of it form steps of their own.
+    `model.parts()` gives the parameters by part (embeddings, encoder, head) and name. A layer is
+    an entry of the encoder's longest module list; encoder modules outside of it form steps of
+    their own.
     """
     parts = model.parts()
     lists = {
@@ -60,8 +57,9 @@ def _group(name: str, stack: str | None) -> str:
 
 @torch.no_grad()
 def randomise(module: nn.Module, parameters: Mapping[str, nn.Parameter], seed: int) -> None:
-    """Draw parameters anew as if they had never been trained: `lib.models.hf.redraw` for transformers, otherwise every
-    module draws as PyTorch does for a new one. Layer norms go back to scale 1 and shift 0.
+    """Draw parameters anew as if they had never been trained: `lib.models.hf.redraw` for
+    transformers, otherwise every module draws as PyTorch does for a new one. Layer norms go back to
+    scale 1 and shift 0.
     """
     if has_config := hasattr(module, "config"):
         redraw(module, parameters, seed)
@@ -73,14 +71,14 @@ def randomise(module: nn.Module, parameters: Mapping[str, nn.Parameter], seed: i
 
 
 @contextmanager
-def parameters_kept(module: nn.Module) -> Iterator[None]:
+def _parameters_kept(module: nn.Module) -> Iterator[None]:
     """Within, parameters may be overwritten; afterwards they are what they were."""
-    kept = [p.detach().clone() for p in module.parameters()]
+    before = [p.detach().clone() for p in module.parameters()]
     try:
         yield
     finally:
         with torch.no_grad():
-            for parameter, value in zip(module.parameters(), kept, strict=True):
+            for parameter, value in zip(module.parameters(), before, strict=True):
                 parameter.copy_(value)
 
 
@@ -91,26 +89,35 @@ def cascading_randomisation(
     n_draws: int = 5,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Cascading parameter randomisation (Adebayo et al. 2018, section 4.1): explanations before and after each step.
+    """Cascading parameter randomisation (Adebayo et al. 2018, section 4.1): explanations before
+    and after each step.
 
-    Step k explains the rows with the model whose first k groups of parameters (`randomisation_steps`) are random, always for
-    the row's own class. Columns: step, part (`TRAINED`, "head", "layer 5", ..., "embeddings"), draw, method, row_id,
-    sentence_idx, rank_size and rank_signed: Spearman over the words between this explanation and that of the trained model,
-    without and with signs (NaN for one word or equal scores). A method that explains the model falls to about 0; what stays
-    is what it owes to the sentence alone, to the lengths of words in pieces, say. One random model likes some words better
-    than others in all rows at once, so more rows do not make up for one draw: `n_draws` models are drawn, each with its own
+    Step k explains the rows with the model whose first k groups of parameters
+    (`randomisation_steps`) are random, always for the row's own class. A method that explains
+    the model falls to about 0; what stays is what it owes to the sentence alone, to the lengths
+    of words in pieces, say. One random model likes some words better than others in all rows at
+    once, so more rows do not make up for one draw: `n_draws` models are drawn, each with its own
     cascade, and intervals belong over draws. The model is left as it was.
+
+    Returns:
+        method, row_id, sentence_idx, step, part (`TRAINED`, "head", "layer 5", ...,
+        "embeddings"), draw, rank_signed
+        and rank_size: Spearman over the words between this explanation and that of the trained
+        model, with and without signs (NaN for one word or equal scores).
+
+    Raises:
+        TouchstoneError: for a model that does not tell its parts.
     """
     if not hasattr(model, "parts"):
         raise TouchstoneError(
-            f"{type(model).__name__} does not tell its parts, so there is no order in which to make it "
-            "random; give it a method `parts`, as lib.models.hf.HFClassifier has"
+            f"{type(model).__name__} does not tell its parts, so there is no order in which to "
+            "make it random; give it a method `parts`, as lib.models.hf.HFClassifier has"
         )
     steps = randomisation_steps(model)
     first = explain_many(model, rows, methods)
     found = [_compared(first, first, 0, TRAINED, draw) for draw in range(n_draws)]
     for draw in range(n_draws):
-        with parameters_kept(model.module):
+        with _parameters_kept(model.module):
             for number, (part, parameters) in enumerate(steps, start=1):
                 randomise(model.module, parameters, seed_for("randomise", part, draw, seed))
                 found.append(
@@ -122,11 +129,6 @@ def cascading_randomisation(
 def _compared(
     first: pd.DataFrame, now: pd.DataFrame, step: int, part: str, draw: int
 ) -> pd.DataFrame:
-    pairs = list(zip(first["scores"], now["scores"], strict=True))
-    return first[["method", "row_id", "sentence_idx"]].assign(
-        step=step,
-        part=part,
-        draw=draw,
-        rank_size=[rank_correlation([abs(x) for x in a], [abs(x) for x in b]) for a, b in pairs],
-        rank_signed=[rank_correlation(a, b) for a, b in pairs],
-    )
+    likeness = rank_likeness(first["scores"], now["scores"])
+    about = first[["method", "row_id", "sentence_idx"]]
+    return about.assign(step=step, part=part, draw=draw, **likeness)

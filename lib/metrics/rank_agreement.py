@@ -1,23 +1,23 @@
-"""How far explanations agree with what swapping words shows of the model (`lib.attribution.swaps`)."""
+"""Agreement in order: of two explanations on the words of a row, and of several measures on the
+methods.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
-from scipy.stats import rankdata
+from scipy import stats
 
-from lib.attribution.swaps import SwapShapley
 from lib.core.errors import TouchstoneError
-from lib.studies.geco.corpus import CLASSES
+from lib.stats import Estimate, estimate
 
-VISIBLE = (
-    1e-6  # a Shapley value below this (in units of the score) has no sign that could be missed
-)
-MODEL = ["dataset", "scheme", "seed"]
-SEES_NO_MODEL = "-"
+__all__ = ["correlate_methods", "correlate_rows", "rank_correlation", "rank_likeness"]
+
+_ROW = ["dataset", "scheme", "seed", "row_id", "sentence_idx"]
 
 
 def rank_correlation(left: Sequence[float], right: Sequence[float]) -> float:
@@ -28,85 +28,130 @@ def rank_correlation(left: Sequence[float], right: Sequence[float]) -> float:
     """
     if len(left) < 2:
         return float("nan")
-    a, b = (rankdata(np.asarray(x, float)) - (len(x) + 1) / 2 for x in (left, right))
+    a, b = (stats.rankdata(np.asarray(x, float)) - (len(x) + 1) / 2 for x in (left, right))
     size = np.sqrt((a @ a) * (b @ b))
     return float(a @ b / size) if size > 0 else float("nan")
 
 
-def player_sums(
-    scores: Float[np.ndarray, "token"], players: Sequence[Sequence[int]]
-) -> Float[np.ndarray, "token"]:
-    """What an explanation gives to each player: the signed sum over the player's words."""
-    return np.array([sum(scores[i] for i in player) for player in players], dtype=float)
+def rank_likeness(
+    before: Iterable[Sequence[float]], after: Iterable[Sequence[float]]
+) -> dict[str, list[float]]:
+    """Spearman's correlation over the words of each row between two explanations of it.
 
+    Returns:
+        Two columns: rank_signed, of the scores as they are, and rank_size, of their sizes.
 
-def player_agreement(
-    scores: Sequence[float], players: Sequence[Sequence[int]], values: Sequence[float]
-) -> dict[str, float]:
-    """An explanation against the Shapley values of a sentence's swaps.
-
-    rank_size: Spearman between the sizes of the players' scores and of their values, in [-1, 1], for methods with and
-    without signs. rank_signed: the same with signs. mass: the share of the absolute word scores on words that are
-    swapped at all, in [0, 1]. sign: the share of players, each weighing the size of its value, whose score has the sign
-    of the value, in [0, 1]. top: whether the player with the largest score has the largest value. NaN where not defined:
-    ranks and top need two players, signs a value that is not zero.
+    >>> rank_likeness([[3.0, -2.0, 1.0]], [[3.0, 2.0, 1.0]])
+    {'rank_signed': [0.5], 'rank_size': [1.0]}
     """
-    size, given, wanted = (
-        np.abs(np.asarray(scores, float)),
-        player_sums(np.asarray(scores), players),
-        np.asarray(values),
-    )
-    inside = sum(size[i] for player in players for i in player)
-    weight = np.where(np.abs(wanted) > VISIBLE, np.abs(wanted), 0.0)
+    pairs = [(np.asarray(a), np.asarray(b)) for a, b in zip(before, after, strict=True)]
     return {
-        "rank_size": rank_correlation(np.abs(given), np.abs(wanted)),
-        "rank_signed": rank_correlation(given, wanted),
-        "mass": float(inside / size.sum()) if size.sum() > 0 else float("nan"),
-        "sign": float(weight @ (np.sign(given) == np.sign(wanted)) / weight.sum())
-        if weight.any()
-        else float("nan"),
-        "top": float(np.argmax(np.abs(given)) == np.argmax(np.abs(wanted)))
-        if len(wanted) > 1
-        else float("nan"),
+        "rank_signed": [rank_correlation(a, b) for a, b in pairs],
+        "rank_size": [rank_correlation(np.abs(a), np.abs(b)) for a, b in pairs],
     }
 
 
-def agreement_with_swaps(explanations: pd.DataFrame, truth: SwapShapley) -> pd.DataFrame:
-    """Every explanation against the swap Shapley values of its row: a line per explanation and other form.
+def correlate_rows(
+    frame: pd.DataFrame,
+    measures: Sequence[str],
+    n_bootstrap: int = 1000,
+    alpha: float = 0.05,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """How far two measures order the methods alike on one row: Spearman over the methods, averaged
+    over rows and seeds.
 
-    Both sides are of one model; floors, which see none, may stand among the explanations and are judged against this
-    model. Columns: dataset, scheme, seed, method, row_id, sentence_idx, target, other ("M"), n_players and the five of
-    `player_agreement`. Explanations of rows that have no aligned form are passed over. Raises TouchstoneError where
-    explanations and values are of different models, and for a row whose words do not fit.
+    The interval is that of `lib.stats.estimate`, clustered by base sentence.
+
+    Args:
+        frame: a line per method and row: dataset, scheme, seed, row_id, sentence_idx, method and
+            the measures.
+
+    Returns:
+        A line per pair of measures: left, right, estimate, low, high, n, n_sentences, n_seeds,
+        standard_error, df.
+
+    Raises:
+        TouchstoneError: for a column that is missing, or fewer than three methods.
     """
-    models = truth.explanations[MODEL].drop_duplicates()
-    seen = explanations.loc[explanations["scheme"] != SEES_NO_MODEL, MODEL].drop_duplicates()
-    if len(models) != 1 or len(seen.merge(models)) != len(seen):
-        raise TouchstoneError(
-            f"the explanations are of {_names(seen)} and the swap Shapley values of {_names(models)}; "
-            "compare a model's explanations with the model's own values"
+    _check(frame, measures)
+    lines = []
+    for left, right in combinations(measures, 2):
+        rows = frame.dropna(subset=[left, right]).groupby(_ROW, sort=False)
+        values = pd.DataFrame(
+            [(*key, rank_correlation(part[left], part[right])) for key, part in rows],
+            columns=[*_ROW, "correlation"],
         )
-    pairs = explanations.merge(
-        truth.swaps.drop(columns=["sentence_idx", "target"]), on=["dataset", "row_id"]
-    )
-    if len(wrong := pairs[pairs["scores"].map(len) != pairs["n_words"]]):
-        row = wrong.iloc[0]
-        raise TouchstoneError(
-            f"row {row['row_id']} has {len(row['scores'])} scores by {row['method']} and {row['n_words']} "
-            "words in the swap table; make both from the same data"
-        )
-    found = [
-        player_agreement(*line)
-        for line in zip(pairs["scores"], pairs["players"], pairs["values"], strict=True)
-    ]
-    about = pairs[
-        ["dataset", "scheme", "seed", "method", "row_id", "sentence_idx", "target", "n_players"]
-    ]
-    other = [CLASSES[number] for number in pairs["other"]]
-    return pd.concat([about.assign(other=other), pd.DataFrame(found, index=pairs.index)], axis=1)
+        found = estimate(values, "correlation", "mean", n_bootstrap, alpha, seed)
+        lines.append((left, right, *found))
+    return pd.DataFrame(lines, columns=["left", "right", *Estimate._fields])
 
 
-def _names(models: pd.DataFrame) -> str:
-    return (
-        ", ".join(f"{m.dataset}/{m.scheme}/seed{m.seed}" for m in models.itertuples()) or "no model"
+def correlate_methods(
+    frame: pd.DataFrame,
+    measures: Sequence[str],
+    n_bootstrap: int = 1000,
+    alpha: float = 0.05,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """How far two measures order the methods alike on the whole: Spearman between the methods'
+    means.
+
+    Base sentences are resampled (cluster bootstrap, percentiles expanded for few sentences as in
+    `lib.stats.estimate`; Hesterberg 2015). The interval speaks of other sentences, not of other
+    methods.
+
+    Args:
+        frame: as for `correlate_rows`.
+
+    Returns:
+        A line per pair of measures: left, right, estimate, low, high, n_methods, n_sentences.
+    """
+    _check(frame, measures)
+    sentences = np.sort(frame["sentence_idx"].unique())
+    n = len(sentences)
+    rng = np.random.default_rng([seed, n])
+    # the first line counts every sentence once and gives the estimate, the others are resamples
+    weights = np.vstack([np.ones(n), rng.multinomial(n, np.full(n, 1 / n), size=n_bootstrap)])
+    means = {name: _means(frame, name, sentences, weights) for name in measures}
+    lines = []
+    for left, right in combinations(measures, 2):
+        point, *draws = [
+            rank_correlation(a, b) for a, b in zip(means[left], means[right], strict=True)
+        ]
+        limits = (np.nan, np.nan)
+        if n > 1 and np.isfinite(draws).any():
+            stretch = np.sqrt(n / (n - 1))
+            tail = stats.norm.cdf(-stretch * stats.t.ppf(1 - alpha / 2, n - 1))
+            limits = np.nanquantile(draws, [tail, 1 - tail])
+        lines.append((left, right, point, *limits, means[left].shape[1], n))
+    columns = ["left", "right", "estimate", "low", "high", "n_methods", "n_sentences"]
+    return pd.DataFrame(lines, columns=columns)
+
+
+def _means(
+    frame: pd.DataFrame,
+    measure: str,
+    sentences: np.ndarray,
+    weights: Float[np.ndarray, "step batch"],
+) -> Float[np.ndarray, "step token"]:
+    """A line per resample, a column per method: means over the drawn sentences, undefined values
+    left out.
+    """
+    groups = frame.groupby(["sentence_idx", "method"])[measure]
+    sums, counts = (
+        table.unstack().reindex(sentences).fillna(0.0).to_numpy()  # (sentences, methods)
+        for table in (groups.sum(), groups.count())
     )
+    drawn = weights @ counts  # (resamples, methods)
+    return np.divide(weights @ sums, drawn, out=np.full(drawn.shape, np.nan), where=drawn > 0)
+
+
+def _check(frame: pd.DataFrame, measures: Sequence[str]) -> None:
+    if missing := [name for name in (*_ROW, "method", *measures) if name not in frame]:
+        raise TouchstoneError(
+            f"the table of yardsticks has no column {missing[0]!r}; join the measures on "
+            f"{', '.join(_ROW)} and method"
+        )
+    if frame["method"].nunique() < 3:
+        raise TouchstoneError("two methods have one order and its reverse; compare three or more")

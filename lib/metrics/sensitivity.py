@@ -1,4 +1,6 @@
-"""Sensitivity: how far an explanation moves when its input moves too little to mean anything else."""
+"""Sensitivity: how far an explanation moves when its input moves too little to mean anything
+else.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +13,18 @@ import pandas as pd
 import torch
 from jaxtyping import Float
 
+from lib.attribution.batch import TokenBatch
 from lib.attribution.budget import TokenBudget
 from lib.attribution.explain import COMMON, token_batch
 from lib.attribution.registry import resolve_method
-from lib.attribution.seam import Row, TokenBatch
+from lib.attribution.seam import Row
 from lib.attribution.words import word_scores
 from lib.core.errors import TouchstoneError
 from lib.core.seeds import seed_for
 from lib.models.first_token import first_token_only, parameters_fixed
 from lib.models.text_model import Encoded, TextModel, device_of
 
-UNRELATED = (
-    2**0.5
-)  # how far two explanations of equal length lie apart if they have nothing in common
+__all__ = ["sensitivity"]
 
 
 def sensitivity(
@@ -36,21 +37,28 @@ def sensitivity(
     n_samples: int = 10,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Max-sensitivity (Yeh et al. 2019, def. 3.1): the largest change of an explanation in a ball around its input.
+    """Max-sensitivity (Yeh et al. 2019, def. 3.1): the largest change of an explanation in a
+    ball around its input.
 
-    The word embeddings of a row get uniform noise of at most `radius` times their standard deviation, `n_samples` times;
-    the change is that of the word scores, as a share of their length. 0: nothing moves. `UNRELATED` (1.41): as far as a
-    random explanation of equal length. It does not ask whether an explanation is right: a constant one has 0.
-    Columns: method, row_id, sentence_idx, sensitivity_max, sensitivity_mean. Raises TouchstoneError for a method that
-    reads words instead of embeddings.
+    The word embeddings of a row get uniform noise of at most `radius` times their standard
+    deviation, `n_samples` times; the change is that of the word scores, as a share of their
+    length. 0: nothing moves. 1.41, the root of 2: as far as a random explanation of equal
+    length. It does not ask whether an explanation is right: a constant one has 0.
+
+    Returns:
+        method, row_id, sentence_idx, sensitivity_max, sensitivity_mean.
+
+    Raises:
+        TouchstoneError: for a method that reads words instead of embeddings.
     """
     chosen = resolve_method(method)
     if chosen.level != "token":
         raise TouchstoneError(
-            f"{method} reads words, and noise cannot be added to a word; choose a method of level token"
+            f"{method} reads words, and noise cannot be added to a word; choose a method of level "
+            "token"
         )
     about = chosen.settings(settings)
-    own = {name: value for name, value in about.items() if name not in COMMON}
+    settings_of_function = {name: value for name, value in about.items() if name not in COMMON}
     asked = [
         Row(
             str(r.row_id),
@@ -68,20 +76,18 @@ def sensitivity(
     def work(part: list[int]) -> np.ndarray:
         some, ids = [asked[i] for i in part], [encoded[i] for i in part]
         batch = token_batch(model, some, ids, about["explained"])
-        first = _words(chosen.function(batch, **own).scores, some, ids)
-        moves = [
-            _words(chosen.function(_noisy(batch, some, radius, k), **own).scores, some, ids)
-            for k in range(n_samples)
-        ]
-        return np.array(
-            [[_distance(a, b) for a, b in zip(first, moved, strict=True)] for moved in moves]
-        ).T
+
+        def explained(inputs: TokenBatch) -> list[Float[np.ndarray, "token"]]:
+            return _words(chosen.function(inputs, **settings_of_function).scores, some, ids)
+
+        first = explained(batch)
+        moves = [explained(_noisy(batch, some, radius, k)) for k in range(n_samples)]
+        return np.array([[_distance(a, b) for a, b in zip(first, moved)] for moved in moves]).T
 
     with parameters_fixed(model.module), first_token_only(model):
-        for part, found in TokenBudget.for_device(device_of(model.module)).run(
-            [len(one.ids) for one in encoded], work
-        ):
-            distances[part] = found
+        budget = TokenBudget.for_device(device_of(model.module))
+        for part, found in budget.run([len(tokens.ids) for tokens in encoded], work):
+            distances[part] = found  # (rows of the part, samples)
     return pd.DataFrame(
         {
             "method": chosen.name,
@@ -94,7 +100,9 @@ def sensitivity(
 
 
 def _noisy(batch: TokenBatch, rows: Sequence[Row], radius: float, draw: int) -> TokenBatch:
-    """The batch with noise on the words' embeddings; a row's noise depends on the row and the number of the draw alone."""
+    """The batch with noise on the words' embeddings; a row's noise depends on the row and the
+    number of the draw alone.
+    """
     noise = torch.zeros(batch.embeddings.shape)
     for i, row in enumerate(rows):
         generator = torch.Generator().manual_seed(seed_for("noise", row.row_id, draw))

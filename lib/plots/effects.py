@@ -1,140 +1,136 @@
-"""Figures of concept effects: each function draws a finished table and returns the figure with what it plotted.
+"""Figures of concept effects: errors of explainers, errors by direction, and what world, model and
+explainers say.
 
-Nothing is computed here. Floors are lines in every panel, and so is the noise ceiling where there is one.
+Floors are lines in every panel, and so is the noise ceiling where there is one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import product
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.lines import Line2D
 
-from lib.metrics.concept_effects import DISTANCES
-from lib.plots.attributions import COLOURS, STYLE, Plotted
-from lib.studies.cebab.reviews import ASPECTS, VALUES
+from lib.plots.style import COLOURS, STYLE, Plotted
 
-SCREEN = {
-    **STYLE,
-    "figure.dpi": 75,
-    "xtick.labelsize": 7,
-}  # in a notebook; `Stage.figure` saves with 150
-FAMILY = {"paper": ("o", COLOURS[0]), "ours": ("s", COLOURS[2]), "released": ("x", COLOURS[3])}
-FLOORS = {
+# on a screen; `Stage.figure` saves with 150 dots an inch
+_SCREEN = {**STYLE, "figure.dpi": 75, "xtick.labelsize": 7}
+_FAMILY = {"paper": ("o", COLOURS[0]), "ours": ("s", COLOURS[2]), "released": ("x", COLOURS[3])}
+_FLOORS = {
     "Zero": ("--", COLOURS[1]),
     "No concept": ("-.", (0.15, 0.15, 0.15)),
     "Random": (":", COLOURS[7]),
 }
-CEILING = ((0, (1, 1)), COLOURS[4])
+_CEILING = ((0, (1, 1)), COLOURS[4])
+_MARKS = ("o", "s", "D", "^", "v", "P", "X")
 
 
 def plot_errors(table: pd.DataFrame, ceilings: pd.DataFrame) -> Plotted:
-    """ICaCE-Error of every explainer, a column per distance and a row per data set and model (CEBaB, Figure 2, with intervals).
+    """The error of every explainer: a column per distance, a row per data set and model (CEBaB
+    Figure 2, with intervals).
 
-    `table`: dataset, model, explainer, family, metric, error, low, high. `ceilings`: dataset, model, metric, error, low, high: two editors'
-    distance, drawn with its interval, and as metric "bound" the error of L2 that nobody can go below.
+    Args:
+        table: dataset, model, explainer, family (floor, paper, ours or released), metric, error,
+            low, high. Distances and explainers are drawn in their order.
+        ceilings: dataset, model, metric, error, low, high: how far two editors are apart, drawn
+            with its interval, and as metric "bound" the error of L2 that nobody can go below.
     """
     panels = table[["dataset", "model"]].drop_duplicates().to_records(index=False)
+    metrics = list(dict.fromkeys(table["metric"]))
     names = list(dict.fromkeys(table.loc[table["family"] != "floor", "explainer"]))
-    with plt.rc_context(SCREEN):
+    with plt.rc_context({**_SCREEN, "axes.titlesize": 8}):
         figure, axes = plt.subplots(
             len(panels),
-            3,
+            len(metrics),
             sharex="col",
             sharey=True,
             squeeze=False,
             layout="constrained",
             figsize=(7.4, (0.145 * len(names) + 0.4) * len(panels) + 0.6),
         )
-        for row, (dataset, model) in enumerate(panels):
-            for ax, metric in zip(axes[row], DISTANCES, strict=True):
-                here = (
-                    (table["dataset"] == dataset)
-                    & (table["model"] == model)
-                    & (table["metric"] == metric)
-                )
-                _dots(ax, table[here], names)
-                _ceiling(
-                    ax,
-                    ceilings[
-                        (ceilings["dataset"] == dataset) & (ceilings["model"] == model)
-                    ].set_index("metric"),
-                    metric,
-                )
-                reach = table.loc[table["metric"] == metric, ["error", "high"]].max().max()
-                ax.set(title=f"{metric} · {dataset}, {model}", xlim=(0, 1.05 * reach))
-                ax.title.set_fontsize(8)
+        for (row, column), ax in np.ndenumerate(axes):
+            (dataset, model), metric = panels[row], metrics[column]
+            measured = table[table["metric"] == metric]
+            _draw_errors(ax, _rows_of(measured, dataset, model), names)
+            _draw_ceiling(ax, _rows_of(ceilings, dataset, model).set_index("metric"), metric)
+            ax.set_title(f"{metric} · {dataset}, {model}")
+            ax.set_xlim(0, 1.05 * measured[["error", "high"]].max().max())
         axes[0, 0].invert_yaxis()
-        _legend(figure)
+        _add_legend(figure)
     return figure, table[
         ["dataset", "model", "explainer", "family", "metric", "error", "low", "high"]
     ]
 
 
-def plot_directions(table: pd.DataFrame, value: str, label: str) -> Plotted:
-    """A heat map: explainers down, aspect and direction across, a panel per data set (the darker, the larger the value).
+def plot_directions(
+    table: pd.DataFrame,
+    value: str,
+    label: str,
+    aspects: Sequence[str],
+    values: Mapping[str, str],
+) -> Plotted:
+    """A heat map: explainers down, aspect and direction across, a panel per data set (the darker,
+    the larger the value).
 
-    The scale ends where 96 % of the values do, so that one bad explainer does not make all others look alike.
+    The scale ends where 96 % of the values do, so that one bad explainer does not make all others
+    look alike.
 
-    `table`: dataset, explainer, aspect, old, new and the value, one row each.
+    Args:
+        table: dataset, explainer, aspect, old, new and `value`, one row each.
+        value: the column that is drawn.
+        label: its name beside the scale.
+        aspects: the aspects, from left to right.
+        values: the values of an aspect in their order, each with a sign that stands for it.
     """
-    short = {"Negative": "−", "unknown": "?", "Positive": "+"}
-    table = table.assign(
-        direction=[
-            f"{a} {short[o]}→{short[n]}"
-            for a, o, n in zip(table["aspect"], table["old"], table["new"])
-        ]
-    )
+    names = {
+        (aspect, old, new): f"{aspect} {values[old]}→{values[new]}"
+        for aspect, old, new in product(aspects, values, values)
+    }
+    drawn = list(zip(table["aspect"], table["old"], table["new"]))
+    table = table.assign(direction=[names[change] for change in drawn])
+    across = [name for change, name in names.items() if change in drawn]
     datasets = list(dict.fromkeys(table["dataset"]))
-    names = list(dict.fromkeys(table["explainer"]))
-    across = [
-        name
-        for a in ASPECTS
-        for o in VALUES
-        for n in VALUES
-        if (name := f"{a} {short[o]}→{short[n]}") in set(table["direction"])
-    ]
-    with plt.rc_context({**SCREEN, "axes.grid": False}):
+    explainers = list(dict.fromkeys(table["explainer"]))
+    with plt.rc_context({**_SCREEN, "axes.grid": False}):
         figure, axes = plt.subplots(
             len(datasets),
             1,
             squeeze=False,
             layout="constrained",
-            figsize=(0.25 * len(across) + 2.2, (0.14 * len(names) + 1.2) * len(datasets)),
+            figsize=(0.25 * len(across) + 2.2, (0.14 * len(explainers) + 1.2) * len(datasets)),
         )
         for ax, dataset in zip(axes[:, 0], datasets, strict=True):
-            part = table[table["dataset"] == dataset].pivot_table(
+            wide = table[table["dataset"] == dataset].pivot_table(
                 index="explainer", columns="direction", values=value
             )
             image = ax.imshow(
-                part.reindex(index=names, columns=across),
+                wide.reindex(index=explainers, columns=across),
                 cmap="Blues",
                 aspect="auto",
                 vmin=0,
                 vmax=table[value].quantile(0.96),
             )
-            ax.set(
-                yticks=range(len(names)),
-                yticklabels=names,
-                xticks=range(len(across)),
-                title=dataset,
-            )
-            ax.set_xticklabels(across, rotation=90)
+            ax.set_title(dataset)
+            ax.set_yticks(range(len(explainers)), explainers)
+            ax.set_xticks(range(len(across)), across, rotation=90)
             ax.tick_params(labelsize=6)
         figure.colorbar(image, ax=axes, label=label, shrink=0.6, extend="max")
     return figure, table[["dataset", "explainer", "aspect", "old", "new", value]]
 
 
-def plot_three_effects(table: pd.DataFrame) -> Plotted:
-    """What the world, a model and explainers say of one change, in stars: a column per data set, a row of marks per aspect.
+def plot_three_effects(table: pd.DataFrame, label: str) -> Plotted:
+    """What the world, a model and explainers say of one change: a column per data set, a row of
+    marks per aspect.
 
-    `table`: dataset, aspect, who, stars; `who` is drawn in its order, at most seven.
+    Args:
+        table: dataset, aspect, who, stars; `who` is drawn in its order, at most seven.
+        label: the change, and the unit of its effect.
     """
     datasets, who, aspects = (list(dict.fromkeys(table[c])) for c in ("dataset", "who", "aspect"))
-    marks: Sequence[str] = ("o", "s", "D", "^", "v", "P", "X")
-    with plt.rc_context(SCREEN):
+    with plt.rc_context(_SCREEN):
         figure, axes = plt.subplots(
             1,
             len(datasets),
@@ -145,76 +141,58 @@ def plot_three_effects(table: pd.DataFrame) -> Plotted:
             figsize=(3.9 * len(datasets), 2.8),
         )
         for ax, dataset in zip(axes[0], datasets, strict=True):
+            here = table[table["dataset"] == dataset]
             for i, name in enumerate(who):
-                part = (
-                    table[(table["dataset"] == dataset) & (table["who"] == name)]
-                    .set_index("aspect")["stars"]
-                    .reindex(aspects)
-                )
-                ax.plot(
-                    part,
-                    np.arange(len(aspects)) + 0.1 * (i - (len(who) - 1) / 2),
-                    marks[i],
-                    color=COLOURS[i],
-                    label=name,
-                    markersize=5,
-                )
-            ax.set(
-                yticks=range(len(aspects)),
-                yticklabels=aspects,
-                title=dataset,
-                xlabel="Negative to Positive, in stars",
-            )
+                stars = here[here["who"] == name].set_index("aspect")["stars"].reindex(aspects)
+                y = np.arange(len(aspects)) + 0.1 * (i - (len(who) - 1) / 2)
+                ax.plot(stars, y, _MARKS[i], color=COLOURS[i], label=name, markersize=5)
+            ax.set(yticks=range(len(aspects)), yticklabels=aspects, title=dataset, xlabel=label)
         axes[0, 0].invert_yaxis()
-        figure.legend(
-            *axes[0, 0].get_legend_handles_labels(),
-            loc="outside lower center",
-            ncol=4,
-            frameon=False,
-        )
+        marks = axes[0, 0].get_legend_handles_labels()
+        figure.legend(*marks, loc="outside lower center", ncol=4, frameon=False)
     return figure, table
 
 
-def _dots(ax: plt.Axes, part: pd.DataFrame, names: Sequence[str]) -> None:
-    for floor in part[part["family"] == "floor"].itertuples():
-        style, colour = FLOORS[floor.explainer]
-        ax.axvline(floor.error, linestyle=style, color=colour, linewidth=1.2)
-    for row in part[part["family"] != "floor"].itertuples():
-        mark, colour = FAMILY[row.family]
-        at = names.index(row.explainer)
-        ax.plot([row.low, row.high], [at, at], color="0.5", linewidth=1)
-        ax.plot(row.error, at, mark, color=colour, markersize=3.8)
+def _rows_of(table: pd.DataFrame, dataset: str, model: str) -> pd.DataFrame:
+    return table[(table["dataset"] == dataset) & (table["model"] == model)]
+
+
+def _draw_errors(ax: plt.Axes, part: pd.DataFrame, names: Sequence[str]) -> None:
+    for row in part.itertuples():
+        if row.family == "floor":
+            style, colour = _FLOORS[row.explainer]
+            ax.axvline(row.error, linestyle=style, color=colour, linewidth=1.2)
+        else:
+            mark, colour = _FAMILY[row.family]
+            y = names.index(row.explainer)
+            ax.plot([row.low, row.high], [y, y], color="0.5", linewidth=1)
+            ax.plot(row.error, y, mark, color=colour, markersize=3.8)
     ax.set(yticks=range(len(names)), yticklabels=names)
     ax.tick_params(axis="y", labelsize=6.5)
 
 
-def _ceiling(ax: plt.Axes, top: pd.DataFrame, metric: str) -> None:
-    if metric in top.index and np.isfinite(top.loc[metric, "error"]):
-        ax.axvline(top.loc[metric, "error"], linestyle=CEILING[0], color=CEILING[1], linewidth=2)
-        ax.axvspan(
-            top.loc[metric, "low"],
-            top.loc[metric, "high"],
-            color=CEILING[1],
-            alpha=0.12,
-            linewidth=0,
-        )
-    if metric == "L2" and "bound" in top.index:
-        ax.axvline(top.loc["bound", "error"], color=CEILING[1], linewidth=1.2)
+def _draw_ceiling(ax: plt.Axes, ceilings: pd.DataFrame, metric: str) -> None:
+    style, colour = _CEILING
+    if metric in ceilings.index and np.isfinite(ceilings.loc[metric, "error"]):
+        ceiling = ceilings.loc[metric]
+        ax.axvline(ceiling["error"], linestyle=style, color=colour, linewidth=2)
+        ax.axvspan(ceiling["low"], ceiling["high"], color=colour, alpha=0.12, linewidth=0)
+    if metric == "L2" and "bound" in ceilings.index:
+        ax.axvline(ceilings.loc["bound", "error"], color=colour, linewidth=1.2)
 
 
-def _legend(figure: plt.Figure) -> None:
+def _add_legend(figure: plt.Figure) -> None:
     marks = [
         Line2D([], [], marker=mark, color=colour, linestyle="", label=name)
-        for name, (mark, colour) in FAMILY.items()
+        for name, (mark, colour) in _FAMILY.items()
     ]
     lines = [
         Line2D([], [], linestyle=style, color=colour, label=name)
-        for name, (style, colour) in FLOORS.items()
+        for name, (style, colour) in _FLOORS.items()
     ]
-    ceiling = Line2D(
-        [], [], linestyle=CEILING[0], color=CEILING[1], linewidth=2, label="a second editor"
-    )
-    bound = Line2D([], [], color=CEILING[1], linewidth=1.2, label="bound (L2)")
+    style, colour = _CEILING
+    ceiling = Line2D([], [], linestyle=style, color=colour, linewidth=2, label="a second editor")
+    bound = Line2D([], [], color=colour, linewidth=1.2, label="bound (L2)")
     figure.legend(
         handles=[*marks, *lines, ceiling, bound],
         loc="outside lower center",

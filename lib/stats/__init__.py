@@ -1,1 +1,53 @@
-"""Intervals, tests, and the verdicts on claims."""
+"""Statistics: intervals for rows that are not independent, tests, and verdicts on claims.
+
+`estimate` gives a mean (or median) with an interval over base sentences and seeds, `estimates` one
+for every group of a table; `compare_all` compares methods in pairs; `judge_contrasts` puts a claim
+that was registered before the run to the test, and `summarise` makes its line of claims.csv.
+"""
+
+from lib.stats.claims import (
+    VERDICTS,
+    Claim,
+    Verdict,
+    claim_row,
+    combine,
+    judge,
+    judge_contrasts,
+    read_claims,
+    summarise,
+)
+from lib.stats.comparisons import (
+    SignedRank,
+    clustered_wilcoxon,
+    compare_all,
+    equivalence_p,
+    holm,
+    paired_differences,
+    smallest_detectable_difference,
+    variance_split,
+)
+from lib.stats.estimates import Estimate, estimate, estimates, estimates_of
+
+__all__ = [
+    "VERDICTS",
+    "Claim",
+    "Estimate",
+    "SignedRank",
+    "Verdict",
+    "claim_row",
+    "clustered_wilcoxon",
+    "combine",
+    "compare_all",
+    "equivalence_p",
+    "estimate",
+    "estimates",
+    "estimates_of",
+    "holm",
+    "judge",
+    "judge_contrasts",
+    "paired_differences",
+    "read_claims",
+    "smallest_detectable_difference",
+    "summarise",
+    "variance_split",
+]

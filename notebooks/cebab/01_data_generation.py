@@ -47,11 +47,12 @@ import pandas as pd
 from lib.core.cards import dataset_card, read_card
 from lib.core.errors import TouchstoneError
 from lib.core.files import save_parquet, write_atomic
+from lib.core.notebooks import show_source
 from lib.core.paths import material
 from lib.core.seeds import set_up
-from lib.core.show import show_source
 from lib.core.stage import open_stage
-from lib.plots.attributions import COLOURS, STYLE
+from lib.plots import COLOURS, STYLE
+from lib.studies.cebab.hub import fetch_hub, read_hub
 from lib.studies.cebab.pairs import edit_pairs, pairs_by_loop, repeated_edits
 from lib.studies.cebab.reviews import (
     ASPECTS,
@@ -62,11 +63,9 @@ from lib.studies.cebab.reviews import (
     VALUES,
     check_texts,
     fetch_cebab,
-    fetch_hub,
     majority,
     rating_labels,
     read_cebab,
-    read_hub,
     train_set,
 )
 from lib.studies.cebab.worlds import (

@@ -51,25 +51,25 @@ from sklearn.metrics import f1_score
 from sklearn.pipeline import make_pipeline
 
 from lib.core.files import load_parquet, save_parquet, sha256_of
+from lib.core.notebooks import show_source
 from lib.core.progress import progress
 from lib.core.seeds import pick_device, seed_for, set_up
-from lib.core.show import show_source
 from lib.core.stage import open_stage
 from lib.models.masked_lm import new_masked_lm
 from lib.models.upper_layers import layer_stack
 from lib.models.weights import load_classifier
-from lib.plots.attributions import COLOURS, STYLE
-from lib.stats.estimates import estimates
+from lib.plots import COLOURS, STYLE
+from lib.stats import estimates
 from lib.studies.cebab.causalm import (
     concept_losses,
     reverse_gradient,
     shorten,
     vectors_without,
 )
+from lib.studies.cebab.head import fit_head
 from lib.studies.cebab.reviewers import (
     Reading,
     Reviewer,
-    fit_head,
     load_reading,
     load_vectors,
     predict_aspects,

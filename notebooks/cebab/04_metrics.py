@@ -47,9 +47,9 @@ import numpy as np
 import pandas as pd
 
 from lib.core.files import load_parquet
+from lib.core.notebooks import show_source
 from lib.core.paths import material
 from lib.core.seeds import set_up
-from lib.core.show import show_source
 from lib.core.stage import open_stage
 from lib.metrics.concept_effects import (
     DIRECTION,
@@ -66,16 +66,17 @@ from lib.metrics.concept_effects import (
     score_estimates,
     three_distances,
 )
-from lib.plots.effects import plot_errors, plot_three_effects
-from lib.stats.claims import (
+from lib.plots import plot_errors, plot_three_effects
+from lib.stats import (
     VERDICTS,
     Verdict,
     claim_row,
+    compare_all,
+    estimates,
     judge_contrasts,
     read_claims,
     summarise,
 )
-from lib.stats.estimates import compare_all, estimates
 from lib.studies.cebab.pairs import repeated_edits
 from lib.studies.cebab.registry import EXPLAINERS
 from lib.studies.cebab.reviews import ASPECTS, in_classes, rating_labels
@@ -617,7 +618,7 @@ told.pivot(index=["dataset", "aspect"], columns="who", values="stars").round(2)
 
 # %% tags=["nbval-ignore-output"]
 if known:
-    figure, plotted = plot_three_effects(told)
+    figure, plotted = plot_three_effects(told, "Negative to Positive, in stars")
     stage.figure("three_effects", figure)
 inflated = told.pivot_table(index=["dataset", "aspect"], columns="who", values="stars")
 stage.table(
@@ -749,7 +750,7 @@ parts = [
     judge_contrasts(
         claim,
         {"errors": scored},
-        scale,
+        scale != "small",
         n_bootstrap=n_bootstrap,
         alpha=alpha,
         seed=seed,

@@ -45,7 +45,8 @@ import pandas as pd
 
 from lib.core.paths import material
 from lib.core.stage import open_stage
-from lib.plots.effects import plot_directions, plot_errors, plot_three_effects
+from lib.plots import plot_directions, plot_errors, plot_three_effects
+from lib.studies.cebab.reviews import ASPECTS, VALUES
 
 # %% [markdown]
 # ## Settings
@@ -204,7 +205,8 @@ table_4.astype(object).fillna("")
 
 # %% tags=["nbval-ignore-output"]
 rows = tables["by_direction"][tables["by_direction"]["model"] == first["model"]]
-figure, plotted = plot_directions(rows, "L2", "ICaCE-Error, L2")
+signs = dict(zip(VALUES, "−?+"))  # Negative, unknown, Positive
+figure, plotted = plot_directions(rows, "L2", "ICaCE-Error, L2", ASPECTS, signs)
 stage.figure("heat_map", figure, formats)
 stage.table("heat_map", plotted).groupby(["dataset", "aspect"], sort=False)[
     "L2"
@@ -220,7 +222,7 @@ stage.table("heat_map", plotted).groupby(["dataset", "aspect"], sort=False)[
 # %% tags=["nbval-ignore-output"]
 effects = stage.table("three_effects", tables["three_effects"])
 if len(effects):
-    figure, plotted = plot_three_effects(effects)
+    figure, plotted = plot_three_effects(effects, "Negative to Positive, in stars")
     stage.figure("three_effects", figure, formats)
 effects.pivot(index=["dataset", "aspect"], columns="who", values="stars").round(2)
 

@@ -49,39 +49,28 @@ import yaml
 from sklearn.feature_extraction.text import TfidfVectorizer
 from tokenizers import Tokenizer
 
-from lib.core.cards import croissant, dataset_card, read_card
+from lib.core.cards import dataset_card, read_card
 from lib.core.files import save_json, write_atomic
+from lib.core.notebooks import show_source
 from lib.core.paths import material
 from lib.core.seeds import set_up
-from lib.core.show import show_source
 from lib.core.stage import open_stage
 from lib.language.annotator import annotate_sentence
-from lib.language.labels import (
-    Label,
-    differing_positions,
-    gender_variants,
-    label_agreement,
-    labelled_rows,
-    read_labels,
-)
-from lib.language.lexicon import load_lexicon
+from lib.language.dependencies import subject_of
+from lib.language.labels import Label, differing_positions, gender_variants
+from lib.language.lexicon import PRONOUN_FORMS, PRONOUNS, load_lexicon
 from lib.language.names import names_of_text
 from lib.language.parse import (
     STORED,
     annotate,
-    apply_filters,
-    is_human,
-    is_neuter,
-    is_third_singular,
     load_pipeline,
     read_summaries,
-    read_word_list,
     stored_annotation,
     stored_pipeline,
-    subject_of,
 )
+from lib.language.word_lists import read_word_list
 from lib.models.weights import load_encoder_path
-from lib.plots.attributions import COLOURS, STYLE
+from lib.plots import COLOURS, STYLE
 from lib.studies.geco.corpus import (
     CLASSES,
     DATASETS,
@@ -94,8 +83,16 @@ from lib.studies.geco.corpus import (
     write_geco,
 )
 from lib.studies.geco.corrections import CORRECTIONS, check_gold, read_gold
-from lib.studies.geco.faults import PRONOUNS, fault_table
+from lib.studies.geco.faults import fault_table
+from lib.studies.geco.filters import (
+    apply_filters,
+    is_human,
+    is_neuter,
+    is_third_singular,
+)
 from lib.studies.geco.gold import bound_table
+from lib.studies.geco.labels import label_agreement, labelled_rows, read_labels
+from lib.studies.geco.metadata import croissant
 
 # %% [markdown]
 # ## Settings
@@ -379,9 +376,8 @@ for label in base:
         assert (
             differing_positions(list(gender_variants(label, scope).values())) == walked
         )
-    assert not (PRONOUNS[0] | PRONOUNS[1]) & {
-        word.lower() for word in gender_variants(label, "all")["NB"]
-    }
+    neutral = {word.lower() for word in gender_variants(label, "all")["NB"]}
+    assert not PRONOUNS.keys() & neutral
 print(len(base), "labels checked")
 
 # %% [markdown]
@@ -593,7 +589,7 @@ def co_occurrences(sentences, terms):
     return total
 
 
-A1 = frozenset().union(*PRONOUNS.values())
+A1 = frozenset().union(*PRONOUN_FORMS.values())
 assert (
     co_occurrences([forms["F"]], A1) == 9
     and co_occurrences([subject_forms["F"]], A1) == 10

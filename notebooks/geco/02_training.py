@@ -45,18 +45,18 @@ import torch
 from matplotlib.ticker import MaxNLocator
 
 from lib.core.files import save_parquet
+from lib.core.notebooks import show_source
 from lib.core.paths import material
 from lib.core.progress import progress
 from lib.core.seeds import pick_device, set_up
-from lib.core.show import show_source
 from lib.core.stage import open_stage
 from lib.core.units import Units
 from lib.models.load import build_model
 from lib.models.ola import OneLayerNet
 from lib.models.schemes import SCHEMES
 from lib.models.zero_shot import DESCRIPTIONS
-from lib.plots.attributions import BELOW, COLOURS, STYLE
-from lib.stats.estimates import estimates
+from lib.plots import BELOW, COLOURS, STYLE
+from lib.stats import estimates
 from lib.studies.geco.corpus import CLASSES, load_dataset
 from lib.studies.geco.floors import (
     bag_of_words,

@@ -68,28 +68,25 @@ from lib.attribution import (
     load_explanations,
     save_explanations,
 )
-from lib.attribution.explain import token_batch
-from lib.attribution.gradients import (
+from lib.attribution.captum_route import (
     deep_lift,
     guided_backprop,
     input_x_gradient,
     integrated_gradients,
+    kernel_shap,
     saliency,
     seen_by_deep_lift,
 )
+from lib.attribution.explain import token_batch
 from lib.attribution.grid import (
     Unit,
     explain_unit,
-    plan_units,
     predicted_seconds,
     run_units,
-    settings_by_method,
 )
-from lib.attribution.perturbation import kernel_shap
-from lib.attribution.variants import identities
 from lib.core.files import load_parquet
+from lib.core.notebooks import show_source
 from lib.core.seeds import pick_device, set_up
-from lib.core.show import show_source
 from lib.core.stage import open_stage
 from lib.core.units import Units
 from lib.metrics import score_explanations
@@ -98,6 +95,8 @@ from lib.models.load import build_model
 from lib.studies.geco.choices import ranking_moves, summarise_moves
 from lib.studies.geco.corpus import CLASSES, load_dataset
 from lib.studies.geco.stage_models import StageSources, choose_rows
+from lib.studies.geco.units import plan_units, settings_by_method
+from lib.studies.geco.variants import identities
 
 # %% [markdown]
 # ## Settings
@@ -233,7 +232,7 @@ padding = torch.tensor([[[1.0, 0.0], [1.0, 0.0]]])
 two_words = TokenBatch(
     score=lambda x, mask: (x[..., 0] - x[..., 1]).sum(1),
     embeddings=word_vectors,
-    reference=padding,
+    baselines=padding,
     mask=torch.ones(1, 2),
     is_word=torch.ones(1, 2) > 0,
     seeds=(seed,),
@@ -448,9 +447,9 @@ show_source(integrated_gradients)
 
 # %% tags=["nbval-ignore-output"]
 batch = token_batch(model, [row], model.encode([words]), "probability")
-step, total = batch.embeddings - batch.reference, torch.zeros_like(batch.embeddings)
+step, total = batch.embeddings - batch.baselines, torch.zeros_like(batch.embeddings)
 for k in range(ig_steps):
-    x = (batch.reference + (k + 0.5) / ig_steps * step).requires_grad_()
+    x = (batch.baselines + (k + 0.5) / ig_steps * step).requires_grad_()
     total += torch.autograd.grad(batch.score(x, batch.mask).sum(), x)[0]
 by_loop, by_captum = (
     (step * total / ig_steps).sum(-1),
@@ -460,7 +459,7 @@ assert torch.allclose(by_captum, by_loop, rtol=1e-3, atol=1e-5)
 with torch.no_grad():
     rise = (
         batch.score(batch.embeddings, batch.mask)
-        - batch.score(batch.reference, batch.mask)
+        - batch.score(batch.baselines, batch.mask)
     ).item()
 gaps = {
     n: integrated_gradients(batch, n_steps=n).delta.item() for n in (4, 20, 64, 128)
@@ -504,7 +503,7 @@ for present in product([False, True], repeat=len(players)):
     keep[players] = torch.tensor(present)
     with torch.no_grad():
         worth[present] = batch.score(
-            torch.where(keep[:, None], batch.embeddings, batch.reference), batch.mask
+            torch.where(keep[:, None], batch.embeddings, batch.baselines), batch.mask
         ).item()
 exact = np.zeros(len(players))
 for present, value in worth.items():
@@ -641,10 +640,10 @@ print(f"ReLU modules: {n_relu}")
 # %% tags=["nbval-ignore-output"]
 known = seen_by_deep_lift(model.module)
 found = deep_lift(one)
-plain = ((one.embeddings - one.reference) * vectors).sum(-1)
+plain = ((one.embeddings - one.baselines) * vectors).sum(-1)
 with torch.no_grad():
     change = (
-        one.score(one.embeddings, one.mask) - one.score(one.reference, one.mask)
+        one.score(one.embeddings, one.mask) - one.score(one.baselines, one.mask)
     ).item()
 assert not is_bert or known == ["bert.pooler.activation"]
 stage.table(

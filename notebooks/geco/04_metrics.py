@@ -54,9 +54,9 @@ from lib.attribution import load_explanations
 from lib.attribution.regression import all_masks, shapley_values
 from lib.attribution.swaps import mixture_shares, players_between
 from lib.core.files import load_parquet
+from lib.core.notebooks import show_source
 from lib.core.paths import material
 from lib.core.seeds import set_up
-from lib.core.show import show_source
 from lib.core.stage import open_stage
 from lib.metrics import (
     FLOORS,
@@ -72,7 +72,6 @@ from lib.metrics import (
     correlate_methods,
     correlate_rows,
     faithfulness,
-    form_differences,
     mask_recall,
     mass_accuracy,
     piece_counts,
@@ -83,35 +82,40 @@ from lib.metrics import (
     sensitivity,
     sufficiency,
     truth_share,
-    without_verbs,
 )
 from lib.metrics.planting import planted_mass
 from lib.models.weights import load_tokenizer
-from lib.plots.attributions import method_grid, plot_mass_accuracy
-from lib.stats.claims import (
+from lib.plots import method_grid, plot_mass_accuracy
+from lib.stats import (
     VERDICTS,
     claim_row,
-    compare_numbers,
+    estimates,
+    estimates_of,
     judge,
     judge_contrasts,
     read_claims,
     summarise,
 )
-from lib.stats.estimates import estimates, estimates_of
 from lib.studies.geco import floors
-from lib.studies.geco.asked import Asked
 from lib.studies.geco.corpus import CLASSES, load_dataset
+from lib.studies.geco.forms import (
+    form_differences,
+    pair_forms,
+    summarise_forms,
+    without_verbs,
+)
+from lib.studies.geco.model_tables import ModelTables
+from lib.studies.geco.paper_numbers import compare_numbers
 from lib.studies.geco.summaries import (
+    UNTRAINED,
     compare_methods,
     confusion_shares,
     gain_tests,
     mark_below,
-    pair_forms,
     possible_places,
     roc_points,
     split_variance,
     summarise_accuracy,
-    summarise_forms,
     summarise_mass,
     summarise_relative,
     trained_only,
@@ -805,8 +809,11 @@ tables = {
     "forms": aligned,
     "correctness": by_correctness(scored["union"], predictions),
 }
+decides, rule = scale != "small", "a model below the first-pronoun rule"
 comparisons = {
-    name: judge_contrasts(claim, tables, scale, below, **how)
+    name: judge_contrasts(
+        claim, tables, decides, below, below_what=rule, untrained=UNTRAINED, **how
+    )
     for name, claim in claims.items()
     if claim.table
 }
@@ -816,7 +823,7 @@ for name, found in single.items():
     singles.append(
         claim_row(
             claims[name],
-            judge(claims[name], *relative_to_claim, found[3], scale),
+            judge(claims[name], *relative_to_claim, found[3], decides),
             scale,
             "",
             *found,
@@ -824,9 +831,8 @@ for name, found in single.items():
     )
 written = [summarise(claims[name], parts, scale) for name, parts in comparisons.items()]
 verdicts = pd.DataFrame([*numbers, *written, *singles])
-assert set(verdicts["verdict"]) <= set(
-    VERDICTS if scale != "small" else ("undecided", "not run")
-)
+allowed = VERDICTS if decides else ("undecided", "not run")
+assert set(verdicts["verdict"]) <= set(allowed)
 assert (verdicts["why"] != "")[verdicts["verdict"].isin(["undecided", "not run"])].all()
 stage.table("comparisons", pd.concat(comparisons.values(), ignore_index=True))
 stage.table("claims", verdicts)[["id", "paper", "ours", "n", "verdict"]].iloc[
@@ -906,7 +912,7 @@ assert np.allclose(
 # finished table is kept, so that a run without weights finds it.
 
 # %% tags=["nbval-ignore-output"]
-asked = Asked(
+asked = ModelTables(
     stage,
     predictions,
     "D_A",
@@ -926,7 +932,8 @@ display(
     )
 )
 agreement = asked.tables(
-    "agreement", lambda name: agreement_with_swaps(asked.of(name), asked.swaps(name))
+    "agreement",
+    lambda name: agreement_with_swaps(asked.of(name), asked.swaps(name), CLASSES),
 )
 agreed = estimates_of(
     agreement, ["model", "method"], ["rank_signed", "rank_size", "mass", "sign"], **how

@@ -51,7 +51,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from lib.core.stage import open_stage
-from lib.plots.attributions import (
+from lib.plots import (
     COLOURS,
     STYLE,
     method_grid,

@@ -47,27 +47,33 @@ from statsmodels.stats.proportion import proportion_confint
 
 from lib.core.errors import TouchstoneError
 from lib.core.files import save_parquet, write_atomic
+from lib.core.notebooks import show_source
 from lib.core.paths import ROOT, data_root, material
 from lib.core.seeds import set_up
-from lib.core.show import show_source
 from lib.core.stage import open_stage
-from lib.language.coreference import file_resolver, head_of, is_person, rule_resolver
+from lib.language.coreference import head_of, is_person, rule_resolver
 from lib.language.lexicon import PRONOUNS
 from lib.language.parse import annotate_tokens, load_pipeline, stored_annotation
-from lib.plots.attributions import COLOURS, STYLE
+from lib.language.possessives import is_possessive
+from lib.plots import COLOURS, STYLE
+from lib.studies.implicit_bias.clusters import file_resolver
 from lib.studies.implicit_bias.sentences import (
-    gender_frames,
     gendered_identities,
     gendered_pronouns,
     masked_words,
     may_have_pronoun,
-    pronoun_slot,
     read_sentences,
+    slot_of_word,
     split_words,
     sure_identities,
     with_gender,
 )
-from lib.studies.implicit_bias.text import bundled_text, draw, published_text
+from lib.studies.implicit_bias.text import (
+    bundled_text,
+    draw,
+    gender_frames,
+    published_text,
+)
 
 # %% [markdown]
 # ## Settings
@@ -227,7 +233,10 @@ one, docs = (
     [doc for doc, t in zip(docs, tells) if not t],
 )
 steps.append(("2: only one, no other indicator", len(one)))
-one["slot"] = [pronoun_slot(doc[at]) for doc, at in zip(docs, one["at"])]
+one["slot"] = [
+    slot_of_word(token.text, is_possessive(token))
+    for token in (doc[at] for doc, at in zip(docs, one["at"]))
+]
 print(
     f"{len(docs)} sentences are left; {sum(tells)} hold a noun that tells the gender after all"
 )

@@ -50,19 +50,19 @@ import yaml
 
 from lib.core.errors import TouchstoneError
 from lib.core.files import load_parquet, save_parquet
+from lib.core.notebooks import show_source
 from lib.core.paths import material
 from lib.core.seeds import pick_device, seed_for, set_up
-from lib.core.show import show_source
 from lib.core.stage import open_stage
 from lib.language.lexicon import PRONOUNS
 from lib.metrics.masked_pronoun import (
     gender_ids,
-    passes_gate,
     right_gender_first,
     top_words,
 )
 from lib.models.masked_lm import new_masked_lm, pretrained_masked_lm, read_masked_lm
-from lib.plots.attributions import COLOURS, STYLE
+from lib.plots import COLOURS, STYLE
+from lib.studies.implicit_bias.checks import passes_gate
 from lib.studies.implicit_bias.sentences import with_gender
 from lib.training.masked_lm import (
     MaskedSettings,

@@ -49,9 +49,9 @@ import yaml
 from lib.attribution.explain import explain_many
 from lib.core.errors import TouchstoneError
 from lib.core.files import load_parquet, save_parquet
+from lib.core.notebooks import show_source
 from lib.core.paths import data_root, material
 from lib.core.seeds import pick_device, set_up
-from lib.core.show import show_source
 from lib.core.stage import open_stage
 from lib.metrics.masked_pronoun import (
     bias_score,
@@ -62,7 +62,7 @@ from lib.metrics.masked_pronoun import (
 )
 from lib.models.masked_gender import GenderAtMask
 from lib.models.masked_lm import pretrained_masked_lm, read_masked_lm
-from lib.plots.attributions import COLOURS, STYLE
+from lib.plots import COLOURS, STYLE
 from lib.studies.implicit_bias.sentences import (
     MASK,
     SLOTS,

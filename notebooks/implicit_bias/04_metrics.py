@@ -50,27 +50,28 @@ import pandas as pd
 import yaml
 
 from lib.core.files import load_parquet, save_parquet
+from lib.core.notebooks import show_source
 from lib.core.paths import material
 from lib.core.seeds import set_up
-from lib.core.show import show_source
 from lib.core.stage import open_stage
 from lib.language.lexicon import PRONOUNS
 from lib.metrics.masked_pronoun import (
     bias_score,
-    check_lists,
     judge_sentences,
-    may_be_shown,
 )
-from lib.plots.attributions import COLOURS, STYLE
-from lib.stats.claims import (
+from lib.plots import COLOURS, STYLE
+from lib.stats import (
     VERDICTS,
     Verdict,
     claim_row,
+    estimate,
+    estimates,
     judge_contrasts,
+    paired_differences,
     read_claims,
     summarise,
 )
-from lib.stats.estimates import estimate, estimates, paired_differences
+from lib.studies.implicit_bias.checks import check_lists, may_be_shown
 from lib.studies.implicit_bias.sentences import masked_words, with_gender
 from lib.studies.implicit_bias.weat import association, weat
 
@@ -800,7 +801,7 @@ parts = [
     judge_contrasts(
         claim,
         {"bias": bias_rows, "full": full},
-        scale,
+        scale != "small",
         n_bootstrap=n_bootstrap,
         alpha=alpha,
         seed=seed,

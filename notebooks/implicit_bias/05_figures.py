@@ -44,7 +44,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 
 from lib.core.stage import open_stage
-from lib.plots.attributions import COLOURS, STYLE
+from lib.plots import COLOURS, STYLE
 
 # %% [markdown]
 # ## Settings

@@ -44,28 +44,33 @@ import yaml
 
 from lib.core.errors import TouchstoneError
 from lib.core.files import save_parquet, write_atomic
+from lib.core.notebooks import show_source
 from lib.core.paths import data_root, material
 from lib.core.seeds import set_up
-from lib.core.show import show_source
 from lib.core.stage import open_stage
-from lib.plots.attributions import COLOURS, STYLE
-from lib.studies.lm_saliency.corpora import build_corpus, masc_lines
+from lib.language.corpora import (
+    published_corpus,
+    read_plain,
+    read_sources,
+    source_path,
+)
+from lib.plots import COLOURS, STYLE
 from lib.studies.lm_saliency.extraction import (
     Mention,
     Word,
     gender_lines,
     number_lines,
     read_conll2012,
-    read_conllu,
+    read_trees,
     subject_of_verb,
 )
 from lib.studies.lm_saliency.grammar import (
     KINDS,
     corpus_sentences,
+    grammar_words,
     held_out_rows,
     is_held_out,
     number_sentence,
-    read_lexicon,
 )
 from lib.studies.lm_saliency.lines import (
     agreement_statistics,
@@ -79,19 +84,13 @@ from lib.studies.lm_saliency.lines import (
     span_tokens,
     write_agreement,
 )
-from lib.studies.lm_saliency.sources import (
-    fetch_wikitext,
-    published_corpus,
-    read_sources,
-    source_path,
-    without_prefixes,
-)
+from lib.studies.lm_saliency.recipes import build_corpus, fetch_wikitext, masc_lines
 from lib.studies.lm_saliency.templates import syneval_rows, winobias_rows
 from lib.studies.lm_saliency.text import (
     gender_examples,
     number_examples,
     probe_table,
-    read_plain,
+    without_prefixes,
 )
 
 # %% [markdown]
@@ -190,7 +189,7 @@ sections.assign(first=sections["first"].map(" ".join)).iloc[[0, 1, 8, 16, 18, 20
 # them, in order. With `data_source = "published"` this cell compares as well.
 
 # %%
-sources = read_sources()
+sources = read_sources(folder / "sources.yaml")
 if is_published:
     theirs = read_agreement(source_path("tarsius/Syneval", sources))
     same = [
@@ -282,7 +281,7 @@ if is_published:
     trees = [
         tree
         for part in parts
-        for tree in read_conllu(
+        for tree in read_trees(
             source_path(f"treebanks/en_ewt-ud-{part}.conllu", sources)
         )
     ]
@@ -359,7 +358,7 @@ print(f"{len(documents)} documents, {len(ontogum)} lines")
 # size anything in a minute. More than half of its sentences put something between a noun and its verb.
 
 # %%
-lexicon = read_lexicon(grammar, syneval, winobias, seed)
+lexicon = grammar_words(grammar, syneval, winobias, seed)
 shown = {
     kind: number_sentence(
         lexicon, kind, np.random.default_rng(seed + 2), held_out=False
@@ -524,9 +523,7 @@ for name in sets:
     assert np.isclose(
         nearest_baseline(swapped[name]).mean(), 1 - nearest_baseline(sets[name]).mean()
     )
-pairs = [
-    (noun, verb) for noun in lexicon.words["people"] for verb in lexicon.words["verbs"]
-]
+pairs = [(noun, verb) for noun in lexicon["people"] for verb in lexicon["verbs"]]
 print(
     f"held out: {np.mean([is_held_out(*pair) for pair in pairs]):.3f} of {len(pairs)} pairs of a person and a verb"
 )

@@ -43,11 +43,12 @@ import torch
 from statsmodels.stats.proportion import proportion_confint
 
 from lib.core.files import sha256_of
+from lib.core.notebooks import show_source
 from lib.core.paths import material
 from lib.core.seeds import pick_device, seed_for, set_up
-from lib.core.show import show_source
 from lib.core.stage import open_stage
 from lib.core.units import Units
+from lib.language.corpora import read_plain
 from lib.models.hf_lm import load_hf_lm, save_hf_lm
 from lib.models.language_model import (
     ARCHITECTURES,
@@ -59,9 +60,9 @@ from lib.models.language_model import (
 )
 from lib.models.language_model_layers import QRNNLayer, WeightDropLSTM, pooled
 from lib.models.probe import ProbeSettings, fit_probe, load_probe, save_probe
-from lib.plots.attributions import COLOURS, STYLE
+from lib.plots import COLOURS, STYLE
 from lib.studies.lm_saliency.lines import load_sets
-from lib.studies.lm_saliency.text import TASKS, build_vocabulary, read_plain
+from lib.studies.lm_saliency.text import TASKS, build_vocabulary
 from lib.training.language_model import (
     Distillation,
     LMSettings,

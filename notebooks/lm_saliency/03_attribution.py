@@ -39,7 +39,16 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from lib.attribution.language_model import (
+from lib.attribution.next_word import explain_next_word, next_word_batch
+from lib.core.files import save_parquet
+from lib.core.notebooks import show_source
+from lib.core.seeds import pick_device, seed_for, set_up
+from lib.core.stage import open_stage
+from lib.core.units import Units
+from lib.models.probe import load_probe
+from lib.plots import STYLE
+from lib.studies.lm_saliency.lines import load_sets, span_tokens
+from lib.studies.lm_saliency.probe_saliency import (
     BASELINES,
     SaliencySettings,
     baseline_saliency,
@@ -47,15 +56,6 @@ from lib.attribution.language_model import (
     probe_saliencies,
     probe_saliency,
 )
-from lib.attribution.next_word import explain_next_word, next_word_batch
-from lib.core.files import save_parquet
-from lib.core.seeds import pick_device, seed_for, set_up
-from lib.core.show import show_source
-from lib.core.stage import open_stage
-from lib.core.units import Units
-from lib.models.probe import load_probe
-from lib.plots.attributions import STYLE
-from lib.studies.lm_saliency.lines import load_sets, span_tokens
 
 # %% [markdown]
 # ## Settings
@@ -299,7 +299,7 @@ table = pd.DataFrame(
 )
 batch = next_word_batch(probe.lm, probe.vocabulary, words, "is")
 change = float(
-    batch.score(batch.embeddings, batch.mask) - batch.score(batch.reference, batch.mask)
+    batch.score(batch.embeddings, batch.mask) - batch.score(batch.baselines, batch.mask)
 )
 assert abs(table["is"].sum() - change) < 0.05 * max(1, abs(change))
 

@@ -40,9 +40,9 @@ import numpy as np
 import pandas as pd
 
 from lib.core.files import load_parquet
+from lib.core.notebooks import show_source
 from lib.core.paths import material
 from lib.core.seeds import set_up
-from lib.core.show import show_source
 from lib.core.stage import open_stage
 from lib.metrics.plausibility import (
     input_consistency,
@@ -50,18 +50,23 @@ from lib.metrics.plausibility import (
     model_consistency,
     pearson,
     plausibility,
-    template_groups,
 )
 from lib.models.probe import CLASSES
-from lib.plots.attributions import COLOURS, STYLE
-from lib.stats.claims import judge_contrasts, read_claims, summarise
-from lib.stats.estimates import compare_all, estimates
+from lib.plots import COLOURS, STYLE
+from lib.stats import (
+    compare_all,
+    estimates,
+    judge_contrasts,
+    read_claims,
+    summarise,
+)
 from lib.studies.lm_saliency.lines import (
     load_sets,
     nearest_baseline,
     random_baseline,
     span_tokens,
 )
+from lib.studies.lm_saliency.released import template_groups
 
 # %% [markdown]
 # ## Settings
@@ -386,7 +391,11 @@ print(len(single), "lines: the same in both scenarios")
 # %%
 show_source(pearson)
 synthetic = saliency[saliency["dataset"].isin(["Syneval", "Winobias"])]
-pairs = with_ids(input_consistency(synthetic, sets, unequal, grouping))
+templates = {
+    name: template_groups(sets[name], grouping)
+    for name in synthetic["dataset"].unique()
+}
+pairs = with_ids(input_consistency(synthetic, sets, unequal, templates))
 print(
     f"{len(pairs)} pairs, {1 - pairs['same_length'].mean():.3f} of them of unequal length"
 )
@@ -431,18 +440,14 @@ shown.pivot_table(
 # %%
 def group_counts(name, kind, how):
     """How many templates (with two lines or more) and pairs a grouping has, and how many pairs differ in length."""
-    lengths = sets[name]["prefix"].map(len)
-    parts = [
-        part
-        for _, part in lengths.groupby(template_groups(sets[name], kind), sort=False)
-        if len(part) > 1
-    ]
+    lengths, groups = sets[name]["prefix"].map(len), template_groups(sets[name], kind)
+    parts = [part for _, part in lengths.groupby(groups, sort=False) if len(part) > 1]
     differ = sum(int((part.iloc[1:] != part.iloc[0]).sum()) for part in parts)
     frame = input_consistency(
         synthetic[(synthetic["dataset"] == name) & (synthetic["size"] == "full")],
         sets,
         how,
-        kind,
+        {name: groups},
     )
     means = frame.groupby("method")["verum"].mean()
     return {
@@ -675,7 +680,7 @@ judged = {
     claim.id: judge_contrasts(
         claim,
         frames,
-        scale,
+        scale != "small",
         below,
         n_bootstrap,
         alpha,
@@ -950,7 +955,7 @@ stage.figure("plausibility", figure)
 # ## Try it
 #
 # - Set `unequal = "skip"` and see how many pairs the released code would lose.
-# - Score files of your own: `read_outputs` in `lib/metrics/plausibility.py` reads tarsius' `out.verum`, `out.malum`
+# - Score files of your own: `read_outputs` in `lib/studies/lm_saliency/released.py` reads tarsius' `out.verum`, `out.malum`
 #   and `out.pos.idx`.
 # - Which rule that never looks at the model's words would pass most lines? Begin with `floors`, and let the rule see
 #   what the model answers.

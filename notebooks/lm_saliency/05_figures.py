@@ -43,7 +43,7 @@ from matplotlib.colors import to_hex
 from lib.core.files import write_atomic
 from lib.core.paths import material
 from lib.core.stage import open_stage
-from lib.plots.attributions import COLOURS, STYLE
+from lib.plots import COLOURS, STYLE
 
 # %% [markdown]
 # ## Settings

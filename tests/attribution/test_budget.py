@@ -14,7 +14,10 @@ from lib.attribution.budget import TokenBudget, is_out_of_memory
 from lib.core.errors import TouchstoneError
 from lib.models.text_model import RunsFromEmbeddings
 
-CPU = "[enforce fail at alloc_cpu.cpp:121] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes."
+CPU = (
+    "[enforce fail at alloc_cpu.cpp:121] err == 0. DefaultCPUAllocator: can't allocate memory: "
+    "you tried to allocate 9 bytes."
+)
 FEW = {
     "Integrated Gradients": {"n_steps": 5},
     "LIME": {"n_samples": 30},
@@ -72,7 +75,10 @@ def test_other_errors_come_through() -> None:
     [name for name, method in METHODS.items() if method.family not in ("floor", "attention")],
 )  # attention passes by the logits
 def test_a_small_memory_gives_the_same_explanations(bert: RunsFromEmbeddings, method: str) -> None:
-    """A model that refuses more than 12 tokens at once, as a full GPU does; a pair of sequences it must take."""
+    """A model that refuses more than 12 tokens at once, as a full GPU does.
+
+    A pair of sequences it must take.
+    """
     rows = as_rows(
         ["they sing a song .", "he", "she sings .", "they sing a song .", "they sing a song ."]
     )
@@ -101,7 +107,10 @@ def test_a_small_memory_gives_the_same_explanations(bert: RunsFromEmbeddings, me
 def test_where_a_step_does_not_fit_beside_the_graph_of_its_batch_the_batch_is_halved(
     bert: RunsFromEmbeddings, method: str, chosen: dict[str, object]
 ) -> None:
-    """Room for 30 tokens, and a graph counts twice: two rows of six (24) leave none for a step of a single one (12); one row does."""
+    """Room for 30 tokens, and a graph counts twice.
+
+    Two rows of six (24) leave none for a step of a single one (12); one row does.
+    """
     rows = as_rows(["he sings ."] * 4, [0, 1, 2, 0])
     expected, logits, held, refused = (
         explain(bert, rows, method, chosen).scores,

@@ -1,4 +1,5 @@
-"""The engine, which shares and pools, against captum and lime one row at a time, on seven architectures."""
+"""The engine, which shares and pools, against captum and lime one row at a time, on seven
+architectures."""
 
 from __future__ import annotations
 
@@ -9,11 +10,11 @@ import torch
 from captum.attr import FeatureAblation, NoiseTunnel, Saliency, ShapleyValueSampling
 from small_models import FAMILIES, SENTENCES, as_rows, build
 
-from lib.attribution import METHODS, explain, explain_many, gradients, perturbation
+from lib.attribution import METHODS, captum_route, explain, explain_many
+from lib.attribution.batch import SharedPass, TokenBatch
+from lib.attribution.captum_route import ScoreNetwork, drawing_from, mask_and_rows
 from lib.attribution.explain import token_batch
-from lib.attribution.gradients import ScoreNetwork, drawing_from, mask_and_rows
-from lib.attribution.seam import Row, TokenBatch
-from lib.attribution.shared import shared_pass
+from lib.attribution.seam import Row, Score
 from lib.attribution.single_pass import deep_lift, guided_backprop
 from lib.attribution.words import word_scores
 from lib.core.seeds import seed_for
@@ -29,13 +30,13 @@ FEW = {
 }
 ENGINE = [name for name, method in METHODS.items() if method.family != "floor"]
 DEFINITIONS = {
-    "Saliency": gradients.saliency,
-    "InputXGradient": gradients.input_x_gradient,
-    "Guided Backprop": gradients.guided_backprop,
-    "DeepLift": gradients.deep_lift,
-    "Gradient SHAP": gradients.gradient_shap,
-    "Integrated Gradients": gradients.integrated_gradients,
-    "Kernel SHAP": perturbation.kernel_shap,
+    "Saliency": captum_route.saliency,
+    "InputXGradient": captum_route.input_x_gradient,
+    "Guided Backprop": captum_route.guided_backprop,
+    "DeepLift": captum_route.deep_lift,
+    "Gradient SHAP": captum_route.gradient_shap,
+    "Integrated Gradients": captum_route.integrated_gradients,
+    "Kernel SHAP": captum_route.kernel_shap,
 }
 AGREE = {"Kernel SHAP": 2e-5}  # captum solves in float32, we in float64
 
@@ -74,7 +75,7 @@ def test_the_engine_is_lime_one_row_at_a_time(
     found = explain(family, rows, "LIME", FEW["LIME"]).scores
     for ours, row in zip(found, rows.itertuples(), strict=True):
         one = Row(row.row_id, 0, row.target, row.sentence, seed_for("LIME", row.row_id, -1))
-        theirs = perturbation.lime(family, [one], **FEW["LIME"])[0]
+        theirs = captum_route.lime(family, [one], **FEW["LIME"])[0]
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6 * np.abs(theirs).max() + 1e-7)
 
 
@@ -94,7 +95,10 @@ def test_many_methods_at_once_are_the_methods_one_by_one(
 
 
 def test_the_encoder_runs_forward_once_for_all_single_pass_methods(bert: TextModel) -> None:
-    """One forward of the rows and one of their common reference; without sharing it would be nine."""
+    """One forward of the rows and one of their common reference.
+
+    Without sharing it would be nine.
+    """
     seen: list[int] = []
     hook = bert.module.bert.encoder.register_forward_pre_hook(
         lambda module, args: seen.append(len(args[0]))
@@ -122,7 +126,10 @@ def test_the_encoder_runs_forward_once_for_all_single_pass_methods(bert: TextMod
 def test_deep_lift_knows_the_activations_that_captum_knows(
     activation: type[torch.nn.Module],
 ) -> None:
-    """A network with the activation twice, one unit of which does not move: there the slope counts, not the secant."""
+    """A network with the activation twice, one unit of which does not move.
+
+    There the slope counts, not the secant.
+    """
     torch.manual_seed(0)
     network = torch.nn.Sequential(
         torch.nn.Linear(4, 8),
@@ -142,16 +149,19 @@ def test_deep_lift_knows_the_activations_that_captum_knows(
     batch = TokenBatch(
         score, x, torch.ones(2, 3), torch.randn(2, 3, 4), torch.ones(2, 3, dtype=torch.bool), (0, 1)
     )
-    ours, theirs = deep_lift(batch), gradients.deep_lift(batch)
+    ours, theirs = deep_lift(batch), captum_route.deep_lift(batch)
     torch.testing.assert_close(ours.scores, theirs.scores, rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(ours.delta, theirs.delta, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(
-        guided_backprop(batch).scores, gradients.guided_backprop(batch).scores
+        guided_backprop(batch).scores, captum_route.guided_backprop(batch).scores
     )
 
 
 def test_an_activation_that_is_used_twice_keeps_its_two_secants() -> None:
-    """f(x) = tanh(2 tanh(x)) from 0 to 1: the product of the secants is (f(1) - f(0)) / 1, so DeepLift is complete."""
+    """f(x) = tanh(2 tanh(x)) from 0 to 1.
+
+    The product of the secants is (f(1) - f(0)) / 1, so DeepLift is complete.
+    """
     tanh = torch.nn.Tanh()
 
     def score(embeddings: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -188,7 +198,7 @@ def test_occlusion_is_captums_feature_ablation(family: RunsFromEmbeddings) -> No
     with torch.no_grad():
         theirs = FeatureAblation(ScoreNetwork(batch.score)).attribute(
             batch.embeddings,
-            batch.reference,
+            batch.baselines,
             additional_forward_args=mask_and_rows(batch),
             feature_mask=numbered(batch),
         )
@@ -204,7 +214,7 @@ def test_shapley_sampling_is_captums_with_the_same_orders(family: RunsFromEmbedd
     with torch.no_grad(), drawing_from(batch.seeds[0]):
         theirs = ShapleyValueSampling(ScoreNetwork(batch.score)).attribute(
             batch.embeddings,
-            batch.reference,
+            batch.baselines,
             additional_forward_args=mask_and_rows(batch),
             feature_mask=players,
             n_samples=6,
@@ -241,14 +251,14 @@ def test_a_shared_pass_gives_each_explained_function_its_own_gradient(kind: str)
         batch_of(model, explained="logit"),
         batch_of(model, explained="probability"),
     )
-    shared = shared_pass(logit.score, logit.embeddings, logit.mask, logit.reference)
+    shared = SharedPass(logit.score, logit.embeddings, logit.mask, logit.baselines)
     for batch in (logit, probability, logit):
         alone = METHODS["Saliency"].function(batch).scores
         batch = TokenBatch(
             batch.score,
             batch.embeddings,
             batch.mask,
-            batch.reference,
+            batch.baselines,
             batch.is_word,
             batch.seeds,
             shared=shared,
@@ -259,7 +269,10 @@ def test_a_shared_pass_gives_each_explained_function_its_own_gradient(kind: str)
 
 
 def test_references_that_differ_are_not_taken_for_one(zero_shot: RunsFromEmbeddings) -> None:
-    """A prompt stands in the reference; rows of one length in a masked LM share it, and special words may break that."""
+    """A prompt stands in the reference.
+
+    Rows of one length in a masked LM share it, and special words may break that.
+    """
     rows = as_rows(["he sings .", "[MASK] sings ."], [1, 1])
     together = explain(zero_shot, rows, "DeepLift")
     for i in range(2):
@@ -268,13 +281,14 @@ def test_references_that_differ_are_not_taken_for_one(zero_shot: RunsFromEmbeddi
         assert together.delta[i] == pytest.approx(alone.delta[0], abs=1e-5)
 
 
-class OwnWord:
-    """A score with a weight of its own per row, as a language model's is that asks each row about another word."""
+class OwnWord(Score):
+    """A score with a weight of its own per row, as a language model's is that asks each row about
+    another word."""
 
     def __init__(self, weights: torch.Tensor) -> None:
         self.weights, self.module = weights, torch.nn.Identity()
 
-    def __call__(self, embeddings: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    def logits(self, embeddings: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         return self.weights * embeddings.log1p().sum((1, 2)).exp()
 
     def for_rows(self, rows: torch.Tensor) -> OwnWord:
@@ -286,7 +300,10 @@ class OwnWord:
     [name for name in ENGINE if METHODS[name].level == "token" and name != "Attention rollout"],
 )
 def test_a_score_of_its_own_per_row_is_each_rows_own(method: str) -> None:
-    """Both rows have the same embeddings and the same reference; only what is asked about them differs, threefold."""
+    """Both rows have the same embeddings and the same reference.
+
+    Only what is asked about them differs, threefold.
+    """
     x, reference = torch.ones(2, 3, 2) * torch.tensor([1.0, 0.5]), torch.full((2, 3, 2), 0.25)
     batch = TokenBatch(
         OwnWord(torch.tensor([1.0, 3.0])),

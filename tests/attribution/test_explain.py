@@ -12,7 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_models import CLASSES, LinearText, as_rows, build
 
-from lib.attribution import METHODS, SCHEMA, Method, explain, fit_pattern
+from lib.attribution import (
+    METHODS,
+    SCHEMA,
+    Method,
+    explain,
+    fit_pattern,
+    load_explanations,
+    save_explanations,
+)
 from lib.attribution.explain import token_batch
 from lib.attribution.seam import Row, class_score
 from lib.attribution.table import validated
@@ -162,7 +170,7 @@ def test_zero_shot_models_are_explained_and_their_cue_gets_nothing(
             batch = token_batch(zero_shot, [row], [one], "probability")
             with torch.no_grad():
                 change = batch.score(batch.embeddings, batch.mask) - batch.score(
-                    batch.reference, batch.mask
+                    batch.baselines, batch.mask
                 )
             exact = explain(zero_shot, rows, method, {"n_steps": 300}, seed=0).scores[i]
             assert sum(exact) == pytest.approx(change.item(), abs=2e-3)
@@ -251,3 +259,64 @@ def test_unknown_names_are_refused_with_the_nearest(bert: TextModel) -> None:
 
 def test_classes_are_those_of_the_study() -> None:
     assert CLASSES == corpora.CLASSES
+
+
+def test_options_are_recorded_only_where_they_are_chosen(bert: TextModel, tmp_path: object) -> None:
+    rows = as_rows(["he sings .", "she"])
+    plain, chosen = (
+        explain(bert, rows, "Integrated Gradients"),
+        explain(bert, rows, "Integrated Gradients", {"tolerance": 0.01}),
+    )
+    assert (
+        json.loads(plain.settings[0]) == METHODS["Integrated Gradients"].defaults
+        and "steps" not in plain
+    )
+    assert json.loads(chosen.settings[0]) == METHODS["Integrated Gradients"].defaults | {
+        "tolerance": 0.01
+    }
+    assert (
+        explain(bert, rows, "Integrated Gradients", {"tolerance": None}).settings[0]
+        == plain.settings[0]
+    )
+    save_explanations(tmp_path / "found.parquet", chosen)
+    pd.testing.assert_frame_equal(load_explanations(tmp_path / "found.parquet"), chosen)
+
+
+def test_shorter_numbers_change_little_and_are_recorded(bert: TextModel) -> None:
+    rows = as_rows(["he sings the old song .", "they sing"])
+    for method in ("Integrated Gradients", "LIME", "Kernel SHAP", "Saliency"):
+        exact, low = (
+            explain(bert, rows, method),
+            explain(bert, rows, method, {"precision": "bfloat16"}),
+        )
+        assert json.loads(low.settings[0])[
+            "precision"
+        ] == "bfloat16" and "precision" not in json.loads(exact.settings[0])
+        for one, other in zip(exact.scores, low.scores, strict=True):
+            assert 0 < np.abs(np.subtract(one, other)).max() < 0.1 * np.abs(one).max() + 0.01, (
+                method
+            )
+    assert next(bert.module.parameters()).dtype == torch.float32
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"tolerance": 2.0}, "tolerance = 2.0.*between 0 and 1"),
+        ({"tolerance": 0.1, "min_steps": 0}, "1 <= min_steps"),
+    ],
+)
+def test_a_tolerance_that_means_nothing_is_refused(
+    bert: TextModel, options: dict[str, float], message: str
+) -> None:
+    with pytest.raises(TouchstoneError, match=message):
+        explain(bert, as_rows(["he sings"]), "Integrated Gradients", options)
+    with pytest.raises(TouchstoneError, match="did you mean 'panels'"):
+        explain(
+            bert,
+            as_rows(["he sings"]),
+            "Integrated Gradients",
+            {"tolerance": 0.1, "placing": "panel"},
+        )
+    with pytest.raises(TouchstoneError, match="largest error of a share"):
+        explain(bert, as_rows(["he sings"]), "LIME", {"tolerance": 3.0})

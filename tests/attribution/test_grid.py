@@ -16,16 +16,15 @@ from lib.attribution.grid import (
     Unit,
     explain_unit,
     packed,
-    plan_units,
     predicted_seconds,
     run_units,
-    settings_by_method,
 )
 from lib.attribution.table import validated
 from lib.core.errors import TouchstoneError
 from lib.core.units import Units
 from lib.metrics import mass_accuracy
 from lib.studies.geco.stage_models import choose_rows
+from lib.studies.geco.units import plan_units, settings_by_method
 
 MODELS = pd.DataFrame(
     [

@@ -1,7 +1,7 @@
 """A linear model of two words, worked by hand: every method's answer is known.
 
-Embeddings: she (2, 1), sings (0, 3), padding (1, 0). Class "left" weighs the components with (1, -1).
-she adds 2 - 1 = 1, sings adds 0 - 3 = -3, padding adds 1.
+Embeddings: she (2, 1), sings (0, 3), padding (1, 0). Class "left" weighs the components
+with (1, -1). she adds 2 - 1 = 1, sings adds 0 - 3 = -3, padding adds 1.
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ def test_the_other_class_is_explained_when_it_is_the_target(linear: LinearText) 
 
 
 def test_lime_of_two_words_knows_only_their_difference(linear: LinearText) -> None:
-    """It sees one word alone (1 or -3) nearly always: the empty text has weight exp(-8), the full one comes once."""
+    """It sees one word alone (1 or -3) nearly always.
+
+    The empty text has weight exp(-8), the full one comes once.
+    """
     she, sings = explain(
         linear, as_rows(["she sings"], [0]), "LIME", LOGIT | {"n_samples": 2000}
     ).scores[0]
@@ -82,7 +85,10 @@ def test_probability_scores_sum_to_the_change_of_the_probability(linear: LinearT
 
 
 def test_a_word_that_adds_nothing_gets_nothing(linear: LinearText) -> None:
-    """(1, 1) . (1, -1) = 0; for methods with a reference the change from padding counts, which adds 1."""
+    """(1, 1) . (1, -1) = 0.
+
+    For methods with a reference the change from padding counts, which adds 1.
+    """
     row = as_rows(["she nothing"], [0])
     assert explain(linear, row, "InputXGradient").scores[0] == [1, 0]
     assert explain(linear, row, "Integrated Gradients", LOGIT).scores[0] == pytest.approx(

@@ -33,7 +33,10 @@ def test_noise_is_uniform_per_sub_word(bert: TextModel) -> None:
 
 
 def test_pattern_is_the_covariance_of_tf_idf_with_the_class() -> None:
-    """Two sentences without a common word: tf-idf is 1 / sqrt(2) a word, so the covariance is +-(1 / sqrt(2)) / 2."""
+    """Two sentences without a common word.
+
+    Tf-idf is 1 / sqrt(2) a word, so the covariance is +-(1 / sqrt(2)) / 2.
+    """
     train = as_rows(["she sings", "he runs"], [0, 1])
     height = 2**-0.5 / 2
     found = scores(

@@ -1,4 +1,7 @@
-"""DeepLift with a rule for everything, and AttnLRP: completeness, conservation, networks worked by hand."""
+"""DeepLift with a rule for everything, and AttnLRP.
+
+Completeness, conservation, networks worked by hand.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,13 @@ from small_models import FAMILIES, as_rows, build
 from torch import Tensor, nn
 
 from lib.attribution import explain
+from lib.attribution.batch import TokenBatch
 from lib.attribution.explain import token_batch
 from lib.attribution.propagation import _propagate, attn_lrp, deep_lift_rescale
 from lib.attribution.relevance import Relevance
 from lib.attribution.rescale import Rescale
 from lib.attribution.rules import ruled
-from lib.attribution.seam import Row, TokenBatch
+from lib.attribution.seam import Row
 from lib.attribution.single_pass import deep_lift
 from lib.core.errors import TouchstoneError
 from lib.models.hf import HFClassifier
@@ -70,7 +74,8 @@ def test_deep_lift_is_complete_in_single_precision(
 def test_deep_lift_of_two_layers_by_hand() -> None:
     """f = tanh(a) * b with a = x1 + x2, b = 2 x1, from (0, 1) to (1, 2): the rise is 2 tanh(3) - 0.
 
-    Multipliers: b gets mean(tanh) = (tanh 3 + tanh 1) / 2; tanh gets mean(b) = 1, a its secant (tanh 3 - tanh 1) / 2.
+    Multipliers: b gets mean(tanh) = (tanh 3 + tanh 1) / 2; tanh gets mean(b) = 1, a its secant
+    (tanh 3 - tanh 1) / 2.
     """
     x, reference = torch.tensor([[[1.0, 2.0]]]), torch.tensor([[[0.0, 1.0]]])
     batch = plain(lambda e: torch.tanh(e.sum(-1))[:, 0] * (2 * e[:, 0, 0]), x, reference)
@@ -128,7 +133,8 @@ CALLS = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_every_rule_is_exact_for_the_difference(name: str) -> None:
-    """Also where two components are the same in input and reference, and where they differ by a hair."""
+    """Also where two components are the same in input and reference, and where they differ by a
+    hair."""
     torch.manual_seed(0)
     x, reference = torch.randn(2, 3, 4), torch.randn(2, 3, 4)
     reference[0, 0], reference[0, 1] = x[0, 0], x[0, 1] + 1e-6
@@ -168,7 +174,10 @@ def test_a_function_without_a_rule_is_refused(call: object, method: object) -> N
 
 
 def test_of_the_largest_number_each_has_its_share_of_the_path() -> None:
-    """max from (0, 1, 0) to (4, 1, 2): the second leads until t = 1/4, then the first: 3/4 of its 4, and nothing for the third."""
+    """max from (0, 1, 0) to (4, 1, 2).
+
+    The second leads until t = 1/4, then the first: 3/4 of its 4, and nothing for the third.
+    """
     x, reference = torch.tensor([[[4.0, 1.0, 2.0]]]), torch.tensor([[[0.0, 1.0, 0.0]]])
     found = _propagate(
         plain(lambda e: e.amax(-1)[:, 0], x, reference),
@@ -221,7 +230,10 @@ class Accounted(Relevance):
 
 @pytest.mark.parametrize("kind", ["Llama", "Gemma"])
 def test_attn_lrp_conserves_relevance_but_for_softmax(kind: str) -> None:
-    """These have no biases, so what does not reach the words went where the Taylor rule sends it: into its constant."""
+    """These have no biases, so what does not reach the words went where the Taylor rule sends it.
+
+    Into its constant.
+    """
     model, rules = build(kind), Accounted()
     batch = batch_of(model)
     found = batch.embeddings * _propagate(batch, rules, batch.embeddings, torch.tensor([0]), 1)
@@ -236,10 +248,11 @@ def test_attn_lrp_conserves_relevance_but_for_softmax(kind: str) -> None:
 def by_detaching(
     model: HFClassifier, batch: TokenBatch, target: int
 ) -> tuple[Tensor, float, float]:
-    """AttnLRP of BERT written a second time, as plain gradients of a forward pass in which what a rule holds fixed is detached.
+    """AttnLRP of BERT written a second time, as plain gradients of a forward pass.
 
-    Returns embeddings times gradient, the logit, and the account: biases, positions and norms' shifts times their gradients, and
-    what the softmaxes' Taylor rule leaves in its constant.
+    What a rule holds fixed is detached in it. Returns embeddings times gradient, the logit, and the
+    account: biases, positions and norms' shifts times their gradients, and what the softmaxes'
+    Taylor rule leaves in its constant.
     """
     bert, x = model.module.bert, batch.embeddings.detach().requires_grad_()
     constants, softmaxes = [], []
@@ -313,7 +326,8 @@ def test_attn_lrp_on_bert_is_the_detached_gradient_and_conserves_with_its_biases
 def test_attn_lrp_of_two_layers_by_hand() -> None:
     """f = gelu(x1 - x2) * (3 x1) at (2, 1): g = gelu(1), f = 6 g. Half of f goes to each factor.
 
-    The half of gelu's goes on to a = 1 = 2 - 1 unchanged (identity rule) and is shared 2 : -1; the other half is x1's.
+    The half of gelu's goes on to a = 1 = 2 - 1 unchanged (identity rule) and is shared 2 : -1; the
+    other half is x1's.
     """
     x = torch.tensor([[[2.0, 1.0]]])
     found = attn_lrp(
@@ -337,7 +351,10 @@ def test_attn_lrp_of_two_layers_by_hand() -> None:
 
 
 def test_attn_lrp_takes_the_size_in_a_norm_for_a_constant() -> None:
-    """LayerNorm and RMSNorm: what comes out as relevance went in; softmax: proposition 3.1 of the paper."""
+    """LayerNorm and RMSNorm: what comes out as relevance went in.
+
+    Softmax: proposition 3.1 of the paper.
+    """
     x, weight = torch.tensor([[[1.0, 2.0, 6.0]]]), torch.tensor([2.0, -1.0, 0.5])
     norms = (
         lambda e: nn.functional.layer_norm(e, (3,), weight, None, 0.0),

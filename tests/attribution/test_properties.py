@@ -1,7 +1,8 @@
-"""What must hold for any sentence, on every architecture with its own kind of tokenizer, for every method that sees a model.
+"""What must hold for any sentence, on every architecture with its own kind of tokenizer.
 
-The same few sentences in each run, so that a run says the same on every machine; with TOUCHSTONE_EXAMPLES that many, drawn anew, and
-a failure prints the line that repeats it.
+For every method that sees a model. The same few sentences in each run, so that a run says the same
+on every machine; with TOUCHSTONE_EXAMPLES that many, drawn anew, and a failure prints the line that
+repeats it.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from small_models import CLASSES, FAMILIES, LinearText, build
 from torch import nn
 
 from lib.attribution import METHODS, explain, explain_many
+from lib.attribution.batch import TokenBatch
 from lib.attribution.budget import TokenBudget
 from lib.attribution.explain import token_batch
-from lib.attribution.seam import Row, TokenBatch
+from lib.attribution.seam import Row
 from lib.attribution.words import word_scores
 from lib.doors import explain_texts
 from lib.models.text_model import RunsFromEmbeddings
@@ -157,7 +159,7 @@ def test_padding_changes_nothing_and_gets_nothing(kind: str, words: list[str], n
         embeddings=torch.cat([batch.embeddings, pads], 1),
         mask=mask,
         is_word=is_word,
-        reference=torch.cat([batch.reference, pads], 1),
+        baselines=torch.cat([batch.baselines, pads], 1),
     )
     for name, chosen in TOKEN.items():
         chosen = chosen | (
@@ -171,7 +173,10 @@ def test_padding_changes_nothing_and_gets_nothing(kind: str, words: list[str], n
 @quick
 @given(left=st.lists(st.sampled_from(["she", "sings", "nothing"]), min_size=1, max_size=6))
 def test_complete_methods_sum_to_the_change(left: list[str]) -> None:
-    """On a linear model every one of them is exact, with however few points or draws; each word adds its own."""
+    """On a linear model every one of them is exact, with however few points or draws.
+
+    Each word adds its own.
+    """
     model = LinearText()
     rows = pd.DataFrame({"row_id": ["1"], "sentence_idx": [1], "target": [0], "sentence": [left]})
     adds = {"she": 1 - 1, "sings": -3 - 1, "nothing": 0 - 1}
@@ -191,15 +196,16 @@ def test_complete_methods_sum_to_the_change(left: list[str]) -> None:
 def test_complete_methods_are_complete_on_any_model(
     kind: str, words: list[str], explained: str
 ) -> None:
-    """To rounding by construction; Integrated Gradients to what was asked for; Kernel SHAP by the weight of its two ends.
+    """To rounding by construction; Integrated Gradients to what was asked for.
 
-    Gradient SHAP is complete only in expectation (on a linear model always: above). With 64-bit numbers: a random model can say
-    nearly the same of a text and of padding, and what is left of their difference in float32 is rounding.
+    Kernel SHAP by the weight of its two ends. Gradient SHAP is complete only in expectation (on a
+    linear model always: above). With 64-bit numbers: a random model can say nearly the same of a
+    text and of padding, and what is left of their difference in float32 is rounding.
     """
     batch = batch_of(in_double(kind), words, explained)
     with torch.no_grad():
         rise = (
-            batch.score(batch.embeddings, batch.mask) - batch.score(batch.reference, batch.mask)
+            batch.score(batch.embeddings, batch.mask) - batch.score(batch.baselines, batch.mask)
         ).item()
     for name in (
         "Shapley sampling",
@@ -236,7 +242,8 @@ def test_complete_methods_are_complete_on_any_model(
 def test_two_words_that_do_the_same_get_the_same(kind: str, word: str, others: list[str]) -> None:
     """Without positions the same word twice is two equal players: symmetry.
 
-    Not by LIME in byte pairs: where it leaves out *the*, the next word comes first, has no blank, and is another token.
+    Not by LIME in byte pairs: where it leaves out *the*, the next word comes first, has no blank,
+    and is another token.
     """
     model, chosen = (
         build(kind, own=True),
@@ -333,7 +340,10 @@ def test_relabelling_the_classes_relabels_the_explanations(
 def test_the_order_of_texts_changes_nothing(
     kind: str, texts: list[str], data: st.DataObject
 ) -> None:
-    """Through the door for one's own model, with a repetition; methods that draw are seeded by the words."""
+    """Through the door for one's own model, with a repetition.
+
+    Methods that draw are seeded by the words.
+    """
     order = data.draw(st.permutations(range(len(texts))))
     for name in ("LIME", "Kernel SHAP", "Gradient SHAP"):
         found = explain_texts(MODELS[kind], [*texts, texts[0]], name, 1, FEW[name]).scores

@@ -24,7 +24,8 @@ def anything(model, rows, **settings):
 def ones(batch):
     return TokenScores(batch.is_word.float())
 
-COUNT = Method("Count pieces", ones, "own", "token", {"explained": "logit", "normalise_special": False})
+DEFAULTS = {"explained": "logit", "normalise_special": False}
+COUNT = Method("Count pieces", ones, "own", "token", DEFAULTS)
 NUMBER = 3
 '''
 
@@ -74,7 +75,8 @@ def test_every_setting_of_a_method_has_a_default() -> None:
 
 
 def test_the_settings_that_keys_of_finished_units_are_made_of() -> None:
-    """A default that changes, or an option that creeps in, would make every published unit of geco anew."""
+    """A default that changes, or an option that creeps in, would make every published unit of geco
+    anew."""
     token = {"normalise_special": False}
     logit, probability = {"explained": "logit", **token}, {"explained": "probability", **token}
     assert {

@@ -1,4 +1,7 @@
-"""Attention rollout: by hand, by its definition as a product of matrices, and what it must ignore."""
+"""Attention rollout.
+
+By hand, by its definition as a product of matrices, and what it must ignore.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,10 @@ import torch
 from small_models import LinearText, as_rows, build
 
 from lib.attribution import explain
+from lib.attribution.batch import TokenBatch
 from lib.attribution.explain import token_batch
 from lib.attribution.rollout import attention_rollout, rollout
-from lib.attribution.seam import Row, TokenBatch
+from lib.attribution.seam import Row
 from lib.core.errors import TouchstoneError
 from lib.models.eager_attention import attention_maps, read_weights
 from lib.models.text_model import RunsFromEmbeddings
@@ -48,7 +52,10 @@ def test_the_maps_are_the_models(bert: RunsFromEmbeddings) -> None:
 
 
 def test_two_layers_of_bert_by_hand(bert: RunsFromEmbeddings) -> None:
-    """From what each layer's query and key say: (mean over heads + identity) / 2, the second times the first, the row of CLS."""
+    """From what each layer's query and key say.
+
+    (mean over heads + identity) / 2, the second times the first, the row of CLS.
+    """
     batch, said, layers = batch_of(bert), [], bert.module.bert.encoder.layer
     hooks = [
         part.register_forward_hook(lambda m, args, out: said.append(out.detach()[0]))

@@ -1,4 +1,5 @@
-"""Swap Shapley: who is swapped together, values by hand and by orders of arrival, and agreement with a method."""
+"""Swap Shapley: who is swapped together, values by hand and by orders of arrival, and agreement
+with a method."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from lib.attribution.swaps import find_swaps, mixture_shares, players_between, s
 from lib.attribution.table import validated
 from lib.core.errors import TouchstoneError
 from lib.metrics import score_explanations
-from lib.metrics.rank_agreement import agreement_with_swaps, player_agreement, rank_correlation
+from lib.metrics.rank_agreement import rank_correlation
+from lib.metrics.swap_agreement import agreement_with_swaps, player_agreement
 from lib.models.hf import HFClassifier
 from lib.studies.geco.corpus import read_geco
 
@@ -197,17 +199,17 @@ def test_agreement_of_a_table(bert: HFClassifier):
             explain(None, rows, "Uniform random", dataset="D_A"),
         ]
     )
-    found = agreement_with_swaps(methods, truth)
+    found = agreement_with_swaps(methods, truth, CLASSES)
     perfect = found.query("method == 'Swap Shapley to NB' and other == 'NB'")
     assert (perfect[["rank_size", "rank_signed", "mass", "sign", "top"]] == 1).all().all() and len(
         perfect
     ) == 2
     assert len(found.query("method == 'Occlusion'")) == 6 and set(found["other"]) == set(CLASSES)
     with pytest.raises(TouchstoneError, match="explanations are of D_A/CE/seed2"):
-        agreement_with_swaps(methods.assign(seed=2), truth)
+        agreement_with_swaps(methods.assign(seed=2), truth, CLASSES)
     short = methods.assign(scores=[s[:-1] for s in methods["scores"]])
     with pytest.raises(TouchstoneError, match="has 6 scores by Occlusion and 7 words"):
-        agreement_with_swaps(short, truth)
+        agreement_with_swaps(short, truth, CLASSES)
 
 
 def test_the_published_sentences_have_at_most_ten_players(geco_data):

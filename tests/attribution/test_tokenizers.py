@@ -1,4 +1,5 @@
-"""The model sees what its own tokenizer makes of the text that is meant, whatever the tokenizer's kind."""
+"""The model sees what its own tokenizer makes of the text that is meant, whatever the tokenizer's
+kind."""
 
 from __future__ import annotations
 

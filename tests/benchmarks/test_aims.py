@@ -12,7 +12,7 @@ from lib.core.paths import ROOT
 
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch) -> object:
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    monkeypatch.syspath_prepend(ROOT / "tools" / "benchmarks")
     import bench
 
     return bench
@@ -119,7 +119,7 @@ def test_the_published_table_is_what_its_lines_say(bench: object) -> None:
     again = bench.table_of_aims(lines, pd.read_csv(folder / "machine.csv").iloc[0])
     kept = pd.read_csv(folder / "table.csv")
     assert again["verdict"].tolist() == kept["verdict"].tolist()
-    assert bench.as_markdown(kept) in (ROOT / "benchmarks" / "README.md").read_text(
+    assert bench.as_markdown(kept) in (ROOT / "tools" / "benchmarks" / "README.md").read_text(
         encoding="utf-8"
     )
 
@@ -148,7 +148,7 @@ def test_the_table_shows_every_aim_and_says_why_one_is_missed(bench: object) -> 
 
 def test_the_readme_shows_the_committed_table(bench: object) -> None:
     reference = ROOT / "outputs" / "reference" / "benchmarks"
-    text = (ROOT / "benchmarks" / "README.md").read_text()
+    text = (ROOT / "tools" / "benchmarks" / "README.md").read_text()
     shown = text.partition(bench.BEGIN)[2].partition(bench.END)[0].strip()
     assert shown == bench.as_markdown(pd.read_csv(reference / "table.csv"))
     plan = pd.read_csv(reference / "plan_paper.csv").iloc[-1]

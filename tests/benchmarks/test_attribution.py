@@ -1,4 +1,6 @@
-"""The benchmark runs, counts what it says it counts, and finds the two arms equal. Nothing here is timed."""
+"""The benchmark runs, counts what it says it counts, and finds the two arms equal. Nothing here is
+timed.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from lib.models.text_model import RunsFromEmbeddings
 
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch) -> object:
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    monkeypatch.syspath_prepend(ROOT / "tools" / "benchmarks")
     import attribution
 
     return attribution

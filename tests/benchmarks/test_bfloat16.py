@@ -12,7 +12,7 @@ from lib.models.text_model import RunsFromEmbeddings
 
 @pytest.fixture
 def bfloat16(monkeypatch: pytest.MonkeyPatch) -> object:
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    monkeypatch.syspath_prepend(ROOT / "tools" / "benchmarks")
     import bfloat16
 
     return bfloat16

@@ -1,4 +1,6 @@
-"""The measurement of the demo: the arms find the same, the sums are sums, and a setting that one arm lacks is refused. Nothing is timed."""
+"""The measurement of the demo: the arms find the same, the sums are sums, and a setting that one
+arm lacks is refused. Nothing is timed.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from lib.models.text_model import RunsFromEmbeddings
 
 @pytest.fixture
 def demo(monkeypatch: pytest.MonkeyPatch) -> object:
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    monkeypatch.syspath_prepend(ROOT / "tools" / "benchmarks")
     import demo
 
     return demo

@@ -15,7 +15,7 @@ from lib.studies.cebab.worlds import World, generate_reviews, read_wordings
 
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch) -> object:
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    monkeypatch.syspath_prepend(ROOT / "tools" / "benchmarks")
     import effects
 
     return effects

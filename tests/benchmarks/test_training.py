@@ -12,7 +12,7 @@ from lib.training.classifier import Settings
 
 @pytest.fixture
 def training(monkeypatch: pytest.MonkeyPatch) -> object:
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    monkeypatch.syspath_prepend(ROOT / "tools" / "benchmarks")
     import training
 
     return training

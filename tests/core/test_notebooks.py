@@ -1,17 +1,22 @@
-"""Two conversions of one source are equal, and what is stored holds nothing volatile."""
+"""Two readings of a source are equal; what is stored is not volatile, what is shown is short."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import IPython.display
 import nbformat
+import pytest
 from nbformat.v4 import new_output
 
+from lib.core.errors import TouchstoneError
 from lib.core.notebooks import (
     find_notebooks,
+    find_studies,
     fold_bars,
     parameters_source,
     read_notebook,
+    show_source,
     strip_volatile,
 )
 
@@ -98,3 +103,33 @@ def test_notebooks_are_found_in_order(tmp_path: Path) -> None:
         (tmp_path / "notebooks" / "toy" / name).touch()
     assert [path.name for path in find_notebooks("toy", tmp_path)] == ["01_a.py", "02_b.py"]
     assert find_notebooks("none", tmp_path) == []
+
+
+def test_studies_are_the_folders_that_hold_stages(tmp_path: Path) -> None:
+    for name in ("toy/01_a.py", "bare/README.md", "00_start_here.py", "all/01_a.py", "all/02_b.py"):
+        (tmp_path / "notebooks" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "notebooks" / name).touch()
+    assert find_studies(tmp_path) == ["all", "toy"]
+    assert set(find_studies()) >= {"geco", "lm_saliency", "cebab", "implicit_bias"}
+
+
+def displayed(fn: object, monkeypatch: pytest.MonkeyPatch) -> str:
+    blocks: list[IPython.display.Markdown] = []
+    monkeypatch.setattr(IPython.display, "display", blocks.append)
+    show_source(fn)
+    return blocks[0].data
+
+
+def test_the_source_is_shown_without_its_indentation(monkeypatch: pytest.MonkeyPatch) -> None:
+    def twice(x: int) -> int:
+        return 2 * x
+
+    assert displayed(twice, monkeypatch) == (
+        f"```python\n# {__name__}\ndef twice(x: int) -> int:\n    return 2 * x\n```"
+    )
+
+
+def test_a_function_that_nobody_would_read_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("inspect.getsource", lambda fn: "\n".join(["x = 1"] * 41))
+    with pytest.raises(TouchstoneError, match="has 41 lines; show a part of at most 40"):
+        show_source(displayed)

@@ -1,4 +1,4 @@
-"""Three variables of the environment say where things are; without them there are defaults, or None."""
+"""Three variables of the environment say where things are; without them: defaults, or None."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def test_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, "")
     assert paths.data_root() is None and paths.spacy_pipeline() is None
     assert paths.outputs_root() == paths.ROOT / "outputs"
-    assert (paths.ROOT / "lib" / "paths.py").is_file()
+    assert (paths.ROOT / "lib" / "core" / "paths.py").is_file()
 
 
 def test_variables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

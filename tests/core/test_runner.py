@@ -1,9 +1,10 @@
-"""The runner, on a throw-away study of two notebooks: skipped when unchanged, never fooled by half a result."""
+"""The runner on a study of two notebooks: skips the unchanged, is never fooled by half a result."""
 
 from __future__ import annotations
 
 import json
 import os
+import runpy
 import shutil
 import signal
 import subprocess
@@ -255,6 +256,21 @@ def test_one_stage_and_one_method_alone_by_force(
     assert "02_use: running (forced)" in said and "01_make: running" not in said
     assert pd.read_csv(folder(study, "02_use") / "sums.csv").method.tolist() == ["B"]
     assert (folder(study, "02_use") / "units" / "kept.txt").is_file()
+
+
+def test_the_old_door_forwards_and_names_the_new_one(
+    study: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for words, status, said in (("plan toy", 0, UNCHANGED), ("plan tyo", 1, [])):
+        monkeypatch.setattr(sys, "argv", ["lib.run", *words.split(), "--root", str(study)])
+        with pytest.raises(SystemExit) as end:
+            runpy.run_module("lib.run", run_name="__main__")
+        seen = capsys.readouterr()
+        assert end.value.code == status
+        assert [line.split(maxsplit=1)[1] for line in seen.out.splitlines()] == said
+        note, *errors = seen.err.splitlines()
+        assert note == "note: `python -m lib.run` is now `python -m lib.core.runner`"
+        assert len(errors) == status and all("did you mean 'toy'?" in line for line in errors)
 
 
 @pytest.mark.parametrize(

@@ -143,11 +143,11 @@ def test_the_same_figure_is_the_same_file(small_outputs: Path) -> None:
     for _ in range(2):
         figure = Figure()
         figure.subplots().plot([1, 2])
-        stage.figure("line", figure, formats=("png", "pdf"))
-        seen.append([(stage.folder / f"line.{kind}").read_bytes() for kind in ("png", "pdf")])
-    assert (
-        seen[0] == seen[1] and seen[0][0].startswith(b"\x89PNG") and seen[0][1].startswith(b"%PDF")
-    )
+        stage.figure("line", figure, formats=("png", "pdf", "svg"))
+        kinds = ("png", "pdf", "svg")
+        seen.append([(stage.folder / f"line.{kind}").read_bytes() for kind in kinds])
+    assert seen[0][:2] == seen[1][:2] and b"<svg" in seen[0][2]
+    assert seen[0][0].startswith(b"\x89PNG") and seen[0][1].startswith(b"%PDF")
 
 
 def test_a_stage_is_open_in_one_process_only(small_outputs: Path) -> None:

@@ -33,11 +33,11 @@ def published(small_outputs: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 
 def test_a_unit_comes_back_as_it_was(small_outputs: Path) -> None:
-    kept = Units("toy", "small", "03_attribution")
-    key = kept.key(method="LIME", samples=100)
-    assert kept.load("LIME", key) is None
-    kept.save("LIME", key, FRAME)
-    back = kept.load("LIME", key)
+    store = Units("toy", "small", "03_attribution")
+    key = store.key(method="LIME", samples=100)
+    assert store.load("LIME", key) is None
+    store.save("LIME", key, FRAME)
+    back = store.load("LIME", key)
     assert back is not None and back[["row_id", "target"]].equals(FRAME[["row_id", "target"]])
     assert np.array_equal(np.array(back.scores[0], dtype=np.float32), SCORES), (
         "to the last bit of a float32"
@@ -48,36 +48,36 @@ def test_a_unit_comes_back_as_it_was(small_outputs: Path) -> None:
 
 
 def test_a_unit_with_another_key_is_not_reused(small_outputs: Path) -> None:
-    kept = Units("toy", "small", "03_attribution")
-    kept.save("LIME", kept.key(samples=100), FRAME)
-    assert kept.load("LIME", kept.key(samples=1000)) is None
+    store = Units("toy", "small", "03_attribution")
+    store.save("LIME", store.key(samples=100), FRAME)
+    assert store.load("LIME", store.key(samples=1000)) is None
     published = Units("toy", "small", "03_attribution", reuse=True)
-    assert kept.key(samples=100) != published.key(samples=100), "without reuse the code counts"
-    assert kept.key(a=1, b=2) == kept.key(b=2, a=1)
+    assert store.key(samples=100) != published.key(samples=100), "without reuse the code counts"
+    assert store.key(a=1, b=2) == store.key(b=2, a=1)
 
 
 def test_units_are_published_and_found_in_a_fresh_clone(
     published: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    kept = Units("toy", "cpu", "03_attribution", reuse=True)
-    key = kept.key(method="LIME")
-    kept.save("D_A/LIME", key, FRAME)
+    store = Units("toy", "cpu", "03_attribution", reuse=True)
+    key = store.key(method="LIME")
+    store.save("D_A/LIME", key, FRAME)
     assert (published / "D_A" / "LIME.csv").is_file()
     monkeypatch.setenv("TOUCHSTONE_OUTPUTS", str(tmp_path / "elsewhere"))
-    assert kept.load("D_A/LIME", key) is not None
-    assert kept.load("D_A/LIME", "0" * 16) is None
+    assert store.load("D_A/LIME", key) is not None
+    assert store.load("D_A/LIME", "0" * 16) is None
     assert Units("toy", "cpu", "03_attribution").load("D_A/LIME", key) is None
 
 
 def test_nothing_is_published_that_should_not_be(
     published: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = Units("toy", "cpu", "03_attribution", reuse=True)
+    store = Units("toy", "cpu", "03_attribution", reuse=True)
     with pytest.raises(TouchstoneError, match="column 'words'.*ids and numbers only"):
-        kept.save("LIME", "k", FRAME.assign(words="she"))
+        store.save("LIME", "k", FRAME.assign(words="she"))
     monkeypatch.setattr(units, "LIMIT", 50)
     with pytest.raises(TouchstoneError, match="50 may be published; make it smaller"):
-        kept.save("LIME", "k", FRAME)
+        store.save("LIME", "k", FRAME)
     assert not published.exists()
 
 

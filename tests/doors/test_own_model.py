@@ -1,4 +1,4 @@
-"""Somebody's own classifier: wrapped, explained, and every bad input answered by one clear sentence."""
+"""Somebody's own classifier: wrapped, explained, and bad input answered by one clear sentence."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from transformers import (
 )
 from transformers.modeling_outputs import SequenceClassifierOutput
 
+import lib.attribution
+import lib.doors
 from lib.attribution import METHODS, explain
 from lib.attribution.table import validated
 from lib.core.errors import TouchstoneError
@@ -33,27 +35,28 @@ def module() -> BertForSequenceClassification:
 
 def test_five_lines_give_what_the_engine_gives(module: nn.Module) -> None:
     model = wrap(module, tiny_tokenizer(), ["F", "M", "NB"])
-    found = explain_texts(
+    explanations = explain_texts(
         model, SENTENCES[:2], "Integrated Gradients", classes=["F", 1], settings={"n_steps": 5}
     )
     direct = explain(model, as_rows(SENTENCES[:2], [0, 1]), "Integrated Gradients", {"n_steps": 5})
-    assert found["scores"].tolist() == direct["scores"].tolist()
-    validated(found, "own")
+    assert explanations["scores"].tolist() == direct["scores"].tolist()
+    validated(explanations, "own")
 
 
 def test_the_predicted_class_is_asked_about_unless_another_is_named(module: nn.Module) -> None:
     model = wrap(module, tiny_tokenizer())
-    found = explain_texts(model, [["he", "sings"], "she"], "Occlusion")
+    explanations = explain_texts(model, [["he", "sings"], "she"], "Occlusion")
     assert (
-        found["target"].tolist() == model.predict([["he", "sings"], ["she"]], 2).argmax(1).tolist()
+        explanations["target"].tolist()
+        == model.predict([["he", "sings"], ["she"]], 2).argmax(1).tolist()
     )
     assert explain_texts(model, ["he sings"], "Occlusion", "LABEL_2")["target"].tolist() == [2]
 
 
 def test_word_scores_are_plain_data(module: nn.Module) -> None:
     model = wrap(module, tiny_tokenizer(), ["F", "M", "NB"])
-    found = explain_texts(model, ["he sings"], "Saliency", "M")
-    plain = json.loads(json.dumps(word_list(found, model.classes)))
+    explanations = explain_texts(model, ["he sings"], "Saliency", "M")
+    plain = json.loads(json.dumps(word_list(explanations, model.classes)))
     assert plain == [
         {
             "text": "he sings",
@@ -63,7 +66,7 @@ def test_word_scores_are_plain_data(module: nn.Module) -> None:
             "delta": None,
             "words": [
                 [word, score]
-                for word, score in zip(["he", "sings"], found["scores"][0], strict=True)
+                for word, score in zip(["he", "sings"], explanations["scores"][0], strict=True)
             ],
         }
     ]
@@ -177,8 +180,8 @@ class FromIdsOnly(MeanHead):
     def forward(
         self, input_ids: object = None, attention_mask: object = None, inputs_embeds: object = None
     ) -> object:
-        found = super().forward(input_ids, attention_mask, inputs_embeds)
-        return found if input_ids is None else SequenceClassifierOutput(logits=2 * found.logits)
+        output = super().forward(input_ids, attention_mask, inputs_embeds)
+        return output if input_ids is None else SequenceClassifierOutput(logits=2 * output.logits)
 
 
 @pytest.mark.parametrize("head", [MeanHead, MaxHead])
@@ -188,8 +191,8 @@ def test_a_head_that_reads_every_token_is_explained_rightly(
 ) -> None:
     """Framed, the shortcut of the first token would be wrong; bare, that of the last one."""
     torch.manual_seed(0)
-    own, tokenizer = head(module.config).eval(), tiny_tokenizer(framed)
-    model = wrap(own, tokenizer)
+    classifier, tokenizer = head(module.config).eval(), tiny_tokenizer(framed)
+    model = wrap(classifier, tokenizer)
     assert not model.one_token
     words = "he sings the song .".split()
     ids, of = (
@@ -197,21 +200,21 @@ def test_a_head_that_reads_every_token_is_explained_rightly(
         model.encode([words])[0].word_ids,
     )
     with torch.no_grad():
-        whole = own(ids).logits[0]
+        whole = classifier(ids).logits[0]
         without = [
-            own(
+            classifier(
                 torch.tensor(
                     [[0 if word == i else t for t, word in zip(ids[0].tolist(), of, strict=True)]]
                 )
             ).logits[0, 1]
             for i in range(len(words))
         ]
-    found = explain_texts(model, [words], "Occlusion", 1, {"explained": "logit"})["scores"][0]
+    scores = explain_texts(model, [words], "Occlusion", 1, {"explained": "logit"})["scores"][0]
     single = [
         i for i, word in enumerate(words) if word != "sings"
     ]  # that one has two tokens, taken away one by one
     np.testing.assert_allclose(
-        [found[i] for i in single], [(whole[1] - without[i]).item() for i in single], atol=1e-5
+        [scores[i] for i in single], [(whole[1] - without[i]).item() for i in single], atol=1e-5
     )
     gap = explain_texts(model, [words], "Integrated Gradients", 1)
     assert abs(gap["delta"][0]) <= 0.01 * abs(sum(gap["scores"][0]) - gap["delta"][0]) + 1e-6
@@ -236,23 +239,23 @@ def test_a_model_that_is_another_from_its_embeddings_is_refused(module: nn.Modul
 @pytest.mark.parametrize("kind", ["BERT", "GPT-2", "Llama"])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_a_short_checkpoint_is_explained(kind: str, dtype: torch.dtype) -> None:
-    """transformers keeps the type of a checkpoint: every method that sees a model must take it, near what float32 says."""
+    """transformers keeps a checkpoint's type: every method must take it, near what float32 says."""
     model = build(kind)
     exact = explain_texts(
         wrap(model.module, model.tokenizer), ["he sings the song ."], "Occlusion", 1
     )["scores"][0]
     short = wrap(model.module.to(dtype), model.tokenizer)
     for method in [name for name, method in METHODS.items() if method.family != "floor"]:
-        found = explain_texts(
+        explanations = explain_texts(
             short,
             ["he sings the song ."],
             method,
             1,
             {"n_samples": 12} if "sampl" in method or method == "LIME" else None,
         )
-        assert np.isfinite(found["scores"][0]).all(), method
+        assert np.isfinite(explanations["scores"][0]).all(), method
         if method == "Occlusion":
-            np.testing.assert_allclose(found["scores"][0], exact, atol=0.05)
+            np.testing.assert_allclose(explanations["scores"][0], exact, atol=0.05)
     assert short.predict([["he"]], 1).dtype == np.float32
 
 
@@ -261,13 +264,15 @@ def test_independent_classes_have_a_sigmoid_and_no_margin(module: nn.Module) -> 
     model = wrap(module, tiny_tokenizer())
     ids = torch.tensor([model.encode([["he", "sings"]])[0].ids])
     with torch.no_grad():
-        own = module(ids).logits.sigmoid()[0]
+        expected = module(ids).logits.sigmoid()[0]
         empty = module(model.reference_ids(ids)).logits.sigmoid()[0]
-    np.testing.assert_allclose(model.predict([["he", "sings"]], 1)[0], own, atol=1e-6)
-    found = explain_texts(model, ["he sings"], "Exact Shapley", 2)
-    assert sum(found["scores"][0]) == pytest.approx((own - empty)[2].item(), abs=1e-5)
+    np.testing.assert_allclose(model.predict([["he", "sings"]], 1)[0], expected, atol=1e-6)
+    explanations = explain_texts(model, ["he sings"], "Exact Shapley", 2)
+    assert sum(explanations["scores"][0]) == pytest.approx((expected - empty)[2].item(), abs=1e-5)
     log = explain_texts(model, ["he sings"], "Exact Shapley", 2, {"explained": "log_probability"})
-    assert sum(log["scores"][0]) == pytest.approx((own.log() - empty.log())[2].item(), abs=1e-5)
+    assert sum(log["scores"][0]) == pytest.approx(
+        (expected.log() - empty.log())[2].item(), abs=1e-5
+    )
     with pytest.raises(TouchstoneError, match="independent of each other, so there is no margin"):
         explain_texts(model, ["he sings"], "Occlusion", 2, {"explained": "margin"})
 
@@ -304,8 +309,8 @@ def test_neither_the_place_of_a_text_nor_a_repetition_changes_its_draws(
         model, ["he sings a song .", "they sing", "he sings a song ."], method, 1, few
     )["scores"]
     other = explain_texts(model, ["they sing", "he sings a song ."], method, 1, few)["scores"]
-    for found, same in ((one[2], one[0]), (other[1], one[0]), (other[0], one[1])):
-        np.testing.assert_allclose(found, same, rtol=1e-4, atol=1e-6)
+    for scores, same in ((one[2], one[0]), (other[1], one[0]), (other[0], one[1])):
+        np.testing.assert_allclose(scores, same, rtol=1e-4, atol=1e-6)
     seeded = explain_texts(model, ["he sings a song ."], method, 1, few, seed=1)["scores"][0]
     assert np.abs(np.subtract(seeded, one[0])).max() > 1e-4
 
@@ -334,7 +339,7 @@ def test_small_mistakes_have_clear_answers(module: nn.Module) -> None:
 
 @pytest.mark.parametrize("special", ["[MASK]", "[SEP]", "[CLS]"])
 def test_a_special_token_that_was_typed_is_a_word(module: nn.Module, special: str) -> None:
-    """It can be taken away like any other: by Occlusion it gets what its embedding does to the score."""
+    """It can be taken away like any other: Occlusion gives it what its embedding does."""
     model = wrap(module, tiny_tokenizer())
     words = ["he", special, "sings", "."]
     encoded = model.encode([words])[0]
@@ -346,20 +351,30 @@ def test_a_special_token_that_was_typed_is_a_word(module: nn.Module, special: st
         expected = (module(ids).logits.softmax(-1) - module(without).logits.softmax(-1))[
             0, 1
         ].item()
-    found = explain_texts(model, [words], "Occlusion", 1)["scores"][0][1]
-    assert found == pytest.approx(expected, abs=1e-6) and abs(found) > 1e-4
+    score = explain_texts(model, [words], "Occlusion", 1)["scores"][0][1]
+    assert score == pytest.approx(expected, abs=1e-6) and abs(score) > 1e-4
 
 
 def test_integrated_gradients_stop_at_one_percent_unless_told_otherwise(module: nn.Module) -> None:
     model, texts = wrap(module, tiny_tokenizer()), ["he sings the old song .", "they sing"]
-    found = explain_texts(model, texts, classes=1)
-    change = found["scores"].map(sum) - found["delta"]
-    assert (found["delta"].abs() <= 0.01 * change.abs() + 1e-6).all() and found["steps"].max() < 200
-    assert json.loads(found["settings"][0])["tolerance"] == 0.01
+    explanations = explain_texts(model, texts, classes=1)
+    change = explanations["scores"].map(sum) - explanations["delta"]
+    assert (explanations["delta"].abs() <= 0.01 * change.abs() + 1e-6).all() and explanations[
+        "steps"
+    ].max() < 200
+    assert json.loads(explanations["settings"][0])["tolerance"] == 0.01
     for chosen in ({"n_steps": 7}, {"tolerance": 0.2}, {"rule": "gausslegendre"}):
         settings = json.loads(
             explain_texts(model, texts, classes=1, settings=chosen)["settings"][0]
         )
         assert settings.get("tolerance") == chosen.get("tolerance") and "placing" not in settings
-    plain = word_list(found)
-    assert [one["delta"] for one in plain] == found["delta"].tolist()
+    plain = word_list(explanations)
+    assert [one["delta"] for one in plain] == explanations["delta"].tolist()
+
+
+@pytest.mark.parametrize("name", ["explain_texts", "word_list", "wrap"])
+def test_the_old_place_of_a_door_still_opens_and_names_the_new_one(name: str) -> None:
+    with pytest.warns(DeprecationWarning, match=rf"attribution\.{name} is now lib\.doors\.{name}"):
+        assert getattr(lib.attribution, name) is getattr(lib.doors, name)
+    with pytest.raises(ImportError, match="nonsense"):
+        from lib.attribution import nonsense  # noqa: F401

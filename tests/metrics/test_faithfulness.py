@@ -1,4 +1,6 @@
-"""Faithfulness by hand on a model that adds up, its limits against all orders, and a floor that must lose."""
+"""Faithfulness by hand on a model that adds up, its limits against all orders, and a floor that
+must lose.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ WORTH = {"pad": 0.0, "mask": 1.0, "a": 4.0, "b": 2.0, "c": 1.0, "d": -1.0}
 
 
 class Adding:
-    """Logit of class 0: the sum of the words' worth; of class 1: minus that. `bend` makes words interact."""
+    """Logit of class 0: the sum of the words' worth; of class 1: minus that. `bend` makes words
+    interact.
+    """
 
     classes, max_length = ("plus", "minus"), 20
     table = torch.tensor([[x] for x in WORTH.values()])

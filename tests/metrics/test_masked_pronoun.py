@@ -1,30 +1,20 @@
-"""Bias scores and their rules on a model with known probabilities; the association test by hand and against a second route."""
+"""Bias scores and their rules on a model with known probabilities; word lists."""
 
 from __future__ import annotations
 
-from itertools import combinations
-
-import numpy as np
 import pandas as pd
 import pytest
 import torch
-import yaml
-from scipy.spatial.distance import cosine
 
 from lib.core.errors import TouchstoneError
-from lib.core.paths import ROOT, material
 from lib.metrics.masked_pronoun import (
     bias_score,
-    check_lists,
     gender_ids,
     gender_probabilities,
     judge_sentences,
-    may_be_shown,
-    passes_gate,
     right_gender_first,
     slot_ids,
 )
-from lib.studies.implicit_bias.weat import association, weat
 
 WORDS = [
     "[PAD]",
@@ -125,135 +115,3 @@ def test_forms_of_a_slot_and_of_a_byte_level_vocabulary() -> None:
         gender_ids(Vocabulary(["he", "table"]))
     with pytest.raises(TouchstoneError, match="write pronouns or identities"):
         gender_ids(Vocabulary(WORDS), "names")
-
-
-def test_association_and_effect_size_against_another_route() -> None:
-    rng = np.random.default_rng(0)
-    x, y, a, b = (rng.normal(size=(n, 5)) for n in (4, 4, 3, 2))
-    values = [
-        np.mean([1 - cosine(w, v) for v in a]) - np.mean([1 - cosine(w, v) for v in b])
-        for w in [*x, *y]
-    ]
-    np.testing.assert_allclose(association(np.concatenate([x, y]), a, b), values)
-    found = weat(x, y, a, b, ddof=0)
-    assert found.s == pytest.approx(sum(values[:4]) - sum(values[4:]))
-    assert (
-        found.d == pytest.approx((np.mean(values[:4]) - np.mean(values[4:])) / np.std(values))
-        and abs(found.d) <= 2
-    )
-    larger = [
-        2 * sum(values[i] for i in part) - sum(values) > found.s + 1e-12
-        for part in combinations(range(8), 4)
-    ]
-    assert found.n_partitions == len(larger) == 70 and found.p == pytest.approx(np.mean(larger))
-
-
-def test_symmetries_of_the_test_and_the_number_of_partitions() -> None:
-    rng = np.random.default_rng(1)
-    x, y, a, b = (rng.normal(size=(8, 6)) for _ in range(4))
-    there, swapped = weat(x, y, a, b), weat(x, y, b, a)
-    assert there.n_partitions == 12_870 and there.is_exact
-    assert swapped.d == pytest.approx(-there.d) and weat(y, x, a, b).d == pytest.approx(-there.d)
-    assert there.p + swapped.p == pytest.approx(
-        1 - 1 / 12_870, abs=2e-4
-    )  # strictly larger, strictly smaller, and the one itself
-    many = weat(*(rng.normal(size=(12, 6)) for _ in range(2)), a, b, seed=3)
-    assert not many.is_exact and 0 < many.p <= 1
-
-
-def test_no_row_of_a_training_below_the_gate_is_shown() -> None:
-    models = pd.DataFrame(
-        {
-            "model": ["base", "placebo", "placebo", "augmented"],
-            "base": 0,
-            "seed": [-1, 0, 1, 0],
-            "right_first": [0.92, 0.9, 0.88, 0.96],
-            "perplexity": [71.0, 73.0, 73.0, 900.0],
-            "unigram": 736.0,
-        }
-    )
-    models["passes"] = passes_gate(models, 0.9)
-    assert models["passes"].tolist() == [
-        True,
-        True,
-        False,
-        False,
-    ]  # exactly .9 is enough; a model worse than word frequencies is not
-    rows = pd.DataFrame(
-        {
-            "model": ["base", "placebo", "placebo", "augmented"],
-            "base": 0,
-            "seed": [-1, 0, 1, 0],
-            "bias": 0.5,
-        }
-    )
-    assert may_be_shown(rows, models)[["model", "base", "seed"]].to_numpy().tolist() == [
-        ["base", 0, -1],
-        ["placebo", 0, 0],
-    ]
-    with pytest.raises(
-        TouchstoneError, match="augmented, base 0, seed 0, was never put through the gate"
-    ):
-        may_be_shown(rows, models.iloc[:2])
-
-
-@pytest.mark.parametrize("scale", ["small", "cpu"])
-def test_the_committed_tables_hold_no_model_below_the_gate(scale: str) -> None:
-    stage = ROOT / "outputs/reference/implicit_bias" / scale / "04_metrics"
-    tested = pd.read_csv(stage / "shown.csv")
-    passed = tested[tested["passes"]]
-    assert (passed["right_first"] >= 0.9).all() and (
-        tested["scores"].str.startswith("not shown: gate") == ~tested["passes"]
-    ).all()
-    for name in ("distribution", "histogram"):
-        rows = pd.read_csv(stage / f"{name}.csv")
-        key = [
-            "model",
-            "base" if "base" in rows else "seed",
-        ]  # tables of before there were several base models name the seed
-        shown = rows[key].drop_duplicates()
-        assert set(shown.itertuples(index=False, name=None)) <= set(
-            passed[key].itertuples(index=False, name=None)
-        ), name
-    arms = pd.read_csv(stage / "arms.csv")
-    assert set(arms.loc[arms["estimate"].notna(), "model"]) <= set(passed["model"])
-
-
-def test_every_training_at_small_passes_the_gate() -> None:
-    """The tolerances of the arms' tables rest on it: no cell of them is empty."""
-    stage = ROOT / "outputs/reference/implicit_bias/small/04_metrics"
-    tested = pd.read_csv(stage / "shown.csv")
-    assert tested["passes"].all() and set(tested["model"]) == {
-        "base",
-        "placebo",
-        "even placebo",
-        "augmented",
-    }
-    assert (
-        pd.read_csv(stage / "arms.csv")["estimate"].notna().all()
-        and pd.read_csv(stage / "power.csv")["detectable"].gt(0).all()
-    )
-
-
-def test_unusable_lists_are_refused() -> None:
-    ones = np.ones((2, 3))
-    with pytest.raises(TouchstoneError, match="X has 2 words and Y has 1"):
-        weat(ones, ones[:1], ones, ones)
-    with pytest.raises(TouchstoneError, match="a word list is empty"):
-        association(ones, ones[:0], ones)
-    with pytest.raises(TouchstoneError, match="the word list A is empty"):
-        check_lists({"X": ["a"], "Y": ["b"], "A": []})
-    with pytest.raises(TouchstoneError, match="X and Y have 1 and 2 words"):
-        check_lists({"X": ["a"], "Y": ["b", "c"]})
-
-
-def test_bundled_lists_and_phrases() -> None:
-    lists = yaml.safe_load((material("implicit_bias") / "weat.yaml").read_text())
-    for about in lists.values():
-        check_lists({name: about[name] for name in "XYAB"}, [("X", "Y"), ("A", "B")])
-        assert all(len(set(about[name])) == 8 for name in "XYAB")
-    phrases = yaml.safe_load((material("implicit_bias") / "phrases.yaml").read_text())
-    assert (
-        len(phrases["male"]) == len(phrases["female"])
-        and len(phrases["male"]) + len(phrases["female"]) >= 32
-    )

@@ -1,9 +1,10 @@
-"""The measures by hand values, at extremes, under changes that must not matter, and against scikit-learn."""
+"""The measures by hand values, at extremes, under changes that must not matter, and against
+scikit-learn.
+"""
 
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.metrics import (
     average_precision_score,
@@ -12,26 +13,17 @@ from sklearn.metrics import (
     roc_curve,
 )
 
-from lib.core.errors import TouchstoneError
 from lib.metrics import (
     METRICS,
-    add_relative,
     average_precision,
-    by_correctness,
     chance_normalised_mass_accuracy,
-    form_differences,
     mask_recall,
     mass_accuracy,
-    piece_counts,
     precision_at_specificity,
-    relative_floors,
     relative_mass_accuracy,
     roc_auc,
-    score_explanations,
-    select_rows,
     top_k_precision,
     truth_share,
-    without_verbs,
 )
 
 SCORES, MASK = [0.4, -0.3, 0.2, 0.1, 0.0], [1, 0, 1, 0, 0]
@@ -150,234 +142,3 @@ def test_relative_mass_accuracy_is_a_plain_ratio():
         np.array([0.2, 0.4, 0.4, 0.4]), np.array([0.4, 0.4, 0.0, np.nan])
     )
     assert ratio[:2] == pytest.approx([0.5, 1.0]) and np.isnan(ratio[2:]).all()
-
-
-def forms(words: dict[str, list[str]], mask: list[int], idx: int = 0) -> pd.DataFrame:
-    return pd.DataFrame(
-        [
-            {
-                "row_id": f"{idx}-{c}",
-                "sentence_idx": idx,
-                "target": "F M NB".split().index(c),
-                "sentence": s,
-                "ground_truth": mask,
-            }
-            for c, s in words.items()
-        ]
-    )
-
-
-def test_verbs_leave_the_mask_and_case_is_no_difference():
-    rows = forms(
-        {
-            "F": ["She", "sings", "Her", "x"],
-            "M": ["He", "sings", "his", "X"],
-            "NB": ["They", "sing", "their", "x"],
-        },
-        [1, 1, 1, 1],
-    )
-    assert without_verbs(rows) == [[1, 0, 1, 0]] * 3
-
-
-def test_rows_that_cannot_be_aligned_have_no_truth_left():
-    missing = forms({"F": ["She", "sings"], "NB": ["They", "sing"]}, [1, 1])
-    assert without_verbs(missing) == [[0, 0]] * 2
-    longer = pd.concat(
-        [forms({"F": ["She"]}, [1]), forms({"M": ["He", "sings"], "NB": ["They", "sing"]}, [1, 1])]
-    )
-    assert without_verbs(longer) == [[0], [0, 0], [0, 0]]
-    assert np.isnan(mass_accuracy([0.5, 0.5], without_verbs(missing)[0]))
-
-
-def explanations(scores: list[float], **about: object) -> pd.DataFrame:
-    base = {
-        "dataset": "D_A",
-        "scheme": "C",
-        "seed": 0,
-        "method": "LIME",
-        "row_id": "0-F",
-        "sentence_idx": 0,
-        "target": 0,
-    }
-    return pd.DataFrame([{**base, **about, "scores": scores}])
-
-
-ROWS = pd.DataFrame(
-    [
-        {"dataset": "D_A", "row_id": f"0-{c}", "ground_truth": [1, 0], "token_counts": [3, 1]}
-        for c in ("F", "M")
-    ]
-)
-
-
-def test_one_table_with_every_measure():
-    scored = score_explanations(explanations([3.0, 1.0]), ROWS)
-    assert set(METRICS) < set(scored.columns) and scored["share_of"].item() == "tokens"
-    assert scored["MA"].item() == 0.75 and scored["share"].item() == 0.75
-    assert scored["MA_chance_normalised"].item() == 0.0
-    by_words = score_explanations(explanations([3.0, 1.0]), ROWS.drop(columns="token_counts"))
-    assert by_words["share"].item() == 0.5 and by_words["share_of"].item() == "words"
-
-
-@pytest.mark.parametrize(
-    ("scores", "about", "message"),
-    [
-        ([1.0, 2.0], {"row_id": "9-F"}, "row 9-F .* belongs to no row"),
-        ([1.0], {}, "row 0-F .* 1 scores for 2 words"),
-        ([1.0, np.nan], {}, "row 0-F .* not finite"),
-    ],
-)
-def test_what_cannot_be_scored_is_named(scores, about, message):
-    with pytest.raises(TouchstoneError, match=message):
-        score_explanations(explanations(scores, **about), ROWS)
-
-
-def test_row_sets():
-    scored = pd.DataFrame(
-        [
-            {
-                "dataset": "D_A",
-                "scheme": s,
-                "seed": k,
-                "method": m,
-                "row_id": f"{i}-{c}",
-                "sentence_idx": i,
-            }
-            for s, k, m in (("C", 0, "LIME"), ("CE", 0, "LIME"), ("-", -1, "First pronoun"))
-            for i in (0, 1)
-            for c in "FM"
-        ]
-    )
-    predictions = pd.DataFrame(
-        [
-            {
-                "dataset": "D_A",
-                "scheme": s,
-                "seed": 0,
-                "row_id": f"{i}-{c}",
-                "sentence_idx": i,
-                "target": t,
-                "predicted": 0 if (s, i, t) == ("CE", 1, 1) else t,
-            }
-            for s in ("C", "CE")
-            for i in (0, 1)
-            for t, c in enumerate("FM")
-        ]
-    )
-    assert len(select_rows(scored, predictions, "all")) == 12
-    own = select_rows(scored, predictions, "correct_by_model")
-    assert own.groupby("scheme").size().to_dict() == {"-": 4, "C": 4, "CE": 3}
-    elsewhere = scored[scored["scheme"] == "C"].assign(scheme="mine")
-    assert len(select_rows(elsewhere, predictions, "correct_by_model")) == len(
-        elsewhere
-    )  # nobody said where that model is right
-    everyone = select_rows(scored, predictions, "correct_by_all")
-    assert everyone.groupby("scheme").size().to_dict() == {"-": 2, "C": 2, "CE": 2}
-    with pytest.raises(TouchstoneError, match="correct_by_all"):
-        select_rows(scored, predictions, "right")
-
-
-def test_relative_to_the_same_row_of_the_untrained_model():
-    scored = pd.DataFrame(
-        [
-            {"dataset": "D_A", "scheme": s, "seed": k, "method": "LIME", "row_id": r, "MA": ma}
-            for s, k, r, ma in (
-                ("ZS", 0, "a", 0.2),
-                ("ZS", 0, "b", 0.0),
-                ("C", 0, "a", 0.6),
-                ("C", 1, "a", 0.1),
-                ("C", 0, "b", 0.3),
-            )
-        ]
-    )
-    relative = add_relative(scored)
-    assert relative["RMA"].tolist()[2:4] == pytest.approx([3.0, 0.5]) and np.isnan(
-        relative["RMA"].iloc[4]
-    )
-    assert relative["RMA"].iloc[0] == 1.0
-
-
-def test_form_differences_by_hand():
-    made = pd.concat(
-        [
-            explanations([3.0, 1.0], row_id="0-F", target=0),
-            explanations([-1.0, 1.0], row_id="0-M", target=1),
-            explanations([1.0, 1.0], row_id="0-F", target=0, method="Saliency"),
-            explanations([1.0, 1.0, 1.0], row_id="0-M", target=1, method="Saliency"),
-        ]
-    )
-    found = form_differences(made, ROWS)
-    assert found["method"].tolist() == [
-        "LIME"
-    ]  # the other pair differs in length and cannot be aligned
-    assert found[["truth_words", "other_words", "all_words", "absolute"]].iloc[0].tolist() == [
-        0.25,
-        -0.25,
-        0.0,
-        0.25,
-    ]
-
-
-def test_form_differences_of_equal_forms_are_zero_and_of_nothing_undefined():
-    same = pd.concat(
-        [explanations([3.0, 1.0], row_id=f"0-{c}", target=t) for t, c in enumerate("FM")]
-    )
-    assert form_differences(same, ROWS)["truth_words"].tolist() == [0.0]
-    assert form_differences(same[same["target"] == 0], ROWS).empty
-    silent = pd.concat(
-        [explanations([0.0, 0.0], row_id=f"0-{c}", target=t) for t, c in enumerate("FM")]
-    )
-    assert (
-        form_differences(silent, ROWS)[["truth_words", "all_words", "absolute"]]
-        .isna()
-        .all(axis=None)
-    )
-
-
-def test_a_floor_beside_relative_mass_accuracy():
-    scored = pd.DataFrame(
-        [
-            {"dataset": "D_A", "scheme": s, "method": m, "row_id": r, "MA": ma}
-            for s, m, r, ma in (
-                ("ZS", "LIME", "a", 0.2),
-                ("ZS", "LIME", "b", 0.4),
-                ("ZS", "LIME", "c", 0.0),
-                ("-", "First pronoun", "a", 1.0),
-                ("-", "First pronoun", "b", 0.8),
-                ("-", "First pronoun", "c", 1.0),
-            )
-        ]
-    )
-    assert relative_floors(scored, "First pronoun").to_dict("records") == [
-        {"dataset": "D_A", "method": "LIME", "RMA": pytest.approx((5.0 + 2.0) / 2)}
-    ]
-
-
-def test_right_and_wrong_rows_of_a_sentence_are_kept_apart():
-    about = {"dataset": "D_A", "scheme": "C", "seed": 0, "method": "LIME", "sentence_idx": 7}
-    scored = pd.DataFrame(
-        [{**about, "row_id": f"7-{c}", "MA": ma} for c, ma in (("F", 0.2), ("M", 0.4), ("NB", 0.9))]
-    )
-    predictions = pd.DataFrame(
-        [
-            {**about, "row_id": f"7-{c}", "target": t, "predicted": p}
-            for c, t, p in (("F", 0, 0), ("M", 1, 1), ("NB", 2, 0))
-        ]
-    )
-    found = by_correctness(scored, predictions).set_index("is_correct")["MA"]
-    assert found[True] == pytest.approx(0.3) and found[False] == pytest.approx(0.9)
-
-
-def test_sub_words_are_counted_word_by_word():
-    class Pieces:
-        """A tokenizer that cuts words into pieces of two letters."""
-
-        def __call__(self, words, is_split_into_words, add_special_tokens):
-            assert is_split_into_words and not add_special_tokens
-            self.found = [i for i, word in enumerate(words) for _ in range(0, len(word.strip()), 2)]
-            return self
-
-        def word_ids(self):
-            return self.found
-
-    assert piece_counts([["she", "is", " "], ["benchmark"]], Pieces()) == [[2, 1, 0], [5]]

@@ -1,4 +1,6 @@
-"""A planted token: inserted as said, learnt and verified, and found by the methods of a one-layer model."""
+"""A planted token: inserted as said, learnt and verified, and found by the methods of a
+one-layer model.
+"""
 
 from __future__ import annotations
 
@@ -111,7 +113,9 @@ def test_a_model_is_verified_and_methods_find_the_token(tmp_path):
 
 
 def rows_that_need_it(found):
-    """The rows that the model puts into another class without their token: one class is its answer where none stands."""
+    """The rows that the model puts into another class without their token: one class is its
+    answer where none stands.
+    """
     bare = [
         [*words[:place], *words[place + 1 :]]
         for words, place in zip(found.test["sentence"], found.test["planted"], strict=True)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 
 from lib.core.errors import TouchstoneError
-from lib.core.paths import data_root, material
 from lib.metrics.plausibility import (
     by_slot,
     input_consistency,
@@ -16,12 +14,8 @@ from lib.metrics.plausibility import (
     model_consistency,
     pearson,
     plausibility,
-    read_outputs,
-    template_groups,
     thresholded,
 )
-from lib.studies.lm_saliency.lines import frame_groups, read_agreement
-from lib.studies.lm_saliency.templates import syneval_rows
 
 SETS = {
     "S": pd.DataFrame(
@@ -165,99 +159,6 @@ def test_model_consistency_pairs_lines_of_full_and_student() -> None:
 def test_scores_of_another_length_are_refused() -> None:
     with pytest.raises(TouchstoneError, match="S, line 1: 2 scores for a prefix of 5 words"):
         plausibility(pd.DataFrame([explanation(0, [1, 2])]), SETS)
-
-
-def test_outputs_made_elsewhere_are_scored(tmp_path) -> None:
-    rows = SETS["S"].loc[[0, 3]].reset_index(drop=True)
-    (tmp_path / "out.verum").write_text("0 1 0 0 0.5\n0 1 0 2\n")
-    (tmp_path / "out.malum").write_text("0 -1 0 0 -0.5\n0 -1 0 2\n")
-    (tmp_path / "out.pos.idx").write_text("0\n")
-    table = plausibility(read_outputs(tmp_path, rows), {"files": rows})
-    assert list(table["is_expected"]) == [True, False] and list(table["passed"]) == [True, True]
-    (tmp_path / "out.verum").write_text("0 1 0 0 0.5\n0 1 0\n")
-    with pytest.raises(TouchstoneError, match="out.verum, line 2: 3 scores for 4 words"):
-        read_outputs(tmp_path, rows)
-    (tmp_path / "out.verum").write_text("0 1 0 0 0.5\n0 1 0 x\n")
-    with pytest.raises(TouchstoneError, match="out.verum, line 2: could not convert"):
-        read_outputs(tmp_path, rows)
-    (tmp_path / "out.verum").write_text("0 1 0 0 0.5\n")
-    with pytest.raises(TouchstoneError, match="must be aligned"):
-        read_outputs(tmp_path, rows)
-    (tmp_path / "out.verum").write_text("0 1 0 0 0.5\n0 1 nan 0\n")
-    with pytest.raises(TouchstoneError, match="out.verum, line 2: a score is not finite"):
-        read_outputs(tmp_path, rows)
-    (tmp_path / "out.pos.idx").unlink()
-    with pytest.raises(
-        TouchstoneError,
-        match="there is no .*out.pos.idx; write out.verum, out.malum and out.pos.idx",
-    ):
-        read_outputs(tmp_path, rows)
-
-
-def test_outputs_as_tarsius_prints_them(tmp_path) -> None:
-    rows = SETS["S"].loc[[3]].reset_index(drop=True)
-    (tmp_path / "out.verum").write_text("[0.0, 1.0, 0.0, -2.5e-1]\n")
-    (tmp_path / "out.malum").write_text("[0.0, -1.0, 0.0, 0.25]\n")
-    (tmp_path / "out.pos.idx").write_text("0\n")
-    found = read_outputs(tmp_path, rows)
-    assert found["class_0"][0] == [0.0, 1.0, 0.0, -0.25] and found["probability"][0] == 0.0
-    (tmp_path / "out.pos.idx").write_text("[0]\n")
-    with pytest.raises(TouchstoneError, match=r"out.pos.idx: '\[0\]' is no line number"):
-        read_outputs(tmp_path, rows)
-    (tmp_path / "out.pos.idx").write_text("1\n")
-    with pytest.raises(TouchstoneError, match="names line 1, and the set has 1 lines"):
-        read_outputs(tmp_path, rows)
-
-
-def syneval() -> pd.DataFrame:
-    return syneval_rows(yaml.safe_load((material("lm_saliency") / "syneval.yaml").read_text()))
-
-
-@pytest.mark.parametrize(
-    ("grouping", "n_groups", "n_pairs", "n_skipped"),
-    [("paper", 24, 6256, 1296), ("released", 12, 4708, 460)],
-)
-def test_the_groups_of_syneval_and_the_pairs_that_skipping_loses(
-    grouping, n_groups, n_pairs, n_skipped
-) -> None:
-    rows = syneval()
-    lengths = rows["prefix"].map(len)
-    groups = lengths.groupby(template_groups(rows, grouping), sort=False)
-    assert groups.ngroups == n_groups
-    assert sum(len(part) - 1 for _, part in groups) == n_pairs
-    assert sum((part.iloc[1:] != part.iloc[0]).sum() for _, part in groups) == n_skipped
-
-
-def test_the_groups_of_the_published_gender_set() -> None:
-    root = data_root()
-    if root is None or not (root / "tarsius/Winobias").is_dir():
-        pytest.skip("needs tarsius/Winobias below TOUCHSTONE_DATA")
-    rows = read_agreement(root / "tarsius/Winobias")
-    rows["pattern"] = frame_groups(rows)
-    sizes = rows["pattern"].value_counts()
-    assert (len(sizes), (sizes > 1).sum(), sizes[sizes > 1].sum()) == (283, 254, 971)
-    kept = template_groups(rows, "released")
-    assert (
-        kept.nunique() == 147 and kept.iloc[:500].notna().all()
-    )  # all 139 frames with the woman first, and 8 others
-    with pytest.raises(TouchstoneError, match="write paper or released"):
-        template_groups(rows, "mine")
-
-
-def test_released_groups_pair_other_lines() -> None:
-    rows = (
-        syneval().iloc[[0, 1, 400, 800, 801]].reset_index(drop=True)
-    )  # two animate plural, one singular, two inanimate
-    frame = pd.DataFrame(
-        [
-            explanation(i, np.arange(len(p)).tolist()) | {"dataset": "Syneval"}
-            for i, p in enumerate(rows["prefix"])
-        ]
-    )
-    paper, released = (
-        input_consistency(frame, {"Syneval": rows}, grouping=g) for g in ("paper", "released")
-    )
-    assert paper["line"].tolist() == [1, 4] and released["line"].tolist() == [1, 3, 4]
 
 
 def test_expecting_the_other_pronoun_renames_the_scenarios_and_changes_nothing_else() -> None:

@@ -9,11 +9,15 @@ import torch
 import transformers as tf
 from tiny_models import SENTENCES, saved
 
-from lib.attribution.language_model import SaliencySettings, baseline_saliency, probe_saliency
 from lib.attribution.next_word import explain_next_word, next_word_batch
 from lib.core.errors import TouchstoneError
 from lib.models.hf_lm import load_hf_lm, save_hf_lm
 from lib.models.probe import Probe, ProbeSettings, fit_probe, load_probe, save_probe
+from lib.studies.lm_saliency.probe_saliency import (
+    SaliencySettings,
+    baseline_saliency,
+    probe_saliency,
+)
 from lib.studies.lm_saliency.text import END
 from lib.training.language_model import perplexity, pieces
 
@@ -76,7 +80,7 @@ def test_a_chosen_word_against_a_foil_is_the_difference_of_both(folder) -> None:
     batch = next_word_batch(model, words, WORDS, "is", "are")
     with torch.no_grad():
         change = batch.score(batch.embeddings, batch.mask) - batch.score(
-            batch.reference, batch.mask
+            batch.baselines, batch.mask
         )
     assert both["score"].sum() == pytest.approx(change.item(), abs=0.02)
     with pytest.raises(TouchstoneError, match="LIME asks for whole sentences"):

@@ -1,4 +1,6 @@
-"""Figures show what their tables hold: every method, every floor, every model that no claim may rest on."""
+"""Figures show what their tables hold: every method, every floor, every model that no claim may
+rest on.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,8 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 
-from lib.plots import attributions as plots
-from lib.plots.attributions import (
-    FLOOR_LOOKS,
-    METHODS,
-    SCHEMES,
+from lib.plots import (
+    BELOW,
     method_grid,
     plot_correlation,
     plot_example,
@@ -27,6 +26,7 @@ from lib.plots.attributions import (
     plot_relative_mass_accuracy,
     plot_significance,
 )
+from lib.plots.panels import FAMILY_LOOKS, FLOOR_LOOKS, METHOD_ORDER, SCHEME_ORDER
 
 DATASETS = ("D_A", "D_S")
 FLOORS = ("Uniform random", "First pronoun", "Pronoun list", "Pattern Variant")
@@ -39,8 +39,10 @@ def close_figures() -> Iterator[None]:
 
 
 def results(**columns: object) -> pd.DataFrame:
-    """A table of all methods and schemes, the floors with scheme -, and C below the first-pronoun rule."""
-    models = [(d, s, m) for d in DATASETS for s in SCHEMES for m in METHODS] + [
+    """A table of all methods and schemes, the floors with scheme -, and C below the first-pronoun
+    rule.
+    """
+    models = [(d, s, m) for d in DATASETS for s in SCHEME_ORDER for m in METHOD_ORDER] + [
         (d, "-", m) for d in DATASETS for m in FLOORS
     ]
     table = pd.DataFrame(models, columns=["dataset", "scheme", "method"])
@@ -57,8 +59,10 @@ def legend_texts(figure: plt.Figure) -> set[str]:
 def test_mass_accuracy_draws_every_method_and_every_floor_in_every_panel():
     table = results()
     figure, plotted = plot_mass_accuracy(table)
-    assert len(figure.axes) == len(DATASETS) * len(SCHEMES) and set(FLOORS) < legend_texts(figure)
-    panel = figure.axes[SCHEMES.index("CE")]
+    assert len(figure.axes) == len(DATASETS) * len(SCHEME_ORDER) and set(FLOORS) < legend_texts(
+        figure
+    )
+    panel = figure.axes[SCHEME_ORDER.index("CE")]
     drawn = sorted(x for container in panel.containers for x in container.lines[0].get_xdata())
     assert drawn == pytest.approx(sorted(table.query("dataset == 'D_A' and scheme == 'CE'")["MA"]))
     lines = {
@@ -86,16 +90,16 @@ def test_a_model_below_the_rule_is_marked_and_explained():
     figure, _ = plot_mass_accuracy(results())
     marked = [ax.get_title() for ax in figure.axes if "\N{DAGGER}" in ax.get_title()]
     assert marked == ["D_A, C \N{DAGGER}", "D_S, C \N{DAGGER}"]
-    assert any(plots.BELOW in text for text in legend_texts(figure))
+    assert any(BELOW in text for text in legend_texts(figure))
     clean, _ = plot_mass_accuracy(results().assign(below_first_pronoun=False))
-    assert not any(plots.BELOW in text for text in legend_texts(clean))
+    assert not any(BELOW in text for text in legend_texts(clean))
 
 
 def test_relative_mass_accuracy_leaves_out_the_baseline_and_shows_the_floors():
     table = results(RMA=1.5, RMA_first_pronoun=4.0, RMA_uniform_random=0.9).query("scheme != '-'")
     figure, plotted = plot_relative_mass_accuracy(table)
     assert "ZS" not in set(plotted["scheme"]) and len(figure.axes) == len(DATASETS) * (
-        len(SCHEMES) - 1
+        len(SCHEME_ORDER) - 1
     )
     assert {"First pronoun", "Uniform random", "zero-shot model"} < legend_texts(figure)
 
@@ -115,7 +119,7 @@ def test_performance_shows_models_hard_rows_and_floors():
             (d, s, x, x - 0.1, x + 0.05, x - 0.2, x - 0.3, x)
             for d in DATASETS
             for x, s in zip(
-                np.linspace(0.5, 0.9, 8), (*SCHEMES, "First pronoun rule", "Bag of words")
+                np.linspace(0.5, 0.9, 8), (*SCHEME_ORDER, "First pronoun rule", "Bag of words")
             )
         ],
         columns=[
@@ -131,9 +135,9 @@ def test_performance_shows_models_hard_rows_and_floors():
     )
     figure, plotted = plot_performance(table)
     assert {"all rows", "hard rows", "First pronoun rule", "Bag of words"} == legend_texts(figure)
-    assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()] == list(SCHEMES) and len(
-        plotted
-    ) == len(table)
+    assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()] == list(
+        SCHEME_ORDER
+    ) and len(plotted) == len(table)
 
 
 def test_the_example_shows_every_word_and_marks_the_ground_truth():
@@ -173,7 +177,7 @@ def test_significance_prints_the_p_values():
     table.loc[table["method"] == "LIME", "p_holm"] = 0.0001
     figure, _ = plot_significance(table)
     texts = [text.get_text() for text in figure.axes[0].texts]
-    assert texts.count("<.001") == len(SCHEMES) - 1 and ".200" in texts
+    assert texts.count("<.001") == len(SCHEME_ORDER) - 1 and ".200" in texts
 
 
 def test_the_grid_has_the_order_of_the_figures_and_keeps_a_user_s_own_method():
@@ -181,8 +185,8 @@ def test_the_grid_has_the_order_of_the_figures_and_keeps_a_user_s_own_method():
         [results(), pd.DataFrame([{"dataset": "D_A", "scheme": "C", "method": "mine", "MA": 0.3}])]
     )
     grid = method_grid(table.sample(frac=1, random_state=0), "MA")
-    assert list(grid.columns) == [*SCHEMES, "-"] and list(grid.loc["D_A"].index[:8]) == list(
-        METHODS
+    assert list(grid.columns) == [*SCHEME_ORDER, "-"] and list(grid.loc["D_A"].index[:8]) == list(
+        METHOD_ORDER
     )
     assert grid.loc[("D_A", "mine"), "C"] == 0.3
     figure, _ = plot_mass_accuracy(
@@ -194,5 +198,5 @@ def test_the_grid_has_the_order_of_the_figures_and_keeps_a_user_s_own_method():
 
 
 def test_looks_differ_by_more_than_colour():
-    assert len({marker for marker, _ in plots.FAMILY_LOOKS.values()}) == len(plots.FAMILY_LOOKS)
+    assert len({marker for marker, _ in FAMILY_LOOKS.values()}) == len(FAMILY_LOOKS)
     assert len({str(FLOOR_LOOKS[name][0]) for name in FLOORS}) == len(FLOORS)

@@ -4,8 +4,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
-from lib.metrics.concept_effects import DISTANCES
-from lib.plots.effects import plot_directions, plot_errors, plot_three_effects
+from lib.plots import plot_directions, plot_errors, plot_three_effects
 
 
 @pytest.fixture(autouse=True)
@@ -17,7 +16,7 @@ def _close():
 def test_every_explainer_is_a_mark_and_every_floor_a_line() -> None:
     rows = [
         ("d", "m", name, family, metric, 0.4, 0.3, 0.5)
-        for metric in DISTANCES
+        for metric in ("L2", "cosine", "normdiff")
         for name, family in (("Zero", "floor"), ("CONEXP", "paper"), ("LEACE", "ours"))
     ]
     table = pd.DataFrame(
@@ -45,7 +44,9 @@ def test_heat_map_and_three_effects_draw_their_tables() -> None:
         ],
         columns=["dataset", "explainer", "aspect", "old", "new", "L2"],
     )
-    figure, plotted = plot_directions(table, "L2", "error")
+    figure, plotted = plot_directions(
+        table, "L2", "error", ("food", "noise"), {"Negative": "−", "unknown": "?", "Positive": "+"}
+    )
     assert [t.get_text() for t in figure.axes[0].get_xticklabels()] == [
         "food −→+",
         "noise ?→−",
@@ -54,5 +55,5 @@ def test_heat_map_and_three_effects_draw_their_tables() -> None:
         [("d", "food", "the world", 1.8), ("d", "food", "CONEXP", 2.5)],
         columns=["dataset", "aspect", "who", "stars"],
     )
-    figure, _ = plot_three_effects(effects)
+    figure, _ = plot_three_effects(effects, "in stars")
     assert [line.get_xdata()[0] for line in figure.axes[0].lines] == [1.8, 2.5]

@@ -1,16 +1,16 @@
-"""Word scores as HTML and as a plot: complete, self-contained, escaped, the same every time, small."""
+"""Word scores as HTML: complete, self-contained, escaped, the same every time, small."""
 
 from __future__ import annotations
 
+import json
 import re
 
-import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
 from lib.attribution import METHODS, explain_many
 from lib.core.errors import TouchstoneError
-from lib.plots.word_colours import explanations_to_html, plot_words, words_to_html
+from lib.plots import explanations_to_html, words_to_html
 
 WORDS, SCORES = ["She", "<b>loves", "cats"], [0.5, -0.25, 0.0]
 
@@ -18,7 +18,8 @@ WORDS, SCORES = ["She", "<b>loves", "cats"], [0.5, -0.25, 0.0]
 def test_every_word_has_its_score_and_a_colour_by_its_size() -> None:
     text = words_to_html(WORDS, SCORES, "IG: F", "F")
     spans = re.findall(
-        r'<span title="([^"]+)" style="background:rgba\((\d+),\d+,\d+,([\d.]+)\)[^>]*>([^<]*)</span>',
+        r'<span title="([^"]+)" style="background:rgba\((\d+),\d+,\d+,([\d.]+)\)[^>]*>'
+        r"([^<]*)</span>",
         text,
     )
     assert [(float(score), float(strength), word) for score, _, strength, word in spans] == [
@@ -52,12 +53,6 @@ def test_several_explanations_stand_below_each_other() -> None:
         explain_many(None, rows, ["First pronoun", "Pronoun list"]), ["female"]
     )
     assert text.count("<div id=") == 2 and "First pronoun: female" in text
-
-
-def test_the_plot_shows_its_table() -> None:
-    figure, table = plot_words(WORDS, SCORES)
-    assert [bar.get_height() for bar in figure.axes[0].patches] == SCORES == table["score"].tolist()
-    plt.close(figure)
 
 
 @pytest.mark.parametrize("scores", [[0.1], [0.1, 0.2, float("nan")]])
@@ -107,8 +102,12 @@ def test_scores_without_a_sign_are_not_said_to_point_anywhere(
     assert ("rgba(128,115,172" in text) == signed  # one colour for sizes
 
 
-def test_every_method_says_whether_it_has_a_sign() -> None:
-    sizes = {name for name, method in METHODS.items() if not method.has_sign(method.settings())}
+def test_no_method_without_a_sign_is_said_to_point_somewhere() -> None:
+    sizes = {
+        name
+        for name, method in METHODS.items()
+        if "gives no sign" in explanations_to_html(explained(name, json.dumps(method.settings())))
+    }
     assert sizes == {
         "Saliency",
         "Guided Backprop",
@@ -120,6 +119,14 @@ def test_every_method_says_whether_it_has_a_sign() -> None:
         "First pronoun",
         "Pronoun list",
     }
+    own = explanations_to_html(explained("mine:sizes"), unsigned=["mine:sizes"])
+    assert "gives no sign" in own
+
+
+def test_titles_classes_and_remarks_are_escaped() -> None:
+    text = words_to_html(["a"], [1.0], "<i>", "R&D", remark="<b>")
+    assert "<i>" not in text and "<b></b>" not in text and "<b>&lt;i&gt;</b>" in text
+    assert "toward R&amp;D" in text and "; &lt;b&gt;</div>" in text
 
 
 def test_equal_boxes_have_ids_of_their_own() -> None:

@@ -2,63 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 
-from lib.studies.cebab.questions import Effects, Head, Questions, Texts
+from lib.studies.cebab.explainer import Explainer
+from lib.studies.cebab.questions import Effects, Questions
 
 
-@dataclass
-class RandomEffects:
-    """The difference of two random answers, each uniform numbers that are made to sum to one (CEBaB, Figure 2)."""
-
-    seed: int = field(default=0, init=False)
-    n_classes: int = field(default=0, init=False)
-
-    def fit(self, train: Texts, head: Head | None, seed: int) -> RandomEffects:
-        """Remember the number of classes."""
-        self.seed, self.n_classes = seed, train.probabilities.shape[1]
-        return self
+class RandomEffects(Explainer):
+    """The difference of two random answers, which sum to one each (CEBaB, Figure 2)."""
 
     def effects(self, questions: Questions) -> Effects:
         """A new draw for each question."""
-        draws = np.random.default_rng(self.seed).random((2, len(questions), self.n_classes))
+        draws = np.random.default_rng(self.seed).random((2, *questions.texts.probabilities.shape))
         draws /= draws.sum(2, keepdims=True)
         return draws[1] - draws[0]
 
 
-@dataclass
-class ZeroEffects:
-    """No change ever makes a difference. Its cosine is 1 by definition, and its L2 is its normdiff."""
-
-    n_classes: int = field(default=0, init=False)
-
-    def fit(self, train: Texts, head: Head | None, seed: int) -> ZeroEffects:
-        """Remember the number of classes."""
-        self.n_classes = train.probabilities.shape[1]
-        return self
+class ZeroEffects(Explainer):
+    """No change ever makes a difference. Its cosine is 1 by definition, its L2 is its normdiff."""
 
     def effects(self, questions: Questions) -> Effects:
         """Zeros."""
-        return np.zeros((len(questions), self.n_classes))
+        return np.zeros_like(questions.texts.probabilities)
 
 
-@dataclass
-class NoConcept:
-    """The mean answer on train minus the text's own answer: the same for every concept and every change.
+class NoConcept(Explainer):
+    """The mean answer on train minus the text's own: the same for every concept and every change.
 
-    Whatever a text's answer is, that to another text of its group is on average nearer to the mean: probability leaves the
-    class where it is now. Every explainer that subtracts the text's own answer has this for nothing.
+    Whatever a text's answer is, that to another text of its group is on average nearer to the mean:
+    probability leaves the class where it is now. Every explainer that subtracts the text's own
+    answer has this for nothing.
     """
-
-    mean: np.ndarray = field(default_factory=lambda: np.zeros(0), init=False)
-
-    def fit(self, train: Texts, head: Head | None, seed: int) -> NoConcept:
-        """The mean answer."""
-        self.mean = train.probabilities.mean(0)
-        return self
 
     def effects(self, questions: Questions) -> Effects:
         """Back to the mean."""
-        return self.mean - questions.texts.probabilities
+        return self.train.probabilities.mean(0) - questions.texts.probabilities

@@ -1,38 +1,31 @@
-"""The explainers by name; each is fitted on train texts and then asked about changes, one side of a pair in sight."""
+"""The explainers by name; `lib.studies.cebab.explainer` says what one is and how yours joins."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from lib.core.errors import TouchstoneError, did_you_mean
 from lib.studies.cebab.causalm import CausaLM
 from lib.studies.cebab.directions import TCAV, ConceptSHAP
 from lib.studies.cebab.erasers import Erasure
+from lib.studies.cebab.explainer import Explainer
 from lib.studies.cebab.floors import NoConcept, RandomEffects, ZeroEffects
 from lib.studies.cebab.from_labels import CONEXP, Approx, ConceptLIME, SLearner
 from lib.studies.cebab.proxy import CausalProxy
-from lib.studies.cebab.questions import Effects, Head, Questions, Texts
-
-
-class Explainer(Protocol):
-    """Anything that estimates effects of concepts on a model."""
-
-    def fit(self, train: Texts, head: Head | None, seed: int) -> Explainer:
-        """Learn from train texts with their labels, the model's answers and perhaps embeddings; returns itself."""
-
-    def effects(self, questions: Questions) -> Effects:
-        """For each question the estimated change of the model's K probabilities."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """An explainer in the list: how to make it, its family, and what it needs beside answers and labels.
+    """An explainer in the list.
 
-    family: floor (knows nothing of concepts), paper (as CEBaB defines it), released (a fault of the released code, kept by name), ours
-    (not in the paper). needs: "" (nothing), "weights" (embeddings and the last layer), "encoders" (vectors without each concept),
-    "model" (the explained model itself, handed to the explainer).
+    Args:
+        make: makes one that is not fitted yet.
+        family: floor (knows nothing of concepts), paper (as CEBaB defines it), released (a fault of
+            the released code, kept by name) or ours (not in the paper).
+        needs: what it needs beside answers and labels: "" (nothing), "weights" (embeddings and the
+            last layer), "encoders" (vectors without each concept) or "model" (the explained model
+            itself, handed to `make`).
     """
 
     make: Callable[..., Explainer]

@@ -1,5 +1,9 @@
-"""Classifiers of reviews: stars from a fine-tuned encoder or a BiLSTM, aspects from frozen embeddings, and what explainers
-read of them: the vectors in front of the last linear layer, and that layer."""
+"""Classifiers of reviews, and what explainers read of them.
+
+Stars come from a fine-tuned encoder or a BiLSTM, aspects from frozen embeddings. What is read of a
+classifier is a `Reading`: its answers, the vectors in front of its last linear layer, and that
+layer.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from scipy.sparse import csr_matrix, hstack
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -37,51 +41,44 @@ from lib.models.upper_layers import (
 )
 from lib.models.vocabulary import ids_in_use, rows_in_use
 from lib.models.weights import load_classifier
-from lib.studies.cebab.questions import Head
+from lib.studies.cebab.head import Head
+from lib.studies.cebab.questions import Effects, Vectors
 from lib.studies.cebab.reviews import ASPECTS, VALUES
 from lib.training.classifier import Settings, Split, fit, token_forward
 
-KINDS = (
-    "frozen encoder",
-    "encoder",
-    "BiLSTM",
-)  # the first learns its head alone, on the mean over tokens
-WHOLE = "CEfAf"  # the transfer scheme in which everything learns
-BATCH = 64  # texts that are read together; no result depends on it
+_NETWORKS = ("encoder", "BiLSTM")
+_WHOLE = "CEfAf"  # the transfer scheme in which everything learns
+_BATCH = 64  # texts that are read together; no result depends on it
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What a classifier says of texts: probabilities, and the vectors that its last layer `head` makes them from."""
+    """What a classifier says of texts, and the vectors that its last layer `head` makes it from."""
 
-    probabilities: Float[np.ndarray, "batch class"]
-    vectors: Float[np.ndarray, "batch hidden"]
+    probabilities: Effects
+    vectors: Vectors
     head: Head
 
     def save(self, path: Path, key: str, ids: Sequence[str]) -> None:
         """Keep it as one .npz with the texts' ids, and the key of all that it depends on."""
-        with atomic_path(path) as part, part.open("wb") as file:
-            np.savez(
-                file,
-                key=np.array(key),
-                ids=np.array(ids, dtype=str),
-                probabilities=self.probabilities.astype(np.float32),
-                vectors=self.vectors.astype(np.float32),
-                weight=self.head.weight,
-                bias=self.head.bias,
-            )
+        _save_arrays(
+            path,
+            key,
+            ids,
+            probabilities=self.probabilities.astype(np.float32),
+            vectors=self.vectors.astype(np.float32),
+            weight=self.head.weight,
+            bias=self.head.bias,
+        )
 
 
 def load_reading(path: Path, key: str = "") -> tuple[np.ndarray, Reading] | None:
-    """The ids and the reading that `save` kept; None where there is none, or where it has another key."""
-    if not path.is_file():
+    """The ids and the reading that `save` kept; None where there is none, or one of another key."""
+    arrays = _load_arrays(path, key)
+    if arrays is None:
         return None
-    with np.load(path, allow_pickle=False) as kept:
-        if key and str(kept["key"]) != key:
-            return None
-        head = Head(kept["weight"], kept["bias"])
-        vectors = kept["vectors"].astype(float)
-        return kept["ids"].astype(object), Reading(head.probabilities(vectors), vectors, head)
+    head, vectors = Head(arrays["weight"], arrays["bias"]), arrays["vectors"].astype(float)
+    return arrays["ids"].astype(object), Reading(head.probabilities(vectors), vectors, head)
 
 
 def save_vectors(
@@ -91,39 +88,57 @@ def save_vectors(
     vectors: np.ndarray,
     about: Mapping[str, float] | None = None,
 ) -> None:
-    """Keep vectors of texts as one .npz, with the texts' ids, the key of all that they depend on, and numbers about them."""
-    with atomic_path(path) as part, part.open("wb") as file:
-        np.savez(
-            file,
-            key=np.array(key),
-            ids=np.array(ids, dtype=str),
-            vectors=vectors.astype(np.float32),
-            about=np.array(json.dumps(about or {})),
-        )
+    """Keep vectors of texts as one .npz.
+
+    Args:
+        path: the file.
+        key: all that the vectors depend on.
+        ids: of the texts.
+        vectors: kept as float32.
+        about: numbers about them.
+    """
+    notes = np.array(json.dumps(about or {}))
+    _save_arrays(path, key, ids, vectors=vectors.astype(np.float32), about=notes)
 
 
 def load_vectors(
     path: Path, key: str = ""
 ) -> tuple[np.ndarray, np.ndarray, dict[str, float]] | None:
-    """The ids, vectors and numbers that `save_vectors` kept; None where there are none, or where they have another key."""
+    """The ids, vectors and numbers that `save_vectors` kept; None without any of this key."""
+    arrays = _load_arrays(path, key)
+    if arrays is None:
+        return None
+    ids, vectors = arrays["ids"].astype(object), arrays["vectors"].astype(float)
+    return ids, vectors, json.loads(str(arrays["about"]))
+
+
+def _save_arrays(path: Path, key: str, ids: Sequence[str], **arrays: np.ndarray) -> None:
+    with atomic_path(path) as part, part.open("wb") as file:
+        np.savez(file, key=np.array(key), ids=np.array(ids, dtype=str), **arrays)
+
+
+def _load_arrays(path: Path, key: str) -> dict[str, np.ndarray] | None:
     if not path.is_file():
         return None
-    with np.load(path, allow_pickle=False) as kept:
-        if key and str(kept["key"]) != key:
-            return None
-        return (
-            kept["ids"].astype(object),
-            kept["vectors"].astype(float),
-            json.loads(str(kept["about"])),
-        )
+    with np.load(path, allow_pickle=False) as file:
+        arrays = dict(file)
+    return arrays if key in ("", str(arrays["key"])) else None
 
 
 @dataclass(frozen=True)
 class Reviewer:
-    """One model of a study and how it is trained; `name` is also the name of its file.
+    """One model of a study and how it is trained.
 
-    `n_frozen`: so many of an encoder's lowest layers, and its word table, stay as they are; what they make of the texts is
-    computed once.
+    Args:
+        dataset: the data set that it is trained on.
+        kind: "encoder" or "BiLSTM".
+        number: the seed.
+        encoder: the pre-trained language model, by name, folder or hub id.
+        revision: the commit of a hub id.
+        n_classes: classes of stars.
+        settings: of the training.
+        n_frozen: so many of an encoder's lowest layers, and its word table, stay as they are; what
+            they make of the texts is computed once.
     """
 
     dataset: str
@@ -137,7 +152,7 @@ class Reviewer:
 
     @property
     def name(self) -> str:
-        """The model's name, without blanks."""
+        """The model's name, without blanks, which is also that of its file."""
         return f"{self.dataset}-{self.kind.replace(' ', '_')}-seed{self.number}"
 
     def read(
@@ -151,62 +166,52 @@ class Reviewer:
     ) -> Reading:
         """Train a network on the train texts and read train and test texts, in this order.
 
-        `keep`: the "best" epoch on dev, or the "last". `weights`: the folder where an encoder's tensors are kept, as `name`.
+        Args:
+            train: text and label (the class, counted from 0).
+            dev: the same; these texts choose the epoch.
+            test: the same; its labels are not looked at.
+            device: where the network runs.
+            keep: the "best" epoch on dev, or the "last".
+            weights: the folder where an encoder's tensors are kept, as `name`.
         """
         if self.settings is None:
             raise TouchstoneError(
                 f"{self.kind} has no settings; name it in the parameters epochs, lr and batch_size"
             )
-        model = build_reviewer(
-            self.kind,
-            self.encoder,
-            self.revision,
-            self.n_classes,
-            seed_for("model", self.kind, self.number),
-        )
+        seed = seed_for("model", self.kind, self.number)
+        model = build_reviewer(self.kind, self.encoder, self.revision, self.n_classes, seed)
         model.module.to(device)
-        whole = pd.concat([train, dev, test])
-        encoded, labels, n_read = (
-            model.encode(words_of(list(whole["text"]))),
-            whole["label"].to_numpy(),
-            len(train) + len(dev),
-        )
-        frozen = self.n_frozen if isinstance(model, HFClassifier) else 0
-        states = lower_states(model, encoded, frozen) if frozen else None
+        texts, n_train, n_known = pd.concat([train, dev, test]), len(train), len(train) + len(dev)
+        encoded = model.encode(words_of(list(texts["text"])))
+        n_frozen = self.n_frozen if isinstance(model, HFClassifier) else 0
+        states = lower_states(model, encoded, n_frozen) if n_frozen else None
         train_reviewer(
             model,
-            encoded[:n_read],
-            labels[:n_read],
-            len(train),
+            encoded[:n_known],
+            texts["label"].to_numpy()[:n_known],
+            n_train,
             self.settings,
             self.number,
             keep,
-            frozen,
+            n_frozen,
             states,
         )
         if weights is not None and isinstance(model, HFClassifier):
-            recipe = {
-                "encoder": self.encoder,
-                "revision": self.revision,
-                "classes": list(model.classes),
-                "scheme": WHOLE,
-                "seed": self.number,
-            }
-            save_trained(
-                weights,
-                self.name,
-                recipe,
-                model,
-                dict(model.module.named_parameters()),
-                ids_in_use(encoded[:n_read]),
-            )
-        read = [*range(len(train)), *range(n_read, len(whole))]
-        return read_texts(
-            model,
-            [encoded[i] for i in read],
-            frozen,
-            None if states is None else [states[i] for i in read],
-        )
+            self._save(weights, model, encoded[:n_known])
+        rows = [*range(n_train), *range(n_known, len(texts))]
+        states = None if states is None else [states[i] for i in rows]
+        return read_texts(model, [encoded[i] for i in rows], n_frozen, states)
+
+    def _save(self, folder: Path, model: HFClassifier, encoded: Sequence[Encoded]) -> None:
+        recipe = {
+            "encoder": self.encoder,
+            "revision": self.revision,
+            "classes": list(model.classes),
+            "scheme": _WHOLE,
+            "seed": self.number,
+        }
+        tensors = dict(model.module.named_parameters())
+        save_trained(folder, self.name, recipe, model, tensors, ids_in_use(encoded))
 
 
 def words_of(texts: Sequence[str]) -> list[list[str]]:
@@ -217,10 +222,13 @@ def words_of(texts: Sequence[str]) -> list[list[str]]:
 def build_reviewer(
     kind: str, encoder: str, revision: str, n_classes: int, seed: int
 ) -> RunsFromEmbeddings:
-    """An untrained classifier of stars: the pre-trained encoder with a new head, or a BiLSTM over its word vectors."""
-    if kind not in KINDS[1:]:
+    """An untrained classifier of stars: the pre-trained encoder with a new head, or a BiLSTM.
+
+    The BiLSTM reads the encoder's word vectors; `seed` is that of its other parameters.
+    """
+    if kind not in _NETWORKS:
         raise TouchstoneError(
-            f"there is no network {kind!r} to train; choose from {', '.join(KINDS[1:])}"
+            f"there is no network {kind!r} to train; choose from {', '.join(_NETWORKS)}"
         )
     classifier = load_classifier(encoder, revision, [str(k + 1) for k in range(n_classes)])
     return classifier if kind == "encoder" else BiLSTM(classifier, classifier.classes, seed)
@@ -237,61 +245,51 @@ def train_reviewer(
     n_frozen: int = 0,
     states: States | None = None,
 ) -> pd.DataFrame:
-    """Train a classifier on the first `n_train` texts; the others choose the epoch, if `keep` says so. Returns the curve.
+    """Train a classifier of texts, in place.
 
-    Of an encoder everything learns (of the word table only the rows in use), or what lies above the `n_frozen` lowest layers,
-    whose `states` are handed in. A BiLSTM keeps its word vectors.
+    Of an encoder everything learns (of the word table only the rows in use), or what lies above the
+    `n_frozen` lowest layers. A BiLSTM keeps its word vectors.
+
+    Args:
+        model: the classifier.
+        encoded: the texts.
+        labels: their classes.
+        n_train: so many texts, the first, are trained on; the others choose the epoch.
+        settings: of the training.
+        seed: of the training.
+        keep: the "best" epoch, or the "last".
+        n_frozen: layers of an encoder that stay as they are.
+        states: what these layers make of the texts.
+
+    Returns:
+        The curve of `fit`.
     """
-    targets = torch.tensor(labels, device=device_of(model.module))
-    lengths = torch.tensor([len(one.ids) for one in encoded])
     how = (
-        targets,
-        lengths,
+        torch.tensor(labels, device=device_of(model.module)),
+        torch.tensor([len(text.ids) for text in encoded]),
         Split(torch.arange(n_train), torch.arange(n_train, len(encoded))),
         settings,
         seed_for("fit", seed),
         keep,
     )
     if not isinstance(model, HFClassifier):
-        trained = {name: p for name, p in model.module.named_parameters() if p.requires_grad}
-        curve = fit(token_forward(model, encoded), trained, *how)
+        learning = {name: p for name, p in model.module.named_parameters() if p.requires_grad}
+        curve = fit(token_forward(model, encoded), learning, *how)
     else:
-        scheme = scheme_named(WHOLE)
-        learns = set(apply_scheme(model, scheme, seed_for("head", seed)))
+        scheme = scheme_named(_WHOLE)
+        names = set(apply_scheme(model, scheme, seed_for("head", seed)))
         set_modes(model, scheme, settings.dropout)
         if states is not None:
             depth = len(layer_stack(model.module))
-            trained = upper_parameters(model, depth - n_frozen)
+            learning = upper_parameters(model, depth - n_frozen)
             with layers_between(model.module, n_frozen, depth):
-                curve = fit(state_forward(model, states), trained, *how)
+                curve = fit(state_forward(model, states), learning, *how)
         else:
             with rows_in_use(model.module, ids_in_use(encoded)) as row_of:
-                trained = {name: p for name, p in model.module.named_parameters() if name in learns}
-                curve = fit(token_forward(model, encoded, row_of), trained, *how)
+                learning = {n: p for n, p in model.module.named_parameters() if n in names}
+                curve = fit(token_forward(model, encoded, row_of), learning, *how)
     model.module.eval()
     return curve
-
-
-def fit_head(
-    vectors: Float[np.ndarray, "batch hidden"],
-    labels: Int[np.ndarray, "batch"],
-    n_classes: int,
-    penalty: float = 0.1,
-) -> Head:
-    """A linear classifier on frozen vectors of length one: logistic regression, `penalty` the inverse of scikit-learn's C.
-
-    A class that no label has gets a bias of -30, which is a probability of nothing.
-    """
-    fitted = LogisticRegression(C=1 / penalty, max_iter=2000).fit(vectors, labels)
-    weight, bias = np.zeros((n_classes, vectors.shape[1])), np.full(n_classes, -30.0)
-    if len(fitted.classes_) == 2:  # scikit-learn keeps one row for two classes
-        weight[fitted.classes_[1]], bias[fitted.classes_] = (
-            fitted.coef_[0],
-            (0.0, fitted.intercept_[0]),
-        )
-    else:
-        weight[fitted.classes_], bias[fitted.classes_] = fitted.coef_, fitted.intercept_
-    return Head(weight, bias)
 
 
 @torch.no_grad()
@@ -301,23 +299,27 @@ def read_texts(
     n_frozen: int = 0,
     states: States | None = None,
 ) -> Reading:
-    """Run a classifier over texts and keep what its last linear layer reads; from the `states` of the frozen layers if there are any.
+    """Run a classifier over texts and keep what its last linear layer reads.
 
-    Raises TouchstoneError where softmax(layer(vectors)) are not the model's probabilities: then explainers would explain
-    another model.
+    Args:
+        model: the classifier.
+        encoded: the texts.
+        n_frozen: layers of an encoder that are not run again.
+        states: what these layers made of the texts.
+
+    Raises:
+        TouchstoneError: softmax(layer(vectors)) are not the model's probabilities; then explainers
+            would explain another model.
     """
     layer, caught = last_layer(model), []
     hook = layer.register_forward_pre_hook(
         lambda module, inputs: caught.append(inputs[0].reshape(-1, layer.in_features))
     )
-    buckets = length_buckets([len(one.ids) for one in encoded], BATCH)
-    forward = token_forward(model, encoded)
-    above = nullcontext()
+    buckets = length_buckets([len(text.ids) for text in encoded], _BATCH)
+    forward, above = token_forward(model, encoded), nullcontext()
     if isinstance(model, HFClassifier) and states is not None:
-        forward, above = (
-            state_forward(model, states),
-            layers_between(model.module, n_frozen, len(layer_stack(model.module))),
-        )
+        forward = state_forward(model, states)
+        above = layers_between(model.module, n_frozen, len(layer_stack(model.module)))
     try:
         with above:
             scores = [forward(torch.tensor(bucket)) for bucket in buckets]
@@ -326,74 +328,71 @@ def read_texts(
     order = np.argsort([i for bucket in buckets for i in bucket])
     vectors, logits = (torch.cat(parts).double().cpu().numpy()[order] for parts in (caught, scores))
     bias = torch.zeros(layer.out_features) if layer.bias is None else layer.bias
-    head = Head(layer.weight.detach().double().cpu().numpy(), bias.detach().double().cpu().numpy())
+    head = Head(*(part.detach().double().cpu().numpy() for part in (layer.weight, bias)))
     probabilities = torch.tensor(logits).softmax(1).numpy()
     if not np.allclose(head.probabilities(vectors), probabilities, atol=1e-4):
         raise TouchstoneError(
-            f"the last layer of {type(model.module).__name__} does not make its answers from one vector a text; "
-            "hand in predictions alone"
+            f"the last layer of {type(model.module).__name__} does not make its answers from one "
+            "vector a text; hand in predictions alone"
         )
     return Reading(probabilities, vectors, head)
 
 
 def last_layer(model: RunsFromEmbeddings) -> nn.Linear:
-    """The linear layer that gives the class scores: the last one with as many outputs as there are classes."""
-    found = [
-        m
-        for m in model.module.modules()
-        if isinstance(m, nn.Linear) and m.out_features == len(model.classes)
-    ]
-    if not found:
+    """The linear layer that gives the class scores: the last with an output for each class."""
+    layers = [layer for layer in model.module.modules() if isinstance(layer, nn.Linear)]
+    fitting = [layer for layer in layers if layer.out_features == len(model.classes)]
+    if not fitting:
         raise TouchstoneError(
             f"{type(model.module).__name__} ends in no linear layer; hand in predictions alone"
         )
-    return found[-1]
+    return fitting[-1]
 
 
 @torch.no_grad()
-def sentence_vectors(
-    encoder: HFClassifier | MaskedLM, texts: Sequence[str]
-) -> Float[np.ndarray, "batch hidden"]:
-    """The frozen encoder's mean over tokens, of length one: what all-MiniLM was trained to compare."""
+def sentence_vectors(encoder: HFClassifier | MaskedLM, texts: Sequence[str]) -> Vectors:
+    """The frozen encoder's mean over tokens, of length one: what all-MiniLM learnt to compare."""
     encoded = encoder.encode(words_of(texts))
-    buckets, parts = length_buckets([len(one.ids) for one in encoded], BATCH), []
+    buckets, parts = length_buckets([len(text.ids) for text in encoded], _BATCH), []
     for bucket in buckets:
-        ids, mask = (
-            t.to(device_of(encoder.module))
-            for t in pad([encoded[i] for i in bucket], encoder.tokenizer.pad_token_id)
-        )
+        batch = pad([encoded[i] for i in bucket], encoder.tokenizer.pad_token_id)
+        ids, mask = (t.to(device_of(encoder.module)) for t in batch)
         states: Tensor = encoder.module.base_model(
             input_ids=ids, attention_mask=mask
-        ).last_hidden_state
+        ).last_hidden_state  # (batch, token, hidden)
         parts.append(nn.functional.normalize(states.mean(1), dim=-1))
     order = np.argsort([i for bucket in buckets for i in bucket])
     return torch.cat(parts).cpu().numpy()[order]
 
 
 def predict_aspects(
-    train: pd.DataFrame,
-    train_vectors: Float[np.ndarray, "batch hidden"],
-    texts: pd.DataFrame,
-    vectors: Float[np.ndarray, "batch hidden"],
+    train: pd.DataFrame, train_vectors: Vectors, texts: pd.DataFrame, vectors: Vectors
 ) -> pd.DataFrame:
-    """The value of each aspect in texts, by a logistic regression on TF-IDF and frozen vectors; text_id and ASPECTS.
+    """The value of each aspect in texts, by a logistic regression on TF-IDF and frozen vectors.
 
-    One classifier per aspect, fitted on the train texts whose label is a value (not "no majority", not empty).
+    One classifier per aspect, fitted on the train texts whose label is a value (not "no majority",
+    not empty).
+
+    Args:
+        train: text and the labels of the aspects.
+        train_vectors: of the train texts, of length one.
+        texts: text_id and text.
+        vectors: of these texts.
+
+    Returns:
+        text_id and ASPECTS.
     """
-    found = texts[["text_id"]].reset_index(drop=True)
+    predicted = texts[["text_id"]].reset_index(drop=True)
     counts = TfidfVectorizer(ngram_range=(1, 2), min_df=2, sublinear_tf=True).fit(train["text"])
-    scale = (
-        np.sqrt(vectors.shape[1]) / 4
-    )  # vectors of length one would hardly be heard beside a penalty of 1
-    ours, theirs = (
+    # vectors of length one would hardly be heard beside a penalty of 1
+    scale = np.sqrt(vectors.shape[1]) / 4
+    learnt, asked = (
         hstack([counts.transform(part["text"]), csr_matrix(scale * v)]).tocsr()
         for part, v in ((train, train_vectors), (texts, vectors))
     )
     for aspect in ASPECTS:
         known = train[aspect].isin(VALUES).to_numpy()
-        found[aspect] = (
-            LogisticRegression(max_iter=2000)
-            .fit(ours[known], train.loc[known, aspect])
-            .predict(theirs)
-        )
-    return found
+        classifier = LogisticRegression(max_iter=2000)
+        classifier.fit(learnt[known], train.loc[known, aspect])
+        predicted[aspect] = classifier.predict(asked)
+    return predicted

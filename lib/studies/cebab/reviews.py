@@ -1,8 +1,10 @@
-"""Reviews with aspect labels, and their edits: reading and checking CEBaB (arXiv 2205.14140), its majority rules and labels."""
+"""Reviews with aspect labels, and their edits: reading and checking CEBaB (arXiv 2205.14140).
+
+`python -m lib.studies.cebab.reviews` downloads what is missing of the published files.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import tempfile
 import zipfile
@@ -14,9 +16,9 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
+from lib.core.downloads import check_files, download_folder
 from lib.core.errors import TouchstoneError
-from lib.core.files import sha256_of, write_atomic
-from lib.core.paths import data_root
+from lib.core.files import write_atomic
 
 ASPECTS = ("food", "service", "ambiance", "noise")
 VALUES = ("Negative", "unknown", "Positive")
@@ -26,12 +28,12 @@ CELLS = (*VALUES, NO_MAJORITY, NOT_ANNOTATED)
 RATINGS = ("1", "2", "3", "4", "5")
 SPLITS = ("train", "dev", "test")
 TRAIN_SETS = ("inclusive", "exclusive", "observational")
-QUORUM = 3  # votes that make a majority
 RATING_MAPS = {
     5: {1: 0, 2: 1, 3: 2, 4: 3, 5: 4},
     3: {1: 0, 2: 0, 3: 1, 4: 2, 5: 2},
     2: {1: 0, 2: 0, 4: 1, 5: 1},
 }
+_QUORUM = 3  # votes that make a majority
 
 CEBAB_COMMIT = "40e6851"
 CEBAB_URL = f"https://github.com/CEBaBing/CEBaB/raw/{CEBAB_COMMIT}/CEBaB-v1.1.zip"
@@ -42,10 +44,7 @@ CEBAB_SHA256 = {
     "train_inclusive.json": "7289f4f496dcc8394fb37747c1f383932037be030c6545925f7429e75d991c0b",
     "train_observational.json": "387e5a86509a7baa9d422fd10b118f5e3ad7f96e1afaeb30b92cb05e802eaff2",
 }
-CEBAB_ROWS = "f14276cc45a00278e548bc84e113c729385c28746e2502e80117132a1431901f"  # of what `read_cebab` reads of them
-HUB = "CEBaB/CEBaB"
-HUB_REVISION = "refs/convert/parquet"  # the hub's own copy of a data set, as Parquet
-FIELDS = (
+_FIELDS = (
     "id",
     "original_id",
     "edit_id",
@@ -67,27 +66,32 @@ FIELDS = (
 
 
 def majority(votes: Mapping[str, int]) -> str:
-    """The label with the most votes if it has at least three of them and no rival; otherwise "no majority".
+    """The label with at least three votes and no rival; otherwise "no majority".
 
-    >>> majority({"4": 3, "5": 2}), majority({"4": 2, "5": 2, "1": 1}), majority({"unknown": 7, "Positive": 3})
+    >>> majority({"4": 3, "5": 2}), majority({"4": 2, "5": 2, "1": 1}), majority({"unknown": 7})
     ('4', 'no majority', 'unknown')
     """
     most = max(votes.values(), default=0)
     leading = [label for label, n in votes.items() if n == most]
-    return leading[0] if most >= QUORUM and len(leading) == 1 else NO_MAJORITY
+    return leading[0] if most >= _QUORUM and len(leading) == 1 else NO_MAJORITY
 
 
 def read_reviews(path: Path | str) -> pd.DataFrame:
-    """Read a JSON array of CEBaB records, each checked field by field; one row a text.
+    """Read a JSON array of CEBaB records, each checked field by field.
 
-    Columns: text_id, group (the original's id), is_original, edit_goal, edit_type, editor (missing on originals), text, rating
-    (1 to 5, 0 for no majority), and the four aspects with one of CELLS. Raises TouchstoneError naming file, record, remedy.
-    Originals have no edit, whatever the file says: train_observational.json gives each the goal of one of its edits.
+    Returns:
+        One row a text: text_id, group (the original's id), is_original, edit_goal, edit_type,
+        editor (missing on originals), text, rating (1 to 5, 0 for no majority), and the four
+        aspects with one of CELLS.
+
+    Raises:
+        TouchstoneError: with file, record and remedy.
     """
     path = Path(path)
     if not path.is_file():
         raise TouchstoneError(
-            f"{path} does not exist; run the stage that makes it, or `python -m lib.studies.cebab.reviews`"
+            f"{path} does not exist; run the stage that makes it, or "
+            "`python -m lib.studies.cebab.reviews`"
         )
     try:
         records = json.loads(path.read_text(encoding="utf-8"))
@@ -97,113 +101,82 @@ def read_reviews(path: Path | str) -> pd.DataFrame:
         raise TouchstoneError(
             f"{path} is not a JSON array of records; hand in one of the published files"
         )
-    rows = [_row(record, f"{path}, record {i}") for i, record in enumerate(records)]
+    return texts_of(records, str(path))
+
+
+def texts_of(records: Sequence[Any], source: str) -> pd.DataFrame:
+    """Records as a table of texts, each checked field by field (see `read_reviews`)."""
+    rows = [_row(record, f"{source}, record {i}") for i, record in enumerate(records)]
     texts = pd.DataFrame(rows)
-    _refuse_duplicates(texts, str(path))
+    _refuse_duplicates(texts, source)
     return texts
 
 
 def read_cebab(folder: Path | str) -> pd.DataFrame:
-    """CEBaB as one table: the columns of `read_reviews`, `split`, and for train `in_exclusive` and `in_observational`.
+    """CEBaB as one table.
 
-    The two smaller train sets must be subsets of the inclusive one, record for record, and no group may be in two splits.
+    Returns:
+        The columns of `read_reviews`, `split`, and for train `in_exclusive` and `in_observational`.
+
+    Raises:
+        TouchstoneError: a file is not as it should be (see `join_splits`).
     """
     folder = Path(folder)
-    return _joined(
-        {name.removesuffix(".json"): read_reviews(folder / name) for name in CEBAB_SHA256}, folder
-    )
+    parts = {name.removesuffix(".json"): read_reviews(folder / name) for name in CEBAB_SHA256}
+    return join_splits(parts, folder)
 
 
-def read_hub(folder: Path | str) -> pd.DataFrame:
-    """The same table from the Parquet files of the Hugging Face hub (`fetch_hub`), one or more for each of the hub's splits.
+def join_splits(parts: Mapping[str, pd.DataFrame], folder: Path) -> pd.DataFrame:
+    """One table of the five files' texts (see `read_cebab`).
 
-    Every record is checked as those of the release are. A hub can change: raises TouchstoneError where what is read is not
-    what the files of the release hold, text by text and label by label.
+    Raises:
+        TouchstoneError: a smaller train set is not a subset of the inclusive one, record for
+            record, or a group is in two splits.
     """
-    folder, parts = Path(folder), {}
-    for name in (file.removesuffix(".json") for file in CEBAB_SHA256):
-        split = "validation" if name == "dev" else name
-        files = sorted(
-            p
-            for p in folder.rglob("*.parquet")
-            if p.parent.name == split or p.name.startswith(f"{split}-")
-        )
-        if not files:
-            raise TouchstoneError(
-                f"{folder} holds no Parquet file of {split}; delete the folder and fetch the data set again"
-            )
-        rows = [record for file in files for record in pd.read_parquet(file).to_dict("records")]
-        parts[name] = pd.DataFrame(
-            [
-                _row(*_as_published(record, f"{folder}, {split}, record {i}"))
-                for i, record in enumerate(rows)
-            ]
-        )
-        _refuse_duplicates(parts[name], f"{folder}, {split}")
-    whole = _joined(parts, folder)
-    if rows_sha256(whole) != CEBAB_ROWS:
-        raise TouchstoneError(
-            f"{folder} holds other texts or labels than CEBaB v1.1 (commit {CEBAB_COMMIT}); take the published files: "
-            'data_source = "cebab"'
-        )
-    return whole
-
-
-def rows_sha256(texts: pd.DataFrame) -> str:
-    """The SHA-256 of a table of texts, in whatever order its rows and columns come."""
-    return hashlib.sha256(
-        _by_id(texts)[sorted(texts)].to_csv(index=False, lineterminator="\n").encode()
-    ).hexdigest()
-
-
-def _joined(parts: Mapping[str, pd.DataFrame], folder: Path) -> pd.DataFrame:
-    whole = pd.concat(
-        [
-            parts["train_inclusive"].assign(split="train"),
-            parts["dev"].assign(split="dev"),
-            parts["test"].assign(split="test"),
-        ],
-        ignore_index=True,
+    files = {"train": "train_inclusive", "dev": "dev", "test": "test"}
+    texts = pd.concat(
+        [parts[file].assign(split=split) for split, file in files.items()], ignore_index=True
     )
     for name in TRAIN_SETS[1:]:
         subset = parts[f"train_{name}"]
-        whole[f"in_{name}"] = whole["text_id"].isin(subset["text_id"]) & (whole["split"] == "train")
-        same = whole.loc[whole[f"in_{name}"], list(subset.columns)]
-        if not _by_id(same).equals(_by_id(subset)):
+        is_in = texts["text_id"].isin(subset["text_id"]) & (texts["split"] == "train")
+        texts[f"in_{name}"] = is_in
+        if not by_id(texts.loc[is_in, list(subset.columns)]).equals(by_id(subset)):
             raise TouchstoneError(
                 f"{folder / f'train_{name}.json'} is no subset of train_inclusive.json; "
                 "download both again"
             )
-    check_texts(whole, str(folder))
-    return whole
+    check_texts(texts, str(folder))
+    return texts
+
+
+def by_id(texts: pd.DataFrame) -> pd.DataFrame:
+    """A table of texts as strings, in the order of the ids: to compare two of them."""
+    return texts.fillna("").astype(str).sort_values("text_id", ignore_index=True)
 
 
 def check_texts(texts: pd.DataFrame, source: str) -> None:
-    """Refuse a table of texts with duplicate ids, unknown aspect values or ratings, or a group in two splits."""
+    """Refuse double ids, unknown aspect values or ratings, and a group in two splits."""
     _refuse_duplicates(texts, source)
-    for aspect in ASPECTS:
-        wrong = texts[~texts[aspect].isin(CELLS)]
+    for column, cells in {**dict.fromkeys(ASPECTS, CELLS), "rating": range(6)}.items():
+        wrong = texts[~texts[column].isin(cells)]
         if len(wrong):
+            is_rating = column == "rating"
+            remedy = "1 to 5, or 0 for no majority" if is_rating else ", ".join(map(repr, cells))
             raise TouchstoneError(
-                f"{source}, text {wrong['text_id'].iloc[0]}: {aspect} is {wrong[aspect].iloc[0]!r}; "
-                f"write {', '.join(map(repr, CELLS))}"
+                f"{source}, text {wrong['text_id'].iloc[0]}: {column} is "
+                f"{wrong[column].to_list()[0]!r}; write {remedy}"
             )
-    wrong = texts[~texts["rating"].isin(range(6))]
-    if len(wrong):
+    n_splits = texts.groupby("group")["split"].nunique()
+    if (n_splits > 1).any():
         raise TouchstoneError(
-            f"{source}, text {wrong['text_id'].iloc[0]}: rating is {wrong['rating'].iloc[0]}; "
-            "write 1 to 5, or 0 for no majority"
-        )
-    splits = texts.groupby("group")["split"].nunique()
-    if (splits > 1).any():
-        raise TouchstoneError(
-            f"{source}: group {splits.idxmax()} is in more than one split, so a model could be tested on "
-            "edits of what it was trained on; keep all texts of a group together"
+            f"{source}: group {n_splits.idxmax()} is in more than one split, so a model could be "
+            "tested on edits of what it was trained on; keep all texts of a group together"
         )
 
 
 def train_set(texts: pd.DataFrame, which: str) -> pd.DataFrame:
-    """The train texts of a set (inclusive, exclusive, observational) whose rating has a majority."""
+    """The train texts of a set (one of TRAIN_SETS) whose rating has a majority."""
     if which not in TRAIN_SETS:
         raise TouchstoneError(
             f"there is no train set {which!r}; choose one of {', '.join(TRAIN_SETS)}"
@@ -213,9 +186,10 @@ def train_set(texts: pd.DataFrame, which: str) -> pd.DataFrame:
 
 
 def rating_labels(ratings: Sequence[int], n_classes: int) -> Int[np.ndarray, "batch"]:
-    """The class of each rating in the 5-, 3- or 2-way task, counted from 0; -1 where a rating has no class.
+    """The class of each rating in the 5-, 3- or 2-way task, from 0; -1 where a rating has no class.
 
-    3-way: {1, 2}, 3, {4, 5}. 2-way: {1, 2}, {4, 5}, so 3 has none. A rating without a majority (0) never has one.
+    3-way: {1, 2}, 3, {4, 5}. 2-way: {1, 2}, {4, 5}, so 3 has none. A rating without a majority (0)
+    never has one.
 
     >>> rating_labels([1, 2, 3, 5, 0], 2).tolist()
     [0, 0, -1, 1, -1]
@@ -228,7 +202,7 @@ def rating_labels(ratings: Sequence[int], n_classes: int) -> Int[np.ndarray, "ba
 def in_classes(
     by_rating: Float[np.ndarray, "batch 5"], n_classes: int
 ) -> Float[np.ndarray, "batch class"]:
-    """Probabilities of the five ratings, or effects on them, added up to the classes of the 5- or 3-way task.
+    """Probabilities of the five ratings, or effects on them, added up to the 5 or 3 classes.
 
     The 2-way task leaves out texts with three stars, so nothing adds up to it.
 
@@ -237,46 +211,27 @@ def in_classes(
     """
     if n_classes not in (5, 3):
         raise TouchstoneError(
-            f"five ratings do not add up to {n_classes} classes; only the 5- and the 3-way task have them all"
+            f"five ratings do not add up to {n_classes} classes; only the 5- and the 3-way task "
+            "have them all"
         )
     return by_rating @ np.eye(n_classes)[[RATING_MAPS[n_classes][k] for k in range(1, 6)]]
 
 
 def fetch_cebab(url: str = CEBAB_URL, folder: Path | None = None) -> Path:
-    """The folder of the published CEBaB v1.1, each file checked against its SHA-256; what is missing is downloaded once.
+    """The folder of the published CEBaB v1.1; what is missing is downloaded once.
 
-    The folder is `$TOUCHSTONE_DATA/cebab`, or the user's cache where that is not set. Raises TouchstoneError for a file
-    that is not what its SHA-256 says, and for a download that fails.
+    Args:
+        url: of the archive.
+        folder: by default `$TOUCHSTONE_DATA/cebab`, or the user's cache where that is not set.
+
+    Raises:
+        TouchstoneError: a file is not what its SHA-256 says, or a download fails.
     """
-    import pooch  # here, so that only a run with published data pays for the import
-
-    folder = folder or (data_root() or Path(pooch.os_cache("touchstone"))) / "cebab"
+    folder = folder or download_folder("cebab")
     if missing := [name for name in CEBAB_SHA256 if not (folder / name).is_file()]:
         _download(url, folder, missing)
-    for name, sha256 in CEBAB_SHA256.items():
-        if sha256_of(folder / name) != sha256:
-            raise TouchstoneError(
-                f"{folder / name} is not the published file (its SHA-256 differs from that of commit "
-                f"{CEBAB_COMMIT}); delete it and run `python -m lib.studies.cebab.reviews`"
-            )
+    check_files(folder, CEBAB_SHA256, CEBAB_COMMIT, "python -m lib.studies.cebab.reviews")
     return folder
-
-
-def fetch_hub(repository: str = HUB, revision: str = HUB_REVISION) -> Path:
-    """The folder of a data set's Parquet files from the Hugging Face hub, kept in the hub's own cache. What is in them `read_hub` checks."""
-    from huggingface_hub import snapshot_download
-
-    try:
-        return Path(
-            snapshot_download(
-                repository, repo_type="dataset", revision=revision, allow_patterns="*.parquet"
-            )
-        )
-    except (OSError, ValueError) as error:
-        raise TouchstoneError(
-            f"could not fetch {repository} from the Hugging Face hub ({type(error).__name__}); try again with a "
-            'connection, or take the published files: data_source = "cebab"'
-        ) from error
 
 
 def _download(url: str, folder: Path, names: Sequence[str]) -> None:
@@ -298,103 +253,62 @@ def _download(url: str, folder: Path, names: Sequence[str]) -> None:
 
 
 def _row(record: Any, where: str) -> dict[str, Any]:
-    if not isinstance(record, dict) or (missing := [name for name in FIELDS if name not in record]):
-        lacking = f"lacks {missing[0]!r}" if isinstance(record, dict) else "is no object"
+    if not isinstance(record, dict) or (missing := [n for n in _FIELDS if n not in record]):
+        fault = f"lacks {missing[0]!r}" if isinstance(record, dict) else "is no object"
         raise TouchstoneError(
-            f"{where} {lacking}; every record needs {', '.join(FIELDS[:11])} and so on"
+            f"{where} {fault}; every record needs {', '.join(_FIELDS[:11])} and so on"
         )
     if record["id"] != f"{record['original_id']}_{record['edit_id']}":
         raise TouchstoneError(
-            f"{where}: id {record['id']!r} is not original_id and edit_id joined by _; correct one of them"
+            f"{where}: id {record['id']!r} is not original_id and edit_id joined by _; correct one "
+            "of them"
         )
-    if record["edit_type"] not in ((None, *ASPECTS) if record["is_original"] else ASPECTS):
+    is_original = record["is_original"]
+    if record["edit_type"] not in ((None, *ASPECTS) if is_original else ASPECTS):
         raise TouchstoneError(
             f"{where}: unknown edit_type {record['edit_type']!r}; write one of {', '.join(ASPECTS)}"
         )
-    goal, kind, editor = (
-        None if record["is_original"] else record[f"edit_{part}"]
-        for part in ("goal", "type", "worker")
-    )
     if not isinstance(record["description"], str) or not record["description"].strip():
         raise TouchstoneError(f"{where}: the description is empty; leave the record out")
-    rating = _checked(
-        record["review_majority"], record["review_label_distribution"], RATINGS, f"{where}: review"
-    )
-    cells = {
-        aspect: _checked(
-            record[f"{aspect}_aspect_majority"],
-            record[f"{aspect}_aspect_label_distribution"],
-            VALUES,
-            f"{where}: {aspect}",
-        )
-        for aspect in ASPECTS
-    }
+    rating = _label_of(record, "review", RATINGS, f"{where}: review")
+    # train_observational.json gives each original the goal of one of its edits
     return {
         "text_id": record["id"],
         "group": record["original_id"],
-        "is_original": record["is_original"],
-        "edit_goal": goal,
-        "edit_type": kind,
-        "editor": editor,
+        "is_original": is_original,
+        "edit_goal": None if is_original else record["edit_goal"],
+        "edit_type": None if is_original else record["edit_type"],
+        "editor": None if is_original else record["edit_worker"],
         "text": record["description"],
         "rating": 0 if rating == NO_MAJORITY else int(rating),
-        **cells,
+        **{a: _label_of(record, f"{a}_aspect", VALUES, f"{where}: {a}") for a in ASPECTS},
     }
 
 
-def _as_published(record: Mapping[str, Any], where: str) -> tuple[dict[str, Any], str]:
-    """A record of the hub as the release has it: votes as a dictionary of what was voted for, missing cells None, or "" for an aspect."""
-    found = {
-        str(name): None if isinstance(cell, float) and np.isnan(cell) else cell
-        for name, cell in record.items()
-    }
-    for name, cell in found.items():
-        if name.endswith("_label_distribution"):
-            try:
-                votes = (
-                    json.loads(cell.replace("'", '"').replace("None", "null"))
-                    if isinstance(cell, str) and cell
-                    else cell or {}
-                )
-                found[name] = {
-                    label: int(n) for label, n in votes.items() if n is not None and n == n
-                } or NOT_ANNOTATED
-            except (ValueError, AttributeError):
-                raise TouchstoneError(
-                    f"{where}: {name} is {cell!r}; votes are a number for each label"
-                ) from None
-        elif "_aspect_" in name and cell is None:
-            found[name] = NOT_ANNOTATED
-    return found, where
-
-
-def _checked(label: str, votes: Any, known: Sequence[str], where: str) -> str:
-    """The label, if it is a known one and what its votes say; an aspect without votes is "not annotated"."""
+def _label_of(record: Mapping[str, Any], part: str, known: Sequence[str], where: str) -> str:
+    """The label, if it is a known one and what its votes say; an aspect may be not annotated."""
+    label, votes = record[f"{part}_majority"], record[f"{part}_label_distribution"]
     if label not in (*known, NO_MAJORITY) and not (label == NOT_ANNOTATED and known == VALUES):
         raise TouchstoneError(
             f"{where} majority is {label!r}; write one of {', '.join(known)}, {NO_MAJORITY}"
         )
-    said = majority(votes) if isinstance(votes, dict) else NOT_ANNOTATED
-    if said != label:
+    voted = majority(votes) if isinstance(votes, dict) else NOT_ANNOTATED
+    if voted != label:
         raise TouchstoneError(
-            f"{where} majority is {label!r}, but the votes {votes} say {said!r}; make the two agree"
+            f"{where} majority is {label!r}, but the votes {votes} say {voted!r}; make the two "
+            "agree"
         )
     return label
 
 
-def _by_id(texts: pd.DataFrame) -> pd.DataFrame:
-    return texts.fillna("").astype(str).sort_values("text_id", ignore_index=True)
-
-
 def _refuse_duplicates(texts: pd.DataFrame, source: str) -> None:
-    twice = texts["text_id"][texts["text_id"].duplicated()]
-    if len(twice):
+    double = texts["text_id"][texts["text_id"].duplicated()]
+    if len(double):
         raise TouchstoneError(
-            f"{source}: text {twice.iloc[0]!r} stands there twice; remove one of the two"
+            f"{source}: text {double.iloc[0]!r} stands there twice; remove one of the two"
         )
 
 
 if __name__ == "__main__":
-    print(
-        f"CEBaB v1.1 (commit {CEBAB_COMMIT}, {len(CEBAB_SHA256)} files, SHA-256 checked): {fetch_cebab()}"
-    )
+    n_files = len(CEBAB_SHA256)
+    print(f"CEBaB v1.1 (commit {CEBAB_COMMIT}, {n_files} files, SHA-256 checked): {fetch_cebab()}")

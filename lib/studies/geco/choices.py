@@ -1,4 +1,6 @@
-"""What an explanation owes to the choices around its method: the explained function, the class, the baseline."""
+"""What an explanation owes to the choices around its method: the explained function, the class, the
+baseline.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from lib.attribution.explain import explain_many
-from lib.attribution.variants import with_reference
-from lib.metrics.rank_agreement import rank_correlation
+from lib.metrics.rank_agreement import rank_likeness
+from lib.studies.geco.variants import with_reference
 
 BATCH = 64
 FUNCTIONS = ("probability", "log_probability", "margin")
@@ -19,11 +21,14 @@ FUNCTIONS = ("probability", "log_probability", "margin")
 def ranking_moves(
     model: Any, rows: pd.DataFrame, methods: Sequence[tuple[str, Mapping[str, Any]]]
 ) -> pd.DataFrame:
-    """How far the order of a row's words moves when one choice is changed, the method staying the same.
+    """How far the order of a row's words moves when one choice is changed, the method staying the
+    same.
 
-    Usual are the logit, the true class and padding. Choices: the explained function (probability, log_probability, margin), the class (predicted, on the rows where it is
-    not the true one), the baseline (mask, zero). Columns: method, choice, value, row_id, sentence_idx, seed, rank_signed and
-    rank_size (Spearman over the words with the usual explanation, with and without signs), first (the same word on top).
+    Usual are the logit, the true class and padding. Choices: the explained function (probability,
+    log_probability, margin), the class (predicted, on the rows where it is not the true one), the
+    baseline (mask, zero). Columns: method, choice, value, row_id, sentence_idx, seed, rank_signed
+    and rank_size (Spearman over the words with the usual explanation, with and without signs),
+    first (the same word on top).
     """
 
     def explained(one: Any, table: pd.DataFrame, function: str = "logit") -> pd.DataFrame:
@@ -51,23 +56,24 @@ def ranking_moves(
 
 
 def summarise_moves(moves: pd.DataFrame) -> pd.DataFrame:
-    """Per method and choice: rank (mean of rank_signed over the rows), first (share of rows), rows (how many)."""
+    """Per method and choice: rank (mean of rank_signed over the rows), first (share of rows), rows
+    (how many).
+    """
     groups = moves.groupby(["method", "choice", "value"], sort=False)
     return groups.agg(
         rank=("rank_signed", "mean"), first=("first", "mean"), rows=("row_id", "nunique")
     ).reset_index()
 
 
-def _compared(usual: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
-    both = now.merge(
-        usual[["method", "row_id", "scores"]], on=["method", "row_id"], suffixes=("", "_usual")
-    )
-    pairs = [
-        (np.array(a), np.array(b))
-        for a, b in zip(both["scores"], both["scores_usual"], strict=True)
-    ]
+def _compared(usual: pd.DataFrame, changed: pd.DataFrame) -> pd.DataFrame:
+    keys = ["method", "row_id"]
+    both = changed.merge(usual[[*keys, "scores"]], on=keys, suffixes=("", "_usual"))
+    scores, usual_scores = both["scores"], both["scores_usual"]
+    top, usual_top = (column.map(_largest) for column in (scores, usual_scores))
     return both[["method", "row_id", "sentence_idx", "seed"]].assign(
-        rank_signed=[rank_correlation(a, b) for a, b in pairs],
-        rank_size=[rank_correlation(np.abs(a), np.abs(b)) for a, b in pairs],
-        first=[float(np.abs(a).argmax() == np.abs(b).argmax()) for a, b in pairs],
+        **rank_likeness(scores, usual_scores), first=(top == usual_top).astype(float)
     )
+
+
+def _largest(scores: Sequence[float]) -> int:
+    return int(np.abs(scores).argmax())

@@ -1,4 +1,4 @@
-"""Reading, writing and fetching corpora in GECO's format: JSON lines, one variant of a sentence on each."""
+"""Corpora in GECO's format, read, written and fetched: JSON lines, one form of a sentence each."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from lib.core.downloads import check_files, download, download_folder
 from lib.core.errors import TouchstoneError
-from lib.core.files import sha256_of, write_atomic
-from lib.core.paths import data_root
+from lib.core.files import write_atomic
 from lib.core.stage import Stage
 from lib.studies.geco.faults import check_on_fault, drop_faulty, find_format_faults, repair_rows
 
@@ -25,40 +25,68 @@ DATASETS = {
     "D_S_binary": "binary_gender_subj",
 }
 SPLITS = ("train", "test")
-DATA_SOURCES = ("bundled", "geco")
+_DATA_SOURCES = ("bundled", "geco")
 COLUMNS = ["row_id", "sentence_idx", "target", "gender", "sentence", "ground_truth"]
 
-GECO_COMMIT = "f0907c6"
-GECO_URL = f"https://github.com/braindatalab/gecobench/raw/{GECO_COMMIT}/data/dataset"
+_GECO_COMMIT = "f0907c6"
+_GECO_URL = f"https://github.com/braindatalab/gecobench/raw/{_GECO_COMMIT}/data/dataset"
 GECO_SHA256 = {
-    "binary_gender_all/test.jsonl": "60f4f84ec5aa1d23eba47bec31e2e22b8c78557a2b28314549ab832d99960edd",
-    "binary_gender_all/train.jsonl": "2763003165719d26ef66503ef3943b782a77e4ef9741098a8e18ad1592ad0df9",
-    "binary_gender_subj/test.jsonl": "0ff41288c3691acc46a6df62a4fab407703e2c5a7a8e09f6cd71b3a679869d79",
-    "binary_gender_subj/train.jsonl": "590549986d54f2a7d5e49e2bcd66473e0ce79d53879960751c9e39395115f066",
-    "non_binary_gender_all/test.jsonl": "08d5803e7b6aed5d3f894127a9f88b93ee3e9e35245e261444c68cb5bf57fdb6",
-    "non_binary_gender_all/train.jsonl": "ef1b972be4c3485027db7ead0df5dfeb4a4082e61a642c0da9d2eb7724ac8849",
-    "non_binary_gender_subj/test.jsonl": "a8f8dc273edfddfb800ef98d6747de68e01c6b0c8c6dffb39a62f6cb410a393f",
-    "non_binary_gender_subj/train.jsonl": "ffee51c528469ab94ce4ba272065d385c2b351c84c931dd478288952c9cd7859",
+    "binary_gender_all/test.jsonl": (
+        "60f4f84ec5aa1d23eba47bec31e2e22b8c78557a2b28314549ab832d99960edd"
+    ),
+    "binary_gender_all/train.jsonl": (
+        "2763003165719d26ef66503ef3943b782a77e4ef9741098a8e18ad1592ad0df9"
+    ),
+    "binary_gender_subj/test.jsonl": (
+        "0ff41288c3691acc46a6df62a4fab407703e2c5a7a8e09f6cd71b3a679869d79"
+    ),
+    "binary_gender_subj/train.jsonl": (
+        "590549986d54f2a7d5e49e2bcd66473e0ce79d53879960751c9e39395115f066"
+    ),
+    "non_binary_gender_all/test.jsonl": (
+        "08d5803e7b6aed5d3f894127a9f88b93ee3e9e35245e261444c68cb5bf57fdb6"
+    ),
+    "non_binary_gender_all/train.jsonl": (
+        "ef1b972be4c3485027db7ead0df5dfeb4a4082e61a642c0da9d2eb7724ac8849"
+    ),
+    "non_binary_gender_subj/test.jsonl": (
+        "a8f8dc273edfddfb800ef98d6747de68e01c6b0c8c6dffb39a62f6cb410a393f"
+    ),
+    "non_binary_gender_subj/train.jsonl": (
+        "ffee51c528469ab94ce4ba272065d385c2b351c84c931dd478288952c9cd7859"
+    ),
 }
 
 
 def check_data_source(data_source: str) -> None:
-    """Accept `bundled` (our text) and `geco` (the published files); raise TouchstoneError for anything else."""
-    if data_source not in DATA_SOURCES:
+    """Accept `bundled` (our text) and `geco` (the published files).
+
+    Raises:
+        TouchstoneError: the data source is another one.
+    """
+    if data_source not in _DATA_SOURCES:
         raise TouchstoneError(
-            f"data_source is {data_source!r}; choose one of {', '.join(DATA_SOURCES)}"
+            f"data_source is {data_source!r}; choose one of {', '.join(_DATA_SOURCES)}"
         )
 
 
 def read_geco(
     path: Path | str, on_fault: Literal["repair", "keep", "drop"] = "repair"
 ) -> pd.DataFrame:
-    """Read a JSON-lines file in GECO's format (arXiv 2406.11547, appendix A.1.3), one row per variant of a sentence.
+    """The rows of a file in GECO's format (arXiv 2406.11547, appendix A.1.3).
 
-    Columns: row_id ("12-F"), sentence_idx (the base sentence), target (0 F, 1 M, 2 NB), gender, sentence (words),
-    ground_truth (one 0/1 per word). `.attrs["faults"]` is a table (row, sentence_idx, target, fault, what_was_done).
-    Faults of form are repaired (`repair`), left alone (`keep`), or their base sentences left out (`drop`).
-    Raises TouchstoneError, naming file and line, for what no setting can mend.
+    Args:
+        path: JSON lines, one variant of a sentence on each.
+        on_fault: faults of form are repaired (`repair`), left alone (`keep`), or their base
+            sentences left out (`drop`).
+
+    Returns:
+        row_id ("12-F"), sentence_idx (the base sentence), target (0 F, 1 M, 2 NB), gender,
+        sentence (words), ground_truth (one 0/1 per word). `.attrs["faults"]` is a table (row,
+        sentence_idx, target, fault, what_was_done).
+
+    Raises:
+        TouchstoneError: naming file and line, for what no setting can mend.
     """
     check_on_fault(on_fault)
     rows = _parse(Path(path))
@@ -72,16 +100,28 @@ def read_geco(
 
 
 def write_geco(rows: pd.DataFrame, path: Path | str) -> None:
-    """Write rows as JSON lines in GECO's format (sentence, ground_truth, gender, target, sentence_idx), at once."""
+    """Write rows as JSON lines in GECO's format, all at once.
+
+    Args:
+        rows: with sentence, ground_truth, gender, target and sentence_idx.
+    """
     fields = ["sentence", "ground_truth", "gender", "target", "sentence_idx"]
     records = rows[fields].to_dict("records")
     write_atomic(path, "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))
 
 
 def load_dataset(stage: Stage, dataset: str, split: str) -> pd.DataFrame:
-    """The rows of a data set ("D_A", "D_S", "D_A_binary", "D_S_binary") and a split, as stage 01 left them.
+    """The rows of a data set and a split, as stage 01 left them.
 
-    Rows whose mask does not fit the sentence cannot be scored; where stage 01 kept such rows they are left out here.
+    Rows whose mask does not fit the sentence cannot be scored; where stage 01 kept such rows they
+    are left out here.
+
+    Args:
+        dataset: D_A, D_S, D_A_binary or D_S_binary.
+        split: train or test.
+
+    Raises:
+        TouchstoneError: there is no such data set or split.
     """
     for given, known in ((dataset, tuple(DATASETS)), (split, SPLITS)):
         if given not in known:
@@ -91,15 +131,19 @@ def load_dataset(stage: Stage, dataset: str, split: str) -> pd.DataFrame:
     rows = read_geco(
         stage.input("01_data_generation", f"{DATASETS[dataset]}/{split}.jsonl"), on_fault="keep"
     )
-    rows.attrs.clear()  # the faults are stage 01's business, and tables in attrs get in the way of pd.concat
+    rows.attrs.clear()  # the faults are stage 01's business, and pd.concat cannot compare tables
     fits = [len(s) == len(g) for s, g in zip(rows["sentence"], rows["ground_truth"], strict=True)]
     return rows[fits].reset_index(drop=True)
 
 
 def altered_terms(rows: pd.DataFrame) -> frozenset[str]:
-    """The words, in small letters, that stand in any form where the female and the male form of a base sentence differ.
+    """The words in which the female and the male form of a base sentence differ, in small letters.
 
-    `rows`: sorted by target within a base sentence. Base sentences whose forms differ in length are passed over.
+    With them come the words of the neutral form at these positions. Base sentences whose forms
+    differ in length are passed over.
+
+    Args:
+        rows: sorted by target within a base sentence.
     """
     terms: set[str] = set()
     for _, sentences in rows.groupby("sentence_idx")["sentence"]:
@@ -112,10 +156,13 @@ def altered_terms(rows: pd.DataFrame) -> frozenset[str]:
 
 
 def mask_statistics(rows: pd.DataFrame, n_pieces: Callable[[str], int]) -> dict[str, float]:
-    """Rows, lengths in words, masked words, and the mean over rows of the masked share of words and of word pieces.
+    """Numbers of rows, words and masked words, and the mean masked share of words and word pieces.
 
-    `n_pieces`: into how many pieces a tokenizer splits a word. The share of pieces is what an even attribution puts on
-    the mask, so it is the expected mass accuracy of noise (paper, eq. 3). Masks are read up to the sentence's length.
+    The share of pieces is what an even attribution puts on the mask, so it is the expected mass
+    accuracy of noise (paper, eq. 3). Masks are read up to the sentence's length.
+
+    Args:
+        n_pieces: into how many pieces a tokenizer splits a word.
     """
     lengths, masked = rows["sentence"].map(len), rows["ground_truth"].map(sum)
     shares = []
@@ -139,45 +186,20 @@ def mask_statistics(rows: pd.DataFrame, n_pieces: Callable[[str], int]) -> dict[
     }
 
 
-def fetch_geco(base_url: str = GECO_URL) -> Path:
-    """The folder of the published GECO, each file checked against its SHA-256; what is missing is downloaded once.
+def fetch_geco(base_url: str = _GECO_URL) -> Path:
+    """The folder of the published GECO; what is missing is downloaded once.
 
-    The folder is `$TOUCHSTONE_DATA/geco`, or the user's cache where that is not set. Raises TouchstoneError for a
-    file that is not what its SHA-256 says, and for a download that fails.
+    It is `$TOUCHSTONE_DATA/geco`, or lies in the user's cache where that is not set.
+
+    Raises:
+        TouchstoneError: a file is not what its SHA-256 says, or a download fails.
     """
-    import pooch  # here, so that only a run with published data pays for the import
-
-    folder = (data_root() or Path(pooch.os_cache("touchstone"))) / "geco"
-    pooch.get_logger().setLevel("WARNING")
+    folder = download_folder("geco")
     for name, sha256 in GECO_SHA256.items():
         if not (folder / name).is_file():
             download(f"{base_url}/{name}", sha256, folder / name)
-        elif sha256_of(folder / name) != sha256:
-            raise TouchstoneError(
-                f"{folder / name} is not the published file (its SHA-256 differs from that of commit "
-                f"{GECO_COMMIT}); delete it and run `make data`"
-            )
+    check_files(folder, GECO_SHA256, _GECO_COMMIT, "make data")
     return folder
-
-
-def download(url: str, checksum: str, target: Path) -> None:
-    """Fetch a file once, and refuse it where it is not what its checksum says: a SHA-256, or `md5:...`."""
-    import pooch
-
-    known = checksum if ":" in checksum else f"sha256:{checksum}"
-    kind = "MD5" if known.startswith("md5:") else "SHA-256"
-    try:
-        pooch.retrieve(url, known_hash=known, path=target.parent, fname=target.name)
-    except (OSError, ValueError) as error:
-        reason = (
-            f"is not what its {kind} says"
-            if isinstance(error, ValueError) and "hash" in str(error)
-            else error
-        )
-        raise TouchstoneError(
-            f"could not fetch {target}: {url} {reason}; put the file there by hand, "
-            "or try again with a connection"
-        ) from error
 
 
 def _parse(path: Path) -> pd.DataFrame:
@@ -210,7 +232,10 @@ def _record(line: bytes, where: str) -> dict[str, Any]:
         raise TouchstoneError(
             f"{where} is not valid JSON ({error}); correct or remove the line"
         ) from None
-    expected = "{sentence: [words], ground_truth: [0 or 1 per word], target: 0 | 1 | 2, sentence_idx: number}"
+    expected = (
+        "{sentence: [words], ground_truth: [0 or 1 per word], target: 0 | 1 | 2, "
+        "sentence_idx: number}"
+    )
     if not isinstance(record, dict) or not {
         "sentence",
         "ground_truth",
@@ -251,4 +276,5 @@ def _record(line: bytes, where: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print(f"GECO (commit {GECO_COMMIT}, {len(GECO_SHA256)} files, SHA-256 checked): {fetch_geco()}")
+    n_files = len(GECO_SHA256)
+    print(f"GECO (commit {_GECO_COMMIT}, {n_files} files, SHA-256 checked): {fetch_geco()}")

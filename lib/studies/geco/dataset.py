@@ -1,14 +1,17 @@
-"""Any English text as a gender-controlled data set: `python -m lib.studies.geco.dataset FOLDER` (or `make dataset TEXT=FOLDER`).
+"""Any English text as a gender-controlled data set: `make dataset TEXT=FOLDER`.
 
-From a folder of `.txt` and `.md` files come the four data sets in GECO's format, a card, Croissant metadata, a report and
-a review page. Decisions that a reader saves on that page as `decisions.json` are applied when the command is run again.
-A file `card.yaml` beside the texts says what only their owner can say: licence, creator, how to cite.
+`python -m lib.studies.geco.dataset FOLDER` does the same. From a folder of `.txt` and `.md` files
+come the four data sets in GECO's format, a card, Croissant metadata, a report and a review page.
+Decisions that a reader saves on that page as `decisions.json` are applied when the command is run
+again. A file `card.yaml` beside the texts says what only their owner can say: licence, creator, how
+to cite.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+import re
 import sys
 from collections import Counter
 from collections.abc import Mapping
@@ -20,17 +23,19 @@ import spacy
 import yaml
 from spacy.tokens import Doc
 
-from lib.core.cards import croissant, dataset_card, read_card, unsaid
+from lib.core.cards import dataset_card, read_card
 from lib.core.errors import TouchstoneError
-from lib.core.files import save_csv, save_json, write_atomic
+from lib.core.files import read_utf8, save_csv, save_json, write_atomic
 from lib.core.paths import material, outputs_root
 from lib.language.annotator import annotate_sentence
-from lib.language.labels import Label, Scope, labelled_rows
+from lib.language.labels import Label, Scope
 from lib.language.lexicon import PRONOUNS, load_lexicon
 from lib.language.names import names_of_text
 from lib.language.parse import ENVIRONMENT, annotate, load_pipeline, split_sentences, text_id
 from lib.studies.geco.corpus import CLASSES, DATASETS, SPLITS, write_geco
 from lib.studies.geco.doubts import THEY, Doubts, doubts, reason_of
+from lib.studies.geco.labels import labelled_rows
+from lib.studies.geco.metadata import croissant, unsaid, with_own_parts
 from lib.studies.geco.review import (
     Decision,
     apply_decisions,
@@ -41,21 +46,27 @@ from lib.studies.geco.review import (
 
 DECISIONS = "decisions.json"
 CARD = "card.yaml"
-SUFFIXES = (".txt", ".md")
-MAX_WORDS = 60  # longer "sentences" are lists and tables
+_SUFFIXES = (".txt", ".md")
+_MAX_WORDS = 60  # longer "sentences" are lists and tables
 
 
 def read_texts(folder: Path) -> dict[str, str]:
-    """The sentences of a folder of texts by id ("emma-0007"): one paragraph per block of lines, headings left out.
+    """The sentences of a folder of texts by id ("emma-0007").
 
-    Raises TouchstoneError for a folder without texts, bytes that are not UTF-8 and two files that give the same ids.
+    A block of lines is a paragraph; headings are left out.
+
+    Raises:
+        TouchstoneError: the folder holds no texts, a file is not UTF-8, or two files give the same
+        ids.
     """
     if not folder.is_dir():
         raise TouchstoneError(f"{folder} is not a folder; hand in the folder that holds your texts")
-    files = sorted(p for p in folder.iterdir() if p.suffix.lower() in SUFFIXES and p.name[0] != ".")
+    files = sorted(
+        p for p in folder.iterdir() if p.suffix.lower() in _SUFFIXES and p.name[0] != "."
+    )
     if not files:
         raise TouchstoneError(
-            f"{folder} holds no {' or '.join(SUFFIXES)} file; put your texts there as plain text"
+            f"{folder} holds no {' or '.join(_SUFFIXES)} file; put your texts there as plain text"
         )
     sentences: dict[str, str] = {}
     stems: dict[str, Path] = {}
@@ -63,24 +74,28 @@ def read_texts(folder: Path) -> dict[str, str]:
         stem = text_id(file.stem) or f"text_{len(stems) + 1}"
         if stem in stems:
             raise TouchstoneError(
-                f"{file} and {stems[stem].name} give the same ids ({stem}-0001); rename one of the two"
+                f"{file} and {stems[stem].name} give the same ids ({stem}-0001); rename one of "
+                f"the two"
             )
         stems[stem] = file
-        found = [
+        of_file = [
             sentence
-            for block in _decoded(file).split("\n\n")
+            for block in re.sub(r"\r\n?", "\n", read_utf8(file)).split("\n\n")
             for sentence in split_sentences(_plain(block))
         ]
-        sentences |= {f"{stem}-{k:04d}": sentence for k, sentence in enumerate(found, start=1)}
+        sentences |= {f"{stem}-{k:04d}": sentence for k, sentence in enumerate(of_file, start=1)}
     if not sentences:
         raise TouchstoneError(f"the files in {folder} hold no sentences; write some text into them")
     return sentences
 
 
 def label_texts(docs: Mapping[str, Doc]) -> tuple[dict[str, Label], dict[str, Label], pd.DataFrame]:
-    """The labels of the sentences that tell of somebody, empty ones of those that may, and what was left after each step.
+    """The labels of the sentences that tell of somebody, and empty ones of those that may.
 
-    A sentence may tell of somebody if it has a proper noun or a form of "they". The table: step, sentences.
+    A sentence may tell of somebody if it has a proper noun or a form of "they".
+
+    Returns:
+        Both kinds of labels by id, and what was left after each step (step, sentences).
     """
     steps = [("sentences", len(docs))]
     first: dict[str, str] = {}
@@ -88,25 +103,31 @@ def label_texts(docs: Mapping[str, Doc]) -> tuple[dict[str, Label], dict[str, La
         first.setdefault(doc.text, key)
     left = {key: docs[key] for key in first.values()}
     steps.append(("no duplicate", len(left)))
-    left = {key: doc for key, doc in left.items() if len(doc) <= MAX_WORDS}
-    steps.append((f"at most {MAX_WORDS} words", len(left)))
+    left = {key: doc for key, doc in left.items() if len(doc) <= _MAX_WORDS}
+    steps.append((f"at most {_MAX_WORDS} words", len(left)))
     known = names_of_text(docs.values(), load_lexicon())
     labels = {key: annotate_sentence(doc, key, known_names=known) for key, doc in left.items()}
-    found = {key: label for key, label in labels.items() if label.all}
-    steps.append(("with a gendered word or a name", len(found)))
+    labelled = {key: label for key, label in labels.items() if label.all}
+    steps.append(("with a gendered word or a name", len(labelled)))
     others = {
         key: label
         for key, label in labels.items()
         if not label.all
         and any(token.pos_ == "PROPN" or token.lower_ in THEY for token in docs[key])
     }
-    return found, others, pd.DataFrame(steps, columns=["step", "sentences"])
+    return labelled, others, pd.DataFrame(steps, columns=["step", "sentences"])
 
 
 def split_labels(
     labels: Mapping[str, Label], test_share: float, seed: int
 ) -> dict[str, dict[str, pd.DataFrame]]:
-    """The rows of the four data sets by name and split; all forms of a sentence fall on the same side."""
+    """The rows of the four data sets by name and split.
+
+    All forms of a sentence fall on the same side.
+
+    Args:
+        test_share: the share of the sentences that are kept for testing, between 0 and 1.
+    """
     if not 0 < test_share < 1:
         raise TouchstoneError(
             f"test_share is {test_share}; use a number between 0 and 1, 0.2 for instance"
@@ -127,7 +148,10 @@ def split_labels(
 
 
 def count_changes(labels: Mapping[str, Label]) -> pd.DataFrame:
-    """How many positions the labels alter, by scope and kind: pronoun, noun, name, verb, article, deleted."""
+    """How many positions the labels alter, by scope and kind.
+
+    The kinds: pronoun, noun or title, name, verb, article, deleted.
+    """
     counts = Counter(
         (scope, _kind(label, i, scope))
         for label in labels.values()
@@ -146,16 +170,27 @@ def build_dataset(
     seed: int = 1234,
     published: date | None = None,
 ) -> pd.DataFrame:
-    """Make everything: review page, data sets, counts, report, card, Croissant; returns the table of counts.
+    """Make everything: review page, data sets, counts, report, card, Croissant.
 
-    `published`: the date on the card (today). The page is written first, so that it is there whatever else is refused.
+    The page is written first, so that it is there whatever else is refused.
+
+    Args:
+        text: the folder of texts.
+        out: where to write.
+        pipeline: a spaCy pipeline's name or path, or "environment".
+        published: the date on the card (today).
+
+    Returns:
+        The table of counts.
     """
     sentences, nlp = read_texts(text), load_pipeline(pipeline)
     docs = dict(zip(sentences, annotate(list(sentences.values()), nlp), strict=True))
-    found, others, counts = label_texts(docs)
-    read = {key: doubts(docs[key], label) for key, label in (found | others).items()}
-    decisions, stale = _reviewed(f"Review of {text.resolve().name}", out, found | others, read)
-    labels = apply_decisions(found | others, decisions, str(out / DECISIONS))
+    labelled, unlabelled, counts = label_texts(docs)
+    against = {key: doubts(docs[key], label) for key, label in (labelled | unlabelled).items()}
+    decisions, stale = _reviewed(
+        f"Review of {text.resolve().name}", out, labelled | unlabelled, against
+    )
+    labels = apply_decisions(labelled | unlabelled, decisions, str(out / DECISIONS))
     counts.loc[len(counts)] = ["after the reader's decisions", len(labels)]
     if len(labels) < 2:
         raise TouchstoneError(
@@ -168,19 +203,11 @@ def build_dataset(
             write_geco(rows, out / DATASETS[name] / f"{split}.jsonl")
     save_csv(counts, out / "counts.csv")
     name = f"{nlp.path.name} with spaCy {spacy.__version__}"
-    card = _describe(
-        text,
-        out,
-        counts,
-        labels,
-        data,
-        name,
-        len(decisions),
-        (published or date.today()).isoformat(),
-    )
+    day = (published or date.today()).isoformat()
+    card = _describe(text, out, counts, len(labels), data, name, len(decisions), day)
     write_atomic(
         out / "report.md",
-        _report(text, counts, labels, data, read, len(decisions), name)
+        _report(text, counts, labels, data, against, len(decisions), name)
         + _decisions_left(out, stale)
         + _to_be_said(text, card),
     )
@@ -189,9 +216,7 @@ def build_dataset(
 
 def main(arguments: list[str] | None = None) -> int:
     """The command line; an error that the user can mend is printed without a trace."""
-    parser = argparse.ArgumentParser(
-        prog="python -m lib.studies.geco.dataset", description=__doc__.split("\n")[0]
-    )  # type: ignore[union-attr]
+    parser = argparse.ArgumentParser(prog="touchstone dataset", description=__doc__.split("\n")[0])  # type: ignore[union-attr]
     parser.add_argument(
         "text", help="a folder of .txt and .md files (UTF-8), and a card.yaml if you like"
     )
@@ -231,7 +256,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     print(counts.to_string(index=False))
     print(
-        f"written to {out}: read report.md and review.html, save decisions.json there, and run this again"
+        f"written to {out}: read report.md and review.html, save decisions.json there, and run "
+        f"this again"
     )
     return 0
 
@@ -240,25 +266,20 @@ def _reviewed(
     title: str,
     out: Path,
     labels: Mapping[str, Label],
-    read: Mapping[str, Doubts],
+    against: Mapping[str, Doubts],
 ) -> tuple[dict[str, Decision], dict[str, Decision]]:
-    """Write the page, with the decisions that are there; returns those about a sentence of the text, and the others."""
+    """Write the page, with the decisions that are there.
+
+    Returns:
+        The decisions about a sentence of the text, and the others.
+    """
     try:
         decisions, stale = match_decisions(labels, read_decisions(out / DECISIONS))
     except TouchstoneError:
-        write_atomic(out / "review.html", review_page(title, labels, read, {}, {}))
+        write_atomic(out / "review.html", review_page(title, labels, against, {}, {}))
         raise
-    write_atomic(out / "review.html", review_page(title, labels, read, decisions, stale))
+    write_atomic(out / "review.html", review_page(title, labels, against, decisions, stale))
     return decisions, stale
-
-
-def _decoded(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise TouchstoneError(
-            f"{file}, byte {error.start}: not UTF-8; save the file as UTF-8"
-        ) from None
 
 
 def _plain(block: str) -> str:
@@ -283,12 +304,12 @@ def _report(
     counts: pd.DataFrame,
     labels: Mapping[str, Label],
     data: Mapping[str, Mapping[str, pd.DataFrame]],
-    read: Mapping[str, Doubts],
+    against: Mapping[str, Doubts],
     n_decisions: int,
     pipeline: str,
 ) -> str:
-    kinds = Counter(reason_of(doubt) for key in labels for doubt in read[key].of("subj"))
-    numbers = Counter(sum(map(len, read[key])) for key in labels)
+    kinds = Counter(reason_of(doubt) for key in labels for doubt in against[key].of("subj"))
+    numbers = Counter(sum(map(len, against[key])) for key in labels)
     sizes = [
         (
             name,
@@ -312,21 +333,23 @@ def _report(
         ),
     }
     head = (
-        f"# Report: {text.resolve().name}\n\nLabelled by program with the spaCy pipeline {pipeline}; {n_decisions} decisions of a "
+        f"# Report: {text.resolve().name}\n\nLabelled by program with the spaCy pipeline "
+        f"{pipeline}; {n_decisions} decisions of a "
         "reader were applied. Labels of this kind have errors: read `review.html`.\n"
     )
     return head + "".join(f"\n## {name}\n\n{_markdown(table)}" for name, table in tables.items())
 
 
 def _decisions_left(out: Path, stale: Mapping[str, Decision]) -> str:
-    """What became of no decision: those about sentences that have gone, and files of decisions under another name."""
+    """What became of no decision: about sentences that have gone, and in other files."""
     listed = [
-        f"- {'rejected' if each.rejected else 'edited'}: {each.text or each.text_id}\n"
-        for each in stale.values()
+        f"- {'rejected' if decision.rejected else 'edited'}: {decision.text or decision.text_id}\n"
+        for decision in stale.values()
     ]
     gone = (
         (
-            "\n## Decisions about sentences that are not in the text\n\nThey were not applied. The review page lists and keeps "
+            "\n## Decisions about sentences that are not in the text\n\nThey were not applied. "
+            "The review page lists and keeps "
             f"them; they apply again where the sentence comes back.\n\n{''.join(listed)}"
         )
         if listed
@@ -336,7 +359,8 @@ def _decisions_left(out: Path, stale: Mapping[str, Decision]) -> str:
         f"- {file.name}\n" for file in sorted(out.glob("decisions*.json")) if file.name != DECISIONS
     ]
     return gone + (
-        f"\n## Not read\n\nOnly `{DECISIONS}` is read; rename the file that is to count.\n\n{''.join(others)}"
+        f"\n## Not read\n\nOnly `{DECISIONS}` is read; rename the file that is to "
+        f"count.\n\n{''.join(others)}"
         if others
         else ""
     )
@@ -347,8 +371,10 @@ def _to_be_said(text: Path, card: Mapping[str, object]) -> str:
         return ""
     written = yaml.safe_dump(open_parts, allow_unicode=True, sort_keys=False, width=120)
     return (
-        f"\n## Still to be said\n\nOnly you can say this. Write it into `{text.resolve().name}/{CARD}` in place of these words, "
-        f"and build again; until then the card and the Croissant metadata are not fit to be published.\n\n```yaml\n{written}```\n"
+        f"\n## Still to be said\n\nOnly you can say this. Write it into "
+        f"`{text.resolve().name}/{CARD}` in place of these words, "
+        f"and build again; until then the card and the Croissant metadata are not fit to be "
+        f"published.\n\n```yaml\n{written}```\n"
     )
 
 
@@ -365,7 +391,7 @@ def _describe(
     text: Path,
     out: Path,
     counts: pd.DataFrame,
-    labels: Mapping[str, Label],
+    n_labels: int,
     data: Mapping[str, Mapping[str, pd.DataFrame]],
     pipeline: str,
     n_decisions: int,
@@ -375,14 +401,15 @@ def _describe(
     numbers = {
         "folder": text.resolve().name,
         "sentences": int(counts["sentences"].iloc[0]),
-        "base_sentences": len(labels),
+        "base_sentences": n_labels,
         "train_base": data["D_A"]["train"]["sentence_idx"].nunique(),
         "pipeline": pipeline,
         "decisions": n_decisions,
         "test_base": data["D_A"]["test"]["sentence_idx"].nunique(),
         "published": published,
     }
-    card = read_card(material("geco") / "user_card.yaml", "user", numbers, own=text / CARD)
+    template = read_card(material("geco") / "user_card.yaml", "user", numbers)
+    card = with_own_parts(template, text / CARD)
     write_atomic(out / "dataset_card.md", dataset_card(card))
     files = {
         f"{name}_{split}": f"{DATASETS[name]}/{split}.jsonl" for name in data for split in SPLITS

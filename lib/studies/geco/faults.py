@@ -1,4 +1,4 @@
-"""Faults in corpora of GECO's kind, named with their rows: those of form are repaired, those of wording reported."""
+"""Faults in corpora of GECO's kind: those of form are repaired, those of wording reported."""
 
 from __future__ import annotations
 
@@ -11,38 +11,44 @@ from typing import Any
 import pandas as pd
 
 from lib.core.errors import TouchstoneError
+from lib.language.lexicon import PRONOUN_FORMS
 
-ON_FAULT = ("repair", "keep", "drop")
-FAULT_COLUMNS = ["row", "sentence_idx", "target", "fault", "what_was_done"]
+_ON_FAULT = ("repair", "keep", "drop")
+_FAULT_COLUMNS = ["row", "sentence_idx", "target", "fault", "what_was_done"]
 LENGTH = "mask does not fit the sentence"
 BLANK_WORD = "blank word"
 EDGE_BLANK = "blank at the edge of a word"
 SAME_WORD = "masked word is the same in all variants"
-PRONOUNS = {
-    0: frozenset({"she", "her", "hers", "herself"}),
-    1: frozenset({"he", "him", "his", "himself"}),
-    2: frozenset({"they", "them", "their", "theirs", "themself", "themselves"}),
-}
-NON_WORD = re.compile(r"\w{2,}(ies|sses|shes|ches|xes|zzes|ss)")  # walkies: the s alone must not go
+_PRONOUNS = tuple(map(frozenset, PRONOUN_FORMS.values()))  # of each class, in the order of target
+# Verbs that lose more than their s: without it alone, "tries" would become "trie".
+_NON_WORD = re.compile(r"\w{2,}(ies|sses|shes|ches|xes|zzes|ss)")
 
 
 def check_on_fault(on_fault: str) -> None:
-    """Accept `repair`, `keep` and `drop`; raise TouchstoneError for anything else."""
-    if on_fault not in ON_FAULT:
-        raise TouchstoneError(f"on_fault is {on_fault!r}; choose one of {', '.join(ON_FAULT)}")
+    """Accept `repair`, `keep` and `drop`.
+
+    Raises:
+        TouchstoneError: the setting is another one.
+    """
+    if on_fault not in _ON_FAULT:
+        raise TouchstoneError(f"on_fault is {on_fault!r}; choose one of {', '.join(_ON_FAULT)}")
 
 
 def find_format_faults(rows: pd.DataFrame) -> pd.DataFrame:
-    """The faults of form in rows of `lib.studies.geco.corpus.read_geco`: one line per row and fault, `what_was_done` = "kept".
+    """The faults of form in rows: one line per row and fault, `what_was_done` = "kept".
 
-    Four kinds: a mask that is longer or shorter than its sentence, a word of blanks only, a blank at the edge of a
-    word, and a masked position whose word is the same in all variants once blanks and letter case are ignored.
+    Four kinds: a mask that is longer or shorter than its sentence, a word of blanks only, a blank
+    at the edge of a word, and a masked position whose word is the same in all variants once blanks
+    and letter case are ignored.
+
+    Args:
+        rows: as `lib.studies.geco.corpus.read_geco` gives them.
     """
     variants: dict[int, list[list[str]]] = {}
     for idx, words in zip(rows["sentence_idx"], rows["sentence"], strict=True):
         variants.setdefault(idx, []).append(words)
     same = {idx: set(_same_positions(sentences)) for idx, sentences in variants.items()}
-    found: list[tuple[Any, ...]] = []
+    faults: list[tuple[Any, ...]] = []
     for row in rows.itertuples():
         mask, bare = row.ground_truth, [word.strip() for word in row.sentence]
         kinds = {
@@ -53,53 +59,65 @@ def find_format_faults(rows: pd.DataFrame) -> pd.DataFrame:
             ),
             SAME_WORD: any(mask[i] for i in same[row.sentence_idx] if i < len(mask)),
         }
-        found += [
+        faults += [
             (row.row_id, row.sentence_idx, row.target, kind, "kept")
             for kind, is_so in kinds.items()
             if is_so
         ]
-    return pd.DataFrame(found, columns=FAULT_COLUMNS)
+    return pd.DataFrame(faults, columns=_FAULT_COLUMNS)
 
 
 def drop_faulty(rows: pd.DataFrame, faults: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Leave out every base sentence that has a fault, with all its variants, so that the classes stay balanced."""
-    kept = rows[~rows["sentence_idx"].isin(faults["sentence_idx"])].reset_index(drop=True)
-    return kept, faults.assign(what_was_done="base sentence left out")
+    """Leave out every base sentence that has a fault, with all its variants (balanced classes)."""
+    sound = rows[~rows["sentence_idx"].isin(faults["sentence_idx"])].reset_index(drop=True)
+    return sound, faults.assign(what_was_done="base sentence left out")
 
 
 def repair_rows(
     rows: pd.DataFrame, faults: pd.DataFrame, source: str
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Mend the faults of form; wording is never touched, and what is not listed in `faults` stays as it is.
+    """Mend the faults of form that are listed; wording is never touched.
 
-    Blanks at the edges of words go; a word of blanks only goes with its entry in the mask; a mask that does not fit is
-    made anew by aligning the variants of the sentence (1 = differs from another variant, or stands in one only);
-    a masked position whose word is the same everywhere is unmasked. Raises TouchstoneError where a mask does not fit
-    and there is no other variant to align with.
+    Blanks at the edges of words go; a word of blanks only goes with its entry in the mask; a mask
+    that does not fit is made anew by aligning the variants of the sentence (1 = differs from
+    another variant, or stands in one only); a masked position whose word is the same everywhere is
+    unmasked.
+
+    Args:
+        faults: from `find_format_faults`.
+        source: what the rows were read from, for messages.
+
+    Returns:
+        The rows, and the faults with what was done.
+
+    Raises:
+        TouchstoneError: a mask does not fit and there is no other variant to align with.
     """
     if faults.empty:
         return rows, faults
     done: dict[tuple[str, str], str] = {}
     parts = [rows[~rows["sentence_idx"].isin(faults["sentence_idx"])]]
-    for idx, mine in faults.groupby("sentence_idx", sort=False):
+    for idx, of_base in faults.groupby("sentence_idx", sort=False):
         parts.append(
-            _repair_base(rows[rows["sentence_idx"] == idx], set(mine["fault"]), source, done)
+            _repair_base(rows[rows["sentence_idx"] == idx], set(of_base["fault"]), source, done)
         )
     what = [done[row, fault] for row, fault in zip(faults["row"], faults["fault"], strict=True)]
     return pd.concat(parts).loc[rows.index], faults.assign(what_was_done=what)
 
 
 def find_wording_faults(rows: pd.DataFrame) -> pd.DataFrame:
-    """What a reader of the rows should know and no program should change: one line per row and kind, with a count.
+    """What a reader of the rows should know and no program should change: a line per row and kind.
 
-    Columns row, fault, words (how many words of the row are meant; 0 where the row as a whole is). Kinds that compare
-    the forms of a base sentence are listed at its non-binary row.
+    Kinds that compare the forms of a base sentence are listed at its non-binary row.
+
+    Returns:
+        row, fault, words (how many words of the row are meant; 0 where the row as a whole is).
     """
     targets: dict[str, set[int]] = {}
     for words, target in zip(rows["sentence"], rows["target"], strict=True):
         targets.setdefault(" ".join(words), set()).add(target)
     keys = Counter(_merge_key(row) for row in rows.itertuples())
-    found = [
+    faults = [
         (row.row_id, fault, n)
         for row in rows.itertuples()
         for fault, n in _row_faults(
@@ -111,24 +129,25 @@ def find_wording_faults(rows: pd.DataFrame) -> pd.DataFrame:
         forms.setdefault(row.sentence_idx, {})[row.target] = row
     for form in forms.values():
         if set(form) == {0, 1, 2} and len({len(row.sentence) for row in form.values()}) == 1:
-            found += [(form[2].row_id, fault, n) for fault, n in _form_faults(form) if n]
-    return pd.DataFrame(found, columns=["row", "fault", "words"])
+            faults += [(form[2].row_id, fault, n) for fault, n in _form_faults(form) if n]
+    return pd.DataFrame(faults, columns=["row", "fault", "words"])
 
 
 def fault_table(data: Mapping[str, Mapping[str, pd.DataFrame]]) -> pd.DataFrame:
     """All faults of data sets by name and split: dataset, split, row, fault, words, what_was_done.
 
-    Faults of form are those that `lib.studies.geco.corpus.read_geco` left in `.attrs` (they are taken out of there, since pd.concat
-    cannot compare tables in attrs); faults of wording are looked for in the sets with three classes.
+    Faults of form are those that `read_geco` left in `.attrs` (they are taken out of there, since
+    pd.concat cannot compare tables in attrs); faults of wording are looked for in the sets with
+    three classes.
     """
-    columns, found = ["dataset", "split", "row", "fault", "words", "what_was_done"], []
+    columns, tables = ["dataset", "split", "row", "fault", "words", "what_was_done"], []
     for name, splits in data.items():
         for split, rows in splits.items():
             here = [rows.attrs.pop("faults").assign(words=0)] if "faults" in rows.attrs else []
             if rows["target"].nunique() == 3:
                 here.append(find_wording_faults(rows).assign(what_was_done="reported"))
-            found += [frame.assign(dataset=name, split=split)[columns] for frame in here]
-    return pd.concat(found, ignore_index=True)
+            tables += [frame.assign(dataset=name, split=split)[columns] for frame in here]
+    return pd.concat(tables, ignore_index=True)
 
 
 def _merge_key(row: Any) -> tuple[str, int]:
@@ -145,15 +164,16 @@ def _row_faults(row: Any, ambiguous: bool, repeated: bool) -> Iterator[tuple[str
         "same text and label twice": repeated,
         "several words in one": several > 0,
         "no full stop at the end": row.sentence[-1].strip() != ".",
-        "no pronoun of its own class": not words & PRONOUNS[row.target],
+        "no pronoun of its own class": not words & _PRONOUNS[row.target],
     }
     yield from (
         (kind, several if kind == "several words in one" else 0)
         for kind, is_so in kinds.items()
         if is_so
     )
-    if others := sum(len(words & PRONOUNS[target]) for target in PRONOUNS if target != row.target):
-        yield "pronoun of another class", others
+    others = frozenset().union(*_PRONOUNS) - _PRONOUNS[row.target]
+    if words & others:
+        yield "pronoun of another class", len(words & others)
 
 
 def _form_faults(form: dict[int, Any]) -> list[tuple[str, int]]:
@@ -164,7 +184,7 @@ def _form_faults(form: dict[int, Any]) -> list[tuple[str, int]]:
     verb = [
         (m, nb)
         for _, m, nb, _ in triples
-        if NON_WORD.fullmatch(m.lower()) and nb.lower() == m.lower()[:-1]
+        if _NON_WORD.fullmatch(m.lower()) and nb.lower() == m.lower()[:-1]
     ]
     return [
         (
@@ -184,7 +204,9 @@ def _form_faults(form: dict[int, Any]) -> list[tuple[str, int]]:
 
 
 def aligned_masks(sentences: list[list[str]]) -> list[list[int]]:
-    """A mask for each variant of a sentence, of any lengths: 1 where a word differs from, or is missing in, another.
+    """A mask for each variant of a sentence, of any lengths.
+
+    1 where a word differs from, or is missing in, another variant.
 
     >>> aligned_masks([["He", "walks", "home"], ["They", "walk", "back", "home"]])
     [[1, 1, 0], [1, 1, 1, 0]]
@@ -220,8 +242,8 @@ def _repair_base(
     done |= {(name, SAME_WORD): "position unmasked" for name in names}
     done |= {(name, EDGE_BLANK): "blanks removed" for name in names}
     for k, (words, mask) in enumerate(zip(sentences, masks, strict=True)):
-        kept = [i for i, word in enumerate(words) if word.strip()]
-        sentences[k], masks[k] = [words[i].strip() for i in kept], [mask[i] for i in kept]
+        filled = [i for i, word in enumerate(words) if word.strip()]
+        sentences[k], masks[k] = [words[i].strip() for i in filled], [mask[i] for i in filled]
         done[names[k], BLANK_WORD] = "word and mask entry removed"
     lengths = {len(words) for words in sentences}
     if BLANK_WORD in kinds and len(lengths) > 1:

@@ -11,38 +11,12 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-PRONOUNS = {
-    "F": "she her hers herself",
-    "M": "he him his himself",
-    "NB": "they them their theirs themself themselves",
-}
-
-
-def as_counted(words: Sequence[str]) -> list[str]:
-    """Words as an uncased model reads them: in lower case, without spaces at the edges; nothing is split or dropped.
-
-    >>> as_counted(["Mx. ", "She"])
-    ['mx.', 'she']
-    """
-    return [word.strip().lower() for word in words]
-
-
-def first_pronoun(
-    words: Sequence[str], classes: Sequence[str] = tuple(PRONOUNS)
-) -> tuple[int, int] | None:
-    """Position and class index of the first third-person pronoun of these classes, or None.
-
-    >>> first_pronoun("Here she meets him".split())
-    (1, 0)
-    """
-    class_of = {form: k for k, name in enumerate(classes) for form in PRONOUNS[name].split()}
-    return next(
-        ((i, class_of[word]) for i, word in enumerate(as_counted(words)) if word in class_of), None
-    )
+from lib.language.lexicon import PRONOUN_FORMS
+from lib.language.pronouns import as_counted, first_pronoun
 
 
 def first_pronoun_class(
-    rows: pd.DataFrame, classes: Sequence[str] = tuple(PRONOUNS)
+    rows: pd.DataFrame, classes: Sequence[str] = tuple(PRONOUN_FORMS)
 ) -> Int[np.ndarray, "batch"]:
     """The rule "class = first pronoun", which is fitted to nothing. A sentence without a pronoun gets class 0.
 
@@ -53,7 +27,7 @@ def first_pronoun_class(
 
 
 def first_pronoun_is_other(
-    rows: pd.DataFrame, classes: Sequence[str] = tuple(PRONOUNS)
+    rows: pd.DataFrame, classes: Sequence[str] = tuple(PRONOUN_FORMS)
 ) -> Bool[np.ndarray, "batch"]:
     """Whether the first pronoun is somebody else's: it stands outside the ground truth, so no variant changes it.
 

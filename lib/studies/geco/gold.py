@@ -1,275 +1,48 @@
-"""The annotator against GECO's own labels: masks and rewritten sentences, with the published and the corrected gold.
-
-`python -m lib.studies.geco.gold train en_core_web_sm` prints the table as CSV; the test split is for the final figures only.
-"""
+"""What is behind the annotator's errors on GECO: faults of the gold, of the text, or its own."""
 
 from __future__ import annotations
 
-import sys
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-
 import pandas as pd
-from spacy.language import Language
-from spacy.tokens import Doc
-
-from lib.language.annotator import annotate_sentence, gendered_words
-from lib.language.labels import Scope, gender_variants
-from lib.language.lexicon import load_lexicon
-from lib.language.parse import annotate_tokens, load_pipeline
-from lib.language.subject_reference import fit_weights
-from lib.studies.geco.corpus import DATASETS, fetch_geco, read_geco
-from lib.studies.geco.corrections import read_corrected
-
-SIDES = ("female", "male", "neutral")
-
-
-@dataclass(frozen=True)
-class Base:
-    """One base sentence of GECO: its three published forms, the published mask, and the corrected neutral form and mask."""
-
-    forms: Sequence[Sequence[str]]
-    mask: Collection[int]
-    corrected: Sequence[str]
-    corrected_mask: Collection[int] | None
-    idx: int = -1
-
-
-@dataclass
-class Tally:
-    """Counts of a comparison of position sets, and of whole sentences that are right; `wrong`: wrong words by sentence."""
-
-    hits: int = 0
-    marked: int = 0
-    wanted: int = 0
-    right: int = 0
-    sentences: int = 0
-    wrong: dict[int, int] = field(default_factory=dict)
-
-    def add(self, marked: Collection[int], wanted: Collection[int], idx: int = -1) -> None:
-        """Compare the positions that were marked with those that should be."""
-        self.hits += len(set(marked) & set(wanted))
-        self.marked += len(set(marked))
-        self.wanted += len(set(wanted))
-        self.whole(len(set(marked) ^ set(wanted)), idx)
-
-    def same(self, written: Sequence[str], wanted: Sequence[str], idx: int = -1) -> None:
-        """Compare two sentences word by word."""
-        differ = sum(a != b for a, b in zip(written, wanted, strict=False)) + abs(
-            len(written) - len(wanted)
-        )
-        self.whole(differ, idx)
-
-    def whole(self, n_wrong: int, idx: int = -1) -> None:
-        """Count one sentence, which is right as a whole if no word of it is wrong."""
-        self.right += n_wrong == 0
-        self.sentences += 1
-        if n_wrong:
-            self.wrong[idx] = n_wrong
-
-    def row(self) -> dict[str, float]:
-        """Precision, recall and F1 over positions (NaN where only sentences were compared), and the share of sentences."""
-        scored = self.marked > 0 and self.wanted > 0
-        precision, recall = (
-            (self.hits / self.marked, self.hits / self.wanted) if scored else (float("nan"),) * 2
-        )
-        return {
-            "precision": precision,
-            "recall": recall,
-            "F1": 2 * self.hits / (self.marked + self.wanted) if scored else float("nan"),
-            "sentences_right": self.right / self.sentences,
-            "n": self.sentences,
-        }
-
-
-def read_bases(dataset: str, split: str, folder: Path) -> dict[int, Base]:
-    """The base sentences of "D_A" or "D_S" by index; those whose forms differ in length are left out."""
-    rows = read_geco(folder / DATASETS[dataset] / f"{split}.jsonl", on_fault="keep")
-    corrected, _ = read_corrected(dataset, split, folder)
-    neutral = {row.sentence_idx: row for row in corrected.itertuples() if row.target == 2}
-    bases: dict[int, Base] = {}
-    for idx, group in rows.groupby("sentence_idx"):
-        forms = [
-            [word.strip() for word in words] for words in group.sort_values("target")["sentence"]
-        ]
-        if len({len(form) for form in forms}) == 1:
-            mine = neutral[idx]
-            fits = len(mine.sentence) == len(forms[0])
-            bases[idx] = Base(
-                forms,
-                _ones(group["ground_truth"].iloc[0]),
-                mine.sentence,
-                _ones(mine.ground_truth) if fits else None,
-                idx,
-            )
-    return bases
-
-
-def compare_sentence(
-    doc: Doc, base: Base, side: int, scope: Scope, tally: Mapping[str, Tally]
-) -> None:
-    """Label one parsed form (`side` 0 female, 1 male) and add every comparison with the gold to the tallies."""
-    female, male, neutral = base.forms
-    full, idx = annotate_sentence(doc, names="keep"), base.idx
-    near = annotate_sentence(doc, names="keep", agreement="adjacent").replacements(scope)
-    changes, forms = full.replacements(scope), gender_variants(full, scope)
-    tally["mask without verbs"].add(
-        [i for i, f in changes.items() if f and f[0] != f[1]], _differing(female, male), idx
-    )
-    tally["mask, adjacent verbs"].add(near, base.mask, idx)
-    tally["mask, full agreement"].add(changes, base.mask, idx)
-    if base.corrected_mask is not None:
-        tally["mask, full agreement, corrected gold"].add(changes, base.corrected_mask, idx)
-    tally["to the other gender"].same(forms["F" if side else "M"], base.forms[1 - side], idx)
-    verbs = {i for i, f in changes.items() if f and f[0] == f[1]}
-    forgiven = [
-        b if i in verbs or (a.lower(), b.lower()) == ("their", "them") else a
-        for i, (a, b) in enumerate(zip(forms["NB"], neutral, strict=True))
-    ]
-    tally["to neutral, strict"].same(forms["NB"], neutral, idx)
-    tally["to neutral, lenient"].same(forgiven, neutral, idx)
-    tally["to neutral, corrected gold"].same(
-        [word for word in forms["NB"] if word != "_"], base.corrected, idx
-    )
-
-
-def score_annotator(
-    split: str, pipeline: Language, folder: Path, keep: Callable[[int], bool] = lambda idx: True
-) -> pd.DataFrame:
-    """A table dataset, input, quantity, precision, recall, F1, sentences_right, n over a split, for one spaCy pipeline."""
-    return pd.DataFrame(
-        [
-            {"dataset": dataset, "input": side, "quantity": name} | made.row()
-            for dataset in ("D_A", "D_S")
-            for side, tally in _tallies(dataset, split, pipeline, folder, keep)
-            for name, made in tally.items()
-        ]
-    )
-
-
-def sentence_errors(dataset: str, split: str, pipeline: Language, folder: Path) -> pd.DataFrame:
-    """The base sentences that are wrong in a comparison: input, quantity, sentence_idx, words (how many of it are wrong)."""
-    return pd.DataFrame(
-        [
-            (side, name, idx, words)
-            for side, tally in _tallies(dataset, split, pipeline, folder, lambda idx: True)
-            for name, made in tally.items()
-            for idx, words in made.wrong.items()
-        ],
-        columns=["input", "quantity", "sentence_idx", "words"],
-    )
 
 
 def bound_table(scores: pd.DataFrame, errors: pd.DataFrame) -> pd.DataFrame:
-    """What is behind the errors that were read: per comparison the score, and the best that this gold allows.
+    """What is behind the errors that were read, and the best score that this gold allows.
 
-    `scores`: rows of `score_annotator` for one pipeline and D_A; `errors`: those of `sentence_errors` with a verdict. A
-    verdict that begins with "gold" is a fault of the gold, "text ..." a sentence that does not tell, the rest are ours.
-    `highest`: the score of an annotator that makes only the errors laid at the gold's door, and those of the text.
-    `agreed`: errors that a `second` reading, too, calls a fault of the gold; `mended`: our score were only these corrected.
+    Args:
+        scores: rows of `annotator_scores.csv` for one pipeline and D_A.
+        errors: the wrong sentences by comparison (input, quantity, words) with a `verdict`: one
+            that begins with "gold" is a fault of the gold, "text" a sentence that does not tell,
+            the rest are ours; and the verdict of a `second` reading.
+
+    Returns:
+        Per comparison the score and the counts of errors; `highest`: the score of an annotator
+        that makes only the errors laid at the gold's door, and those of the text; `agreed`: errors
+        that both readings call a fault of the gold; `mended`: our score were only these corrected.
     """
     rows = []
-    for (side, quantity), mine in errors.groupby(["input", "quantity"], sort=False):
+    for (side, quantity), part in errors.groupby(["input", "quantity"], sort=False):
         score = scores[(scores["input"] == side) & (scores["quantity"] == quantity)].iloc[0]
         by_words = quantity.startswith("mask")
-        counts = (
-            mine.assign(n=mine["words"] if by_words else 1, who=mine["verdict"].str.split().str[0])
-            .groupby("who")["n"]
-            .sum()
-        )
+        words = part["words"] if by_words else part["words"].clip(upper=1)
+        counts = words.groupby(part["verdict"].str.split().str[0]).sum()
         value = score["F1"] if by_words else score["sentences_right"]
         ours = int(counts.get("annotator", 0))
         highest = 1 - (1 - value) * (counts.sum() - ours) / counts.sum()
-        twice = mine["verdict"].str.startswith("gold") & mine["second"].str.startswith("gold")
-        agreed = int(mine.loc[twice, "words"].sum() if by_words else twice.sum())
+        twice = part["verdict"].str.startswith("gold") & part["second"].str.startswith("gold")
+        agreed = int(part.loc[twice, "words"].sum() if by_words else twice.sum())
         mended = 1 - (1 - value) * (counts.sum() - agreed) / counts.sum()
         rows.append(
-            (
-                side,
-                quantity,
-                value,
-                int(counts.sum()),
-                int(counts.get("gold", 0)),
-                int(counts.get("text", 0)),
-                ours,
-                highest,
-                agreed,
-                mended,
-            )
+            {
+                "input": side,
+                "quantity": quantity,
+                "score": value,
+                "errors": int(counts.sum()),
+                "gold_at_fault": int(counts.get("gold", 0)),
+                "text_does_not_tell": int(counts.get("text", 0)),
+                "ours": ours,
+                "highest": highest,
+                "agreed": agreed,
+                "mended": mended,
+            }
         )
-    return pd.DataFrame(
-        rows,
-        columns=[
-            "input",
-            "quantity",
-            "score",
-            "errors",
-            "gold_at_fault",
-            "text_does_not_tell",
-            "ours",
-            "highest",
-            "agreed",
-            "mended",
-        ],
-    )
-
-
-def _tallies(
-    dataset: str, split: str, pipeline: Language, folder: Path, keep: Callable[[int], bool]
-) -> Iterator[tuple[str, Mapping[str, Tally]]]:
-    scope: Scope = "all" if dataset == "D_A" else "subj"
-    bases = {idx: base for idx, base in read_bases(dataset, split, folder).items() if keep(idx)}
-    for side in (1, 0):
-        tally: dict[str, Tally] = defaultdict(Tally)
-        docs = annotate_tokens(
-            [[word or "_" for word in base.forms[side]] for base in bases.values()], pipeline
-        )
-        for doc, base in zip(docs, bases.values(), strict=True):
-            compare_sentence(doc, base, side, scope, tally)
-        yield SIDES[side], tally
-
-
-def pipeline_label(pipeline: Language) -> str:
-    """How a pipeline is named beside a figure: its name and version ("en_core_web_sm 3.6.0"), or its folder's name."""
-    meta = pipeline.meta
-    return (
-        f"{meta['lang']}_{meta['name']} {meta['version']}"
-        if meta["version"].strip("0.")
-        else pipeline.path.name
-    )
-
-
-def fit_reference(pipelines: Sequence[Language], folder: Path) -> dict[str, float]:
-    """The weights of `lib.language.subject_reference` anew: D_S, training split, female and male forms, parsed by each pipeline."""
-    docs: list[Doc] = []
-    wanted: list[list[int]] = []
-    for nlp in pipelines:
-        bases = read_bases("D_S", "train", folder).values()
-        for side in (0, 1):
-            docs += annotate_tokens(
-                [[word or "_" for word in base.forms[side]] for base in bases], nlp
-            )
-            wanted += [_differing(base.forms[0], base.forms[1]) for base in bases]
-    genders = [
-        {i: gender for i, (gender, _) in gendered_words(doc, load_lexicon()).items()}
-        for doc in docs
-    ]
-    return fit_weights(docs, genders, wanted)
-
-
-def _ones(mask: Sequence[int]) -> list[int]:
-    return [i for i, value in enumerate(mask) if value]
-
-
-def _differing(female: Sequence[str], male: Sequence[str]) -> list[int]:
-    return [i for i, (f, m) in enumerate(zip(female, male, strict=True)) if f != m]
-
-
-if __name__ == "__main__":
-    nlp = load_pipeline(sys.argv[2])
-    table = score_annotator(sys.argv[1], nlp, fetch_geco()).round(4)
-    table.insert(0, "pipeline", pipeline_label(nlp))
-    table.insert(1, "split", sys.argv[1])
-    sys.stdout.write(table.to_csv(index=False))
+    return pd.DataFrame(rows)

@@ -1,9 +1,11 @@
-"""What a parameter file will cost before it runs: time with an interval, and memory, from a timed sample.
+"""What a parameter file will cost before it runs: time with an interval, and memory, from a
+timed sample.
 
     python -m lib.studies.geco.plan geco --scale paper --rows-from cpu
 
-Seconds are those of a processor core (of a GPU: of the clock). The sample takes the encoder's shape; where its weights
-are not at hand they are drawn, since no cost depends on them. Other studies: what their stages took in the last run.
+Seconds are those of a processor core (of a GPU: of the clock). The sample takes the encoder's
+shape; where its weights are not at hand they are drawn, since no cost depends on them. Other
+studies: what their stages took in the last run.
 """
 
 from __future__ import annotations
@@ -16,19 +18,20 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
+from jaxtyping import Float
 from scipy import stats
 from transformers import AutoConfig, BertConfig, BertForSequenceClassification
 
 from lib.attribution.budget import TOKENS, TOKENS_GPU
 from lib.attribution.explain import explain_many
-from lib.attribution.grid import plan_units, settings_by_method
 from lib.attribution.registry import resolve_method
 from lib.core.errors import TouchstoneError
 from lib.core.files import save_csv
@@ -40,44 +43,31 @@ from lib.models.load import build_model
 from lib.models.text_model import TextModel
 from lib.models.weights import PACKAGED, load_tokenizer, quiet
 from lib.studies.geco.corpus import CLASSES, load_dataset
+from lib.studies.geco.units import plan_units, settings_by_method
 from lib.training.classifier import Settings
 from lib.training.transfer import Trainer, settings_by_scheme
 
-N_BASE, N_ROWS, TIMED = (
-    4,
-    4,
-    25,
-)  # base sentences trained on, rows explained, and the most steps or samples of a sample
+# base sentences trained on, rows explained, and the most steps or samples of a sample
+_N_BASE, _N_ROWS, _TIMED = 4, 4, 25
+
+# Seconds, and the half width of their 95 % interval. Costs are added and multiplied as they are: a
+# busy machine is busy for every part, and whatever is off is off each time.
+Cost = Float[np.ndarray, "2"]
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """Seconds and the half width of their 95 % interval. In a sum the halves add: a busy machine is busy for every part."""
+def predicted_cost(samples: Sequence[float]) -> Cost:
+    """The mean of samples of seconds with the half width of Student's interval.
 
-    seconds: float
-    half: float = 0.0
+    One sample alone may be off by as much as it says.
 
-    def __add__(self, other: Estimate) -> Estimate:
-        return Estimate(self.seconds + other.seconds, self.half + other.half)
-
-    def times(self, factor: float) -> Estimate:
-        """The same many times over: whatever is off is off each time.
-
-        >>> Estimate(2.0, 0.5).times(3)
-        Estimate(seconds=6.0, half=1.5)
-        """
-        return Estimate(self.seconds * factor, self.half * factor)
-
-
-def estimate(samples: Sequence[float]) -> Estimate:
-    """The mean of samples with Student's interval; one sample alone may be off by as much as it says."""
-    mean, n = float(np.mean(samples)), len(samples)
-    return Estimate(
-        mean,
-        float(stats.t.ppf(0.975, n - 1) * np.std(samples, ddof=1) / math.sqrt(n))
-        if n > 1
-        else mean,
-    )
+    >>> predicted_cost([3.0]).tolist()
+    [3.0, 3.0]
+    """
+    mean, n = np.mean(samples), len(samples)
+    if n == 1:
+        return np.array([mean, mean])
+    half = stats.t.ppf(0.975, n - 1) * np.std(samples, ddof=1) / math.sqrt(n)
+    return np.array([mean, half])
 
 
 def models_of(values: Mapping[str, Any]) -> pd.DataFrame:
@@ -97,7 +87,9 @@ def models_of(values: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def rows_by_method(values: Mapping[str, Any], n_test: int, n_forms: int) -> pd.DataFrame:
-    """How many rows each method explains: kind (encoder or OLA), method, rows. Floors cost nothing and are left out."""
+    """How many rows each method explains: kind (encoder or OLA), method, rows. Floors cost
+    nothing and are left out.
+    """
     settings = settings_by_method(
         values["explained"], values["aggregation"], values["normalise_special"]
     )
@@ -136,26 +128,21 @@ def numbers_of(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def shortened(settings: Mapping[str, Any]) -> tuple[dict[str, Any], float]:
-    """Settings with at most `TIMED` steps or samples, and by how much the full number is more.
+    """Settings with at most 25 steps or samples, and by how much the full number is more.
 
     >>> shortened({"n_steps": 200, "rule": "riemann_middle"})
     ({'n_steps': 25, 'rule': 'riemann_middle'}, 8.0)
     """
-    factor = max(
-        (value / TIMED for name, value in settings.items() if name in ("n_steps", "n_samples")),
-        default=1.0,
-    )
-    short = {
-        name: min(value, TIMED) if name in ("n_steps", "n_samples") else value
-        for name, value in settings.items()
-    }
-    return short, max(factor, 1.0)
+    sizes = {name: settings[name] for name in ("n_steps", "n_samples") if name in settings}
+    short = {name: min(size, _TIMED) for name, size in sizes.items()}
+    return {**settings, **short}, max([1.0, *(size / _TIMED for size in sizes.values())])
 
 
 def memory(
     n_weights: int, n_trained: int, saved_per_token: float, tokens: int, base: float = 0.0
 ) -> float:
-    """Bytes at the peak: weights, for what is trained gradient and two moments, and what one batch keeps for its way back.
+    """Bytes at the peak: weights, for what is trained gradient and two moments, and what one
+    batch keeps for its way back.
 
     >>> memory(n_weights=10, n_trained=2, saved_per_token=100.0, tokens=3)
     364.0
@@ -197,22 +184,23 @@ class Sample:
 
     def seconds(self, work: Callable[[], Any]) -> float:
         """How long a piece of work takes: of the processor's time, or with a GPU of the clock's."""
-        if self.device.type != "cuda":
-            start = time.process_time()
-            work()
-            return time.process_time() - start
-        torch.cuda.synchronize()
-        start = time.perf_counter()
+        start = self._clock()
         work()
-        torch.cuda.synchronize()
-        return time.perf_counter() - start
+        return self._clock() - start
 
-    def training(self, scheme: str) -> Estimate:
-        """One model of a scheme: what is done once a row and what each epoch does, from a few base sentences."""
+    def _clock(self) -> float:
+        if self.device.type != "cuda":
+            return time.process_time()
+        torch.cuda.synchronize()
+        return time.perf_counter()
+
+    def training(self, scheme: str) -> Cost:
+        """One model of a scheme: what is done once a row and what each epoch does, from a few
+        base sentences.
+        """
         train, settings = self.data["train"], self.settings[scheme]
-        few = train[
-            train["sentence_idx"].isin(train["sentence_idx"].unique()[:N_BASE])
-        ].reset_index(drop=True)
+        first = train["sentence_idx"].unique()[:_N_BASE]
+        few = train[train["sentence_idx"].isin(first)].reset_index(drop=True)
         factor = (len(train) + len(self.data["test"])) / (2 * len(few))
 
         def run(epochs: int) -> float:
@@ -221,45 +209,43 @@ class Sample:
             return self.seconds(lambda: trainer.train(scheme, 0, few, few, CLASSES, chosen))
 
         run(1)
-        found = []
+        epochs = settings.epochs if settings else 0
+        samples = []
         for _ in range(self.rounds):
-            one, more = run(1), run(3) if settings else 0.0
-            epoch = max(more - one, 0.0) / 2 if settings else 0.0
-            epochs = settings.epochs if settings else 0
-            found.append(max(one - epoch, 0.0) * factor + epoch * epochs * len(train) / len(few))
-        return estimate(found)
+            short = run(1)
+            epoch = max(run(3) - short, 0.0) / 2 if settings else 0.0
+            once = max(short - epoch, 0.0)
+            samples.append(once * factor + epoch * epochs * len(train) / len(few))
+        return predicted_cost(samples)
 
     def model(self, kind: str) -> TextModel:
         """An untrained model of a kind: encoder or OLA."""
         if kind not in self._models:
-            scheme, train, test = (
-                "OLA-CEA" if kind == "OLA" else "CEfAf",
-                self.data["train"],
-                self.data["test"],
-            )
-            used = self.trainer.vocabulary(train, test) if kind == "OLA" else ()
+            scheme = "OLA-CEA" if kind == "OLA" else "CEfAf"
+            rows = self.data["train"], self.data["test"]
+            used = self.trainer.vocabulary(*rows) if kind == "OLA" else ()
             self._models[kind], _ = build_model(self.trainer.recipe(scheme, CLASSES, 0), used)
             self._models[kind].module.to(self.device)
         return self._models[kind]
 
-    def explaining(self, kind: str, method: str) -> Estimate:
+    def explaining(self, kind: str, method: str) -> Cost:
         """One row of mean length with one method, from a few rows, each timed by itself."""
         test, model = self.data["test"], self.model(kind)
         lengths = np.array([len(one.ids) for one in model.encode(test["sentence"])])
         settings, factor = shortened(numbers_of(self.values).get(method, {}))
-        chosen = np.linspace(0, len(test) - 1, N_ROWS + 1).astype(int)
-        explain_many(
-            model, test.iloc[chosen[:1]], [(method, settings)]
-        )  # the first call loads what it needs
-        each = [
-            self.seconds(lambda i=i: explain_many(model, test.iloc[[i]], [(method, settings)]))
-            / lengths[i]
-            for i in chosen[1:]
-        ]
-        return estimate(each).times(lengths.mean() * factor)
+        warm_up, *chosen = np.linspace(0, len(test) - 1, _N_ROWS + 1).astype(int)
+
+        def run(row: int) -> None:
+            explain_many(model, test.iloc[[row]], [(method, settings)])
+
+        run(warm_up)  # the first call loads what it needs
+        per_token = [self.seconds(partial(run, row)) / lengths[row] for row in chosen]
+        return predicted_cost(per_token) * lengths.mean() * factor
 
     def memory(self) -> dict[str, float]:
-        """Bytes at the peak of training the largest scheme and of explaining, beside what the process holds already."""
+        """Bytes at the peak of training the largest scheme and of explaining, beside what the
+        process holds already.
+        """
         model, test = self.model("encoder"), self.data["test"]
         per_token = saved_bytes(model, test["sentence"].iloc[0])
         longest = max(len(one.ids) for one in model.encode(test["sentence"]))
@@ -274,39 +260,31 @@ class Sample:
 
 
 def predict(values: Mapping[str, Any], sample: Sample) -> pd.DataFrame:
-    """The costs of a parameter file, a line per scheme (trained models) and per kind and method (explained rows).
+    """The costs of a parameter file, a line per scheme (trained models) and per kind and method
+    (explained rows).
 
-    Columns: stage, what, count, seconds (in all), low, high (95 % interval); the last line is their sum.
+    Columns: stage, what, count, seconds (in all), low, high (95 % interval); the last line is
+    their sum.
     """
-    lines: list[tuple[str, str, int, Estimate]] = []
+    lines: list[tuple[str, str, int, Cost]] = []
     for scheme, count in models_of(values).groupby("scheme", sort=False).size().items():
-        lines.append(
-            ("02_training", str(scheme), int(count), sample.training(str(scheme)).times(int(count)))
-        )
+        lines.append(("02_training", str(scheme), int(count), sample.training(scheme) * count))
     test = sample.data["test"]
     n_forms = len(test) // test["sentence_idx"].nunique()
     for row in rows_by_method(values, len(test), n_forms).itertuples():
-        cost = sample.explaining(row.kind, row.method).times(row.rows)
+        cost = sample.explaining(row.kind, row.method) * row.rows
         lines.append(("03_attribution", f"{row.method}, {row.kind}", row.rows, cost))
-    total = sum((cost for *_, cost in lines), Estimate(0.0))
-    lines.append(("total", "", 0, total))
-    return pd.DataFrame(
-        [
-            {
-                "stage": stage,
-                "what": what,
-                "count": count,
-                "seconds": cost.seconds,
-                "low": max(cost.seconds - cost.half, 0.0),
-                "high": cost.seconds + cost.half,
-            }
-            for stage, what, count, cost in lines
-        ]
-    )
+    lines.append(("total", "", 0, sum((cost for *_, cost in lines), np.zeros(2))))
+    table = pd.DataFrame([line[:3] for line in lines], columns=["stage", "what", "count"])
+    seconds, half = np.array([cost for *_, cost in lines]).T
+    low = np.maximum(seconds - half, 0.0)
+    return table.assign(seconds=seconds, low=low, high=seconds + half)
 
 
 def encoder_of_shape(encoder: str, folder: Path) -> str:
-    """The encoder itself where its files are at hand; otherwise one of its shape (or bert-base's) with drawn weights."""
+    """The encoder itself where its files are at hand; otherwise one of its shape (or
+    bert-base's) with drawn weights.
+    """
     if encoder in PACKAGED or Path(encoder).is_dir():
         return encoder
     try:
@@ -326,22 +304,22 @@ def encoder_of_shape(encoder: str, folder: Path) -> str:
 
 def last_run(study: str, scale: str) -> pd.DataFrame:
     """What the stages of a study took when they last ran here: stage, seconds."""
-    found = [
-        {"stage": path.parent.name, "seconds": json.loads(path.read_text())["seconds"]}
+    lines = [
+        (path.parent.name, json.loads(path.read_text())["seconds"])
         for path in sorted((outputs_root() / study / scale).glob("*/run.json"))
     ]
-    if not found:
+    if not lines:
         raise TouchstoneError(
             f"{study} has not run here at scale {scale}, and only geco is predicted from a sample; "
             f"run `make {study}` at scale small first"
         )
-    return pd.DataFrame(found)
+    return pd.DataFrame(lines, columns=["stage", "seconds"])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the prediction and keep it in the run's folder; returns the exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m lib.studies.geco.plan", description=(__doc__ or "").partition("\n")[0]
+        prog="touchstone plan", description=(__doc__ or "").partition("\n")[0]
     )
     parser.add_argument("study")
     parser.add_argument(
@@ -379,15 +357,9 @@ def _print_prediction(values: Mapping[str, Any], chosen: argparse.Namespace) -> 
         )
         table, peaks = predict(values, sample), sample.memory()
     save_csv(table, outputs_root() / "geco" / chosen.scale / "plan.csv")
-    print(
-        table.assign(
-            seconds=table["seconds"].round(), low=table["low"].round(), high=table["high"].round()
-        ).to_string(index=False)
-    )
-    hours = table.iloc[-1][["seconds", "low", "high"]].astype(float) / 3600
-    print(
-        f"in all about {hours['seconds']:.3g} hours of one core (95 % interval {hours['low']:.3g} to {hours['high']:.3g})"
-    )
+    print(table.round({"seconds": 0, "low": 0, "high": 0}).to_string(index=False))
+    hours, low, high = table.iloc[-1][["seconds", "low", "high"]].astype(float) / 3600
+    print(f"in all about {hours:.3g} hours of one core (95 % interval {low:.3g} to {high:.3g})")
     print(", ".join(f"{stage} needs about {size / 2**30:.1f} GiB" for stage, size in peaks.items()))
 
 

@@ -15,13 +15,20 @@ from lib.core.errors import TouchstoneError
 from lib.language.labels import Label, Replacement, Scope
 from lib.studies.geco.doubts import Doubts
 
-PAGE = files(__package__) / "review_page.html"  # package data, so that an installed copy has it too
-SCOPES: tuple[Scope, Scope] = ("all", "subj")
+_PAGE = files(__package__) / "review_page.html"  # package data: an installed copy has it too
+_SCOPES: tuple[Scope, Scope] = ("all", "subj")
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What a reader decided about one sentence: keep or reject it, and what some positions become instead."""
+    """What a reader decided about one sentence.
+
+    Args:
+        rejected: whether the sentence is left out.
+        edits: what some positions become instead, by scope.
+        text_id: the `text_fingerprint` of the sentence.
+        text: its words, so that a reader knows it again.
+    """
 
     rejected: bool
     edits: Mapping[Scope, Mapping[int, Replacement]]
@@ -30,21 +37,31 @@ class Decision:
 
 
 def text_fingerprint(words: Sequence[str]) -> str:
-    """Twelve letters that stand for the words of a sentence, so that a decision is not applied to another text."""
+    """Twelve letters that stand for the words of a sentence.
+
+    By them a decision is not applied to another text.
+    """
     return hashlib.sha256(" ".join(words).encode()).hexdigest()[:12]
 
 
 def review_page(
     title: str,
     labels: Mapping[str, Label],
-    found: Mapping[str, Doubts],
+    against: Mapping[str, Doubts],
     decisions: Mapping[str, Decision],
     stale: Mapping[str, Decision],
 ) -> str:
-    """A self-contained HTML page: the three forms of every sentence side by side, the most doubtful of each data set first.
+    """A self-contained HTML page: the three forms of every sentence side by side.
 
-    Sentences in which nothing is altered come last. `stale`: decisions about sentences that are not in the text; the page
-    lists them and saves them again with the others.
+    The most doubtful of each data set come first, sentences in which nothing is altered last.
+
+    Args:
+        title: of the page.
+        labels: by sentence id.
+        against: the doubts about each label.
+        decisions: what a reader decided before, by sentence id.
+        stale: decisions about sentences that are not in the text; the page lists them and saves
+            them again with the others.
     """
     rows = [
         {
@@ -52,26 +69,27 @@ def review_page(
             "words": label.words,
             "text_id": text_fingerprint(label.words),
             "labelled": bool(label.all),
-            "doubts": {scope: found[key].of(scope) for scope in SCOPES},
-            "rank": {scope: found[key].rank(scope) for scope in SCOPES},
+            "doubts": {scope: against[key].of(scope) for scope in _SCOPES},
+            "rank": {scope: against[key].rank(scope) for scope in _SCOPES},
             "rejected": key in decisions and decisions[key].rejected,
-            "edits": {scope: dict(decisions[key].edits[scope]) for scope in SCOPES}
+            "edits": {scope: dict(decisions[key].edits[scope]) for scope in _SCOPES}
             if key in decisions
             else {},
-            "changes": {scope: label.replacements(scope) for scope in SCOPES},
+            "changes": {scope: label.replacements(scope) for scope in _SCOPES},
         }
         for key, label in labels.items()
     ]
     data = {"rows": rows, "stale": {key: asdict(decision) for key, decision in stale.items()}}
     text = json.dumps(data, ensure_ascii=False).replace("</", "<\\/")
-    page = PAGE.read_text(encoding="utf-8")
+    page = _PAGE.read_text(encoding="utf-8")
     return page.replace("{{title}}", html.escape(title)).replace("{{data}}", text)
 
 
 def read_decisions(path: Path) -> dict[str, Decision]:
     """The decisions that the review page saved, by sentence id; none where there is no file.
 
-    Raises TouchstoneError naming file and sentence for a file that the page cannot have written.
+    Raises:
+        TouchstoneError: naming file and sentence, for a file that the page cannot have written.
     """
     if not path.is_file():
         return {}
@@ -88,7 +106,7 @@ def read_decisions(path: Path) -> dict[str, Decision]:
 def match_decisions(
     labels: Mapping[str, Label], decisions: Mapping[str, Decision]
 ) -> tuple[dict[str, Decision], dict[str, Decision]]:
-    """The decisions by the id that their sentence has now, and those whose sentence the text does not hold ("gone-...").
+    """The decisions whose sentence the text holds, by its id, and the others ("gone-...").
 
     A sentence is known by its words, wherever it stands by now.
     """
@@ -99,18 +117,25 @@ def match_decisions(
         if decision.text_id in now
     }
     return matched, {
-        f"gone-{each.text_id}": each for each in decisions.values() if each.text_id not in now
+        f"gone-{decision.text_id}": decision
+        for decision in decisions.values()
+        if decision.text_id not in now
     }
 
 
 def apply_decisions(
     labels: Mapping[str, Label], decisions: Mapping[str, Decision], source: str
 ) -> dict[str, Label]:
-    """The labels that were not rejected and alter something, with the reader's words in place of the program's.
+    """The labels that were not rejected and alter something, with the reader's words in them.
 
-    `decisions`: by the ids of the labels (`match_decisions`). Raises TouchstoneError for a position outside its sentence.
+    Args:
+        decisions: by the ids of the labels (`match_decisions`).
+        source: the file of decisions, for messages.
+
+    Raises:
+        TouchstoneError: a position lies outside its sentence.
     """
-    kept = dict(labels)
+    edited = dict(labels)
     for key, decision in decisions.items():
         label = labels[key]
         if outside := [
@@ -119,12 +144,12 @@ def apply_decisions(
             raise TouchstoneError(
                 f"{source}, sentence {key}: there is no word {outside[0]}; remove the entry"
             )
-        kept[key] = replace(
+        edited[key] = replace(
             label, subj=_edited(label, "subj", decision), all=_edited(label, "all", decision)
         )
     return {
         key: label
-        for key, label in kept.items()
+        for key, label in edited.items()
         if label.all and not (key in decisions and decisions[key].rejected)
     }
 
@@ -139,8 +164,8 @@ def _edited(label: Label, scope: Scope, decision: Decision) -> dict[int, Replace
 
 
 def _decision(entry: Any) -> Decision:
-    edits: dict[Scope, dict[int, Replacement]] = {scope: {} for scope in SCOPES}
-    for scope in SCOPES:
+    edits: dict[Scope, dict[int, Replacement]] = {scope: {} for scope in _SCOPES}
+    for scope in _SCOPES:
         for position, forms in entry.get("edits", {}).get(scope, {}).items():
             if forms is not None and (
                 len(forms) != 3 or not all(isinstance(word, str) and word.strip() for word in forms)

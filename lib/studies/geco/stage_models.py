@@ -11,7 +11,7 @@ import pandas as pd
 import torch
 
 from lib.attribution.grid import Unit, mark
-from lib.attribution.model_blind import fit_pattern
+from lib.attribution.registry import resolve_method
 from lib.core.errors import TouchstoneError
 from lib.core.seeds import seed_for
 from lib.core.stage import Stage
@@ -64,16 +64,15 @@ class StageSources:
         return self._rows[place]
 
     def model_of(self, unit: Unit) -> Any:
-        """The trained model; for Pattern Variant what it fits to the train split, for noise any model's tokenizer."""
-        if unit.method == "Pattern Variant":
-            return fit_pattern(load_dataset(self.stage, unit.dataset, "train"))
-        if unit.scheme == "-" and unit.method != "Uniform random":
-            return None
-        place = (
-            self._first_model(unit.dataset)
-            if unit.scheme == "-"
-            else (unit.dataset, unit.scheme, unit.seed)
-        )
+        """The trained model; for a floor what it fits to the train split, or any model for its tokenizer."""
+        place = (unit.dataset, unit.scheme, unit.seed)
+        if not unit.sees_model:
+            floor = resolve_method(unit.method)
+            if floor.fit is not None:
+                return floor.fit(load_dataset(self.stage, unit.dataset, "train"))
+            if not floor.reads_tokenizer:
+                return None
+            place = self._first_model(unit.dataset)
         if self._model is None or self._model[0] != place:  # one model at a time: they are large
             model = load_trained(self.stage, *place)
             model.module.to(self.device)
@@ -82,9 +81,9 @@ class StageSources:
 
     def mark_of(self, unit: Unit) -> str:
         """What the unit's model predicts on the test split, as a mark; for floors, what they are fitted to."""
-        if unit.method == "Pattern Variant":
-            return mark(load_dataset(self.stage, unit.dataset, "train")[["sentence", "target"]])
-        if unit.scheme == "-":
+        if not unit.sees_model:
+            if resolve_method(unit.method).fit is not None:
+                return mark(load_dataset(self.stage, unit.dataset, "train")[["sentence", "target"]])
             return mark(pd.DataFrame([self._first_model(unit.dataset)]))
         found = self.predictions
         same = (

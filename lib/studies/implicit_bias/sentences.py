@@ -1,41 +1,66 @@
-"""Sentences whose only sign of gender is one pronoun: reading, the steps of the filter, masking and swapping (Ye et al., section 3.2)."""
+"""Sentences whose only sign of gender is one pronoun (Ye et al., arXiv 2110.01094, section 3.2).
+
+Reading them from tables, what the steps of the filter ask of the words, masking and swapping. A
+sentence is a list of words; positions in it count from 0.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
-import random
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 import pandas as pd
 import spacy
-import yaml
-from spacy.language import Language
-from spacy.tokens import Token
 
 from lib.core.errors import TouchstoneError, did_you_mean
 from lib.core.files import read_utf8
-from lib.language.annotator import is_possessive
 from lib.language.lexicon import PRONOUNS, load_lexicon, pronoun_forms
+
+__all__ = [
+    "MASK",
+    "SLOTS",
+    "gendered_identities",
+    "gendered_pronouns",
+    "masked_words",
+    "may_have_pronoun",
+    "read_sentences",
+    "slot_of_word",
+    "split_words",
+    "sure_identities",
+    "with_gender",
+]
 
 MASK = "[MASK]"  # how the masked word is written in tables, whatever a model's own mask token is
 SLOTS = ("subject", "object", "possessive", "independent", "reflexive")
-GENDERS = {"F": "female", "M": "male"}
+# Words of the lexicon that may be verbs or adjectives: only a parse can tell.
 NOT_ONLY_NOUNS = frozenset(
-    "count counts prior master masters host hosts groom grooms father fathers mother mothers mans".split()
+    "count counts prior master masters host hosts groom grooms "
+    "father fathers mother mothers mans".split()
 )
+_blank = cache(spacy.blank)  # a pipeline without parts, loaded when a sentence is first split
 _ANY = re.compile(rf"\b({'|'.join(PRONOUNS)})\b", re.IGNORECASE)
 
 
 def read_sentences(path: Path | str, column: str = "sent1") -> pd.DataFrame:
-    """The distinct, non-empty sentences of a CSV or TSV file: `row` (line on which its first copy begins, from 1), `sentence`.
+    """The distinct, non-empty sentences of a CSV or TSV file.
 
-    SWAG's files have them in `sent1`. In a TSV file a quotation mark is a letter like any other. Raises TouchstoneError
-    where file or column is missing, no line holds a sentence, the bytes are not UTF-8, or a row does not have the
-    fields of the head (with the number of the line).
+    In a TSV file a quotation mark is a letter like any other.
+
+    Args:
+        path: the file.
+        column: where the sentences stand; in SWAG's files that is `sent1`.
+
+    Returns:
+        The columns `row` (the line, from 1, on which a sentence's first copy begins) and
+        `sentence`.
+
+    Raises:
+        TouchstoneError: file or column is missing, no line holds a sentence, the bytes are not
+            UTF-8, or a row does not have the fields of the head (with the number of the line).
     """
     path = Path(path)
     (_, columns), *rows = _rows(path)
@@ -45,29 +70,41 @@ def read_sentences(path: Path | str, column: str = "sent1") -> pd.DataFrame:
             f"{', '.join(columns[:12])}"
         )
     at = columns.index(column)
-    found = pd.DataFrame(
+    table = pd.DataFrame(
         [(line, " ".join(fields[at].split())) for line, fields in rows], columns=["row", "sentence"]
     ).astype({"sentence": object})
-    found = found[found["sentence"] != ""].drop_duplicates("sentence", ignore_index=True)
-    if found.empty:
+    sentences = table[table["sentence"] != ""].drop_duplicates("sentence", ignore_index=True)
+    if sentences.empty:
         raise TouchstoneError(
             f"{path} has no sentence in its column {column!r}; choose another column or file"
         )
-    return found
+    return sentences
 
 
 def split_words(sentence: str) -> list[str]:
-    """The words of a sentence as spaCy's English rules split it (no pipeline is needed)."""
-    return [token.text for token in _tokenizer().make_doc(sentence) if not token.is_space]
+    """The words of a sentence as spaCy's English rules split it (no pipeline is needed).
+
+    >>> split_words("She's here.")
+    ['She', "'s", 'here', '.']
+    """
+    return [token.text for token in _blank("en").make_doc(sentence) if not token.is_space]
 
 
 def gendered_pronouns(words: Sequence[str]) -> list[int]:
-    """The positions of the eight pronouns: he, his, him, himself, she, her, hers, herself."""
+    """The positions of the eight pronouns: he, his, him, himself, she, her, hers, herself.
+
+    >>> gendered_pronouns(["The", "nurse", "lost", "Her", "hat"])
+    [3]
+    """
     return [i for i, word in enumerate(words) if word.lower() in PRONOUNS]
 
 
 def gendered_identities(words: Sequence[str]) -> list[int]:
-    """The positions of other words that carry gender ("sister", "boy", "actress"), by the lexicon of the repository."""
+    """The positions of other words that carry gender (sister, boy, actress), by the lexicon.
+
+    >>> gendered_identities(["Her", "sister", "acts"])
+    [1]
+    """
     lexicon = load_lexicon()
     return [
         i
@@ -77,27 +114,28 @@ def gendered_identities(words: Sequence[str]) -> list[int]:
 
 
 def sure_identities(words: Sequence[str]) -> list[int]:
-    """Those of them that can be nothing but nouns: "counts" may be a verb, which only a parse can tell."""
+    """Those of them that can be nothing but nouns: of "counts" only a parse can tell."""
     return [i for i in gendered_identities(words) if words[i].lower() not in NOT_ONLY_NOUNS]
 
 
 def may_have_pronoun(sentence: str) -> bool:
-    """A quick look at the letters, so that only sentences with such a word are split; it lets too many pass, never too few."""
+    """Whether the letters of a pronoun occur: a fast test before a sentence is split into words.
+
+    It lets too many sentences pass, never too few.
+    """
     return _ANY.search(sentence) is not None
 
 
-def pronoun_slot(token: Token) -> str:
-    """What a pronoun does: subject, object, possessive (before a noun), independent ("it is hers"), reflexive.
+def slot_of_word(word: str, before_noun: bool) -> str:
+    """What a pronoun does in its sentence, one of SLOTS.
 
-    >>> from lib.studies.implicit_bias.sentences import slot_of_word
+    Args:
+        word: one of the eight pronouns.
+        before_noun: whether it stands before what is possessed, for "her" and "his".
+
     >>> slot_of_word("him", False), slot_of_word("her", True), slot_of_word("her", False)
     ('object', 'possessive', 'object')
     """
-    return slot_of_word(token.text, is_possessive(token))
-
-
-def slot_of_word(word: str, before_noun: bool) -> str:
-    """The slot of a pronoun; "her" and "his" need to know whether they stand before what is possessed."""
     low = word.lower()
     if low in ("her", "his") and before_noun:
         return "possessive"
@@ -119,10 +157,18 @@ def masked_words(words: Sequence[str], at: int) -> list[str]:
 
 
 def with_gender(words: Sequence[str], at: int, slot: str, gender: str) -> list[str]:
-    """The sentence with the pronoun of the other gender (or the same) in the same slot; `gender` is F or M.
+    """The sentence with the pronoun of one gender in the same slot.
 
-    >>> with_gender(["He", "sat"], 0, "subject", "F"), with_gender(["on", "her", "arm"], 1, "possessive", "M")
-    (['She', 'sat'], ['on', 'his', 'arm'])
+    Args:
+        words: the sentence.
+        at: the position of its pronoun.
+        slot: what the pronoun does, one of SLOTS.
+        gender: F or M.
+
+    >>> with_gender(["He", "sat"], 0, "subject", "F")
+    ['She', 'sat']
+    >>> with_gender(["on", "her", "arm"], 1, "possessive", "M")
+    ['on', 'his', 'arm']
     """
     forms = pronoun_forms(words[at], slot == "possessive")
     if forms is None:
@@ -130,42 +176,13 @@ def with_gender(words: Sequence[str], at: int, slot: str, gender: str) -> list[s
     return [*words[:at], forms[0 if gender == "F" else 1], *words[at + 1 :]]
 
 
-def gender_frames(path: Path, n: int, seed: int) -> list[list[str]]:
-    """`n` sentences drawn from nouns and frames (`material/frames.yaml`), as words, both genders alike."""
-    about = yaml.safe_load(path.read_text(encoding="utf-8"))
-    forms = {
-        "F": {"they": "she", "them": "her", "their": "her", "themself": "herself"},
-        "M": {"they": "he", "them": "him", "their": "his", "themself": "himself"},
-    }
-    every = {
-        g: [(noun, frame) for noun in about["nouns"][g] for frame in about["frames"]]
-        for g in GENDERS
-    }
-    if n > 2 * min(map(len, every.values())):
-        raise TouchstoneError(
-            f"{path.name} gives {2 * min(map(len, every.values()))} sentences and {n} were asked for; ask for fewer"
-        )
-    chooser, found = random.Random(seed), []
-    for gender, pairs in every.items():
-        for noun, frame in chooser.sample(pairs, n // 2):
-            words = [forms[gender].get(word, word) for word in frame.split()]
-            found.append(
-                [part for word in words for part in (noun.split() if word == "N" else [word])]
-            )
-    return found
-
-
-def without_nouns(sentences: Iterable[Sequence[str]], nouns: Collection[str]) -> list[list[str]]:
-    """The sentences that hold none of some nouns, in the singular or with an -s."""
-    taken = {form for noun in nouns for form in (noun, noun + "s", noun + "es")}
-    return [list(words) for words in sentences if not taken & {word.lower() for word in words}]
-
-
 def _rows(path: Path) -> list[tuple[int, list[str]]]:
-    """The rows of a table that are not empty, head included, each with the line on which it begins."""
+    """The rows of a table that are not empty, head included, each with its first line's number."""
+    if not path.is_file():
+        raise TouchstoneError(f"there is no file {path}; correct the parameter that names it")
     is_tsv = path.suffix.lower() == ".tsv"
     reader = csv.reader(
-        io.StringIO(_text(path), newline=""),
+        io.StringIO(read_utf8(path), newline=""),
         delimiter="\t" if is_tsv else ",",
         strict=True,
         quoting=csv.QUOTE_NONE if is_tsv else csv.QUOTE_MINIMAL,
@@ -176,15 +193,16 @@ def _rows(path: Path) -> list[tuple[int, list[str]]]:
             fields = [_unquoted(field) for field in fields] if is_tsv else fields
             if fields and rows and len(fields) != len(rows[0][1]):
                 raise TouchstoneError(
-                    f"{path}, line {line}: {len(fields)} fields, and the head has {len(rows[0][1])}; "
-                    "complete the row, or put quotation marks around a field with a comma in it"
+                    f"{path}, line {line}: {len(fields)} fields, and the head has "
+                    f"{len(rows[0][1])}; complete the row, or put quotation marks around a field "
+                    "with a comma in it"
                 )
             rows += [(line, fields)] if fields else []
-            line = reader.line_num + 1
+            line = reader.line_num + 1  # a quoted field may hold line ends
     except csv.Error as error:
         raise TouchstoneError(
-            f"{path}, line {line}: the row that begins here cannot be read ({error}); close its quotation "
-            "marks, and double those inside a field"
+            f"{path}, line {line}: the row that begins here cannot be read ({error}); close its "
+            "quotation marks, and double those inside a field"
         ) from None
     if not rows:
         raise TouchstoneError(
@@ -194,20 +212,9 @@ def _rows(path: Path) -> list[tuple[int, list[str]]]:
 
 
 def _unquoted(field: str) -> str:
-    """A field of a TSV file without the marks that pandas puts around one that holds a mark: its own are doubled."""
-    return (
-        field[1:-1].replace('""', '"')
-        if re.fullmatch('"(?:[^"]|"")*""(?:[^"]|"")*"', field)
-        else field
-    )
+    """A field of a TSV file without the marks that pandas puts around one that holds a mark.
 
-
-def _text(path: Path) -> str:
-    if not path.is_file():
-        raise TouchstoneError(f"there is no file {path}; correct the parameter that names it")
-    return read_utf8(path)
-
-
-@cache
-def _tokenizer() -> Language:
-    return spacy.blank("en")
+    The field's own marks are doubled then.
+    """
+    is_quoted = re.fullmatch('"(?:[^"]|"")*""(?:[^"]|"")*"', field)
+    return field[1:-1].replace('""', '"') if is_quoted else field

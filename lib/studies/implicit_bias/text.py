@@ -1,50 +1,108 @@
-"""The sentences that a masked LM of this repository learns from."""
+"""The sentences that a masked language model of this study learns from.
+
+Natural ones, of which none may be like those that a bias is measured on, and sentences from frames
+in which a noun fixes the pronoun.
+"""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Collection, Sequence
+from pathlib import Path
 
+import yaml
+
+from lib.core.errors import TouchstoneError
 from lib.core.paths import material
+from lib.language.corpora import published_corpus, read_sources
 from lib.language.parse import read_summaries
 from lib.studies.implicit_bias.sentences import (
     gendered_pronouns,
     may_have_pronoun,
     split_words,
     sure_identities,
-    without_nouns,
 )
-from lib.studies.lm_saliency.sources import published_corpus, read_sources
+
+__all__ = ["bundled_text", "draw", "gender_frames", "published_text"]
+
+FORMS = {  # what stands for "they" in a frame
+    "F": {"they": "she", "them": "her", "their": "her", "themself": "herself"},
+    "M": {"they": "he", "them": "him", "their": "his", "themself": "himself"},
+}
 
 
 def bundled_text() -> list[list[str]]:
-    """The plot summaries of the geco study (written for this repository), split into words."""
+    """The plot summaries that were written for this repository, split into words."""
     return [split_words(text) for text in read_summaries(material("geco") / "plots.md")["sentence"]]
 
 
 def published_text(
     captions: Sequence[str], shortest: int = 5, longest: int = 40
 ) -> dict[str, list[list[str]]]:
-    """Sentences with a gendered pronoun: captions, and the corpora that lm_saliency's sources name.
+    """Sentences with a gendered pronoun: captions, and the open text corpora.
 
-    Of the captions only those that could never pass the filter: with a gendered noun, or with several pronouns. So no
-    sentence that a bias is measured on has been read, and no caption of its kind.
+    Of the captions only those that could never pass the filter: with a gendered noun, or with
+    several pronouns. So no sentence that a bias is measured on has been read, and no caption of
+    its kind.
+
+    Args:
+        captions: sentences of the file that the filter reads.
+        shortest: least number of words of a sentence.
+        longest: largest number of words.
+
+    Returns:
+        Sentences as words, by source: "captions" and "corpora" (those that the table of sources in
+        `notebooks/lm_saliency/material` names).
     """
-    found = [split_words(text) for text in captions if may_have_pronoun(text)]
+    spoken = [split_words(text) for text in captions if may_have_pronoun(text)]
     never = [
-        words for words in found if len(gendered_pronouns(words)) > 1 or sure_identities(words)
+        words for words in spoken if len(gendered_pronouns(words)) > 1 or sure_identities(words)
     ]
-    corpora = [[word for word, _ in sentence] for sentence in published_corpus(read_sources())]
-    spoken = [words for words in corpora if gendered_pronouns(words)]
+    sources = read_sources(material("lm_saliency") / "sources.yaml")
+    corpora = [[word for word, _ in sentence] for sentence in published_corpus(sources)]
     return {
         name: [words for words in part if shortest <= len(words) <= longest]
-        for name, part in (("captions", never), ("corpora", spoken))
+        for name, part in (("captions", never), ("corpora", filter(gendered_pronouns, corpora)))
     }
+
+
+def gender_frames(path: Path, n: int, seed: int) -> list[list[str]]:
+    """Sentences drawn from nouns and frames, both genders alike.
+
+    Args:
+        path: `material/frames.yaml`, with `nouns` by gender and `frames` that speak of `N`.
+        n: how many.
+        seed: of the draw.
+
+    Raises:
+        TouchstoneError: nouns and frames do not give that many.
+    """
+    about = yaml.safe_load(path.read_text(encoding="utf-8"))
+    n_possible = 2 * len(about["frames"]) * min(len(about["nouns"][gender]) for gender in FORMS)
+    if n > n_possible:
+        raise TouchstoneError(
+            f"{path.name} gives {n_possible} sentences and {n} were asked for; ask for fewer"
+        )
+    chooser, sentences = random.Random(seed), []
+    for gender, forms in FORMS.items():
+        pairs = [(noun, frame) for noun in about["nouns"][gender] for frame in about["frames"]]
+        for noun, frame in chooser.sample(pairs, n // 2):
+            words = [noun if word == "N" else forms.get(word, word) for word in frame.split()]
+            sentences.append(" ".join(words).split())
+    return sentences
 
 
 def draw(
     sentences: Sequence[Sequence[str]], n: int, seed: int, held_out: Collection[str] = ()
 ) -> list[list[str]]:
-    """`n` sentences (0: all) without the nouns that are held out, drawn by seed."""
-    left = without_nouns(sentences, held_out)
+    """Sentences drawn by seed.
+
+    Args:
+        sentences: as words.
+        n: how many; 0 for all.
+        seed: of the draw.
+        held_out: nouns, in the singular; a sentence with one of them, or with its plural, is out.
+    """
+    forms = {noun + ending for noun in held_out for ending in ("", "s", "es")}
+    left = [list(words) for words in sentences if not forms & {word.lower() for word in words}]
     return left if n == 0 or n >= len(left) else random.Random(seed).sample(left, n)

@@ -1,4 +1,15 @@
-"""The word embedding association test (Caliskan et al. 2017): association, effect size, exact permutation test."""
+r"""The word embedding association test, WEAT (Caliskan, Bryson and Narayanan, Science 2017).
+
+Are the target words X nearer to the attributes A, and the targets Y nearer to B, than a random
+split of the targets would be?
+
+    s(w, A, B)    = mean over a in A of cos(w, a) - mean over b in B of cos(w, b)
+    s(X, Y, A, B) = sum over x in X of s(x, A, B) - sum over y in Y of s(y, A, B)
+    d             = (mean over X of s(x, A, B) - mean over Y of s(y, A, B))
+                    / (standard deviation over X and Y of s(w, A, B))
+    p             = share of the splits (X', Y') of X and Y into halves of one size
+                    with s(X', Y', A, B) > s(X, Y, A, B)
+"""
 
 from __future__ import annotations
 
@@ -11,6 +22,8 @@ from jaxtyping import Float
 
 from lib.core.errors import TouchstoneError
 
+__all__ = ["Weat", "association", "weat"]
+
 EXACT = 200_000  # partitions that are enumerated; above, SAMPLED are drawn
 SAMPLED = 20_000
 
@@ -18,7 +31,10 @@ Vectors = Float[np.ndarray, "token hidden"]
 
 
 class Weat(NamedTuple):
-    """The statistic s(X, Y, A, B), the effect size d, the one-sided p, and how many partitions it rests on."""
+    """The statistic s(X, Y, A, B), the effect size d, the one-sided p, and what p rests on.
+
+    `n_partitions`: how many splits were looked at; `is_exact`: whether these are all.
+    """
 
     s: float
     d: float
@@ -30,35 +46,60 @@ class Weat(NamedTuple):
 def association(w: Vectors, a: Vectors, b: Vectors) -> Float[np.ndarray, "token"]:
     """s(w, A, B): mean cosine with A minus mean cosine with B, for each row of `w`.
 
+    Args:
+        w: vectors of the words that are asked about, a row each.
+        a: vectors of the attribute words A.
+        b: vectors of the attribute words B.
+
+    Raises:
+        TouchstoneError: one of the three is empty.
+
     >>> association(np.array([[1.0, 0.0]]), np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])).tolist()
     [1.0]
     """
     if not len(a) or not len(b) or not len(w):
         raise TouchstoneError("a word list is empty; write at least one word")
-    unit = [v / np.linalg.norm(v, axis=1, keepdims=True) for v in (w, a, b)]
-    return unit[0] @ unit[1].mean(0) - unit[0] @ unit[2].mean(0)
+    unit_w, unit_a, unit_b = (v / np.linalg.norm(v, axis=1, keepdims=True) for v in (w, a, b))
+    return unit_w @ unit_a.mean(0) - unit_w @ unit_b.mean(0)
 
 
 def weat(x: Vectors, y: Vectors, a: Vectors, b: Vectors, ddof: int = 1, seed: int = 0) -> Weat:
-    """The test on vectors: s = sum over X of s(x, A, B) minus sum over Y, d = difference of means / standard deviation over both.
+    """The test on vectors.
 
-    p is the share of the partitions of X and Y into halves with a larger s (strictly; the one that was observed is among
-    them and never larger than itself). Up to 200,000 partitions are enumerated; above, 20,000 are drawn, and p is
-    (1 + larger) / (1 + drawn). `ddof`: 1 for the sample's standard deviation, 0 for the population's, with which d lies in [-2, 2].
+    Up to 200,000 splits are enumerated, the observed one among them, which is never larger than
+    itself. Above, 20,000 are drawn, and p is (1 + larger) / (1 + drawn).
+
+    Args:
+        x: vectors of the target words X, a row each.
+        y: vectors of as many target words Y.
+        a: vectors of the attribute words A.
+        b: vectors of the attribute words B.
+        ddof: 1 for the sample's standard deviation, 0 for the population's, with which d lies in
+            [-2, 2].
+        seed: of the splits, where they are drawn.
+
+    Raises:
+        TouchstoneError: X and Y differ in size, or a list is empty.
+
+    >>> right, up = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
+    >>> weat(right, up, right, up, ddof=0)
+    Weat(s=2.0, d=2.0, p=0.0, n_partitions=2, is_exact=True)
     """
     if len(x) != len(y):
         raise TouchstoneError(
             f"X has {len(x)} words and Y has {len(y)}; the test needs lists of one size"
         )
-    values = association(np.concatenate([x, y]), a, b)
-    n = len(x)
+    values, n = association(np.concatenate([x, y]), a, b), len(x)
     s = values[:n].sum() - values[n:].sum()
     d = (values[:n].mean() - values[n:].mean()) / values.std(ddof=ddof)
-    if (total := comb(2 * n, n)) <= EXACT:
-        chosen = np.array(list(combinations(range(2 * n), n)))
-        p = float((2 * values[chosen].sum(1) - values.sum() > s + 1e-12).mean())
-        return Weat(float(s), float(d), p, total, True)
-    generator = np.random.default_rng(seed)
-    drawn = np.array([generator.permutation(values)[:n].sum() for _ in range(SAMPLED)])
-    p = (1 + int((2 * drawn - values.sum() > s + 1e-12).sum())) / (1 + SAMPLED)
-    return Weat(float(s), float(d), p, SAMPLED, False)
+    n_partitions = comb(2 * n, n)
+    is_exact = n_partitions <= EXACT
+    if is_exact:
+        halves = values[np.array(list(combinations(range(2 * n), n)))].sum(1)
+    else:
+        n_partitions, generator = SAMPLED, np.random.default_rng(seed)
+        halves = np.array([generator.permutation(values)[:n].sum() for _ in range(SAMPLED)])
+    # X' minus Y' against X minus Y; the same sum in another order of adding up is no larger one.
+    is_larger = 2 * halves - values.sum() > s + 1e-12
+    p = is_larger.mean() if is_exact else (1 + is_larger.sum()) / (1 + SAMPLED)
+    return Weat(float(s), float(d), float(p), n_partitions, is_exact)

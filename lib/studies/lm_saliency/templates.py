@@ -1,4 +1,7 @@
-"""Prefixes from slots: the synthetic number and gender sets of Ding & Koehn (2021), as agreement lines (lib.studies.lm_saliency.lines)."""
+"""The synthetic number and gender sets of Ding & Koehn (2021), written from patterns with slots.
+
+Both are tables of agreement lines (`lib.studies.lm_saliency.lines`).
+"""
 
 from __future__ import annotations
 
@@ -12,111 +15,132 @@ import pandas as pd
 
 from lib.core.errors import TouchstoneError
 
-NUMBERS = ("singular", "plural")
+__all__ = ["syneval_rows", "winobias_row", "winobias_rows", "with_s"]
 
 
-def plural(noun: str) -> str:
+def with_s(word: str) -> str:
     """The regular plural of a noun, which is also the third person singular of a verb.
 
-    >>> [plural(word) for word in ("author", "story", "key", "coach")]
+    >>> [with_s(word) for word in ("author", "story", "key", "coach")]
     ['authors', 'stories', 'keys', 'coaches']
     """
-    if re.search(r"(s|x|z|ch|sh)$", noun):
-        return noun + "es"
-    return noun[:-1] + "ies" if re.search(r"[^aeiou]y$", noun) else noun + "s"
+    if re.search(r"(s|x|z|ch|sh)$", word):
+        return word + "es"
+    return word[:-1] + "ies" if re.search(r"[^aeiou]y$", word) else word + "s"
 
 
 def syneval_rows(material: Mapping[str, Any]) -> pd.DataFrame:
-    """All 6280 lines of the synthetic number set, in the published order (Ding & Koehn, appendix A.2).
+    """All 6280 lines of the synthetic number set, in the published order (appendix A.2).
 
-    `material`: words and sections as in material/syneval.yaml. Columns: prefix, tag (1 plural), cues, attractors,
-    pattern (the section with the cue's number) and cluster (section and cue noun: what the bootstrap draws).
+    Args:
+        material: `words` by slot and `sections`, as in `material/syneval.yaml`.
+
+    Returns:
+        Agreement lines; `pattern` is the section with the cue's number, `cluster` section and cue
+        noun.
     """
-    rows = [
-        row
+    return pd.DataFrame(
+        line
         for section in material["sections"]
         for tag in (1, 0)
-        for row in _section_rows(section, material["words"], tag)
-    ]
-    return pd.DataFrame(rows)
+        for line in _section_lines(section, material["words"], tag)
+    )
 
 
-def _section_rows(
+def _section_lines(
     section: Mapping[str, str], words: Mapping[str, list[str]], tag: int
 ) -> Iterator[dict[str, Any]]:
     parts = re.findall(r"\{\w\}|\S+", section["pattern"])
     slots = [part[1] for part in parts if part[0] == "{"]
-    for chosen in itertools.product(*(words[slot] for slot in slots)):
-        prefix, spans, value = [], {}, dict(zip(slots, chosen, strict=True))
+    name = f"{section['name']}_{'plural' if tag else 'singular'}"
+    for fillers in itertools.product(*(words[slot] for slot in slots)):
+        filler = dict(zip(slots, fillers, strict=True))
+        prefix, spans = [], {}
         for part in parts:
-            slot = part[1] if part[0] == "{" else ""
-            prefix += _inflect(slot, value[slot], section, tag).split() if slot else [part]
-            spans |= {slot: (len(prefix) - 1, len(prefix) - 1)} if slot else {}
-        nouns = [slot for slot in slots if slot in "SEIB"]
-        name = f"{section['name']}_{NUMBERS[tag]}"
+            if part[0] == "{":
+                prefix += _inflect(part[1], filler[part[1]], section, tag).split()
+                # of two words ("taxi drivers") the second is the one that is inflected
+                spans[part[1]] = (len(prefix) - 1, len(prefix) - 1)
+            else:
+                prefix.append(part)
         yield {
             "prefix": prefix,
             "tag": tag,
             "cues": [spans[section["cue"]]],
-            "attractors": [spans[slot] for slot in nouns if slot != section["cue"]],
+            "attractors": [spans[s] for s in slots if s in "SEIB" and s != section["cue"]],
             "pattern": name,
-            "cluster": f"{name} {value[section['cue']]}",
+            "cluster": f"{name} {filler[section['cue']]}",
         }
 
 
 def _inflect(slot: str, word: str, section: Mapping[str, str], tag: int) -> str:
+    """A word in the number of its slot: a plural noun has an s, and so has a singular verb (V)."""
     if slot in "PQW":
         return word
-    owner = section.get("verb_of", "") if slot == "V" else slot
-    is_plural = tag if owner == section["cue"] else 1 - tag
-    return (
-        word + "s" if bool(is_plural) != (slot == "V") else word
-    )  # a plural noun has the s, a singular verb has it
+    noun = section.get("verb_of", "") if slot == "V" else slot
+    is_plural = bool(tag if noun == section["cue"] else 1 - tag)
+    return word + "s" if is_plural != (slot == "V") else word
 
 
 def winobias_rows(material: Mapping[str, Any], n_lines: int, seed: int) -> pd.DataFrame:
-    """A gender set after Winobias: a woman and a man in a frame, `n_lines` lines, the woman first in half of them.
+    """A gender set after Winobias: a woman and a man in a frame, the woman first in half of them.
 
-    Columns as in `syneval_rows`; tag is 1 (female) throughout, as in the paper, where either pronoun could follow.
+    Args:
+        material: `frames` with slots {1} and {2}, `female` and `male` nouns.
+        n_lines: how many different lines.
+        seed: of the draws.
+
+    Returns:
+        Agreement lines; `tag` is 1 (female) throughout, as in the paper, where either pronoun
+        could follow.
+
+    Raises:
+        TouchstoneError: frames and nouns do not give that many lines.
     """
-    rng, rows = np.random.default_rng(seed), []
-    frames, used = material["frames"], set()
-    room = 2 * len(frames) * len(material["female"]) * len(material["male"])
-    if n_lines > room:
+    rng, rows, used = np.random.default_rng(seed), [], set()
+    frames, women, men = (material[name] for name in ("frames", "female", "male"))
+    n_possible = 2 * len(frames) * len(women) * len(men)
+    if n_lines > n_possible:
         raise TouchstoneError(
-            f"{n_lines} different lines asked for, and the frames and nouns allow {room}; ask for fewer"
+            f"{n_lines} different lines asked for, and the frames and nouns allow {n_possible}; "
+            "ask for fewer"
         )
     while len(rows) < n_lines:
-        f, m = rng.integers(len(material["female"])), rng.integers(len(material["male"]))
-        frame, first = rng.integers(len(frames)), int(len(rows) < n_lines / 2)
-        if (f, m, frame, first) in used:
-            continue
-        used.add((f, m, frame, first))
-        rows.append(
-            winobias_row(frames[frame], material["female"][f], material["male"][m], bool(first))
-        )
+        woman, man, frame = (rng.integers(len(choices)) for choices in (women, men, frames))
+        woman_first = len(rows) < n_lines / 2
+        if (woman, man, frame, woman_first) not in used:
+            used.add((woman, man, frame, woman_first))
+            rows.append(winobias_row(frames[frame], women[woman], men[man], woman_first))
     return pd.DataFrame(rows)
 
 
 def winobias_row(frame: str, woman: str, man: str, woman_first: bool) -> dict[str, Any]:
-    """One line of the gender set; the frame holds {1} and {2}, and a noun may have one word only."""
-    parts = frame.split()
-    where = {
-        slot: next((i for i, part in enumerate(parts) if slot in part), None)
-        for slot in ("{1}", "{2}")
-    }
-    if None in where.values():
+    """One line of the gender set.
+
+    Args:
+        frame: words with the slots {1} and {2}, each in a word of its own.
+        woman: a noun of one word, the cue.
+        man: a noun of one word, the attractor.
+        woman_first: whether the woman takes slot {1}.
+
+    >>> winobias_row("The {1} met the {2} because", "aunt", "monk", False)["prefix"]
+    ['The', 'monk', 'met', 'the', 'aunt', 'because']
+    """
+    words = frame.split()
+    places = [i for slot in ("{1}", "{2}") for i, word in enumerate(words) if slot in word]
+    if len(places) != 2:
         raise TouchstoneError(
-            f"the frame {frame!r} lacks {{1}} or {{2}}; write both, each as a word of its own"
+            f"the frame {frame!r} lacks {{1}} or {{2}}, or has one twice; write each once, as a "
+            "word of its own"
         )
-    female, male = ("{1}", "{2}") if woman_first else ("{2}", "{1}")
-    parts[where[female]], parts[where[male]] = woman, man
-    order = "female_first" if woman_first else "male_first"
+    cue, attractor = places if woman_first else places[::-1]
+    words[cue], words[attractor] = woman, man
+    template = f"{frame} {'female_first' if woman_first else 'male_first'}"
     return {
-        "prefix": parts,
+        "prefix": words,
         "tag": 1,
-        "cues": [(where[female],) * 2],
-        "attractors": [(where[male],) * 2],
-        "pattern": f"{frame} {order}",
-        "cluster": f"{frame} {order}",
+        "cues": [(cue, cue)],
+        "attractors": [(attractor, attractor)],
+        "pattern": template,
+        "cluster": template,
     }

@@ -8,13 +8,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.studies.cebab.questions import Head, Questions, Texts, ask, one_hot
+from lib.studies.cebab.head import Head
+from lib.studies.cebab.questions import Questions, Texts, ask, one_hot
 from lib.studies.cebab.reviews import ASPECTS, VALUES
 
 
 @dataclass
 class Toy:
-    """Texts whose embedding is their twelve one-hot columns (and some noise), read by a linear head."""
+    """Texts whose embedding is their twelve one-hot columns (and some noise), read by a linear
+    head.
+    """
 
     texts: Texts
     head: Head

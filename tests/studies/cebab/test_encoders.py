@@ -23,8 +23,9 @@ from lib.studies.cebab.causalm import (
     shorten,
     unlearn,
 )
+from lib.studies.cebab.head import Head
 from lib.studies.cebab.proxy import CausalProxy, ProxySettings, with_wish
-from lib.studies.cebab.questions import Head, Questions, Texts
+from lib.studies.cebab.questions import Questions, Texts
 from lib.studies.cebab.reviews import ASPECTS, VALUES
 from lib.training.classifier import Settings
 from lib.training.masked_lm import Batch, MaskedSettings
@@ -43,7 +44,9 @@ def test_the_reversal_turns_the_gradient_and_not_the_numbers() -> None:
 
 
 def test_the_adversary_learns_while_the_encoder_is_told_the_opposite() -> None:
-    """The treated head's own gradient is that of its loss; what reaches the states is minus strength times it."""
+    """The treated head's own gradient is that of its loss; what reaches the states is minus
+    strength times it.
+    """
     torch.manual_seed(0)
     states = torch.randn(4, 3, 5, requires_grad=True)
     labels, none = torch.tensor([0, 1, 2, 0]), torch.full((4,), -100)
@@ -86,7 +89,9 @@ def test_labels_that_are_no_value_do_not_count() -> None:
 
 
 def test_the_adversary_loses_what_it_could_read() -> None:
-    """With a reversal the heads' loss rises above chance, without one it falls: the head reads the concept from the first step."""
+    """With a reversal the heads' loss rises above chance, without one it falls: the head reads the
+    concept from the first step.
+    """
     words = {"Positive": "She", "Negative": "He", "unknown": "They"}
     rng = np.random.default_rng(0)
     values = rng.choice(np.array(VALUES, dtype=object), (120, len(ASPECTS)))
@@ -126,7 +131,9 @@ def test_a_shortened_encoder_keeps_its_lowest_layers() -> None:
 
 
 def test_causalm_subtracts_the_answer_of_the_explained_model(toy) -> None:
-    """Where the vectors hold all but the concept, the new layer can only give what remains; the old answer is the model's own."""
+    """Where the vectors hold all but the concept, the new layer can only give what remains; the old
+    answer is the model's own.
+    """
     found = CausaLM().fit(toy.texts, None, 0)
     after = found.effects(toy.questions) + toy.questions.texts.probabilities
     for aspect in range(len(ASPECTS)):

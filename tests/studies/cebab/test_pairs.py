@@ -115,7 +115,9 @@ def test_the_published_pairs(cebab: pd.DataFrame) -> None:
 
 
 def test_repeated_edits_of_the_published_data(cebab: pd.DataFrame) -> None:
-    """Most edits that share a goal reached different labels, so the goal cannot say what two editors have in common."""
+    """Most edits that share a goal reached different labels, so the goal cannot say what two
+    editors have in common.
+    """
     counts = {}
     for split in ("train", "dev", "test"):
         goal = repeated_edits(cebab[cebab["split"] == split], "goal")

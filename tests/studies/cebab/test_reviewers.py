@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from sklearn.linear_model import LogisticRegression
 from tiny_models import TEXTS, saved, tiny
 
 from lib.core.errors import TouchstoneError
@@ -13,7 +12,6 @@ from lib.models.lstm import BiLSTM
 from lib.studies.cebab.reviewers import (
     Reviewer,
     build_reviewer,
-    fit_head,
     last_layer,
     load_reading,
     load_vectors,
@@ -108,24 +106,6 @@ def test_a_reading_is_kept_with_its_key(tmp_path) -> None:
     )
 
 
-def test_a_head_is_scikit_learns_and_knows_classes_without_a_label() -> None:
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(90, 3)), rng.integers(0, 3, 90)
-    assert np.allclose(
-        fit_head(x, y, 3).probabilities(x),
-        LogisticRegression(C=10, max_iter=2000).fit(x, y).predict_proba(x),
-        atol=1e-6,
-    )
-    four = fit_head(x, np.where(y == 2, 3, y), 4).probabilities(x)
-    assert four[:, 2].max() < 1e-6 and np.allclose(four.sum(1), 1)
-    two = fit_head(x, np.where(y > 0, 2, 1), 3)
-    assert np.allclose(
-        two.probabilities(x)[:, 1:],
-        LogisticRegression(C=10, max_iter=2000).fit(x, y > 0).predict_proba(x),
-        atol=1e-6,
-    )
-
-
 def test_aspects_are_learnt_from_words_and_cells_without_a_value_are_left_out() -> None:
     texts = pd.DataFrame(
         {"text_id": [str(i) for i in range(40)], "text": ["good soup", "bad soup"] * 20}
@@ -180,7 +160,9 @@ def test_vectors_are_kept_with_their_key(tmp_path) -> None:
 
 
 def test_the_last_epoch_can_be_kept() -> None:
-    """With the best epoch the validation loss of the model is the curve's lowest, with the last it is the last one."""
+    """With the best epoch the validation loss of the model is the curve's lowest, with the last it
+    is the last one.
+    """
     labels, left = np.array([0, 1, 2, 1, 0]), {}
     for keep in ("best", "last"):
         model = tiny("bert")

@@ -1,4 +1,4 @@
-"""GECO's format: what is read is what was written, and what cannot be read is named with file, line and remedy."""
+"""GECO's format: what is read is what was written; what cannot be read is named."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_later_stages_load_what_stage_one_left(small_outputs: Path) -> None:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[tuple[str, Path, list[str]]]:
-    """A local HTTP server: its address, the folder that it serves, and the paths that were asked for."""
+    """A local HTTP server: its address, the folder that it serves, the paths asked for."""
     folder, asked = tmp_path / "served", []
 
     class Handler(SimpleHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""The corrected neutral GECO: each kind of fault by hand, and the frozen result on the published files."""
+"""The corrected neutral GECO: each kind of fault by hand, and the frozen result on all files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from lib.studies.geco.corrections import (
     check_gold,
     correct_neutral,
     correct_word,
-    find_verbs,
     plural_form,
     read_corrected,
     read_gold,
@@ -192,31 +191,6 @@ def test_the_gold_is_as_published_unless_it_is_to_be_corrected(geco_data: Path) 
 def test_only_sets_with_a_neutral_form_can_be_corrected() -> None:
     with pytest.raises(TouchstoneError, match="choose D_A or D_S"):
         read_corrected("D_A_binary", "test")
-
-
-@pytest.mark.parametrize(
-    ("tagged", "verbs"),
-    [
-        ("He/PRP soon/RB eats/VBZ and/CC then/RB sleeps/VBZ ./.", [2, 5]),
-        ("He/PRP ,/, however/RB ,/, goes/VBZ ./.", [4]),
-        ("He/PRP ,/, who/WP is/VBZ ill/JJ ,/, stays/VBZ ./.", [3, 6]),
-        ("He/PRP says/VBZ that/IN she/PRP left/VBD ,/, and/CC weeps/VBZ ./.", [1, 7]),
-        ("He/PRP waves/VBZ ,/, and/CC his/PRP$ wife/NN smiles/VBZ and/CC nods/VBZ ./.", [1]),
-        ("He/PRP meets/VBZ the/DT man/NN who/WP limps/VBZ and/CC sings/VBZ ./.", [1]),
-        ("Never/RB does/VBZ he/PRP know/VB ./.", [1]),
-        (
-            "He/PRP floats/VBZ until/IN the/DT ship/NN ,/, still/RB looking/VBG ,/, rescues/VBZ him/PRP ./.",
-            [1],
-        ),
-        ("He/PRP waits/VBZ ,/, but/CC in/IN the/DT end/NN leaves/VBZ ./.", [1, 7]),
-        ("He/PRP may/MD go/VB and/CC sings/VBZ ./.", [4]),
-    ],
-)
-def test_verbs_of_they_are_found_from_tags(tagged: str, verbs: list[int]) -> None:
-    words, tags = zip(*(part.rsplit("/", 1) for part in tagged.split()), strict=True)
-    assert (
-        find_verbs(["they" if w == "He" or w == "he" else w for w in words], words, tags) == verbs
-    )
 
 
 def test_correcting_twice_changes_nothing() -> None:

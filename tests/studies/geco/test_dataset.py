@@ -1,4 +1,4 @@
-"""A user's own text: what comes out, what a reader's decisions change, and what is refused with a clear error."""
+"""A user's own text: what comes out, what decisions change, and what is refused."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ from lib.studies.geco.review import (
     text_fingerprint,
 )
 
-TEXT = "# A tale\n\nThe actress sees her uncle.\nShe waves to him.\n\nHe laughs and leaves.\nThe king trusts his daughter.\n"
+TEXT = (
+    "# A tale\n\nThe actress sees her uncle.\nShe waves to him.\n\n"
+    "He laughs and leaves.\nThe king trusts his daughter.\n"
+)
 KING = Label(
     "k",
     ("The", "king", "waits", "."),
@@ -333,7 +336,7 @@ def test_bad_texts_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str
     with pytest.raises(TouchstoneError, match="hold no sentences"):
         read_texts(text)
     (text / "a.txt").write_bytes(b"He caf\xe9.")
-    with pytest.raises(TouchstoneError, match="byte 6: not UTF-8"):
+    with pytest.raises(TouchstoneError, match="a.txt, line 1: the bytes are not UTF-8"):
         read_texts(text)
     assert main([str(text)]) == 2 and "not UTF-8" in capsys.readouterr().err
 

@@ -1,8 +1,6 @@
-"""What speaks against a label: each reason on a sentence made for it, the tables by hand, and that doubts tell on GECO."""
+"""What speaks against a label: each reason on a sentence made for it."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -15,11 +13,7 @@ from lib.studies.geco.doubts import (
     UNMEASURED,
     Doubts,
     close_calls,
-    doubt_table,
     doubts,
-    measure_doubts,
-    rank_table,
-    reason_of,
 )
 
 MEASURED, RANKS = material("geco") / "doubts.csv", material("geco") / "doubt_ranks.csv"
@@ -96,31 +90,6 @@ def test_the_rank_of_a_data_set() -> None:
     ) == both.reference + both.form
 
 
-def test_tables_by_hand() -> None:
-    measured = pd.DataFrame(
-        [
-            ("D_A", True, 2, ["a: x", "b: y"]),
-            ("D_A", False, 1, ["a: z"]),
-            ("D_A", False, 0, []),
-            ("D_A", True, 1, ["b"]),
-        ],
-        columns=["dataset", "wrong", "rank", "doubts"],
-    )
-    assert doubt_table(measured).to_numpy().tolist() == [
-        ["D_A", "a", 2, 0.5, 0.5],
-        ["D_A", "b", 2, 1.0, 0.0],
-    ]
-    ranks = rank_table(
-        measured
-    )  # wrong 2 and 1, right 1 and 0: of four pairs three in order and one tie
-    assert ranks.drop(columns="AUC").to_numpy().tolist() == [
-        ["D_A", "0", 1, 0.0],
-        ["D_A", "1", 2, 0.5],
-        ["D_A", "2", 1, 1.0],
-    ]
-    assert ranks["AUC"].tolist() == [0.875] * 3
-
-
 def test_each_reason_that_was_measured_tells() -> None:
     table = pd.read_csv(MEASURED)
     table = table[~table["reason"].isin(UNMEASURED)]
@@ -134,13 +103,3 @@ def test_each_reason_that_was_measured_tells() -> None:
 def test_labels_with_more_doubts_were_wrong_more_often(dataset: str) -> None:
     table = pd.read_csv(RANKS).query("dataset == @dataset")
     assert table["wrong"].is_monotonic_increasing and table["AUC"].min() > 0.65
-
-
-def test_doubts_tell_on_geco(geco_data: Path, pipeline: Language) -> None:
-    measured = measure_doubts(pipeline, geco_data, every=6)
-    ranks = rank_table(measured).groupby("dataset")["AUC"].first()
-    stored = pd.read_csv(RANKS).groupby("dataset")["AUC"].first()
-    assert (ranks > 0.6).all() and (ranks - stored).abs().max() < 0.08
-    assert {reason_of(d) for all_of in measured["doubts"] for d in all_of} <= set(
-        pd.read_csv(MEASURED)["reason"]
-    )

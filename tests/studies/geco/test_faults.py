@@ -1,4 +1,4 @@
-"""Faults of form are found, repaired, kept or dropped; faults of wording are counted. On small rows, then on GECO."""
+"""Faults of form are found, repaired, kept or dropped; faults of wording counted."""
 
 from __future__ import annotations
 

@@ -9,7 +9,6 @@ import pytest
 from lib.studies.geco.corpus import CLASSES, DATASETS, read_geco
 from lib.studies.geco.floors import (
     bag_of_words,
-    first_pronoun,
     first_pronoun_class,
     first_pronoun_is_other,
 )
@@ -27,17 +26,6 @@ ROWS = pd.DataFrame(
         "target": [0, 2, 1, 0, 1],
     }
 )
-
-
-def test_the_first_pronoun_is_found_in_any_case():
-    assert [first_pronoun(words) for words in ROWS["sentence"]] == [
-        (0, 0),
-        (3, 2),
-        (0, 1),
-        None,
-        (1, 0),
-    ]
-    assert first_pronoun(["them", "he"], ("F", "M")) == (1, 1)  # with two classes, they is nobody's
 
 
 def test_the_rule_takes_its_class():

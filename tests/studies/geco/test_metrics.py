@@ -1,4 +1,6 @@
-"""The floors on the published data have the values that were measured there before this code was written."""
+"""The floors on the published data have the values that were measured there before this code was
+written.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,10 @@ import pandas as pd
 import pytest
 
 from lib.attribution import explain, fit_pattern
-from lib.metrics import piece_counts, score_explanations, truth_share, without_verbs
+from lib.metrics import piece_counts, score_explanations, truth_share
 from lib.models.weights import load_tokenizer
 from lib.studies.geco.corpus import DATASETS, read_geco
+from lib.studies.geco.forms import without_verbs
 
 
 def rows_of(geco: Path, name: str, split: str) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Stage 01's own quantities: by hand, by a second route, and on the published data against the measured numbers."""
+"""Stage 01's own quantities: by hand, by a second route, and on the published data."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from tokenizers import Tokenizer
 
 from lib.core.paths import ROOT
+from lib.language.lexicon import PRONOUN_FORMS
 from lib.models.weights import load_encoder_path
 from lib.studies.geco.corpus import (
     CLASSES,
@@ -22,9 +23,8 @@ from lib.studies.geco.corpus import (
     mask_statistics,
     read_geco,
 )
-from lib.studies.geco.faults import PRONOUNS
 
-A1 = frozenset().union(*PRONOUNS.values())
+A1 = frozenset().union(*PRONOUN_FORMS.values())
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,8 @@ def published() -> dict[str, dict[str, pd.DataFrame]]:
     root = data_root()
     if root is None or not (root / "geco").is_dir():
         pytest.skip(
-            "needs the published GECO: set TOUCHSTONE_DATA to a folder that holds geco/ (`make data` fills it)"
+            "needs the published GECO: set TOUCHSTONE_DATA to a folder that holds geco/ (`make "
+            "data` fills it)"
         )
     return {
         name: {

@@ -1,7 +1,8 @@
-"""The review page in a real browser: reject a sentence, edit a word, save, build again, see the change in the data set.
+"""The review page in a real browser: reject, edit, save, build again, see the change.
 
-Chromium is driven through its DevTools protocol over two pipes (`--remote-debugging-pipe`), so nothing has to be installed
-beside the browser. `TOUCHSTONE_CHROMIUM` may name its program; without one the test is skipped.
+Chromium is driven through its DevTools protocol over two pipes (`--remote-debugging-pipe`), so
+nothing has to be installed beside the browser. `TOUCHSTONE_CHROMIUM` may name its program; without
+one the test is skipped.
 """
 
 from __future__ import annotations
@@ -22,18 +23,24 @@ from lib.studies.geco.corpus import read_geco
 from lib.studies.geco.dataset import DECISIONS, build_dataset
 
 CONTRAST = """(() => {
-  const shine = (rgb) => rgb.map((c) => (c / 255 <= .04045 ? c / 255 / 12.92 : ((c / 255 + .055) / 1.055) ** 2.4))
+  const shine = (rgb) => rgb.map((c) => (c / 255 <= .04045 ? c / 255 / 12.92 : ((c / 255 + .055) /
+  1.055) ** 2.4))
     .reduce((sum, c, k) => sum + c * [.2126, .7152, .0722][k], 0);
   const numbers = (colour) => colour.match(/[\\d.]+/g).map(Number);
   const ground = (node) => { for (let up = node; up; up = up.parentElement) {
     const found = numbers(getComputedStyle(up).backgroundColor);
     if (found.length === 3 || found[3] === 1) return found.slice(0, 3); } return [255, 255, 255]; };
-  return [...document.querySelectorAll("h1, p, label, caption, th, .word, .doubt, #state, .divider td")].map((node) => {
-    for (let up = node; up; up = up.parentElement) if (getComputedStyle(up).opacity !== "1") return 1;
-    const [a, b] = [shine(numbers(getComputedStyle(node).color).slice(0, 3)), shine(ground(node))];
-    return (Math.max(a, b) + .05) / (Math.min(a, b) + .05); }).reduce((least, ratio) => Math.min(least, ratio));
+  return [...document.querySelectorAll("h1, p, label, caption, th, .word, .doubt, #state, .divider
+  td")].map((node) => {
+    for (let up = node; up; up = up.parentElement) if (getComputedStyle(up).opacity !== "1") return
+    1; const [a, b] = [shine(numbers(getComputedStyle(node).color).slice(0, 3)),
+    shine(ground(node))]; return (Math.max(a, b) + .05) / (Math.min(a, b) + .05); }).reduce((least,
+    ratio) => Math.min(least, ratio));
 })()"""
-TEXT = "The actress sees her uncle.\nShe waves to him.\n\nHe laughs and leaves.\nThe king trusts his daughter.\n"
+TEXT = (
+    "The actress sees her uncle.\nShe waves to him.\n\n"
+    "He laughs and leaves.\nThe king trusts his daughter.\n"
+)
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
@@ -54,7 +61,8 @@ class Browser:
             "about:blank",
         ]
         launcher = (
-            "import fcntl, os, sys; r, w = (fcntl.fcntl(int(n), fcntl.F_DUPFD, 10) for n in sys.argv[1:3]); "
+            "import fcntl, os, sys; r, w = (fcntl.fcntl(int(n), fcntl.F_DUPFD, 10) for n in "
+            "sys.argv[1:3]); "
             "os.dup2(r, 3); os.dup2(w, 4); os.execvp(sys.argv[3], sys.argv[3:])"
         )
         given = [
@@ -91,7 +99,7 @@ class Browser:
         )
 
     def call(self, method: str, browser: bool = False, **parameters: Any) -> dict[str, Any]:
-        """Send one command and wait for its result; a prompt that opens meanwhile is answered with `self.answer`."""
+        """Send one command and wait for its result; `self.answer` answers a prompt."""
         self.count += 1
         mine = self.count
         self._send({"id": mine, "method": method, "params": parameters}, browser)
@@ -225,7 +233,10 @@ def test_a_reader_decides_and_the_data_set_follows(
     )
 
 
-FOCUS = "[document.activeElement.closest('tr')?.id, document.activeElement.dataset.position, document.activeElement.textContent].join(' ')"
+FOCUS = (
+    "[document.activeElement.closest('tr')?.id, document.activeElement.dataset.position, "
+    "document.activeElement.textContent].join(' ')"
+)
 
 
 def built(tmp_path: Path, spacy_pipeline: str, more: str = "") -> tuple[Path, Path]:
@@ -240,7 +251,8 @@ def test_a_reader_without_a_mouse(browser: Browser, tmp_path: Path, spacy_pipeli
     _, out = built(tmp_path, spacy_pipeline)
     browser.open(out / "review.html")
     assert browser.run(
-        "[...document.querySelectorAll('.word')].every((word) => word.getAttribute('role') === 'button')"
+        "[...document.querySelectorAll('.word')].every((word) => word.getAttribute('role') === "
+        "'button')"
     )
     assert browser.run("document.querySelectorAll('#tale-0004 td [tabindex=\"0\"]').length") == 3, (
         "one stop in each text"
@@ -310,7 +322,8 @@ def test_everything_can_be_read(browser: Browser, tmp_path: Path, spacy_pipeline
     )
     assert browser.run(CONTRAST) >= 4.5
     assert browser.run(
-        "[...document.querySelectorAll('th')].every((head) => head.scope) && !!document.querySelector('caption, meta[name=viewport]')"
+        "[...document.querySelectorAll('th')].every((head) => head.scope) && "
+        "!!document.querySelector('caption, meta[name=viewport]')"
     )
     assert browser.run("document.querySelector('#rows tr:last-child').id") == "tale-0005", (
         "what was not labelled comes last"

@@ -1,4 +1,6 @@
-"""Tables have a line for every group, whatever the models did, and each number can be computed by hand."""
+"""Tables have a line for every group, whatever the models did, and each number can be computed
+by hand.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +14,15 @@ from lib.metrics import METRICS
 from lib.studies.geco.summaries import (
     BAG,
     RULE,
+    _relative_floor,
     compare_methods,
     confusion_shares,
     gain_tests,
     mark_below,
-    pair_forms,
     possible_places,
     roc_points,
     split_variance,
     summarise_accuracy,
-    summarise_forms,
     summarise_mass,
     summarise_relative,
     trained_only,
@@ -225,22 +226,6 @@ def test_accuracy_stands_beside_the_rule_and_hard_rows():
     ]
 
 
-def test_the_two_forms_of_a_sentence_are_paired():
-    pairs = pair_forms(predictions())
-    assert len(pairs) == 2 * 2 * 30
-    one = (
-        predictions()
-        .query("dataset == 'D_A' and seed == 1 and sentence_idx == 7")
-        .set_index("target")
-    )
-    mine = pairs.query("dataset == 'D_A' and seed == 1 and sentence_idx == 7").iloc[0]
-    assert mine["percent"] == pytest.approx(100 * (one.loc[0, "p_F"] - one.loc[1, "p_M"]))
-    assert (
-        mine["male_minus_female"]
-        == (one.loc[1, "predicted"] == 1) * 1.0 - (one.loc[0, "predicted"] == 0) * 1.0
-    )
-
-
 def test_confusion_and_roc_are_those_of_scikit_learn():
     rows = predictions()
     table = confusion_shares(rows, ("F", "M", "NB"))
@@ -259,30 +244,6 @@ def test_confusion_and_roc_are_those_of_scikit_learn():
         and points["true_positive_rate"].iloc[-1] == 1.0
     )
     assert roc_points(rows.iloc[:0]).empty
-
-
-def test_form_differences_are_summarised_for_all_words_truth_and_others():
-    rng = np.random.default_rng(2)
-    aligned = pd.DataFrame(
-        [
-            {
-                "dataset": "D_A",
-                "scheme": "C",
-                "seed": 0,
-                "method": "LIME",
-                "sentence_idx": i,
-                "truth_words": 0.1 + rng.normal(0, 0.01),
-                "other_words": -0.02,
-                "all_words": 0.0,
-                "absolute": 0.1,
-            }
-            for i in range(30)
-        ]
-    )
-    table = summarise_forms(aligned, GROUPS.iloc[[1, 3]], **HOW)
-    assert len(table) == 8 and table["words"].tolist() == ["all", "truth", "other", "absolute"] * 2
-    assert table["difference"][1] == pytest.approx(0.1, abs=0.01) and table["p_holm"][1] < 1e-6
-    assert table["difference"][4:].isna().all() and (table["n"][4:] == 0).all()
 
 
 def test_word_shares_sum_to_one_and_take_the_first_seed():
@@ -305,4 +266,23 @@ def test_word_shares_sum_to_one_and_take_the_first_seed():
     assert word_shares(explanations.assign(scores=[[0.0, 0.0]] * 2), [1, 0])["share"].tolist() == [
         0.0,
         0.0,
+    ]
+
+
+def test_a_floor_beside_relative_mass_accuracy():
+    scored = pd.DataFrame(
+        [
+            {"dataset": "D_A", "scheme": s, "method": m, "row_id": r, "MA": ma}
+            for s, m, r, ma in (
+                ("ZS", "LIME", "a", 0.2),
+                ("ZS", "LIME", "b", 0.4),
+                ("ZS", "LIME", "c", 0.0),
+                ("-", "First pronoun", "a", 1.0),
+                ("-", "First pronoun", "b", 0.8),
+                ("-", "First pronoun", "c", 1.0),
+            )
+        ]
+    )
+    assert _relative_floor(scored, "First pronoun").reset_index().to_dict("records") == [
+        {"dataset": "D_A", "method": "LIME", "RMA": pytest.approx((5.0 + 2.0) / 2)}
     ]

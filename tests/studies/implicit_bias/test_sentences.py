@@ -6,12 +6,10 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-import yaml
 
 from lib.core.errors import TouchstoneError
 from lib.core.paths import data_root, material
 from lib.studies.implicit_bias.sentences import (
-    gender_frames,
     gendered_identities,
     gendered_pronouns,
     masked_words,
@@ -21,7 +19,6 @@ from lib.studies.implicit_bias.sentences import (
     split_words,
     sure_identities,
     with_gender,
-    without_nouns,
 )
 
 OWN = material("implicit_bias")
@@ -30,7 +27,8 @@ OWN = material("implicit_bias")
 def test_distinct_sentences_of_any_column_with_their_lines(tmp_path: Path) -> None:
     file = tmp_path / "swag.csv"
     file.write_text(
-        'video-id,sent1,label\n1,"He sat, then  stood.",0\n2,,1\n3,"He sat, then stood.",2\n4,She left.,0\n',
+        'video-id,sent1,label\n1,"He sat, then  stood.",0\n2,,1\n3,"He sat, then stood.",2\n'
+        "4,She left.,0\n",
         encoding="utf-8",
     )
     found = read_sentences(file)
@@ -160,36 +158,9 @@ def test_masking_and_swapping() -> None:
         with_gender(words, 1, "object", "F")
 
 
-def test_frames_are_balanced_and_keep_to_the_rules() -> None:
-
-    gate = {noun for noun, *_ in yaml.safe_load((OWN / "gate.yaml").read_text())}
-    found = gender_frames(OWN / "frames.yaml", 400, 0)
-    spoken = [words[i].lower() for words in found for i in gendered_pronouns(words)]
-    assert len(found) == 400 and found == gender_frames(OWN / "frames.yaml", 400, 0)
-    assert not gate & {word.lower() for words in found for word in words} and not {
-        "N",
-        "they",
-        "them",
-        "themself",
-    } & {w for ws in found for w in ws}
-    assert 0.4 < sum(word in ("he", "him", "his", "himself") for word in spoken) / len(spoken) < 0.6
-    with pytest.raises(TouchstoneError, match="ask for fewer"):
-        gender_frames(OWN / "frames.yaml", 100_000, 0)
-
-
-def test_held_out_nouns_take_their_sentences_along() -> None:
-    assert without_nouns(
-        [["The", "Wizard", "left"], ["Two", "wizards"], ["A", "witch"]], ["wizard"]
-    ) == [["A", "witch"]]
-
-
 def test_labels_fit_the_sentences() -> None:
-    import pandas as pd
-
-    labels, second = (
-        pd.read_csv(OWN / "labels.csv", keep_default_na=False),
-        pd.read_csv(OWN / "labels_second.csv"),
-    )
+    labels = pd.read_csv(OWN / "labels.csv", keep_default_na=False)
+    second = pd.read_csv(OWN / "labels_second.csv")
     sentences = pd.read_csv(OWN / "sentences.csv")
     assert (
         len(sentences) >= 300

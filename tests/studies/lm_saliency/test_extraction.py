@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pandas as pd
 import pytest
 
@@ -16,8 +14,7 @@ from lib.studies.lm_saliency.extraction import (
     number_lines,
     number_of_verb,
     read_conll2012,
-    read_conllu,
-    tagged_line,
+    read_trees,
     token_owners,
 )
 from lib.studies.lm_saliency.lines import agreement_statistics, check_line
@@ -35,7 +32,7 @@ def tree(*words: str) -> str:
 def lines_of(tmp_path, *words: str):
     path = tmp_path / "trees.conllu"
     path.write_text(tree(*words))
-    return number_lines(read_conllu(path))
+    return number_lines(read_trees(path))
 
 
 KEYS = (
@@ -133,19 +130,6 @@ def test_numbers_of_verbs() -> None:
     ] == [0, 1, 0, 1, None]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("1\tword\n", "line 1: 2 columns"),
-        (tree("word/NN/7/nsubj"), "line 2: the head '7' is no word"),
-    ],
-)
-def test_bad_conllu_is_named_by_line(tmp_path, text, message) -> None:
-    (tmp_path / "bad.conllu").write_text(text)
-    with pytest.raises(TouchstoneError, match=message):
-        read_conllu(tmp_path / "bad.conllu")
-
-
 def coreference(tmp_path, text: str):
     """A document from `word:clusters` pairs."""
     rows = [
@@ -184,7 +168,10 @@ def test_an_inner_mention_owns_its_words_and_crossing_ones_nobody() -> None:
 
 
 def test_gender_comes_from_pronouns_then_titles_then_names(tmp_path) -> None:
-    text = "Ann:(1) met Mr.:(2 Lee:2) and Kim:(3) . He:(2) saw her:(1) and Ann:(4 Mary:4) ; Mr.:(5 Ray:5) is she:(5)"
+    text = (
+        "Ann:(1) met Mr.:(2 Lee:2) and Kim:(3) . He:(2) saw her:(1) and Ann:(4 Mary:4) ; "
+        "Mr.:(5 Ray:5) is she:(5)"
+    )
     words, mentions = coreference(tmp_path, text)
     assert cluster_genders(words, mentions, {"ann": 1, "ray": 0}) == {
         "1": 1,
@@ -238,21 +225,16 @@ def treebanks():
     return root
 
 
-def test_ewt_gives_431_lines_and_the_tagged_corpus(treebanks) -> None:
+def test_ewt_gives_431_lines(treebanks) -> None:
     sentences = [
         s
         for part in ("train", "dev", "test")
-        for s in read_conllu(treebanks / f"treebanks/en_ewt-ud-{part}.conllu")
+        for s in read_trees(treebanks / f"treebanks/en_ewt-ud-{part}.conllu")
     ]
     rows, counts = number_lines(sentences)
     assert list(counts.values()) == [14_583, 1_275, 468, 431]
     found = agreement_statistics(rows)
     assert (found["tag_0"], found["tag_1"], round(found["nearest"], 3)) == (204, 227, 0.462)
-    file = treebanks / "wikitext2" / "ud_ewt.tagged.txt"
-    if file.is_file():
-        assert Counter(map(tagged_line, sentences)) == Counter(
-            file.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-        )
 
 
 def test_ontogum_gives_lines_without_shared_words(treebanks) -> None:

@@ -14,9 +14,11 @@ from lib.studies.lm_saliency.lines import (
     check_line,
     frame_groups,
     last_words,
+    load_sets,
     nearest_baseline,
     random_baseline,
     read_agreement,
+    save_sets,
     span_tokens,
     write_agreement,
 )
@@ -139,3 +141,14 @@ def test_long_lines_keep_their_end_and_lines_that_lose_a_side_go() -> None:
     assert last_words(rows, 9).equals(rows)
     with pytest.raises(TouchstoneError, match="keep at least one word"):
         last_words(rows, 0)
+
+
+def test_sets_are_read_back(tmp_path) -> None:
+    rows = pd.DataFrame(
+        [(["the", "dog"], 1, [(1, 1)], [(0, 0), (1, 1)], "p", "c")],
+        columns=["prefix", "tag", "cues", "attractors", "pattern", "cluster"],
+    )
+    save_sets({"one": rows, "two": rows}, tmp_path / "sets.parquet")
+    found = load_sets(tmp_path / "sets.parquet")
+    assert list(found) == ["one", "two"]
+    assert found["one"].equals(rows) and found["two"].equals(rows)

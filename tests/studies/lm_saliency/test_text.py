@@ -1,34 +1,15 @@
-"""Tagged text, vocabularies and probe examples by hand."""
+"""Corpora without test lines, vocabularies and probe examples by hand."""
 
 from __future__ import annotations
 
-import pandas as pd
-import pytest
-
-from lib.core.errors import TouchstoneError
-from lib.studies.lm_saliency.lines import load_sets, save_sets
+from lib.language.corpora import split_tagged
 from lib.studies.lm_saliency.text import (
     build_vocabulary,
     gender_examples,
     number_examples,
     probe_table,
-    read_plain,
-    read_tagged,
-    split_tagged,
+    without_prefixes,
 )
-
-
-def test_tagged_lines_and_a_word_without_a_tag(tmp_path) -> None:
-    (tmp_path / "t.txt").write_text("The_DT end_NN\n\nof_IN it\n")
-    with pytest.raises(TouchstoneError, match="line 3: 'it' has no tag"):
-        read_tagged(tmp_path / "t.txt")
-    (tmp_path / "t.txt").write_text("The_DT end_NN\n\nof_IN it_PRP\n")
-    assert [len(line) for line in read_tagged(tmp_path / "t.txt")] == [2, 2]
-
-
-def test_plain_lines_without_headings(tmp_path) -> None:
-    (tmp_path / "p.txt").write_text(" = Title = \n\nA line .\n")
-    assert read_plain(tmp_path / "p.txt") == [["A", "line", "."]]
 
 
 def test_number_examples_have_the_words_before_the_verb() -> None:
@@ -58,12 +39,10 @@ def test_the_vocabulary_orders_by_frequency_and_keeps_what_is_forced() -> None:
     assert vocabulary.share_unknown([["a", "c"], ["d", "zoo"]]) == 0.5
 
 
-def test_sets_are_read_back(tmp_path) -> None:
-    rows = pd.DataFrame(
-        [(["the", "dog"], 1, [(1, 1)], [(0, 0), (1, 1)], "p", "c")],
-        columns=["prefix", "tag", "cues", "attractors", "pattern", "cluster"],
-    )
-    save_sets({"one": rows, "two": rows}, tmp_path / "sets.parquet")
-    found = load_sets(tmp_path / "sets.parquet")
-    assert list(found) == ["one", "two"]
-    assert found["one"].equals(rows) and found["two"].equals(rows)
+def test_test_lines_stay_out_of_training() -> None:
+    sentences = [
+        [("The", ""), ("Keys", ""), ("are", "")],
+        [("the", ""), ("key", "")],
+        [("The", "")],
+    ]
+    assert without_prefixes(sentences, [["the", "keys"]]) == sentences[1:]

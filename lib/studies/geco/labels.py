@@ -1,0 +1,167 @@
+"""Hand labels in GECO's way: reading and checking them, the rows that follow, and how two agree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import yaml
+from sklearn.metrics import cohen_kappa_score
+
+from lib.core.errors import TouchstoneError
+from lib.language.labels import Label, Replacement, Scope, differing_positions, gender_variants
+from lib.studies.geco.corpus import CLASSES, COLUMNS, GENDERS
+
+_FIELDS = ("all", "names", "subj", "subject", "tokens")
+
+
+def read_labels(path: Path | str) -> dict[str, Label]:
+    """Read and check a file of labels by sentence id (YAML; its head describes the format).
+
+    Raises:
+        TouchstoneError: naming file, sentence and position, for the first label that is not usable.
+    """
+    try:
+        entries = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        reason = " ".join(str(error).split())
+        raise TouchstoneError(f"{path} is not valid YAML ({reason}); correct that line") from error
+    if not isinstance(entries, dict):
+        raise TouchstoneError(
+            f"{path} does not map sentence ids to labels; write `id: {{tokens: ..., subject: ...}}`"
+        )
+    return {
+        str(name): _checked(str(name), entry, f"{path}, sentence {name}")
+        for name, entry in entries.items()
+    }
+
+
+def labelled_rows(
+    labels: Sequence[Label], scope: Scope, classes: Sequence[str] = CLASSES
+) -> pd.DataFrame:
+    """The rows of a data set in GECO's columns: every label in each class.
+
+    The k-th label is base sentence k. There is one mask per base sentence and data set; with the
+    classes F and M only, it holds no verb that follows "they".
+    """
+    rows = []
+    for idx, label in enumerate(labels):
+        variants = gender_variants(label, scope)
+        mask = differing_positions([variants[name] for name in classes])
+        for target, name in enumerate(CLASSES):
+            if name in classes:
+                row_id, words = f"{idx}-{name}", variants[name]
+                rows.append((row_id, idx, target, GENDERS[target], words, list(mask)))
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def altered_words(label: Label, scope: Scope) -> list[int]:
+    """For each word of the original sentence, 1 where the label alters or deletes it, else 0."""
+    return [int(i in label.replacements(scope)) for i in range(len(label.words))]
+
+
+def label_agreement(
+    first: Mapping[str, Label], second: Mapping[str, Label], scope: Scope
+) -> dict[str, float]:
+    """How far two labellings of the same sentences agree, over the sentences of the second.
+
+    Returns:
+        sentences, identical (all three forms the same, word by word), share_identical; words,
+        words_agree (share of the original words that both alter or both leave), and kappa (Cohen's,
+        of altered or not: 0 chance, 1 perfect).
+    """
+    same = [
+        gender_variants(first[key], scope) == gender_variants(label, scope)
+        for key, label in second.items()
+    ]
+    flags = [flag for key in second for flag in altered_words(first[key], scope)]
+    flags_of_second = [flag for label in second.values() for flag in altered_words(label, scope)]
+    return {
+        "sentences": len(same),
+        "identical": sum(same),
+        "share_identical": sum(same) / len(same),
+        "words": len(flags),
+        "words_agree": float(np.mean(np.equal(flags, flags_of_second))),
+        "kappa": float(cohen_kappa_score(flags, flags_of_second)),
+    }
+
+
+def _checked(name: str, entry: Any, where: str) -> Label:
+    missing = [field for field in _FIELDS if not isinstance(entry, dict) or field not in entry]
+    if missing:
+        raise TouchstoneError(
+            f"{where} lacks {', '.join(missing)}; write all of {', '.join(_FIELDS)}"
+        )
+    words = tuple(str(entry["tokens"]).split(" "))
+    names, reasons = dict(entry["names"] or {}), dict(entry.get("reasons") or {})
+    for part in ("names", "subj", "all"):
+        for position in entry[part] or {}:
+            _check_position(position, words, f"{where}, {part}")
+    _check_position(entry["subject"], words, f"{where}, subject")
+    scopes = {
+        part: {
+            i: _replacement(i, change, words, i in names, f"{where}, {part}, position {i}")
+            for i, change in (entry[part] or {}).items()
+        }
+        for part in ("subj", "all")
+    }
+    if not scopes["subj"]:
+        raise TouchstoneError(
+            f"{where} alters nothing for its subject, so the variants of D_S would be the same "
+            "sentence; label the subject's words or reject the sentence"
+        )
+    for position, change in scopes["subj"].items():
+        if scopes["all"].get(position, ()) != change and position not in reasons:
+            raise TouchstoneError(
+                f"{where}, position {position} ({words[position]}) is altered in subj, but not in "
+                "the same way in all; make them agree, or give a reason under `reasons`"
+            )
+    return Label(name, words, entry["subject"], names, scopes["subj"], scopes["all"])
+
+
+def _check_position(position: Any, words: Sequence[str], where: str) -> None:
+    if (
+        not isinstance(position, int)
+        or isinstance(position, bool)
+        or not 0 <= position < len(words)
+    ):
+        raise TouchstoneError(
+            f"{where}, position {position} is not in the sentence of {len(words)} words; "
+            f"use 0 to {len(words) - 1}"
+        )
+
+
+def _replacement(
+    position: int, change: Any, words: Sequence[str], is_name: bool, where: str
+) -> Replacement:
+    if change is None:
+        return None
+    where = f"{where} ({words[position]})"
+    if (
+        not isinstance(change, list)
+        or len(change) != 3
+        or not all(isinstance(word, str) for word in change)
+    ):
+        raise TouchstoneError(
+            f"{where} is not [female, male, neutral] words; write three words, or null to delete "
+            "the word in every variant"
+        )
+    if any(not word or word != "".join(word.split()) for word in change):
+        raise TouchstoneError(
+            f"{where} has an empty replacement or one with a blank in it: {change}; write single "
+            "words, or null to delete the word in every variant"
+        )
+    if len(set(change)) == 1:
+        raise TouchstoneError(
+            f"{where} becomes {change[0]!r} in every variant, so nothing tells them apart; "
+            "remove the position"
+        )
+    if words[position] not in change and not is_name:
+        raise TouchstoneError(
+            f"{where} is none of its own variants {change}; keep the original word in one of them, "
+            "or mark it as a name"
+        )
+    return change[0], change[1], change[2]

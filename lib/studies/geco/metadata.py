@@ -1,0 +1,224 @@
+"""What a GECO data set says about itself besides its card: Croissant, and its owner's parts.
+
+Croissant (JSON-LD) is for programs. A card that the owner of a text completes (`make dataset`) is
+the template of `material/user_card.yaml` with the parts that the owner wrote in place of ours.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from lib.core.errors import TouchstoneError, did_you_mean
+from lib.core.files import sha256_of
+
+_UNSAID = re.compile(r"to[ -]be[ -]said")
+_CROISSANT = "http://mlcommons.org/croissant/"
+_CONTEXT: dict[str, Any] = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "sc": "https://schema.org/",
+    "cr": _CROISSANT,
+    "rai": f"{_CROISSANT}RAI/",
+    "dct": "http://purl.org/dc/terms/",
+    "conformsTo": "dct:conformsTo",
+    "citeAs": "cr:citeAs",
+    "isLiveDataset": "cr:isLiveDataset",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    **{
+        word: f"cr:{word}"
+        for word in (
+            "column",
+            "equivalentProperty",
+            "extract",
+            "field",
+            "fileObject",
+            "fileProperty",
+            "fileSet",
+            "format",
+            "includes",
+            "jsonPath",
+            "key",
+            "md5",
+            "parentField",
+            "path",
+            "recordSet",
+            "references",
+            "regex",
+            "repeated",
+            "replace",
+            "samplingRate",
+            "separator",
+            "source",
+            "subField",
+            "transform",
+        )
+    },
+}
+_ROW_FIELDS = {
+    "sentence_idx": ("sc:Integer", "The base sentence; all its forms share the number.", False),
+    "target": ("sc:Integer", "The class: 0 female, 1 male, 2 neutral (non-binary).", False),
+    "gender": ("sc:Text", "The form of the sentence: female, male or neutral.", False),
+    "sentence": ("sc:Text", "The words of the sentence.", True),
+}
+_MASK_FIELDS = {
+    "sentence_idx": _ROW_FIELDS["sentence_idx"],
+    "target": _ROW_FIELDS["target"],
+    "ground_truth": ("sc:Integer", "Per word: 1 where it differs between the forms, else 0.", True),
+}
+
+
+def croissant(card: Mapping[str, Any], folder: Path, files: Mapping[str, str]) -> dict[str, Any]:
+    """Croissant 1.0 metadata (JSON-LD), with the fields for responsible AI (RAI 1.0).
+
+    Each JSON-lines file gives two record sets: its sentences and, by themselves, its masks. The
+    checksums are those of the files as they are now.
+
+    Args:
+        card: what `lib.core.cards.read_card` returns.
+        folder: the folder that the files lie in.
+        files: a name for each file, {"D_A_train": "non_binary_gender_all/train.jsonl"}.
+    """
+    resources = [
+        {
+            "@type": "cr:FileObject",
+            "@id": name,
+            "name": name,
+            "contentUrl": path,
+            "contentSize": f"{(folder / path).stat().st_size} B",
+            "encodingFormat": "application/jsonlines",
+            "sha256": sha256_of(folder / path),
+        }
+        for name, path in files.items()
+    ]
+    about_rows = "The sentences, one form in each record."
+    about_masks = "The word-level ground truth of the same records."
+    records = []
+    for name in files:
+        records.append(_record_set(f"{name}_sentences", name, about_rows, _ROW_FIELDS))
+        records.append(_record_set(f"{name}_masks", name, about_masks, _MASK_FIELDS))
+    return {
+        "@context": _CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": [f"{_CROISSANT}1.0", f"{_CROISSANT}RAI/1.0"],
+        "name": card["name"],
+        "description": card["description"],
+        "license": card["licence"],
+        "url": card["url"],
+        "citeAs": card["cite"],
+        "version": card["version"],
+        "datePublished": card["published"],
+        "creator": {"@type": "Organization", "name": card["creator"]},
+        "keywords": card["keywords"],
+        "inLanguage": "en",
+        **card["rai"],
+        "distribution": resources,
+        "recordSet": records,
+    }
+
+
+def with_own_parts(card: dict[str, Any], path: Path) -> dict[str, Any]:
+    """The card with a YAML file's parts in place of its own; as it is where there is no such file.
+
+    Args:
+        card: a template, as `lib.core.cards.read_card` returns it.
+        path: the owner's file, which need not exist.
+
+    Raises:
+        TouchstoneError: the file is no YAML, or a part of it is unknown or of another kind.
+    """
+    if not path.is_file():
+        return card
+    try:
+        parts = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise TouchstoneError(
+            f"{path} is not valid YAML ({' '.join(str(error).split())}); correct that line"
+        ) from None
+    if not isinstance(parts, dict):
+        raise TouchstoneError(
+            f"{path} does not map parts of the card to texts; write `creator: your name` "
+            "and the like"
+        )
+    return _replaced(card, parts, str(path))
+
+
+def unsaid(card: Mapping[str, Any]) -> dict[str, Any]:
+    """The parts of a card that only its owner can write and that are still those of the template.
+
+    >>> unsaid({"creator": "(to be said) Who?", "name": "x", "sections": {"Uses": {"Who?": "I"}}})
+    {'creator': '(to be said) Who?'}
+    """
+    parts = {}
+    for name, part in card.items():
+        if isinstance(part, Mapping):
+            part = unsaid(part)
+        if _UNSAID.search(str(part)):
+            parts[name] = part
+    return parts
+
+
+def _record_set(
+    name: str, file: str, description: str, fields: Mapping[str, tuple[str, str, bool]]
+) -> dict[str, Any]:
+    described = []
+    for field, (kind, about, repeated) in fields.items():
+        entry = {
+            "@type": "cr:Field",
+            "@id": f"{name}/{field}",
+            "name": field,
+            "description": about,
+            "dataType": kind,
+            "source": {"fileObject": {"@id": file}, "extract": {"column": field}},
+        }
+        described.append(entry | ({"repeated": True} if repeated else {}))
+    key = [{"@id": f"{name}/sentence_idx"}, {"@id": f"{name}/target"}]
+    return {
+        "@type": "cr:RecordSet",
+        "@id": name,
+        "name": name,
+        "description": description,
+        "key": key,
+        "field": described,
+    }
+
+
+def _replaced(card: Mapping[str, Any], parts: Mapping[str, Any], where: str) -> dict[str, Any]:
+    for name, part in parts.items():
+        if name not in card:
+            raise TouchstoneError(
+                f"{where} has a part {name!r} that no card has{did_you_mean(str(name), card)}; "
+                f"use {', '.join(card)}"
+            )
+        if _kind(card[name]) != _kind(part):
+            raise TouchstoneError(
+                f"{where}, {name}: {_kind(part)}, and the card has {_kind(card[name])} there; "
+                "write it as in user_card.yaml"
+            )
+    return {
+        name: _replaced(part, parts[name], f"{where}, {name}")
+        if name in parts and isinstance(part, dict)
+        else _plain(parts.get(name, part))
+        for name, part in card.items()
+    }
+
+
+def _kind(value: Any) -> str:
+    return (
+        "a mapping"
+        if isinstance(value, dict)
+        else "a list"
+        if isinstance(value, list)
+        else "a text"
+    )
+
+
+def _plain(value: Any) -> Any:
+    """Dates and numbers of YAML as text: 2026-01-31, 1.0."""
+    return value if isinstance(value, (list, dict)) else str(value)

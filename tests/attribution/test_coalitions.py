@@ -1,0 +1,100 @@
+"""Coalitions: Shapley and Owen values by their definitions, Kernel SHAP as exact as asked for."""
+
+from __future__ import annotations
+
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+import torch
+from small_models import as_rows, build
+
+from lib.attribution import explain
+from lib.attribution.batch import TokenBatch
+from lib.attribution.coalitions import exact_shapley, partition_shap, worth_of
+from lib.attribution.explain import token_batch
+from lib.attribution.seam import Row
+from lib.core.errors import TouchstoneError
+from lib.models.text_model import RunsFromEmbeddings, TextModel
+
+
+def batch_of(model: TextModel, sentence: str, explained: str = "probability") -> TokenBatch:
+    words = sentence.split()
+    return token_batch(model, [Row("1-F", 1, 0, words, seed=3)], model.encode([words]), explained)
+
+
+def test_kernel_shap_stops_when_its_error_is_small(bert: TextModel) -> None:
+    found = explain(
+        bert,
+        as_rows(["he sings the old song ."]),
+        "Kernel SHAP",
+        {"tolerance": 0.02, "n_samples": 4000},
+    )
+    exact = explain(bert, as_rows(["he sings the old song ."]), "Exact Shapley")
+    assert found.error[0] <= 0.02 and found.samples[0] < 4000
+    gap = (
+        np.abs(np.subtract(found.scores[0], exact.scores[0])).max() / np.abs(exact.scores[0]).sum()
+    )
+    assert gap < 0.08
+
+
+def test_short_rows_are_exact_where_all_coalitions_are_fewer_than_the_samples(
+    family: RunsFromEmbeddings,
+) -> None:
+    rows = as_rows(["he sings .", "he sings the old song . they sing the old song ."])
+    found = explain(family, rows, "Kernel SHAP", {"exact": True, "n_samples": 40})
+    assert found.samples[0] == 16 and found.samples[1] == 40  # sing ##s: four tokens
+    np.testing.assert_allclose(
+        found.scores[0], explain(family, rows.iloc[:1], "Exact Shapley").scores[0], atol=1e-7
+    )
+    plain = explain(family, rows, "Kernel SHAP", {"n_samples": 40})
+    np.testing.assert_allclose(found.scores[1], plain.scores[1], atol=1e-6)
+
+
+def by_orders(batch: TokenBatch, orders: list[tuple[int, ...]]) -> np.ndarray:
+    """Mean contributions over orders of arrival, straight from the definition."""
+    players, values = batch.is_word[0].nonzero()[:, 0], np.zeros(batch.mask.shape[1])
+    for order in orders:
+        present = torch.zeros_like(batch.is_word)
+        before = worth_of(batch, torch.tensor([0]), present).item()
+        for player in order:
+            present[0, players[player]] = True
+            after = worth_of(batch, torch.tensor([0]), present).item()
+            values[players[player]] += (after - before) / len(orders)
+            before = after
+    return values
+
+
+def test_exact_shapley_is_the_mean_over_all_orders(family: RunsFromEmbeddings) -> None:
+    batch = batch_of(family, "he sing the song")
+    found = exact_shapley(batch)
+    np.testing.assert_allclose(
+        found.scores[0], by_orders(batch, list(permutations(range(4)))), atol=1e-6
+    )
+    assert abs(found.delta.item()) < 1e-6 and found.about["samples"].item() == 16
+
+
+def flips(span: list[int]) -> list[tuple[int, ...]]:
+    """All orders in which both halves of every span arrive one after the other."""
+    if len(span) == 1:
+        return [tuple(span)]
+    cut = (len(span) + 1) // 2
+    return [
+        order
+        for first, second in product(flips(span[:cut]), flips(span[cut:]))
+        for order in (first + second, second + first)
+    ]
+
+
+def test_partition_shap_is_the_mean_over_the_orders_of_its_tree(family: RunsFromEmbeddings) -> None:
+    batch = batch_of(family, "he sing the old song")
+    orders = flips(list(range(5)))
+    assert len(orders) == 16
+    found = partition_shap(batch)
+    np.testing.assert_allclose(found.scores[0], by_orders(batch, orders), atol=1e-6)
+    assert abs(found.delta.item()) < 1e-6
+
+
+def test_too_long_for_exact_shapley_is_refused() -> None:
+    with pytest.raises(TouchstoneError, match="a row has 17 tokens.*Shapley sampling"):
+        explain(build("BERT"), as_rows(["he " * 17]), "Exact Shapley")

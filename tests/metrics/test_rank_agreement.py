@@ -1,0 +1,70 @@
+"""Rank correlations of yardsticks: by hand, and the interval of independent and of equal
+measures.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import spearmanr
+
+from lib.core.errors import TouchstoneError
+from lib.metrics.rank_agreement import correlate_methods, correlate_rows
+
+
+def table(n_sentences: int, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    lines = [
+        ("D_A", "C", 0, f"{i}-{form}", i, f"m{k}", k + rng.normal(), rng.normal())
+        for i in range(n_sentences)
+        for form in "FM"
+        for k in range(8)
+    ]
+    frame = pd.DataFrame(
+        lines,
+        columns=["dataset", "scheme", "seed", "row_id", "sentence_idx", "method", "MA", "noise"],
+    )
+    return frame.assign(same=lambda t: 2 * t["MA"] + 1, reverse=lambda t: -t["MA"])
+
+
+def test_equal_and_reversed_measures():
+    for correlate in (correlate_rows, correlate_methods):
+        found = correlate(table(20), ["MA", "same", "reverse"], n_bootstrap=200).set_index(
+            ["left", "right"]
+        )
+        assert found.loc[("MA", "same"), ["estimate", "low", "high"]].tolist() == pytest.approx(
+            [1, 1, 1]
+        )
+        assert found.loc[
+            ("same", "reverse"), ["estimate", "low", "high"]
+        ].tolist() == pytest.approx([-1, -1, -1])
+
+
+def test_the_estimates_are_scipy_s():
+    frame = table(6)
+    rows = correlate_rows(frame, ["MA", "noise"], n_bootstrap=200).iloc[0]
+    expected = [
+        spearmanr(part["MA"], part["noise"]).statistic for _, part in frame.groupby("row_id")
+    ]
+    assert (
+        rows["estimate"] == pytest.approx(np.mean(expected))
+        and rows["n"] == 12
+        and rows["n_sentences"] == 6
+    )
+    assert rows["low"] < rows["estimate"] < rows["high"]
+    means = frame.groupby("method")[["MA", "noise"]].mean()
+    whole = correlate_methods(frame, ["MA", "noise"], n_bootstrap=200).iloc[0]
+    assert whole["estimate"] == pytest.approx(spearmanr(means["MA"], means["noise"]).statistic)
+    assert whole["low"] < whole["estimate"] < whole["high"] and whole["n_methods"] == 8
+
+
+def test_undefined_values_are_left_out_and_bad_tables_are_refused():
+    frame = table(5)
+    frame.loc[frame["row_id"] == "0-F", "noise"] = np.nan
+    assert correlate_rows(frame, ["MA", "noise"], n_bootstrap=50).iloc[0]["n"] == 9
+    assert np.isfinite(correlate_methods(frame, ["MA", "noise"], n_bootstrap=50)["estimate"]).all()
+    with pytest.raises(TouchstoneError, match="no column 'NAOPC'"):
+        correlate_methods(frame, ["MA", "NAOPC"])
+    with pytest.raises(TouchstoneError, match="three or more"):
+        correlate_rows(frame[frame["method"].isin(["m0", "m1"])], ["MA", "noise"])

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.core.errors import TouchstoneError
+from lib.studies.cebab.head import Head, check_head
+from lib.studies.cebab.outside import gather_texts, read_outside, read_vectors
+from lib.studies.cebab.reviews import ASPECTS
+
+TEXTS = pd.DataFrame(
+    {"text_id": ["a", "b"], **{aspect: ["Positive", "unknown"] for aspect in ASPECTS}}
+)
+PREDICTIONS = pd.DataFrame({"text_id": ["b", "a"], "p_1": [0.2, 0.7], "p_2": [0.8, 0.3]})
+PREDICTED = pd.DataFrame(
+    {"text_id": ["b", "a"], **{aspect: ["Negative", "Positive"] for aspect in ASPECTS}}
+)
+
+
+def test_tables_meet_by_id_not_by_order() -> None:
+    found = gather_texts(
+        TEXTS, PREDICTIONS, PREDICTED, (np.array(["b", "a"]), np.array([[2.0], [1.0]]))
+    )
+    assert found.probabilities.tolist() == [[0.7, 0.3], [0.2, 0.8]]
+    assert (
+        found.predicted[:, 0].tolist() == ["Positive", "Negative"] and found.gold[1, 0] == "unknown"
+    )
+    assert found.embeddings.tolist() == [[1.0], [2.0]]
+
+
+@pytest.mark.parametrize(
+    ("predictions", "predicted", "said"),
+    [
+        (PREDICTIONS.head(1), PREDICTED, "text 'a' and 0 others have no predictions"),
+        (
+            PREDICTIONS.assign(p_1=[0.2, 0.9]),
+            PREDICTED,
+            r"probabilities of text 'a' are \[0.9, 0.3\]",
+        ),
+        (PREDICTIONS.assign(p_1=[1.2, 0.7], p_2=[-0.2, 0.3]), PREDICTED, "text 'b' are"),
+        (PREDICTIONS.assign(p_1=[np.nan, 0.7]), PREDICTED, "text 'b' are"),
+        (PREDICTIONS.assign(text_id=["b", "b"]), PREDICTED, "has text 'b' twice"),
+        (PREDICTIONS[["text_id"]], PREDICTED, "no column 'p_1'"),
+        (PREDICTIONS, PREDICTED.drop(columns="noise"), "predicted aspects has no column 'noise'"),
+        (PREDICTIONS, PREDICTED.assign(food="good"), "text 'a': food is 'good'"),
+        (PREDICTIONS, PREDICTED.assign(noise="no majority"), "text 'a': noise is 'no majority'"),
+    ],
+)
+def test_bad_tables_are_refused(
+    predictions: pd.DataFrame, predicted: pd.DataFrame, said: str
+) -> None:
+    with pytest.raises(TouchstoneError, match=said):
+        gather_texts(TEXTS, predictions, predicted)
+
+
+def test_tables_from_outside(tmp_path) -> None:
+    PREDICTIONS.to_csv(tmp_path / "p.csv", index=False)
+    PREDICTIONS.to_parquet(tmp_path / "p.parquet")
+    assert read_outside(tmp_path / "p.csv").equals(read_outside(tmp_path / "p.parquet"))
+    pd.DataFrame({"id": [1]}).to_csv(tmp_path / "q.csv")
+    with pytest.raises(TouchstoneError, match="no column text_id"):
+        read_outside(tmp_path / "q.csv")
+    with pytest.raises(TouchstoneError, match="no Parquet or CSV"):
+        read_outside(tmp_path / "none.csv")
+
+
+def test_vectors_and_a_head_from_outside(tmp_path) -> None:
+    arrays = {
+        "text_id": np.array(["b", "a"]),
+        "vectors": np.array([[2.0, 0.0], [0.0, 1.0]]),
+        "weight": np.eye(2),
+        "bias": np.zeros(2),
+    }
+    np.savez(tmp_path / "v.npz", **arrays)
+    vectors, head = read_vectors(tmp_path / "v.npz")
+    p = head.probabilities(arrays["vectors"])
+    right = pd.DataFrame({"text_id": ["b", "a"], "p_1": p[:, 0], "p_2": p[:, 1]})
+    texts = gather_texts(TEXTS, right, PREDICTED, vectors)
+    assert texts.embeddings.tolist() == [[0.0, 1.0], [2.0, 0.0]] and np.allclose(
+        head.probabilities(texts.embeddings), texts.probabilities
+    )
+    check_head(texts, head)
+    with pytest.raises(TouchstoneError, match="text 'a': softmax.* is off its prediction by 0"):
+        check_head(texts, Head(np.eye(2), np.array([0.0, 0.5])))
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"bias": None}, "no array 'bias'"),
+        ({"weight": np.eye(3)}, r"weight \(3, 3\)"),
+        ({"text_id": np.array(["a"])}, r"text_id has shape \(1,\)"),
+    ],
+)
+def test_bad_arrays_are_refused(tmp_path, changed: dict, said: str) -> None:
+    arrays = {
+        "text_id": np.array(["b", "a"]),
+        "vectors": np.eye(2),
+        "weight": np.eye(2),
+        "bias": np.zeros(2),
+    } | changed
+    np.savez(
+        tmp_path / "v.npz", **{name: array for name, array in arrays.items() if array is not None}
+    )
+    with pytest.raises(TouchstoneError, match=said):
+        read_vectors(tmp_path / "v.npz")
+    with pytest.raises(TouchstoneError, match="no .npz file"):
+        read_vectors(tmp_path / "none.npz")
+
+
+def test_vectors_that_miss_a_text_are_refused() -> None:
+    with pytest.raises(TouchstoneError, match="text 'b' and 0 others have no embeddings"):
+        gather_texts(TEXTS, PREDICTIONS, PREDICTED, (np.array(["a"]), np.eye(1)))
+    with pytest.raises(
+        TouchstoneError, match="text 'a' and 0 others have no vectors without a concept"
+    ):
+        gather_texts(TEXTS, PREDICTIONS, PREDICTED, without=(np.array(["b"]), np.zeros((5, 1, 2))))

@@ -1,0 +1,171 @@
+"""The forms of a sentence are aligned word by word; what cannot be aligned has no truth and no
+difference.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.metrics import mass_accuracy
+from lib.studies.geco.forms import form_differences, pair_forms, summarise_forms, without_verbs
+
+
+def forms(words: dict[str, list[str]], mask: list[int], idx: int = 0) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {
+                "row_id": f"{idx}-{c}",
+                "sentence_idx": idx,
+                "target": "F M NB".split().index(c),
+                "sentence": s,
+                "ground_truth": mask,
+            }
+            for c, s in words.items()
+        ]
+    )
+
+
+def explanations(scores: list[float], **about: object) -> pd.DataFrame:
+    base = {
+        "dataset": "D_A",
+        "scheme": "C",
+        "seed": 0,
+        "method": "LIME",
+        "row_id": "0-F",
+        "sentence_idx": 0,
+        "target": 0,
+    }
+    return pd.DataFrame([{**base, **about, "scores": scores}])
+
+
+ROWS = pd.DataFrame(
+    [
+        {"dataset": "D_A", "row_id": f"0-{c}", "ground_truth": [1, 0], "token_counts": [3, 1]}
+        for c in ("F", "M")
+    ]
+)
+
+
+def predictions() -> pd.DataFrame:
+    rng = np.random.default_rng(1)
+    rows = []
+    for dataset, n_classes in (("D_A", 3), ("D_A_binary", 2)):
+        for seed in (0, 1):
+            for i in range(30):
+                for target in range(n_classes):
+                    p = rng.dirichlet(np.ones(n_classes) + 3 * np.eye(n_classes)[target])
+                    rows.append(
+                        {
+                            "dataset": dataset,
+                            "scheme": "C",
+                            "seed": seed,
+                            "row_id": f"{i}-{target}",
+                            "sentence_idx": i,
+                            "target": target,
+                            "predicted": int(p.argmax()),
+                            **dict(zip(("p_F", "p_M", "p_NB"), [*p, np.nan])),
+                        }
+                    )
+    return pd.DataFrame(rows)
+
+
+def test_verbs_leave_the_mask_and_case_is_no_difference():
+    rows = forms(
+        {
+            "F": ["She", "sings", "Her", "x"],
+            "M": ["He", "sings", "his", "X"],
+            "NB": ["They", "sing", "their", "x"],
+        },
+        [1, 1, 1, 1],
+    )
+    assert without_verbs(rows) == [[1, 0, 1, 0]] * 3
+
+
+def test_rows_that_cannot_be_aligned_have_no_truth_left():
+    missing = forms({"F": ["She", "sings"], "NB": ["They", "sing"]}, [1, 1])
+    assert without_verbs(missing) == [[0, 0]] * 2
+    longer = pd.concat(
+        [forms({"F": ["She"]}, [1]), forms({"M": ["He", "sings"], "NB": ["They", "sing"]}, [1, 1])]
+    )
+    assert without_verbs(longer) == [[0], [0, 0], [0, 0]]
+    assert np.isnan(mass_accuracy([0.5, 0.5], without_verbs(missing)[0]))
+
+
+def test_form_differences_by_hand():
+    made = pd.concat(
+        [
+            explanations([3.0, 1.0], row_id="0-F", target=0),
+            explanations([-1.0, 1.0], row_id="0-M", target=1),
+            explanations([1.0, 1.0], row_id="0-F", target=0, method="Saliency"),
+            explanations([1.0, 1.0, 1.0], row_id="0-M", target=1, method="Saliency"),
+        ]
+    )
+    found = form_differences(made, ROWS)
+    assert found["method"].tolist() == [
+        "LIME"
+    ]  # the other pair differs in length and cannot be aligned
+    assert found[["truth_words", "other_words", "all_words", "absolute"]].iloc[0].tolist() == [
+        0.25,
+        -0.25,
+        0.0,
+        0.25,
+    ]
+
+
+def test_form_differences_of_equal_forms_are_zero_and_of_nothing_undefined():
+    same = pd.concat(
+        [explanations([3.0, 1.0], row_id=f"0-{c}", target=t) for t, c in enumerate("FM")]
+    )
+    assert form_differences(same, ROWS)["truth_words"].tolist() == [0.0]
+    assert form_differences(same[same["target"] == 0], ROWS).empty
+    silent = pd.concat(
+        [explanations([0.0, 0.0], row_id=f"0-{c}", target=t) for t, c in enumerate("FM")]
+    )
+    assert (
+        form_differences(silent, ROWS)[["truth_words", "all_words", "absolute"]]
+        .isna()
+        .all(axis=None)
+    )
+
+
+def test_the_two_forms_of_a_sentence_are_paired():
+    pairs = pair_forms(predictions())
+    assert len(pairs) == 2 * 2 * 30
+    one = (
+        predictions()
+        .query("dataset == 'D_A' and seed == 1 and sentence_idx == 7")
+        .set_index("target")
+    )
+    mine = pairs.query("dataset == 'D_A' and seed == 1 and sentence_idx == 7").iloc[0]
+    assert mine["percent"] == pytest.approx(100 * (one.loc[0, "p_F"] - one.loc[1, "p_M"]))
+    assert (
+        mine["male_minus_female"]
+        == (one.loc[1, "predicted"] == 1) * 1.0 - (one.loc[0, "predicted"] == 0) * 1.0
+    )
+
+
+def test_form_differences_are_summarised_for_all_words_truth_and_others():
+    rng = np.random.default_rng(2)
+    aligned = pd.DataFrame(
+        [
+            {
+                "dataset": "D_A",
+                "scheme": "C",
+                "seed": 0,
+                "method": "LIME",
+                "sentence_idx": i,
+                "truth_words": 0.1 + rng.normal(0, 0.01),
+                "other_words": -0.02,
+                "all_words": 0.0,
+                "absolute": 0.1,
+            }
+            for i in range(30)
+        ]
+    )
+    groups = pd.DataFrame({"dataset": "D_A", "scheme": ["C", "CE"], "method": "LIME"})
+    table = summarise_forms(aligned, groups, n_bootstrap=200)
+    assert len(table) == 8 and table["words"].tolist() == ["all", "truth", "other", "absolute"] * 2
+    assert table["difference"][1] == pytest.approx(0.1, abs=0.01) and table["p_holm"][1] < 1e-6
+    assert table["difference"][4:].isna().all() and (table["n"][4:] == 0).all()

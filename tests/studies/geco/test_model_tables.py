@@ -1,0 +1,99 @@
+"""Tables about models that are asked once more: made once, found without weights, made anew
+where something changed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+
+from lib.core.stage import Stage
+from lib.studies.geco.model_tables import ModelTables
+
+TEST = pd.DataFrame(
+    [
+        (f"{i}-{name}", i, target, ["she", "sings"])
+        for i in range(4)
+        for target, name in enumerate("FM")
+    ],
+    columns=["row_id", "sentence_idx", "target", "sentence"],
+)
+
+
+def explained(shift: float = 0.0) -> pd.DataFrame:
+    rows = pd.concat(
+        [
+            TEST.assign(dataset=dataset, scheme=scheme, seed=seed, method=method)
+            for dataset, scheme, seed, method in (
+                ("D_A", "C", 0, "LIME"),
+                ("D_A", "C", 1, "LIME"),
+                ("D_S", "C", 0, "LIME"),
+                ("D_A", "CE", 0, "LIME"),
+                ("D_A", "-", -1, "Uniform random"),
+            )
+        ]
+    )
+    return rows.assign(scores=[[0.1 + shift, 0.2]] * len(rows))
+
+
+def ask(small_outputs: Path, **changed: object) -> ModelTables:
+    stage = Stage("geco", "small", "04_metrics", small_outputs / "geco" / "small" / "04_metrics")
+    settings = {"explanations": explained(), "n_base": 2, "predictions": pd.DataFrame()} | changed
+    asked = ModelTables(stage, dataset="D_A", schemes=["C", "CE"], test=TEST, **settings)
+    asked.sources = SimpleNamespace(mark_of=lambda unit: f"mark of {unit.scheme}")
+    return asked
+
+
+def test_the_first_seed_of_one_data_set_and_whole_base_sentences_are_asked(
+    small_outputs: Path,
+) -> None:
+    asked = ask(small_outputs)
+    assert len(asked.rows) == 4 and asked.rows["sentence_idx"].nunique() == 2
+    assert len(asked.explanations) == 12 and set(asked.of("C")["scheme"]) == {"C", "-"}
+    assert len(ask(small_outputs, n_base=0).rows) == 8
+
+
+def test_methods_come_with_the_settings_that_they_had_and_floors_do_not(
+    small_outputs: Path,
+) -> None:
+    lime = explained().assign(settings='{"n_samples": 7}')
+    asked = ask(
+        small_outputs,
+        explanations=pd.concat([lime, lime.query("scheme == 'C'").assign(method="mine:own")]),
+    )
+    assert asked.methods("C") == [("LIME", {"n_samples": 7})] == asked.methods("CE")
+
+
+def test_one_form_of_each_base_sentence_the_forms_taking_turns(small_outputs: Path) -> None:
+    asked = ask(small_outputs, n_base=0)
+    assert asked.one_form_each(3)["row_id"].tolist() == ["0-F", "1-M", "2-F"]
+    assert asked.one_form_each(0).equals(asked.rows)
+
+
+def test_a_table_is_made_once_and_found_without_the_model(small_outputs: Path) -> None:
+    made = pd.DataFrame({"row_id": ["0-F"], "value": [0.123456789]})
+    asked = ask(small_outputs)
+    first = asked.tables("faith", lambda scheme: made.assign(value=len(scheme)), deletion="pad")
+    assert first["model"].tolist() == ["C", "CE"] and first["value"].tolist() == [1, 2]
+    nothing = lambda scheme: pytest.fail("made again")  # noqa: E731
+    pd.testing.assert_frame_equal(
+        ask(small_outputs).tables("faith", nothing, deletion="pad"), first
+    )
+
+
+@pytest.mark.parametrize("changed", [{"explanations": explained(0.5)}, {"n_base": 3}, {"seed": 7}])
+def test_other_explanations_rows_or_settings_make_it_anew(
+    small_outputs: Path, changed: dict
+) -> None:
+    made = []
+    ask(small_outputs).table("faith", "C", lambda: pd.DataFrame({"value": [1]}), deletion="pad")
+    ask(small_outputs, **changed).table(
+        "faith", "C", lambda: made.append(1) or pd.DataFrame({"value": [2]}), deletion="pad"
+    )
+    ask(small_outputs).table(
+        "faith", "C", lambda: made.append(1) or pd.DataFrame({"value": [3]}), deletion="mask"
+    )
+    assert len(made) == 2

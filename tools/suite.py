@@ -1,0 +1,168 @@
+"""The tests of the README's second command: studies and rooms side by side, then every table.
+
+    python tools/suite.py [--jobs 2] [--outputs FOLDER]     make test
+    python tools/suite.py --light                           the tests of make check
+
+Each part is a pytest of its own, so that no study waits for another; the notebooks of a study run
+in their order. What they write goes into one temporary folder (kept if a test fails), and is
+compared with outputs/reference at the end. Everything printed is in outputs/test.log.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from lib.core.arithmetic import in_force, processor
+from lib.core.expected import expected_minutes
+
+ROOT = Path(__file__).resolve().parents[1]
+LOG = ROOT / "outputs" / "test.log"
+NOTEBOOKS = ("geco", "cebab", "implicit_bias", "lm_saliency", "00_start_here.ipynb")
+TABLES = "tests/test_reference.py"
+NOTHING_TO_RUN = 5  # pytest's exit status where every test of a part was deselected
+
+
+@dataclass
+class Part:
+    """One pytest: what it is called, what it is given, and what came of it."""
+
+    name: str
+    arguments: list[str]
+    output: str = ""
+    status: int = 0
+    seconds: float = 0.0
+
+    def run(self, folder: str) -> Part:
+        """Run it; the output is kept for the log."""
+        started = time.monotonic()
+        command = [sys.executable, "-m", "pytest", "--outputs", folder, *self.arguments]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        self.output, self.seconds = done.stdout + done.stderr, time.monotonic() - started
+        self.status = 0 if done.returncode == NOTHING_TO_RUN else done.returncode
+        return self
+
+    @property
+    def summary(self) -> str:
+        """pytest's closing line, `12 passed, 1 skipped in 3.4s`."""
+        lines = re.findall(r"^\d+ .* in [\d.]+s.*$", self.output, flags=re.M)
+        return lines[-1] if lines else "did not run"
+
+    def count(self, what: str) -> int:
+        """How many tests `passed`, `failed`, were `skipped` or ended in an `error`."""
+        found = re.search(rf"(\d+) {what}", self.summary)
+        return int(found[1]) if found else 0
+
+
+def parts(light: bool) -> list[Part]:
+    """All parts, the longest first."""
+    rooms = sorted(path for path in (ROOT / "tests").iterdir() if path.is_dir())
+    folders = [
+        room
+        for path in rooms
+        for room in (sorted(path.iterdir()) if path.name == "studies" else [path])
+        if list(room.glob("test_*.py"))
+    ]
+    files = [str(f) for f in sorted((ROOT / "tests").glob("test_*.py")) if f != ROOT / TABLES]
+    units = [Part(str(room.relative_to(ROOT)), [str(room)]) for room in folders]
+    units += [Part("tests", files), Part("lib (doctests)", ["lib"])]
+    if light:
+        return [Part("light tests", [*(a for part in units for a in part.arguments)])]
+    return [Part(f"notebooks/{study}", [f"notebooks/{study}"]) for study in NOTEBOOKS] + units
+
+
+def report(part: Part, log: Path) -> None:
+    """One line a part, and what failed."""
+    print(f"{part.name:<28} {part.summary}", flush=True)
+    if part.status:
+        print(part.output[-6000:], flush=True)
+    with log.open("a") as file:
+        file.write(f"== {part.name}\n{part.output}\n")
+
+
+def run(jobs: int, folder: str, light: bool) -> list[Part]:
+    """Run all parts, so many at once, and the comparison of tables after them."""
+    more = ["-m", "not slow and not more"] if light else ["-m", "not more"]
+    waiting = [Part(part.name, [*more, *part.arguments]) for part in parts(light)]
+    with ThreadPoolExecutor(jobs) as pool:
+        futures = [pool.submit(part.run, folder) for part in waiting]
+        for future in futures:
+            report(future.result(), LOG)
+    done = [future.result() for future in futures]
+    if not light:
+        done.append(Part("tables", [TABLES]).run(folder))
+        report(done[-1], LOG)
+    return done
+
+
+def main() -> int:
+    """Announce, run, and sum up; the exit status is 0 if everything passed."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1))
+    parser.add_argument("--light", action="store_true", help="unit tests that are not slow")
+    parser.add_argument("--outputs", help="keep what the notebooks write there")
+    parser.add_argument(
+        "--strict", action="store_true", help="fail on skips not in tests/skips.txt"
+    )
+    chosen = parser.parse_args()
+    what = "light unit tests" if chosen.light else "unit tests, every notebook, every table"
+    minutes = expected_minutes("check" if chosen.light else "test")
+    about = f"about {minutes / chosen.jobs:.0f} minutes on this machine; " if minutes else ""
+    print(f"{what}: {about}log: outputs/test.log", flush=True)
+    LOG.parent.mkdir(exist_ok=True)
+    LOG.write_text("")
+    folder = chosen.outputs or tempfile.mkdtemp(prefix="touchstone-test-")
+    started = time.monotonic()
+    done = run(1 if chosen.light else chosen.jobs, folder, chosen.light)
+    reasons = skips(done)
+    allowed = (ROOT / "tests" / "skips.txt").read_text().splitlines()
+    unexpected = sorted(set(reasons) - set(allowed)) if chosen.strict else []
+    failed = bool(unexpected) or any(part.status for part in done)
+    _sum_up(done, reasons, time.monotonic() - started)
+    for reason in unexpected:
+        print(f"this skip is not in tests/skips.txt: {reason}")
+    if failed:
+        print(f"what the notebooks wrote is kept in {folder}")
+    elif not chosen.outputs:
+        shutil.rmtree(folder, ignore_errors=True)
+    return int(failed)
+
+
+def skips(done: list[Part]) -> Counter[str]:
+    """How many tests were skipped for which reason."""
+    reasons: Counter[str] = Counter()
+    for part in done:
+        for count, reason in re.findall(r"^skipped (\d+): (.*)$", part.output, flags=re.M):
+            reasons[reason] += int(count)
+    return reasons
+
+
+def _sum_up(done: list[Part], reasons: Counter[str], seconds: float) -> None:
+    for reason, count in reasons.most_common():
+        print(f"skipped {count}: {reason}")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    longest = max(done, key=lambda part: part.seconds)
+    cpu = (used.ru_utime + used.ru_stime) / 60
+    print(f"{seconds / 60:.1f} minutes, {cpu:.1f} of processor time, ", end="")
+    print(f"the longest part ({longest.name}) {longest.seconds / 60:.1f}")
+    print(f"on {processor()}, arithmetic: {in_force()}")
+    passed, failed, skipped = (
+        sum(part.count(what) for part in done) for what in ("passed", "failed", "skipped")
+    )
+    failed += sum(part.count("error") for part in done)
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -51,6 +51,17 @@ def test_make_help_lists_every_target() -> None:
     assert phony and all(f"make {target}" in shown for target in phony)
 
 
+def test_the_workflow_and_the_hooks_call_what_is_there() -> None:
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), flags=re.M))
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
+    called = set(re.findall(r"run: make ([\w-]+)", workflow))
+    assert called == {"check", "test", "test-more"} and called <= targets
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
+    entries = " ".join(hook["entry"] for hook in hooks)
+    assert set(re.findall(r"\bmake ([\w-]+)", entries)) <= targets
+    assert all((ROOT / path).exists() for path in re.findall(r"\btests/\S+", entries))
+
+
 def test_no_pickle_and_no_file_of_odds_and_ends() -> None:
     sources = [p for folder in ("lib", "notebooks", "tools") for p in (ROOT / folder).rglob("*.py")]
     assert not [

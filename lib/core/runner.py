@@ -217,7 +217,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m lib.core.runner", description=(__doc__ or "").partition("\n")[0]
+        prog="touchstone run", description=(__doc__ or "").partition("\n")[0]
     )
     add = parser.add_argument
     add("study", nargs="+", help="a folder of notebooks/; `plan STUDY` only prints what would run")

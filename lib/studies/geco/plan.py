@@ -336,7 +336,7 @@ def last_run(study: str, scale: str) -> pd.DataFrame:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the prediction and keep it in the run's folder; returns the exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m lib.studies.geco.plan", description=(__doc__ or "").partition("\n")[0]
+        prog="touchstone plan", description=(__doc__ or "").partition("\n")[0]
     )
     parser.add_argument("study")
     parser.add_argument(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -63,7 +64,7 @@ def data(arguments: Sequence[str]) -> int:
     from .studies.cebab.reviews import fetch_cebab
     from .studies.geco.corpus import fetch_geco
 
-    sources = {"geco": fetch_geco, "cebab": fetch_cebab}
+    sources: dict[str, Callable[[], Path]] = {"geco": fetch_geco, "cebab": fetch_cebab}
     parser = argparse.ArgumentParser(prog="touchstone data", description=data.__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(sources)}; all")
     names = parser.parse_args(arguments).names or list(sources)

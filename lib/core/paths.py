@@ -26,10 +26,10 @@ def outputs_root() -> Path:
 
 
 def home() -> Path:
-    """The folder of `outputs/`, and of a parameter's relative path: the checkout, or where one works.
+    """The folder of `outputs/`, and of a parameter's relative path.
 
-    An installed package has no checkout and writes nothing beside itself; one works in the current
-    folder then.
+    It is the checkout. An installed package has none and writes nothing beside itself: the current
+    folder takes its place.
     """
     return Path.cwd() if IS_INSTALLED else ROOT
 

@@ -951,6 +951,8 @@ stage.table(
 #   chosen.
 # - **Luck.** LIME and Kernel SHAP draw few samples here. With another seed some words change places.
 # - **Size.** Six base sentences show how it is done. They support no ranking.
+# - **The processor.** Other instructions move the last digits. The shares of pure rounding noise in the table *vanishing* then
+#   move by as much as they hold: they show that something vanishes, not how much (`tests/arithmetic.csv`).
 #
 # ## Try it
 #

@@ -1167,6 +1167,9 @@ stage.table(
 #   with another one.
 # - **Few seeds.** Three trainings describe a spread badly. The t distribution with two degrees of freedom is honest about it, and very wide.
 # - **Another baseline than the paper's.** What the zero-shot model is depends on the encoder (stage 2), and RMA inherits it.
+# - **The processor.** With other instructions a kept epoch moves, and a test row turns from wrong to right. At scale small some
+#   numbers then move by as much as they hold: p values of comparisons that nearly tie, the smallest detectable difference,
+#   the paper's single numbers. They are compared by form, and decide nothing (`tests/arithmetic.csv`).
 #
 # ## Try it
 #

@@ -605,6 +605,8 @@ stage.table("figure", extremes.reset_index(drop=True))
 # - **One model is explained**, the first base model that passed.
 # - **Padding is no neutral word.** The score of a sentence without its words is the model's prior for the slot, and all scores are relative to it.
 # - **An explanation says what the model used**, not where the model got it from.
+# - **The processor.** The median gap of a method that adds up is rounding: other instructions move it by as much as it holds
+#   (`tests/arithmetic.csv`).
 #
 # ## Try it
 #

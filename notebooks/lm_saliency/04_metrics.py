@@ -945,6 +945,8 @@ stage.figure("plausibility", figure)
 #   (stage 3 counts how many verdicts another draw changes).
 # - **Few clusters.** At scale small a set has some dozens of clusters that are explained.
 # - **Alignment.** Slots add up words; two lines can agree by slot and differ within.
+# - **The processor.** With other instructions some numbers of scale small move by as much as they hold: p values, shares of
+#   pronoun lines with one expected answer, and which lines are shown as examples (`tests/arithmetic.csv`).
 #
 # ## Try it
 #

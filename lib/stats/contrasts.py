@@ -56,15 +56,7 @@ def judge_contrasts(
     frame = _quick_to_select(claim, tables[claim.table])
     rights: Sequence[Mapping[str, Any] | None] = claim.right if claim.right else [None]
     parts = pd.DataFrame(
-        _contrast(
-            claim,
-            frame,
-            {**place, **left},
-            right if right is None else {**place, **right},
-            n_bootstrap,
-            alpha,
-            seed,
-        )
+        _contrast(claim, frame, place, left, right, n_bootstrap, alpha, seed)
         for place in (dict(zip(claim.over, values)) for values in product(*claim.over.values()))
         for left, right in product(claim.left, rights)
     )
@@ -85,12 +77,14 @@ def judge_contrasts(
 def _contrast(
     claim: Claim,
     frame: pd.DataFrame,
+    place: Mapping[str, Any],
     left: Mapping[str, Any],
     right: Mapping[str, Any] | None,
     n_bootstrap: int,
     alpha: float,
     seed: int,
 ) -> dict[str, Any]:
+    left, right = {**place, **left}, None if right is None else {**place, **right}
     rows = _select(frame, left)
     if right is None:
         values = rows[["sentence_idx", "seed"]].assign(difference=rows[claim.value] - claim.target)

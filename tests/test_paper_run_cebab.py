@@ -23,8 +23,8 @@ from lib.core.files import load_parquet
 from lib.core.paths import material
 from lib.core.runner import main
 from lib.metrics.concept_effects import icace
+from lib.studies.cebab.reading import load_reading
 from lib.studies.cebab.registry import EXPLAINERS
-from lib.studies.cebab.reviewers import load_reading
 from lib.studies.cebab.reviews import ASPECTS
 from lib.studies.cebab.worlds import read_wordings, wordings_by_split
 

@@ -45,6 +45,7 @@ class SharedPass:
     @cached_property
     def inputs(self) -> Float[Tensor, "batch token hidden"]:
         """The embeddings as the leaf of the graph."""
+        # Detached: the way back must end here and not run on into the word table.
         return self.embeddings.detach().clone().requires_grad_()
 
     @cached_property
@@ -71,6 +72,7 @@ class SharedPass:
         rows = slice(0, 1) if same else slice(None)
         with torch.no_grad(), _watched(self._switches, "at_baselines"):
             logits = self.score.logits(self.baselines[rows], self.mask[rows])
+        # A view: no memory for the copies of a single row.
         return logits.expand(len(flat), *logits.shape[1:])
 
     @cached_property
@@ -80,6 +82,7 @@ class SharedPass:
 
     def gradient(self, score: Score) -> Float[Tensor, "batch token hidden"]:
         """The gradient of each row's score in its own embeddings, kept by the score's `pick`."""
+        # The pick alone tells scores apart: they share targets, model and logits.
         if score.pick not in self._gradients:
             self._gradients[score.pick] = self._gradient(score)
         return self._gradients[score.pick]
@@ -99,6 +102,8 @@ class SharedPass:
 
     def _gradient(self, score: Score) -> Float[Tensor, "batch token hidden"]:
         total = score.of_logits(self.logits).sum()
+        # The sum has each row's own gradient, since no row sees another; the graph serves other
+        # methods too.
         return torch.autograd.grad(total, self.inputs, retain_graph=True)[0]
 
 
@@ -127,6 +132,7 @@ class TokenBatch:
     shared: SharedPass | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        # The class is frozen.
         object.__setattr__(self, "score", score_from(self.score))
 
     def row(self, i: int) -> TokenBatch:
@@ -188,6 +194,8 @@ class _Switch:
         with torch.enable_grad():
             at = z.clone().requires_grad_()
             slope = torch.autograd.grad(type(self.module).forward(self.module, at).sum(), at)[0]
+        # 1 in place of the small step: a division by zero would be NaN even where it is not
+        # chosen.
         return torch.where(flat, slope, (a - a0) / torch.where(flat, 1, step))
 
 

@@ -130,6 +130,7 @@ def integrated_gradients(
         additional_forward_args=mask_and_rows(batch),
         n_steps=n_steps,
         method=rule,
+        # captum wants room for a point of each row at least.
         internal_batch_size=max(_ROWS_AT_ONCE, len(batch.embeddings)),
         return_convergence_delta=True,
     )
@@ -191,6 +192,7 @@ def _shapley_values(row: TokenBatch, seed: int, n_samples: int) -> Float[Tensor,
             feature_mask=players,
             n_samples=n_samples,
             perturbations_per_eval=min(n_samples, _ROWS_AT_ONCE),
+            # One number a player, not one a component of its embedding.
             return_input_shape=False,
         )
     scores[is_word] = attributions.flatten().to(scores)
@@ -231,6 +233,7 @@ def _lime_weights(
     explainer = LimeTextExplainer(
         split_expression=str.split, feature_selection="none", random_state=row.seed
     )
+    # Positions stand for words, so that two equal words stay two features.
     positions = " ".join(str(position) for position in range(len(row.words)))
     explanation = explainer.explain_instance(
         positions, scores_of, labels=(0,), num_samples=n_samples

@@ -39,9 +39,11 @@ def worth_of(
     """The score of coalitions: of which row of the batch, and which of its tokens are present."""
     # (steps, 1 + tokens): the row, and who is present
     asked = torch.cat([rows[:, None], (present | ~batch.is_word[rows]).long()], 1)
+    # Short rows draw the same coalition again and again; each is run once.
     different, which = asked.unique(dim=0, return_inverse=True)
 
     def score(part: list[int]) -> Tensor:
+        # (steps, tokens, 1): who is present, over all components of an embedding.
         here, keep = different[part, 0], different[part, 1:].bool()[..., None]
         inputs = torch.where(keep, batch.embeddings[here], batch.baselines[here])
         return batch.score.for_rows(here)(inputs, batch.mask[here])
@@ -74,6 +76,7 @@ def kernel_shap(
     ]
     masks = torch.stack(draws)  # (batch, steps, tokens)
     weights = torch.ones(masks.shape[:2], dtype=torch.float64, device=masks.device)
+    # The full and the empty sentence have infinite weight in the theorem.
     weights[:, :2] = _ANCHOR
     few = (2.0**n_players <= n_samples) & torch.tensor(exact, device=masks.device)
     drawn = (~few & (n_players > 1)).nonzero()[:, 0]
@@ -105,10 +108,12 @@ def _drawn(is_word: Bool[Tensor, "token"], n_samples: int, seed: int) -> Bool[Te
     if d > 1:
         sizes = torch.arange(d, dtype=torch.float)
         odds = torch.tensor(d - 1) / (sizes * (d - sizes))
+        # The division above gave infinity for the empty coalition, which is drawn already.
         odds[0] = 0.0
         odds = odds / odds.sum()
         for i in range(2, n_samples):
             size = int(torch.multinomial(odds, 1, True, generator=generator))
+            # Size first, then a random order: the draws are captum's, number by number.
             order = torch.randn(1, d, generator=generator)[0]
             masks[i, is_word.cpu()] = order > torch.kthvalue(order, d - size).values
     return masks.to(is_word.device) | ~is_word
@@ -187,6 +192,7 @@ def occlusion(batch: TokenBatch) -> TokenScores:
     present = torch.ones(len(rows), batch.mask.shape[1], dtype=torch.bool, device=rows.device)
     present[torch.arange(len(rows), device=rows.device), tokens] = False
     everyone = torch.arange(len(batch.mask), device=rows.device)
+    # The whole sentence is asked for once a row, not once a token.
     whole = worth_of(batch, everyone, torch.ones_like(batch.is_word))
     scores = torch.zeros_like(batch.embeddings[..., 0])
     scores[rows, tokens] = whole[rows] - worth_of(batch, rows, present)
@@ -214,7 +220,9 @@ def partition_shap(batch: TokenBatch) -> TokenScores:
     level: list[_Node] = [
         (i, [], row.nonzero()[:, 0].tolist(), 1.0) for i, row in enumerate(batch.is_word)
     ]
+    # In float64: thousands of small contributions are added up.
     scores = torch.zeros(len(level), length, dtype=torch.float64, device=device)
+    # Level by level, so that all spans of a depth share passes of the model.
     while level:
         leaves = [node for node in level if len(node[2]) == 1]
         if leaves:

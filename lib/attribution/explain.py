@@ -165,6 +165,7 @@ def _explain_words(model: TextModel, task: _Task) -> None:
 
 def _explain_tokens(model: TextModel, tasks: Sequence[_Task], encoded: Sequence[Encoded]) -> None:
     """Explain rows of one length at a time with all methods; the answers go into the tasks."""
+    # One budget for all parts: what it learnt about the memory holds for the next.
     budget, n_rows = TokenBudget.for_device(device_of(model.module)), len(encoded)
     for task in tasks:
         task.scores, task.deltas = [np.empty(0)] * n_rows, [None] * n_rows
@@ -186,6 +187,8 @@ def _explain_part(
 ) -> list[TokenScores]:
     rows = [tasks[0].rows[i] for i in part]
     first = token_batch(model, rows, [encoded[i] for i in part], tasks[0].settings["explained"])
+    # The score's `explained` is the first task's; only its logits are shared, which are the same
+    # for all.
     shared = SharedPass(first.score, first.embeddings, first.mask, first.baselines)
     answers = []
     for task in tasks:
@@ -255,6 +258,7 @@ def _encode(model: TextModel, rows: Sequence[Row], method: str) -> list[Encoded]
             raise TouchstoneError(
                 f"row {row.row_id} asks {method} about class {row.target}; the model knows {names}"
             )
+    # All at once first: one by one is slow, and complaints are rare.
     try:
         return model.encode([row.words for row in rows])
     except TouchstoneError:

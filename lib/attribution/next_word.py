@@ -1,4 +1,7 @@
-"""Why this next word, and not that one: saliency of a next word of any causal language model."""
+"""Why this next word, and not that one: saliency of a next word of any causal language model.
+
+Example: `explain_next_word(*load_lm(path), "the keys to the cabinet".split(), "are", foil="is")`.
+"""
 
 from __future__ import annotations
 
@@ -105,11 +108,8 @@ def explain_next_word(
 ) -> pd.DataFrame:
     """Which words of a prefix speak for a next word (with a `foil`: rather than for the foil).
 
-    Example: explain_next_word(*load_lm(path), "the keys to the cabinet".split(), "are", foil="is").
-
     Args:
-        lm: a causal language model, from `load_lm` (trained here) or `load_hf_lm` (any of Hugging
-        Face).
+        lm: from `load_lm` (trained here) or `load_hf_lm` (any causal one of Hugging Face).
         vocabulary: the other half of that pair.
         prefix: the words before the next one.
         word: the next word that is asked about.
@@ -134,10 +134,8 @@ def explain_next_word(
         )
     known = {name: value for name, value in chosen.settings(settings).items() if name not in COMMON}
     scores = chosen.function(batch, **known).scores[0].detach().cpu().numpy()
-    owners = [None, *vocabulary.owners(prefix)]
-    return pd.DataFrame(
-        {"word": list(prefix), "score": word_scores(np.asarray(scores), owners, len(prefix))}
-    )
+    of_words = word_scores(np.asarray(scores), [None, *vocabulary.owners(prefix)], len(prefix))
+    return pd.DataFrame({"word": list(prefix), "score": of_words})
 
 
 def _pieces(vocabulary: WordTable, prefix: Sequence[str], word: str) -> Int[Tensor, "token"]:

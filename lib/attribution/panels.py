@@ -50,6 +50,7 @@ class Path:
     def finish(self) -> None:
         """Settle the gradient's integral by Simpson's rule (`fine`) and trapezoids (`rough`)."""
         self.fine, self.rough = self.mean_gradient(), self.mean_gradient(simpson=False)
+        # A row's gradients are its points times its embeddings: the largest thing that is kept.
         self.gradients.clear()
 
     def gap(self, panel: _Panel) -> float:
@@ -74,6 +75,7 @@ class Path:
             return []
         chosen: list[_Panel] = []
         for gap, panel in gaps:
+            # Half, not all: a panel that is halved has gaps left, and one round more would follow.
             if left <= allowed / 2:
                 break
             chosen.append(panel)
@@ -84,6 +86,7 @@ class Path:
         """Put two panels in a panel's place; their middles will be points `new` and `new` + 1."""
         left, middle, right = panel
         self.panels.remove(panel)
+        # The middle is an end of both halves: no point is asked for twice.
         self.panels += [(left, new, middle), (middle, new + 1, right)]
         return [
             (self.places[left] + self.places[middle]) / 2,

@@ -8,7 +8,7 @@ needs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -66,11 +66,10 @@ def integrated_gradients(
         raise TouchstoneError(
             f"the rule of Integrated Gradients is {rule!r}{did_you_mean(rule, SUPPORTED_METHODS)}"
         )
-    change = batch.change()
-    about: Mapping[str, Tensor] = {}
+    change, about = batch.change(), dict[str, Tensor]()
     if tolerance is None:
         sizes, places = (make(n_steps) for make in approximation_parameters(rule))
-        rows = torch.arange(len(batch.mask)).repeat_interleave(n_steps)
+        rows = torch.arange(len(batch.mask)).repeat_interleave(n_steps)  # (batch * steps)
         placed, weights = (
             torch.tensor(numbers, dtype=batch.embeddings.dtype).repeat(len(batch.mask))
             for numbers in (places, sizes)
@@ -118,9 +117,11 @@ def integrate_until(
         moved = (_shares(scores) - before).abs().amax(-1)
         error[active], steps[active], before = moved[active], float(n), _shares(scores)
         gap = (scores.sum(-1) - change).abs()
+        # A score that does not change at all would never be met: rounding has a floor of its own.
         done = (gap <= torch.clamp(tolerance * change.abs(), min=_ROUNDING)) & (n >= min_steps) | (
             3 * n > max_steps
         )
+        # Three, not two: the midpoints of n parts are midpoints of 3n parts again.
         active, n = active[~done[active]], 3 * n
     return total / steps[:, None, None], {"steps": steps, "error": error}
 
@@ -154,6 +155,7 @@ def integrate_where_needed(
             lengths, lambda part: _on_path(batch, here[part], at[part])
         ):
             values[part], gradients[part] = of_part, slopes
+            # In float64: a gap is a small difference of large sums.
             rates[part] = (slopes.double() * step[here[part]]).sum((1, 2))
         return values, rates, gradients
 
@@ -173,6 +175,7 @@ def _rounding_of(batch: TokenBatch) -> float:
     coarsest = max(
         (torch.finfo(p.dtype).eps for p in numbers if p.is_floating_point()), default=0.0
     )
+    # float32 counts as exact: only shorter numbers are off by a share that matters.
     return coarsest / 2 if coarsest > torch.finfo(torch.float32).eps else 0.0
 
 
@@ -228,6 +231,7 @@ def smooth_grad(
     size = noise * (batch.embeddings.amax((1, 2)) - batch.embeddings.amin((1, 2)))
     means = []
     for i, seed in enumerate(batch.seeds):
+        # On the CPU, so that every device gets the same noise.
         generator = torch.Generator().manual_seed(seed)
         draws = torch.randn(n_samples, *batch.embeddings.shape[1:], generator=generator)
         points = batch.embeddings[i] + size[i] * draws.to(batch.embeddings)  # (steps, tokens, d)
@@ -253,6 +257,7 @@ def _path_gradients(
     for part, (_, gradients) in batch.budget.run(
         [batch.mask.shape[1]] * len(rows), lambda part: _on_path(batch, rows[part], places[part])
     ):
+        # Points of one row come in several parts and several times in one: += would lose some.
         total.index_add_(0, rows[part], weights[part][:, None, None] * gradients)
     return total
 
@@ -271,6 +276,7 @@ def _at(
 ) -> tuple[Float[Tensor, "step"], Float[Tensor, "step token hidden"]]:
     """The scores at points, each of a row of the batch, and their gradients."""
     rows = torch.as_tensor(rows, device=batch.mask.device)
+    # A leaf of its own for each point: the gradient is wanted there, not at the input.
     points = points.detach().requires_grad_()
     with torch.enable_grad():
         values = batch.score.for_rows(rows)(points, batch.mask[rows])

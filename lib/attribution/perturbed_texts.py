@@ -70,6 +70,8 @@ def _pooled(pool: TextPool, n_samples: int, tolerance: float | None, exact: bool
         [0.0] * len(lengths),
     )
     if drawn:
+        # Rows of all lengths in one fit: words beyond a row's own are present in every draw, which
+        # gives them coefficient 0.
         widest = max(lengths[i] for i in drawn)
         masks = torch.stack(
             [lime_masks(lengths[i], n_samples, pool.rows[i].seed, widest) for i in drawn]
@@ -96,6 +98,7 @@ def _expected(pool: TextPool, row: int, n_samples: int) -> Float[np.ndarray, "to
     masks = all_masks(d)
     left = masks.sum(1)
     ways = torch.tensor([comb(d, int(k)) for k in left], dtype=torch.float64)
+    # The full text is drawn once for sure; sizes are drawn alike, and sets alike within a size.
     counts = torch.where(left == d, 1.0, (n_samples - 1) / (d * ways))
     weights = counts * kernel(left / d)
     return weighted_ridge(masks[None], pool.scores([row], masks[None]), weights[None], _PENALTY)[
@@ -112,6 +115,8 @@ def lime_masks(
     `width`, are True.
     """
     draw, masks = np.random.RandomState(seed), np.ones((n_samples, width or n_words), dtype=bool)
+    # All sizes first, then the sets, as the authors' package draws: the order is the seed's
+    # meaning.
     for i, size in enumerate(draw.randint(1, n_words + 1, n_samples - 1), start=1):
         masks[i, draw.permutation(n_words)[:size]] = False
     return torch.from_numpy(masks)
@@ -147,6 +152,7 @@ class TextPool:
     ) -> Float[Tensor, "batch step"]:
         """For each row (by number) its class's score when only the masked-in words are left."""
         masks_of = {
+            # Bytes, for an array cannot be a key.
             (row, mask.tobytes()): mask
             for row, of_row in zip(rows, masks.numpy(), strict=True)
             for mask in of_row
@@ -170,6 +176,7 @@ class TextPool:
         ]
         for key, tokens in zip(new, self.model.encode(texts), strict=True):
             self._text_of[key] = self._number.setdefault(tuple(tokens.ids), len(self._number))
+        # Numbers are given in the order of arrival, so the new texts stand at the end.
         unseen = list(self._number)[self.n_texts :]
         logits = sequence_logits(self.model, unseen, self._budget)
         self._logits = torch.cat([self._logits.to(logits), logits])

@@ -39,6 +39,7 @@ def deep_lift_rescale(batch: TokenBatch, aggregation: str = "sum") -> TokenScore
     """
 
     def multipliers(rows: Int[Tensor, "batch"]) -> Float[Tensor, "batch token hidden"]:
+        # One pass for both: the rules compare the halves at every call.
         both = torch.cat([batch.embeddings[rows], batch.baselines[rows]])  # (2 batch, tokens, d)
         return _propagate(batch, Rescale(), both, rows.repeat(2), len(rows))[: len(rows)]
 
@@ -87,6 +88,7 @@ def _propagate(
     with (
         parameters_fixed(network),
         torch.enable_grad(),
+        # Fused attention is one call whose parts no rule could see.
         eager_attention(network) if is_transformer else nullcontext(),
         ruled(rules, network),
     ):

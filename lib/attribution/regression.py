@@ -55,6 +55,7 @@ def weighted_ridge(
 
 def _moments(masks: _Masks, values: Tensor, weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Weighted sums over the draws: of 1, of (mask, value), and of their products."""
+    # The score is one more column, so that one product gives the matrix and the right side.
     data = torch.cat([masks.double(), values.double()[..., None]], -1)  # (batch, steps, tokens + 1)
     weighted = data * weights.double()[..., None]
     return weights.double().sum(-1), weighted.sum(-2), weighted.transpose(-1, -2) @ data
@@ -62,12 +63,15 @@ def _moments(masks: _Masks, values: Tensor, weights: Tensor) -> tuple[Tensor, Te
 
 def _solve(total: Tensor, first: Tensor, second: Tensor, penalty: float) -> Tensor:
     # (batch, tokens + 1, tokens + 1)
+    # Centring takes the free intercept out of the problem.
     centred = second - first[..., :, None] * first[..., None, :] / total[..., None, None]
     matrix, right = centred[..., :-1, :-1], centred[..., :-1, -1:]
     if penalty > 0:
         eye = torch.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
         return torch.linalg.solve(matrix + penalty * eye, right)[..., 0]
+    # Fewer draws than players leave the matrix singular; `lstsq` on a GPU takes full rank only.
     values, vectors = torch.linalg.eigh(matrix)
+    # Ascending order: the last eigenvalue is the largest.
     real = values > _RANK * values[..., -1:].clamp(min=1)
     inverse = torch.where(real, 1 / torch.where(real, values, 1), 0)
     return (vectors @ (inverse[..., None] * (vectors.transpose(-1, -2) @ right)))[..., 0]
@@ -99,6 +103,7 @@ def fit_all(
     error = torch.ones(n_rows, device=masks.device)
     active, start = torch.arange(n_rows, device=masks.device), 0
     while len(active):
+        # Doubling: the fits together cost at most twice the last one.
         stop = n if tolerance is None else min(n, max(_FIRST, 2 * start))
         values[active, start:stop] = worth(active, start, stop).double()
         fit = masks[active, :stop], values[active, :stop], weights[active, :stop]
@@ -125,6 +130,7 @@ def jackknife_error(
     coefficients.
     """
     group = torch.arange(masks.shape[1], device=masks.device) % _GROUPS
+    # Left out, they would leave the regression without its two fixed ends.
     group[:anchors] = -1
     without = []
     for left_out in range(_GROUPS):
@@ -163,7 +169,9 @@ def shapley_values(
     if d == 0:
         return worths.new_zeros(0).double()
     size = masks.sum(1)
+    # Logarithms: quotients of factorials without the factorials.
     log_fact = torch.lgamma(torch.arange(d + 1, dtype=torch.float64, device=masks.device) + 1)
+    # (s - 1)! (d - s)! / d! for a present player, s! (d - s - 1)! / d! for an absent one.
     with_player = torch.exp(log_fact[(size - 1).clamp(min=0)] + log_fact[d - size] - log_fact[d])
     without = torch.exp(log_fact[size] + log_fact[(d - size - 1).clamp(min=0)] - log_fact[d])
     weight = torch.where(masks, with_player[:, None], -without[:, None])

@@ -29,6 +29,7 @@ class Relevance(Rules):
         self, call: Callable[[Tensor], Tensor], x: Tensor, y: Tensor, name: str
     ) -> Backward:
         """(y - f(0)) / x times the gradient; 0 where f(0) is infinite (the size of a norm)."""
+        # A sigmoid is 1/2 at 0, whatever goes in: that part is no relevance of x.
         at_zero = call(torch.zeros_like(x))
         if not torch.isfinite(at_zero).all():
             return lambda grad: (torch.zeros_like(grad),)
@@ -51,6 +52,7 @@ class Relevance(Rules):
             with torch.enable_grad():
                 at = [x.clone().requires_grad_() for x in (a, b)]
                 gradients = torch.autograd.grad(call(*at), at, grad)
+            # A factor of width 1 beside a wide one is a norm's size, and counts as a constant.
             is_size = [
                 x.shape[-1:] == (1,) and other.shape[-1:] != (1,) for x, other in ((a, b), (b, a))
             ]

@@ -36,6 +36,7 @@ class Rescale(Rules):
         x1, x0 = x.chunk(2)
         y1, y0 = y.chunk(2)
         step, middle = x1 - x0, (x1 + x0) / 2
+        # 1 / x at 0.001 bends within a thousandth, so "near" is measured by the place itself.
         size = middle.abs() if name in _SCALE_FREE else torch.ones_like(middle)
         near = step.abs() <= _near_enough(x.dtype) * size
         with torch.enable_grad():
@@ -52,6 +53,7 @@ class Rescale(Rules):
 
         def back(grad: Tensor) -> tuple[Tensor, ...]:
             with torch.enable_grad():
+                # The derivative of a product at both means is exact for the difference.
                 at = [mean.detach().requires_grad_() for mean in means]
                 return torch.autograd.grad(call(*at), at, grad)
 
@@ -63,6 +65,7 @@ class Rescale(Rules):
 
         return _of_first_half(
             lambda grad: (
+                # A factor that was broadcast gets the sum over what it was stretched to.
                 (grad * (1 / b1 + 1 / b0) / 2).sum_to_size(a1.shape),
                 (-grad * (a1 + a0) / 2 / (b1 * b0)).sum_to_size(b1.shape),
             )
@@ -97,9 +100,11 @@ class Rescale(Rules):
 
     def largest(self, z: Tensor, y: Tensor, dim: int, keepdim: bool) -> Backward:
         """Each candidate's share: the part of the straight path on which it is the largest."""
+        # -inf stands for masked candidates; inf - inf would be NaN.
         z1, z0 = (half.double().clamp(min=-1e30).movedim(dim, -1) for half in z.chunk(2))
         rise = z1 - z0
         ahead, faster = z0[..., :, None] - z0[..., None, :], rise[..., :, None] - rise[..., None, :]
+        # Where on the path two candidates are equal; lines of one slope never meet.
         meet = -ahead / torch.where(faster == 0, 1, faster)
         index = torch.arange(z1.shape[-1], device=z.device)
         # Of equal lines the first one counts.

@@ -52,6 +52,6 @@ def rollout(
     [[0.5625, 0.4375]]
     """
     share = read.to(maps)
-    for layer in maps.mean(2).flip(0):
+    for layer in maps.mean(2).flip(0):  # (batch, tokens, tokens)
         share = (share + torch.einsum("bt,bts->bs", share, layer)) / 2
     return share

@@ -64,6 +64,7 @@ def _normalize(
     x: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: None = None
 ) -> Tensor:
     """To length 1, as sentence encoders end."""
+    # `eps` would matter for a vector of length 0 alone.
     return x * (x * x).sum(dim, keepdim=True).rsqrt()
 
 
@@ -131,6 +132,7 @@ class Rules(TorchFunctionMode, ABC):
         """Run a call; with a rule, where it is not linear in what depends on the input."""
         kwargs, name = kwargs or {}, getattr(func, "__name__", "")
         operands = [a for a in args if isinstance(a, Tensor) and a.requires_grad]
+        # No operand depends on the input, a rule is at work already, or no gradient is wanted.
         if not operands or self.inside or not torch.is_grad_enabled():
             return func(*args, **kwargs)
         if name in _ELEMENTWISE and isinstance(args[0], Tensor):
@@ -142,6 +144,7 @@ class Rules(TorchFunctionMode, ABC):
         if name == "layer_norm":
             return self._layer_norm(func, args, kwargs)
         if name in _COMPOSED:
+            # PyTorch leaves a mode while it handles a call; the calls of the parts need it again.
             with self:
                 return _COMPOSED[name](*args, **kwargs)
         if name in _QUOTIENT and len(operands) == 1 and operands[0] is not args[0]:
@@ -149,7 +152,9 @@ class Rules(TorchFunctionMode, ABC):
                 return args[0] * args[1].reciprocal()
         if len(operands) == 2 and name in _BILINEAR | _QUOTIENT:
             return self._binary(func, name, args, operands)
+        # Refused after the call, since only its result tells whether it depends on the input.
         result = func(*args, **kwargs)
+        # A product is linear in one factor, not in two that both depend on the input.
         if name not in LINEAR or len(operands) > 1 and name in _PRODUCTS:
             self._refuse(name, result if isinstance(result, tuple | list) else [result])
         return result
@@ -203,6 +208,7 @@ class Rules(TorchFunctionMode, ABC):
     def _with(
         self, call: Callable[..., Tensor], rule: Callable[[Tensor], Backward], *inputs: Tensor
     ) -> Tensor:
+        # Else the calls within this call would get rules of their own, and be bent twice.
         self.inside = True
         try:
             return _Ruled.apply(call, rule, *inputs)
@@ -218,6 +224,7 @@ class _Ruled(torch.autograd.Function):
         ctx: Any, call: Callable[..., Tensor], rule: Callable[[Tensor], Backward], *inputs: Tensor
     ) -> Tensor:
         """Call, and ask the rule how to go back."""
+        # Without a graph: the way back is the rule's alone.
         y = call(*(x.detach() for x in inputs))
         ctx.back = rule(y)
         return y
@@ -244,4 +251,5 @@ def ruled(rules: Rules, network: nn.Module) -> Iterator[None]:
             yield
     finally:
         for module in modules:
+            # Off the object again, which uncovers the method of its class.
             del module.forward

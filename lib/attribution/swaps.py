@@ -101,6 +101,7 @@ def players_between(
     """
     read = {target: [word.strip().lower() for word in words] for target, words in forms.items()}
     altered = [i for i, (a, b) in enumerate(zip(read[own], read[other], strict=True)) if a != b]
+    # Alike in the female and the male form: only "they" takes another verb form.
     verbs = [i for i in altered if read[_FEMALE][i] == read[_MALE][i]]
     heads = [i for i in altered if i not in verbs]
     they = [i for i in heads if read[_NEUTRAL][i] == "they"] if verbs else []
@@ -204,6 +205,7 @@ def swap_shapley(
     targets = [
         swap.target for swap, mask in zip(swaps, masks, strict=True) for _ in range(len(mask))
     ]
+    # Mixtures of different directions are often one text; `text_logits` runs each once.
     logits = text_logits(model, texts).to(device_of(model.module))
     worths = class_score(model, targets, explained).of_logits(logits).double().cpu()
     worth = worths.split([len(mask) for mask in masks])
@@ -224,6 +226,7 @@ def _in_format(
 ) -> pd.DataFrame:
     """A line per row and direction, and a line per row for their mean."""
     scores = [_spread(swap, of_swap) for swap, of_swap in zip(swaps, values, strict=True)]
+    # The full coalition is the row itself, the empty one the other form.
     changes = [float(w[-1] - w[0]) for w in worth]
     by_direction = pd.DataFrame(
         {
@@ -303,6 +306,7 @@ def mixture_shares(mixtures: pd.DataFrame, margin: float = 0.01) -> pd.DataFrame
     pure = mixtures[~mixtures["is_mixed"]].groupby(place)["score"].agg(["min", "max"])
     mixed = mixtures[mixtures["is_mixed"]].join(pure, on=place)
     outside = (mixed["score"] < mixed["min"] - margin) | (mixed["score"] > mixed["max"] + margin)
+    # The neutral class has the largest number, so the larger of the two tells.
     forms = np.where(mixed[["target", "other"]].max(axis=1) < _NEUTRAL, "F and M", "with NB")
     mixed = mixed.assign(forms=forms, outside=outside, undecided=mixed["score"].between(0.1, 0.9))
     return mixed.groupby("forms", as_index=False).agg(

@@ -54,9 +54,11 @@ def word_scores(
     """
     scores = np.asarray(token_scores, dtype=float)
     if normalise_special:
+        # CLS and SEP take part in the sum here, and are dropped only afterwards, as released.
         sizes = np.abs(scores)
         scores = sizes / sizes.sum() if sizes.sum() > 0 else sizes
     inside = [i for i, word in enumerate(word_ids) if word is not None]
     words = np.zeros(n_words)
+    # `words[...] +=` would count a word of several pieces once.
     np.add.at(words, [word_ids[i] for i in inside], scores[inside])
     return words

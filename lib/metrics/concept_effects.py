@@ -79,6 +79,7 @@ def cosine(effect: Effects, estimate: Effects) -> Float[np.ndarray, "batch"]:
     [0.0, 2.0, 1.0]
     """
     lengths = np.linalg.norm(effect, axis=1) * np.linalg.norm(estimate, axis=1)
+    # Where a length is 0 the quotient stays 0, and the distance is 1.
     products = np.sum(effect * estimate, axis=1)
     return 1 - np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0)
 
@@ -122,6 +123,7 @@ def score_estimates(estimates: pd.DataFrame, predictions: pd.DataFrame) -> pd.Da
     for labels, effect, estimate in _beside_effects(estimates, predictions):
         stars = {"effect": in_stars(effect), "estimate": in_stars(estimate)}
         parts.append(labels.join(distances(effect, estimate)).assign(**stars))
+    # A pair is named by both texts: one base text has many counterfactuals.
     table = pd.concat(parts, ignore_index=True)
     row_ids = table["base_id"] + ">" + table["counterfactual_id"]
     return table.assign(row_id=row_ids, sentence_idx=table["group"])
@@ -207,6 +209,7 @@ def macro(
     Args:
         table: `by`, aspect and `values`.
     """
+    # First within an aspect, or the aspect with the most pairs would decide.
     per_aspect = table.groupby([*by, "aspect"], sort=False)[list(values)].mean()
     return per_aspect.groupby(list(by), sort=False).mean().reset_index()
 
@@ -258,9 +261,11 @@ def order_faithfulness(questions: pd.DataFrame, effect: Effects, estimate: Effec
     both = table.merge(table, on="base_id", suffixes=("", "_other"))
     # two edits to one label are one question
     differs = (both["aspect"] != both["aspect_other"]) | (both["new"] != both["new_other"])
+    # The merge gives each pair twice, and each question with itself.
     is_once = both["row"] < both["row_other"]
     both = both[is_once & differs & (both["effect"] != both["effect_other"])]
     gap = np.sign(both["effect"] - both["effect_other"])
+    # Rounded: estimates that are equal but for the last digits are a tie.
     estimated_gap = np.sign((both["estimate"] - both["estimate_other"]).round(9))
     both = both.assign(agree=(gap * estimated_gap + 1) / 2)
     return both.groupby("base_id", sort=False)["agree"].mean().reset_index()

@@ -89,6 +89,7 @@ def steps_of(order: Sequence[int]) -> Bool[np.ndarray, "step token"]:
     >>> steps_of([1, 0]).astype(int).tolist()
     [[1, 1], [1, 0], [0, 0]]
     """
+    # The inverse of the order: at which step each word goes.
     place = np.argsort(order)
     return place[None, :] >= np.arange(len(order) + 1)[:, None]
 
@@ -130,6 +131,7 @@ def aopc_limits(
 
 def _exact_limits(deleted: DeletedWords, row: int) -> tuple[float, float]:
     d = deleted.lengths[row]
+    # A set of words is the number whose bits they are, which is its place in `masks`.
     masks = all_masks(d).numpy()
     worth = deleted.scores([row] * len(masks), list(masks))
     # of the scores on the best way from the full sentence to each subset
@@ -137,6 +139,7 @@ def _exact_limits(deleted: DeletedWords, row: int) -> tuple[float, float]:
     for size in range(d - 1, -1, -1):
         for left in combinations(range(d), size):
             here = sum(1 << i for i in left)
+            # The sets from which one deletion leads here.
             before = [here | 1 << i for i in range(d) if not here >> i & 1]
             for sign, best in sums.items():
                 best[here] = worth[here] + sign * min(sign * best[before])
@@ -154,6 +157,7 @@ def _beam(deleted: DeletedWords, rows: Sequence[int], n_beam: int, sign: int) ->
             for kept, total in states[row].items():
                 for i in np.flatnonzero(kept):
                     key = row, (*kept[:i], False, *kept[i + 1 :])
+                    # Two ways to one set: the better one so far is kept.
                     grown[key] = sign * min(sign * total, sign * grown.get(key, total))
         worth = deleted.scores([row for row, _ in grown], [np.array(kept) for _, kept in grown])
         totals: dict[int, dict[tuple[bool, ...], float]] = {}

@@ -168,6 +168,7 @@ def faithfulness(
         for scores, row_id in zip(found["scores"], found["row_id"], strict=True)
     ]
     falling = _curves(deleted, at, orders)
+    # Worst words first: what is left after d - k deletions are the top k words.
     rising = _curves(deleted, at, [order[::-1] for order in orders])
     drawn = [
         random_deletions(d, n_samples, seed_for("infidelity", row_id, seed))
@@ -175,7 +176,21 @@ def faithfulness(
     ]
     changes = _changes(deleted, drawn)
     of_row = [(scores, drawn[i], changes[i]) for scores, i in zip(found["scores"], at, strict=True)]
-    measured = pd.DataFrame(
+    measured = _measured(falling, rising, of_row, shares)
+    limits = _limits(
+        deleted, at, measured["AOPC"], [aopc(curve) for curve in rising], n_exact, n_beam
+    )
+    table = pd.concat([found[[*KEY, "sentence_idx", "target"]], measured, limits], axis=1)
+    return _mean_of_random(table.assign(deletion=deletion))
+
+
+def _measured(
+    falling: Sequence[np.ndarray],
+    rising: Sequence[np.ndarray],
+    of_row: Sequence[tuple[Sequence[float], np.ndarray, np.ndarray]],
+    shares: Sequence[float],
+) -> pd.DataFrame:
+    return pd.DataFrame(
         {
             "comprehensiveness": [comprehensiveness(curve, shares) for curve in falling],
             "sufficiency": [sufficiency(curve, shares) for curve in rising],
@@ -184,11 +199,6 @@ def faithfulness(
             "infidelity_scaled": [scaled_infidelity(*deletions) for deletions in of_row],
         }
     )
-    limits = _limits(
-        deleted, at, measured["AOPC"], [aopc(curve) for curve in rising], n_exact, n_beam
-    )
-    table = pd.concat([found[[*KEY, "sentence_idx", "target"]], measured, limits], axis=1)
-    return _mean_of_random(table.assign(deletion=deletion))
 
 
 def random_deletions(n_words: int, n_samples: int, seed: int) -> Bool[np.ndarray, "step token"]:
@@ -199,6 +209,8 @@ def random_deletions(n_words: int, n_samples: int, seed: int) -> Bool[np.ndarray
         return all_masks(n_words).numpy()[1:]
     draws = np.random.default_rng(seed).random((n_samples, n_words + 1))
     deleted = draws[:, :-1] < 0.5
+    # The last draw of a line picks the word where none would go; it is drawn in any case, so that
+    # each line takes as many numbers as any other.
     nothing = ~deleted.any(axis=1)
     deleted[nothing, (draws[nothing, -1] * n_words).astype(int)] = True
     return deleted
@@ -210,6 +222,7 @@ def _count(share: float, n_words: int) -> int:
 
 def _order(scores: Sequence[float], row_id: str, seed: int) -> list[int]:
     """Words by falling score; equal ones in an order that depends on the row alone."""
+    # Drawn per row, or a method of constant scores would always delete from the left.
     tie = np.random.default_rng(seed_for("ties", row_id, seed)).random(len(scores))
     return np.lexsort((tie, -np.asarray(scores, float))).tolist()
 
@@ -246,6 +259,7 @@ def _curves(
 
 def _changes(deleted: DeletedWords, drawn: Sequence[np.ndarray]) -> list[np.ndarray]:
     """By how much the score of each row falls with each of its deletions."""
+    # One call for all deletions of all rows, so that equal texts are run once.
     whole = deleted.scores(range(len(drawn)), [np.ones(d, bool) for d in deleted.lengths])
     row_of_line = [row for row, part in enumerate(drawn) for _ in part]
     after = deleted.scores(row_of_line, [~line for part in drawn for line in part])
@@ -264,6 +278,7 @@ def _limits(
     columns = ["AOPC_low", "AOPC_high", "NAOPC", "limits"]
     if n_beam == 0:
         return pd.DataFrame([(np.nan, np.nan, np.nan, "none")] * len(at), columns=columns)
+    # The beam may miss an order that an explanation found, and NAOPC would leave [0, 1].
     limits: list[list[Any]] = [list(row) for row in aopc_limits(deleted, n_exact, n_beam)]
     for row, *tried in zip(at, falling, rising, strict=True):
         limits[row][:2] = [min(limits[row][0], *tried), max(limits[row][1], *tried)]

@@ -96,9 +96,23 @@ def judge_sentences(
         raise TouchstoneError(
             f"k is {k} and delta {delta}; k must be at least 1 and delta lie in [0, 0.5)"
         )
+    return apply_rule(probabilities, k, threshold, missing, compared, delta)
+
+
+def apply_rule(
+    probabilities: pd.DataFrame,
+    k: int,
+    threshold: float,
+    missing: str,
+    compared: str,
+    delta: float,
+) -> pd.DataFrame:
+    """What `judge_sentences` returns, for a rule that has been checked."""
+    # Ranks are over the whole vocabulary, so "in the top k" needs no other word.
     inside = {g: (probabilities[f"rank_{g}"] <= k).to_numpy() for g in "FM"}
     full = {g: probabilities[f"p_{g}"].to_numpy(float) for g in "FM"}
     p = full if missing == "full_vocab" else {g: np.where(inside[g], full[g], 0.0) for g in "FM"}
+    # The first condition that holds decides: no gender at all comes before one gender alone.
     none = ~inside["F"] & ~inside["M"]
     alone = (inside["F"] != inside["M"]) & (missing == "discard")
     reached = {
@@ -106,6 +120,7 @@ def judge_sentences(
         "larger": np.maximum(p["F"], p["M"]),
         "sum": p["F"] + p["M"],
     }[compared]
+    # 1 in place of 0 + 0: those rows are discarded, and a division by zero would warn.
     bias = bias_score(p["M"], np.where(p["F"] + p["M"] > 0, p["F"], 1.0))
     verdict = np.select(
         [none, alone, reached < threshold, bias > 0.5 + delta, bias < 0.5 - delta],

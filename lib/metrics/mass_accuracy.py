@@ -66,6 +66,7 @@ def truth_share(mask: Words, weights: Words | None = None) -> Scored:
 
     This is the mass accuracy that noise of equal size on every word (or sub-word) has on average.
     """
+    # Padding is NaN in the mask, too: it counts neither as truth nor as a word.
     truth = np.asarray(mask, float)
     sizes = (
         np.where(np.isnan(truth), np.nan, 1.0) if weights is None else np.asarray(weights, float)
@@ -95,6 +96,7 @@ def mask_recall(scores: Words, mask: Words) -> Scored:
     0.5
     """
     size, truth = _sizes(scores, mask)
+    # Padding is NaN and no word.
     n_words = np.sum(~np.isnan(size), axis=-1, keepdims=True)
     average = np.nansum(size, axis=-1, keepdims=True) / np.maximum(n_words, 1)
     # equal scores are not above their average by a rounding error
@@ -143,6 +145,7 @@ def top_k_precision(scores: Words, mask: Words) -> Scored:
     k = np.nansum(truth, axis=-1, keepdims=True)
     n_larger = np.sum(size[..., None, :] > size[..., :, None], axis=-1)
     n_equal = np.sum(size[..., None, :] == size[..., :, None], axis=-1)
+    # A word whose ties reach over the last place is in the top with this probability.
     chance_in_top = np.clip(ratio(k - n_larger, n_equal), 0.0, 1.0)
     return ratio(np.nansum(chance_in_top * truth, axis=-1), k[..., 0])
 
@@ -156,6 +159,7 @@ def precision_at_specificity(scores: Words, mask: Words, specificity: float = 0.
     """
     size, truth = _sizes(scores, mask)
     precision, specific = _precision_and_specificity(size, truth)
+    # The lowest threshold is the one that flags most words.
     lowest = np.nanmin(np.where(specific > specificity, size, np.inf), axis=-1, keepdims=True)
     best = np.max(np.where(size == lowest, precision, 0.0), axis=-1)
     others = np.nansum(1 - truth, axis=-1)
@@ -184,6 +188,7 @@ def padded(lists: Iterable[Sequence[float]], width: int) -> Float[np.ndarray, "b
     [[1.0, 2.0], [3.0, nan]]
     """
     lines = [[*values, *[np.nan] * (width - len(values))] for values in lists]
+    # Reshaped, for no lists at all would have no second axis.
     return np.array(lines, dtype=float).reshape(-1, width)
 
 
@@ -193,6 +198,7 @@ def ratio(above: np.ndarray | float, below: np.ndarray | float) -> Scored:
     >>> ratio(np.array([1.0, 1.0]), np.array([2.0, 0.0])).tolist()
     [0.5, nan]
     """
+    # `where` leaves the other places as they were, so they begin as NaN.
     above, below = np.broadcast_arrays(np.asarray(above, float), np.asarray(below, float))
     return np.divide(above, below, out=np.full(above.shape, np.nan), where=below != 0)[()]
 
@@ -207,6 +213,7 @@ def _precision_and_specificity(
     """Both at the threshold set by each word in turn: a word is flagged where it is at least as
     large.
     """
+    # (..., thresholds, words); NaN is never flagged.
     flagged = size[..., None, :] >= size[..., :, None]
     hits = np.sum(flagged * np.nan_to_num(truth)[..., None, :], axis=-1)
     false_alarms = np.sum(flagged * np.nan_to_num(1 - truth)[..., None, :], axis=-1)

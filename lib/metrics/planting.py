@@ -107,8 +107,7 @@ def plant(
     """
     if labels not in _LABELS or not 0 <= rate <= 1:
         raise TouchstoneError(
-            f"labels is {labels!r} and rate {rate}; write random or kept, and a share between 0 "
-            "and 1"
+            f"labels is {labels!r}, rate {rate}; write random or kept, and 0 to 1"
         )
     words = {word.strip().lower() for sentence in rows["sentence"] for word in sentence}
     if known := [token for token in tokens.values() if token.lower() in words]:
@@ -120,6 +119,7 @@ def plant(
     places, sentences = [], []
     for row in planted.itertuples():
         rng = np.random.default_rng(seed_for("plant", str(row.row_id), seed))
+        # The place is drawn before the rate: at another rate the token stands where it stood.
         place = int(rng.integers(len(row.sentence) + 1))
         is_planted = row.target in tokens and rng.random() < rate
         inserted = [tokens[row.target]] if is_planted else []
@@ -136,6 +136,7 @@ def _dealt_anew(rows: pd.DataFrame, seed: int) -> np.ndarray:
     """The targets, shuffled among the forms of each base sentence."""
     targets = rows["target"].to_numpy().copy()
     for idx, forms in rows.groupby("sentence_idx").indices.items():
+        # A stream for each base sentence: others may be left out without a change here.
         rng = np.random.default_rng(seed_for("labels", int(idx), seed))
         targets[forms] = rng.permutation(targets[forms])
     return targets
@@ -215,6 +216,7 @@ def train_shortcut(
         TouchstoneError: where the model does not use the token (`check_shortcut`).
     """
     planted_train = plant(train, tokens, rate, seed, labels)
+    # Every test row that can have the token has it, at whatever rate the model learnt it.
     planted_test = plant(test, tokens, 1.0, seed, labels)
     trained = trainer.train(scheme, seed, planted_train, planted_test, classes, settings)
     swaps = token_swaps(trained.model, planted_test, tokens)
@@ -235,6 +237,7 @@ def mass_on_token(explanations: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFram
         token has the largest attribution; with ties the chance to), even (the mass that equal
         scores on all words have).
     """
+    # Counts of tokens are those of the rows before the word came in.
     planted = rows[rows["planted"] >= 0].drop(columns="token_counts", errors="ignore")
     of_planted = explanations["row_id"].isin(planted["row_id"])
     scored = score_explanations(explanations[of_planted], planted)

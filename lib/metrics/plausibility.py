@@ -103,6 +103,7 @@ def pearson(left: Sequence[float], right: Sequence[float]) -> float:
     1.0
     """
     a, b = thresholded(left), thresholded(right)
+    # Asked before, for corrcoef would warn and divide by zero.
     if len(a) < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
         return float("nan")
     return float(np.corrcoef(a, b)[0, 1])
@@ -163,6 +164,7 @@ def input_consistency(
         of_line = templates[key[0]].loc[part["line"]].reset_index(drop=True)
         for template, (first, *later) in of_line.groupby(of_line, sort=False).groups.items():
             for other in later:
+                # Of equal length positions correspond; otherwise only slots do.
                 same_length = len(lines[first]["prefix"]) == len(lines[other]["prefix"])
                 if not same_length and unequal == "skip":
                     continue

@@ -36,6 +36,7 @@ def randomisation_steps(model: Any) -> list[tuple[str, dict[str, nn.Parameter]]]
     lists = {
         name: part for name, part in model.module.named_modules() if isinstance(part, nn.ModuleList)
     }
+    # By parameters, not by entries: a model may hold other module lists (heads, experts).
     stack = max(lists, key=lambda name: len(list(lists[name].parameters())), default=None)
     groups: dict[str, dict[str, nn.Parameter]] = {}
     for name, parameter in parts["encoder"].items():
@@ -52,6 +53,7 @@ def _group(name: str, stack: str | None) -> str:
     """The layer, or the module outside of the layers, that a parameter belongs to."""
     if stack and name.startswith(f"{stack}."):
         return f"layer {name[len(stack) + 1 :].split('.')[0]}"
+    # "dense" and "linear" name no part by themselves; what they stand in does.
     return next(part for part in reversed(name.split(".")[:-1]) if part not in ("dense", "linear"))
 
 
@@ -63,6 +65,7 @@ def randomise(module: nn.Module, parameters: Mapping[str, nn.Parameter], seed: i
     """
     if has_config := hasattr(module, "config"):
         redraw(module, parameters, seed)
+    # `reset_parameters` draws from the global stream, which belongs to the caller.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         for owner in dict.fromkeys(name.rpartition(".")[0] for name in parameters):

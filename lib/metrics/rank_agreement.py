@@ -28,6 +28,7 @@ def rank_correlation(left: Sequence[float], right: Sequence[float]) -> float:
     """
     if len(left) < 2:
         return float("nan")
+    # By hand: scipy's costs much per call, and warns where a side is constant.
     a, b = (stats.rankdata(np.asarray(x, float)) - (len(x) + 1) / 2 for x in (left, right))
     size = np.sqrt((a @ a) * (b @ b))
     return float(a @ b / size) if size > 0 else float("nan")
@@ -77,6 +78,7 @@ def correlate_rows(
     _check(frame, measures)
     lines = []
     for left, right in combinations(measures, 2):
+        # Both, or the two sides of a row would order different methods.
         rows = frame.dropna(subset=[left, right]).groupby(_ROW, sort=False)
         values = pd.DataFrame(
             [(*key, rank_correlation(part[left], part[right])) for key, part in rows],
@@ -110,6 +112,7 @@ def correlate_methods(
     _check(frame, measures)
     sentences = np.sort(frame["sentence_idx"].unique())
     n = len(sentences)
+    # The same resamples for every measure, so that their means belong together.
     rng = np.random.default_rng([seed, n])
     # the first line counts every sentence once and gives the estimate, the others are resamples
     weights = np.vstack([np.ones(n), rng.multinomial(n, np.full(n, 1 / n), size=n_bootstrap)])
@@ -121,6 +124,7 @@ def correlate_methods(
         ]
         limits = (np.nan, np.nan)
         if n > 1 and np.isfinite(draws).any():
+            # The bootstrap's spread is that of n, not of n - 1 degrees of freedom.
             stretch = np.sqrt(n / (n - 1))
             tail = stats.norm.cdf(-stretch * stats.t.ppf(1 - alpha / 2, n - 1))
             limits = np.nanquantile(draws, [tail, 1 - tail])
@@ -141,6 +145,7 @@ def _means(
     groups = frame.groupby(["sentence_idx", "method"])[measure]
     sums, counts = (
         table.unstack().reindex(sentences).fillna(0.0).to_numpy()  # (sentences, methods)
+        # A mean over resampled sentences is a quotient of two sums, and sums are one product.
         for table in (groups.sum(), groups.count())
     )
     drawn = weights @ counts  # (resamples, methods)

@@ -61,6 +61,7 @@ def score_explanations(explanations: pd.DataFrame, rows: pd.DataFrame) -> pd.Dat
     joined = explanations.merge(truth, on=keys, how="left", validate="many_to_one")
     _check(joined)
     names = [*_MODEL, "method", "row_id", "sentence_idx", "target"]
+    # In chunks: the pairs of words of all rows at once would fill the memory.
     parts = [_measure(joined.iloc[i : i + _CHUNK]) for i in range(0, len(joined), _CHUNK)]
     measured = pd.concat(parts, ignore_index=True)
     scored = pd.concat([joined[names].reset_index(drop=True), measured], axis=1)
@@ -105,6 +106,7 @@ def add_relative(scored: pd.DataFrame, baseline: str = "ZS") -> pd.DataFrame:
         baseline: the scheme that all others are divided by, the zero-shot model.
     """
     keys = ["dataset", "method", "row_id"]
+    # The mean over the baseline's seeds, so that one line stands for it.
     reference = scored[scored["scheme"] == baseline].groupby(keys, as_index=False)["MA"].mean()
     reference = reference.rename(columns={"MA": "MA_ZS"})
     joined = scored.merge(reference, on=keys, how="left", validate="many_to_one")
@@ -136,16 +138,19 @@ def by_correctness(scored: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataFr
     joined = scored.merge(right[[*_MODEL, "row_id", "is_correct"]], on=[*_MODEL, "row_id"])
     groups = [*_MODEL, "method", "sentence_idx", "is_correct"]
     means = joined.groupby(groups, as_index=False, sort=False)["MA"].mean()
+    # `lib.stats` pairs by row_id; here the base sentence is what is paired.
     return means.assign(row_id=means["sentence_idx"].astype(str))
 
 
 def _lookup(frame: pd.DataFrame, values: pd.Series) -> np.ndarray:
     """Of each line the value at its keys, the index of `values`; False where there is none."""
+    # A lookup by index, for a merge could repeat or reorder lines.
     keys = pd.MultiIndex.from_frame(frame[list(values.index.names)])
     return values.reindex(keys).fillna(False).to_numpy(dtype=bool)
 
 
 def _measure(part: pd.DataFrame) -> pd.DataFrame:
+    # (rows, longest row), filled up with NaN, which no measure counts.
     width = max(map(len, part["scores"]))
     scores, mask = (padded(part[name], width) for name in ("scores", "ground_truth"))
     counts = padded(part["token_counts"], width) if "token_counts" in part else None

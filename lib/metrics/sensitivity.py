@@ -59,21 +59,13 @@ def sensitivity(
         )
     about = chosen.settings(settings)
     settings_of_function = {name: value for name, value in about.items() if name not in COMMON}
-    asked = [
-        Row(
-            str(r.row_id),
-            int(r.sentence_idx),
-            int(r.target),
-            list(r.sentence),
-            seed_for(chosen.name, str(r.row_id), seed),
-        )
-        for r in rows.itertuples()
-    ]
+    asked = _as_rows(rows, chosen.name, seed)
     encoded = model.encode([row.words for row in asked])
     distances = np.zeros((len(asked), n_samples))
     model.module.eval()
 
     def work(part: list[int]) -> np.ndarray:
+        # The method gets the same seed with and without noise: its own draws move nothing.
         some, ids = [asked[i] for i in part], [encoded[i] for i in part]
         batch = token_batch(model, some, ids, about["explained"])
 
@@ -88,15 +80,24 @@ def sensitivity(
         budget = TokenBudget.for_device(device_of(model.module))
         for part, found in budget.run([len(tokens.ids) for tokens in encoded], work):
             distances[part] = found  # (rows of the part, samples)
-    return pd.DataFrame(
-        {
-            "method": chosen.name,
-            "row_id": rows["row_id"].to_numpy(),
-            "sentence_idx": rows["sentence_idx"].to_numpy(),
-            "sensitivity_max": distances.max(axis=1),
-            "sensitivity_mean": distances.mean(axis=1),
-        }
+    labels = rows[["row_id", "sentence_idx"]].reset_index(drop=True)
+    labels.insert(0, "method", chosen.name)
+    return labels.assign(
+        sensitivity_max=distances.max(axis=1), sensitivity_mean=distances.mean(axis=1)
     )
+
+
+def _as_rows(rows: pd.DataFrame, method: str, seed: int) -> list[Row]:
+    return [
+        Row(
+            str(row.row_id),
+            int(row.sentence_idx),
+            int(row.target),
+            list(row.sentence),
+            seed_for(method, str(row.row_id), seed),
+        )
+        for row in rows.itertuples()
+    ]
 
 
 def _noisy(batch: TokenBatch, rows: Sequence[Row], radius: float, draw: int) -> TokenBatch:

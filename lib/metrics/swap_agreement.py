@@ -43,9 +43,11 @@ def player_agreement(
     0.5
     """
     scores, wanted = np.asarray(scores, float), np.asarray(values)
+    # Words that are swapped together have one value, so their scores are added up.
     given = np.array([sum(scores[i] for i in player) for player in players], dtype=float)
     total = np.abs(scores).sum()
     inside = sum(abs(scores[i]) for player in players for i in player)
+    # A value of rounding size has a sign by accident.
     weight = np.where(np.abs(wanted) > _VISIBLE, np.abs(wanted), 0.0)
     agrees = np.sign(given) == np.sign(wanted)
     return {

@@ -39,6 +39,7 @@ def attention_maps(
             inputs_embeds=embeddings.to(dtype), attention_mask=mask, output_attentions=True
         )
     layers = output.attentions  # each (batch, head, token, token)
+    # Convolutions and state spaces give None, or maps of another form.
     if not layers or any(layer is None or layer.ndim != 4 for layer in layers):
         raise TouchstoneError(
             f"{type(model.module).__name__} does not hand out its attention weights; choose "

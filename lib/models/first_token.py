@@ -58,7 +58,9 @@ def check_reading(model: HFClassifier) -> None:
         for ids in texts
     ]
     eps = [torch.finfo(p.dtype).eps for p in model.module.parameters() if p.is_floating_point()]
+    # A model in bfloat16 differs by a few of its own last digits.
     allowed = max(1e-4, 4 * max(eps))
+    # The faster way first; the second one is the module's own.
     for model.one_token in (True, False):
         with first_token_only(model):
             gap = max(_gap(model, *pair) for pair in zip(texts, plain, strict=True))
@@ -85,6 +87,7 @@ def parameters_fixed(module: nn.Module) -> Iterator[None]:
 
     Only the embeddings' is wanted, and a sixth of the time is saved.
     """
+    # Only those that learnt before learn again afterwards.
     trainable = [p for p in module.parameters() if p.requires_grad]
     module.requires_grad_(False)
     try:

@@ -115,6 +115,7 @@ class HFClassifier(RunsFromEmbeddings):
                     f"the head of {type(self.module).__name__} reads more than one token of its "
                     "encoder, so what it reads cannot be kept; choose another scheme than C"
                 )
+        # Back from the order of the buckets to that of the sentences.
         order = torch.tensor([i for bucket in buckets for i in bucket], device=device).argsort()
         return {
             name: torch.cat([reading[name] for reading in readings])[order] for name in readings[0]
@@ -178,6 +179,7 @@ def with_own_head(model: HFClassifier) -> HFClassifier:
     other = copy.copy(model)
     head = {id(p) for p in model.parts()["head"].values()}
     tensors = (*model.module.parameters(), *model.module.buffers())
+    # deepcopy takes what its memo names as copied already: the encoder's tensors are shared.
     other.module = copy.deepcopy(model.module, {id(t): t for t in tensors if id(t) not in head})
     return other
 
@@ -225,6 +227,7 @@ class _Answer(tuple):
         return answer
 
     def __getattr__(self, name: str) -> None:
+        # Heads ask for what they may use (`pooler_output`), and take None for "not there".
         return None
 
 
@@ -236,11 +239,13 @@ def redraw(module: PreTrainedModel, parameters: Mapping[str, nn.Parameter], seed
 
     The LayerNorm beside the embedding tables is kept, as in the paper's released code.
     """
+    # On the CPU and in the order of the names: the same numbers on every device.
     generator = torch.Generator().manual_seed(seed)
     std = getattr(module.config, "initializer_range", None) or 0.02
     for name, p in parameters.items():
         owner = module.get_submodule(name.rpartition(".")[0])
         if isinstance(owner, nn.Embedding):
+            # Drawn into a tensor of its own, for p may lie on another device than the generator.
             bound = math.sqrt(6 / sum(p.shape))
             p.copy_(torch.empty(p.shape).uniform_(-bound, bound, generator=generator))
         elif p.ndim >= 2:

@@ -72,6 +72,7 @@ def _copied(module: PreTrainedModel, dtype: torch.dtype) -> PreTrainedModel:
         for name, t in (*module.named_parameters(), *module.named_buffers())
         if t.is_floating_point() and not name.endswith("inv_freq")
     ]
+    # By identity, as the memo of deepcopy: tied tensors stay tied.
     converted = {id(t): t.detach().to(dtype) for t in numbers}
     for tensor in numbers:
         if isinstance(tensor, torch.nn.Parameter):

@@ -67,6 +67,7 @@ class Probe:
             )
         self.tokenizer = _Padding(self.vocabulary.ids[PAD])
         self.module = nn.ModuleDict({"lm": self.lm, "layer": self.layer})
+        # Only the gradient in the embeddings is ever asked for.
         self.module.requires_grad_(False)
         self.module.eval()
 
@@ -82,6 +83,7 @@ class Probe:
         """The word embeddings; zeros for a word that was taken out."""
         if not (ids == _ERASED).any():
             return self.lm.embed(ids)
+        # -1 is no row of the table; any row will do, for it is multiplied by zero.
         return self.lm.embed(ids.clamp(min=0)) * (ids != _ERASED)[..., None]
 
     def logits(

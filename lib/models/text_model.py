@@ -172,6 +172,7 @@ def length_buckets(
     if generator is not None:
         draws = torch.rand(len(lengths), generator=generator).tolist()
     buckets: list[list[int]] = []
+    # By length, then by the draw: without a generator the sort is stable.
     for i in sorted(range(len(lengths)), key=lambda i: (lengths[i], draws[i])):
         size = len(buckets[-1]) + 1 if buckets else 0
         if (
@@ -199,6 +200,7 @@ def in_buckets(
     for bucket in length_buckets(lengths_of(encoded), n_rows, exact=exact):
         rows = run([encoded[i] for i in bucket])
         if not len(results):
+            # The first batch tells the width and the type.
             results = rows.new_empty(len(encoded), *rows.shape[1:])
         results[bucket] = rows
     return results
@@ -278,6 +280,7 @@ def special_ids(tokenizer: Any) -> list[int]:
 
     Class, separator, begin, end, mask and padding, but not "unknown word".
     """
+    # Not `all_special_ids`: it holds the unknown word, which stands for a word.
     names = ("cls", "sep", "bos", "eos", "mask", "pad")
     return sorted(
         {i for name in names if (i := getattr(tokenizer, f"{name}_token_id", None)) is not None}

@@ -48,5 +48,6 @@ def rows_in_use(module: PreTrainedModel, ids: Iterable[int]) -> Iterator[Int[Ten
         yield row_of
     finally:
         with torch.no_grad():
+            # In place, so that the whole table's parameter stays the object that others hold.
             table.weight[chosen] = small.weight
         module.set_input_embeddings(table)

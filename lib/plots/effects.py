@@ -72,10 +72,10 @@ def plot_directions(
     aspects: Sequence[str],
     values: Mapping[str, str],
 ) -> Plotted:
-    """A heat map: explainers down, aspect and direction across, a panel per data set (the darker,
-    the larger the value).
+    """A heat map: explainers down, aspect and direction across, a panel per data set.
 
-    The scale ends where 96 % of the values do, so that one bad explainer does not make all others
+    The darker, the larger the value. The scale ends where 96 % of the values do, so that one bad
+    explainer does not make all others
     look alike.
 
     Args:

@@ -12,7 +12,6 @@ from .claims import (
     claim_row,
     combine,
     judge,
-    judge_contrasts,
     read_claims,
     summarise,
 )
@@ -26,6 +25,7 @@ from .comparisons import (
     smallest_detectable_difference,
     variance_split,
 )
+from .contrasts import judge_contrasts
 from .estimates import Estimate, estimate, estimates, estimates_of
 
 __all__ = [

@@ -164,8 +164,7 @@ def compare_all(
     alpha: float = 0.05,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Every pair of `over` (methods, say), paired within row and seed: difference, interval, Holm
-    p, power.
+    """Every pair of `over` (methods, say), paired within row and seed: difference, test, power.
 
     `is_ranked` is true only where the corrected test finds the pair, its interval excludes zero,
     and the difference exceeds the smallest detectable one for this number of tests: no ranking is
@@ -254,12 +253,8 @@ def variance_split(
         }
         for name, n, squares, df in terms
     ]
-    last = {
-        "term": "rest",
-        "levels": cube.size,
-        "share": np.sum(rest**2) / total if total else np.nan,
-        "sd": np.sqrt(noise),
-    }
+    share = np.sum(rest**2) / total if total else np.nan
+    last = {"term": "rest", "levels": cube.size, "share": share, "sd": np.sqrt(noise)}
     return pd.DataFrame([*rows, last])
 
 

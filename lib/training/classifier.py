@@ -79,6 +79,7 @@ def batches(
     generator: torch.Generator,
 ) -> Iterator[Int[Tensor, "batch"]]:
     """One epoch's batches in random order; grouped ones hold rows of similar length."""
+    # Two draws an epoch: the order of the rows, below that of the batches.
     rows = rows[torch.randperm(len(rows), generator=generator)]
     if not settings.grouped:
         yield from rows.split(settings.batch_size)
@@ -141,6 +142,7 @@ def fit(
     """
     if keep not in ("best", "last"):
         raise TouchstoneError(f"the epoch that is kept is {keep!r}; write best or last")
+    # The global stream is dropout's; the order of the batches has one of its own.
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     parameters = list(trained.values())
@@ -150,6 +152,7 @@ def fit(
         optimiser,
         settings.epochs,
         lambda: batches(split.train, lengths, settings, generator),
+        # The mean over the batch; `by_rows` weighs it by its length in the curve.
         lambda rows: [F.cross_entropy(forward(rows), targets[rows])],
         lambda: evaluate(forward, targets, lengths, split.validation, settings.batch_size),
         schedule,

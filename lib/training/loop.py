@@ -52,9 +52,11 @@ def descend(
         means = [sum(column) / sum(weights) for column in zip(*weighted, strict=True)]
         measures = validate()
         curve.append((epoch, *means, *measures))
+        # Strictly better: of equal epochs the first is kept.
         if keep_best and measures[0] < best:
             best, best_values = measures[0], [p.detach().clone() for p in parameters]
     with torch.no_grad():
+        # Without keep_best there are no values, and nothing is put back.
         for parameter, value in zip(parameters, best_values, strict=keep_best):
             parameter.copy_(value)
     return curve

@@ -100,10 +100,14 @@ def mask_tokens(
     A position that is not asked about has the target -100; each row has at least one that is. Of
     the `watched` ids `watched_share` are asked about, of the others `share`.
     """
+    # (batch, token). Three draws whatever is chosen: the stream does not depend on the words.
     draw = torch.rand(ids.shape, generator=generator)
     if len(watched):
         draw = torch.where(
-            torch.isin(ids, torch.tensor(list(watched))), draw * (share / watched_share), draw
+            # Scaled by the ratio, so that one threshold serves both shares.
+            torch.isin(ids, torch.tensor(list(watched))),
+            draw * (share / watched_share),
+            draw,
         )
     draw[torch.isin(ids, torch.tensor(list(special)))] = 2.0  # above every share: never chosen
     # the smallest draw of a row is chosen in any case, so that no row is without a question
@@ -237,6 +241,7 @@ def asked_positions(
         ids, mask = pad([encoded[i] for i in rows], model.pad_id)
         special = special_ids(model.tokenizer)
         _, targets = mask_tokens(ids, special, mask_id, n_vocab, share, generator)
+        # All of them masked: 10 % left in place would be read off, and flatter the model.
         yield torch.where(targets != IGNORED, mask_id, ids), mask, targets
 
 

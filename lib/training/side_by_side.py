@@ -61,7 +61,9 @@ def fit_seeds(
         )
     stack = _stacked(trained)
     n_train = len(splits[0].train)
+    # Adam works number by number, so one optimiser for all seeds does what one for each would.
     optimiser, schedule = adam(stack.values(), settings, n_train)
+    # One stream a seed, each read as `fit` would read it.
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
     curves: list[list[tuple[float, ...]]] = [[] for _ in seeds]
     best = [math.inf] * len(seeds)

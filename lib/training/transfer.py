@@ -278,6 +278,8 @@ class Trainer:
         if new:
             with first_token_only(model):
                 reading = model.read_all(list(new.values()), BATCH)
+            # Kept by token ids, not by row: the forms of a sentence come back with each data set
+            # and seed.
             for i, ids in enumerate(new):
                 self._kept[ids] = {name: values[i] for name, values in reading.items()}
         rows = [self._kept[tuple(row.ids)] for row in encoded]

@@ -56,8 +56,8 @@ from lib.studies.cebab.head import Head, check_head
 from lib.studies.cebab.outside import gather_texts, read_outside, read_vectors
 from lib.studies.cebab.proxy import CausalProxy, ProxySettings, with_wish
 from lib.studies.cebab.questions import Texts, ask
+from lib.studies.cebab.reading import load_reading, load_vectors
 from lib.studies.cebab.registry import EXPLAINERS, explainer_named
-from lib.studies.cebab.reviewers import load_reading, load_vectors
 from lib.studies.cebab.reviews import ASPECTS
 from lib.training.classifier import Settings
 

@@ -56,7 +56,7 @@ from lib.core.paths import material
 from lib.core.seeds import set_up
 from lib.core.stage import open_stage
 from lib.language.lexicon import PRONOUNS
-from lib.metrics.masked_pronoun import bias_score, judge_sentences
+from lib.metrics.masked_pronoun import apply_rule, bias_score, judge_sentences
 from lib.plots import COLOURS, STYLE
 from lib.studies.implicit_bias.checks import check_lists, may_be_shown
 from lib.studies.implicit_bias.sentences import masked_words, with_gender
@@ -159,7 +159,7 @@ judged.round(3).astype(object).fillna("")
 # The rules in one function:
 
 # %%
-show_source(judge_sentences)
+show_source(apply_rule)
 
 # %% [markdown]
 # All models, with the rules as set. *How to read the table:* sentences by verdict, and the mean score of the male and of the female ones. The arms have a section of their own (5), for they were trained on

@@ -14,10 +14,10 @@ from lib.stats.claims import (
     Verdict,
     combine,
     judge,
-    judge_contrasts,
     read_claims,
     summarise,
 )
+from lib.stats.contrasts import judge_contrasts
 
 METHODS = {"strong": 0.6, "middle": 0.4, "twin": 0.4}
 

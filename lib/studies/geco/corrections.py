@@ -174,10 +174,8 @@ def correct_neutral(
         ]
         base["sentence"], base["ground_truth"] = words, aligned_masks(words)
         parts.append(base)
-    mended_rows = pd.concat(parts).loc[rows.index, COLUMNS]
-    repaired, faults = repair_rows(
-        mended_rows, find_format_faults(mended_rows), "the corrected data"
-    )
+    table = pd.concat(parts).loc[rows.index, COLUMNS]
+    repaired, faults = repair_rows(table, find_format_faults(table), "the corrected data")
     repaired.attrs["faults"] = faults
     return repaired, pd.DataFrame(done, columns=CORRECTIONS)
 

@@ -13,14 +13,12 @@ import argparse
 import random
 import re
 import sys
-from collections import Counter
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 
 import pandas as pd
 import spacy
-import yaml
 from spacy.tokens import Doc
 
 from ...core.cards import dataset_card, read_card
@@ -29,13 +27,14 @@ from ...core.files import read_utf8, save_csv, save_json, write_atomic
 from ...core.paths import material, outputs_root
 from ...language.annotator import annotate_sentence
 from ...language.labels import Label, Scope
-from ...language.lexicon import PRONOUNS, load_lexicon
+from ...language.lexicon import load_lexicon
 from ...language.names import names_of_text
 from ...language.parse import ENVIRONMENT, annotate, load_pipeline, split_sentences, text_id
 from .corpus import CLASSES, DATASETS, SPLITS, write_geco
-from .doubts import THEY, Doubts, doubts, reason_of
+from .dataset_report import CARD, DECISIONS, decisions_left, report, to_be_said
+from .doubts import THEY, Doubts, doubts
 from .labels import labelled_rows
-from .metadata import croissant, unsaid, with_own_parts
+from .metadata import croissant, with_own_parts
 from .review import (
     Decision,
     apply_decisions,
@@ -44,8 +43,6 @@ from .review import (
     review_page,
 )
 
-DECISIONS = "decisions.json"
-CARD = "card.yaml"
 _SUFFIXES = (".txt", ".md")
 _MAX_WORDS = 60  # longer "sentences" are lists and tables
 
@@ -147,21 +144,6 @@ def split_labels(
     return data
 
 
-def count_changes(labels: Mapping[str, Label]) -> pd.DataFrame:
-    """How many positions the labels alter, by scope and kind.
-
-    The kinds: pronoun, noun or title, name, verb, article, deleted.
-    """
-    counts = Counter(
-        (scope, _kind(label, i, scope))
-        for label in labels.values()
-        for scope in ("all", "subj")
-        for i in label.replacements(scope)
-    )  # type: ignore[arg-type]
-    rows = [(scope, kind, n) for (scope, kind), n in sorted(counts.items())]
-    return pd.DataFrame(rows, columns=["scope", "kind", "positions"])
-
-
 def build_dataset(
     text: Path,
     out: Path,
@@ -207,9 +189,9 @@ def build_dataset(
     card = _describe(text, out, counts, len(labels), data, name, len(decisions), day)
     write_atomic(
         out / "report.md",
-        _report(text, counts, labels, data, against, len(decisions), name)
-        + _decisions_left(out, stale)
-        + _to_be_said(text, card),
+        report(text, counts, labels, data, against, len(decisions), name)
+        + decisions_left(out, stale)
+        + to_be_said(text, card),
     )
     return counts
 
@@ -286,105 +268,6 @@ def _plain(block: str) -> str:
     return " ".join(
         " ".join(line for line in block.splitlines() if not line.startswith("#")).split()
     )
-
-
-def _kind(label: Label, i: int, scope: Scope) -> str:
-    word, forms = label.words[i].lower(), label.replacements(scope)[i]
-    if forms is None:
-        return "deleted"
-    if i in label.names:
-        return "name"
-    if word in ("a", "an"):
-        return "article"
-    return "pronoun" if word in PRONOUNS else "verb" if forms[0] == forms[1] else "noun or title"
-
-
-def _report(
-    text: Path,
-    counts: pd.DataFrame,
-    labels: Mapping[str, Label],
-    data: Mapping[str, Mapping[str, pd.DataFrame]],
-    against: Mapping[str, Doubts],
-    n_decisions: int,
-    pipeline: str,
-) -> str:
-    kinds = Counter(reason_of(doubt) for key in labels for doubt in against[key].of("subj"))
-    numbers = Counter(sum(map(len, against[key])) for key in labels)
-    sizes = [
-        (
-            name,
-            split,
-            len(rows),
-            rows["sentence_idx"].nunique(),
-            rows["ground_truth"].map(sum).mean(),
-        )
-        for name, splits in data.items()
-        for split, rows in splits.items()
-    ]
-    tables = {
-        "Sentences": counts,
-        "Altered positions": count_changes(labels),
-        "Data sets": pd.DataFrame(
-            sizes, columns=["dataset", "split", "rows", "base sentences", "masked words (mean)"]
-        ).round(2),
-        "Doubts": pd.DataFrame(kinds.most_common(), columns=["reason", "sentences"]),
-        "Sentences by number of doubts": pd.DataFrame(
-            sorted(numbers.items()), columns=["doubts", "sentences"]
-        ),
-    }
-    head = (
-        f"# Report: {text.resolve().name}\n\nLabelled by program with the spaCy pipeline "
-        f"{pipeline}; {n_decisions} decisions of a "
-        "reader were applied. Labels of this kind have errors: read `review.html`.\n"
-    )
-    return head + "".join(f"\n## {name}\n\n{_markdown(table)}" for name, table in tables.items())
-
-
-def _decisions_left(out: Path, stale: Mapping[str, Decision]) -> str:
-    """What became of no decision: about sentences that have gone, and in other files."""
-    listed = [
-        f"- {'rejected' if decision.rejected else 'edited'}: {decision.text or decision.text_id}\n"
-        for decision in stale.values()
-    ]
-    gone = (
-        (
-            "\n## Decisions about sentences that are not in the text\n\nThey were not applied. "
-            "The review page lists and keeps "
-            f"them; they apply again where the sentence comes back.\n\n{''.join(listed)}"
-        )
-        if listed
-        else ""
-    )
-    others = [
-        f"- {file.name}\n" for file in sorted(out.glob("decisions*.json")) if file.name != DECISIONS
-    ]
-    return gone + (
-        f"\n## Not read\n\nOnly `{DECISIONS}` is read; rename the file that is to "
-        f"count.\n\n{''.join(others)}"
-        if others
-        else ""
-    )
-
-
-def _to_be_said(text: Path, card: Mapping[str, object]) -> str:
-    if not (open_parts := unsaid(card)):
-        return ""
-    written = yaml.safe_dump(open_parts, allow_unicode=True, sort_keys=False, width=120)
-    return (
-        f"\n## Still to be said\n\nOnly you can say this. Write it into "
-        f"`{text.resolve().name}/{CARD}` in place of these words, "
-        f"and build again; until then the card and the Croissant metadata are not fit to be "
-        f"published.\n\n```yaml\n{written}```\n"
-    )
-
-
-def _markdown(table: pd.DataFrame) -> str:
-    lines = [
-        list(table.columns),
-        ["---"] * len(table.columns),
-        *table.astype(str).to_numpy().tolist(),
-    ]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def _describe(

@@ -9,15 +9,13 @@ from tiny_models import TEXTS, saved, tiny
 from lib.core.errors import TouchstoneError
 from lib.models.load import read_trained
 from lib.studies.cebab.lstm import BiLSTM
+from lib.studies.cebab.reading import load_reading, load_vectors, save_vectors
 from lib.studies.cebab.reviewers import (
     Reviewer,
     build_reviewer,
     last_layer,
-    load_reading,
-    load_vectors,
     predict_aspects,
     read_texts,
-    save_vectors,
     sentence_vectors,
     train_reviewer,
     words_of,

@@ -17,9 +17,9 @@ from typing import Any
 
 import yaml
 
-from lib import __version__
-from lib.core.errors import TouchstoneError
-from lib.core.paths import IS_INSTALLED, ROOT
+from . import __version__
+from .core.errors import TouchstoneError
+from .core.paths import IS_INSTALLED, ROOT
 
 DESCRIPTION = "Four published checks of language-model explanations, and the explainers themselves."
 START = """\
@@ -40,29 +40,29 @@ CHECKOUT = "The notebooks and CONTRIBUTING.md are in the repository; this instal
 
 def run(arguments: Sequence[str]) -> int:
     """run a study's notebooks, those stages that are not up to date"""
-    from lib.core import runner
+    from .core import runner
 
     return runner.main(arguments)
 
 
 def plan(arguments: Sequence[str]) -> int:
     """say what a parameter file will cost before it runs"""
-    from lib.studies.geco import plan as planner
+    from .studies.geco import plan as planner
 
     return planner.main(arguments)
 
 
 def dataset(arguments: Sequence[str]) -> int:
     """make a gender-controlled data set of your own text, with a review page"""
-    from lib.studies.geco import dataset as maker
+    from .studies.geco import dataset as maker
 
     return maker.main(list(arguments))
 
 
 def data(arguments: Sequence[str]) -> int:
     """download the published data sets, checked by SHA-256, into TOUCHSTONE_DATA or a cache"""
-    from lib.studies.cebab.reviews import fetch_cebab
-    from lib.studies.geco.corpus import fetch_geco
+    from .studies.cebab.reviews import fetch_cebab
+    from .studies.geco.corpus import fetch_geco
 
     sources: dict[str, Callable[[], Path]] = {"geco": fetch_geco, "cebab": fetch_cebab}
     parser = argparse.ArgumentParser(prog="touchstone data", description=data.__doc__)

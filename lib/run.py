@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from lib.core.runner import main
+from .core.runner import main
 
 if __name__ == "__main__":
     print("note: `python -m lib.run` is now `python -m lib.core.runner`", file=sys.stderr)

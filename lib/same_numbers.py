@@ -3,6 +3,6 @@
 `lib.core.arithmetic` says which, and why.
 """
 
-from lib.core.arithmetic import ask_for, in_force
+from .core.arithmetic import ask_for, in_force
 
 ask_for(in_force())

@@ -6,12 +6,12 @@ gradient and token method stands; `save_explanations` and `load_explanations` ar
 the results. Which code runs for which method says the table in `registry`.
 """
 
-from lib.attribution.batch import TokenBatch
-from lib.attribution.explain import explain, explain_many
-from lib.attribution.model_blind import fit_pattern
-from lib.attribution.registry import METHODS, Method, resolve_method
-from lib.attribution.seam import Row, Score, TokenScores, WordScores, class_score
-from lib.attribution.table import ABOUT, SCHEMA, load_explanations, save_explanations
+from .batch import TokenBatch
+from .explain import explain, explain_many
+from .model_blind import fit_pattern
+from .registry import METHODS, Method, resolve_method
+from .seam import Row, Score, TokenScores, WordScores, class_score
+from .table import ABOUT, SCHEMA, load_explanations, save_explanations
 
 __all__ = [
     "ABOUT",
@@ -40,6 +40,7 @@ def __getattr__(name: str) -> object:
     import importlib  # by name, for doors stand above this room
     import warnings
 
-    new = f"lib.doors.{name}"
+    doors = importlib.import_module("..doors", __package__)
+    new = f"{doors.__name__}.{name}"
     warnings.warn(f"{__name__}.{name} is now {new}", DeprecationWarning, stacklevel=2)
-    return getattr(importlib.import_module("lib.doors"), name)
+    return getattr(doors, name)

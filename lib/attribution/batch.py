@@ -18,8 +18,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from lib.attribution.budget import TokenBudget
-from lib.attribution.seam import Score, score_from
+from .budget import TokenBudget
+from .seam import Score, score_from
 
 __all__ = ["SharedPass", "TokenBatch"]
 

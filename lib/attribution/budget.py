@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import torch
 
-from lib.core.errors import TouchstoneError
+from ..core.errors import TouchstoneError
 
 __all__ = ["TOKENS", "TOKENS_GPU", "NotEnoughMemory", "TokenBudget", "is_out_of_memory"]
 

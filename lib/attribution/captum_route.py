@@ -32,10 +32,10 @@ from jaxtyping import Float, Int
 from lime.lime_text import LimeTextExplainer
 from torch import Tensor, nn
 
-from lib.attribution.batch import TokenBatch
-from lib.attribution.seam import Row, Score, TokenScores, class_score
-from lib.attribution.words import aggregate
-from lib.models.text_model import Encoded, TextModel, device_of, pad
+from ..models.text_model import Encoded, TextModel, device_of, pad
+from .batch import TokenBatch
+from .seam import Row, Score, TokenScores, class_score
+from .words import aggregate
 
 __all__ = [
     "ScoreNetwork",

@@ -11,10 +11,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from lib.attribution.batch import TokenBatch
-from lib.attribution.regression import all_masks, fit_all, shapley_values
-from lib.attribution.seam import TokenScores
-from lib.core.errors import TouchstoneError
+from ..core.errors import TouchstoneError
+from .batch import TokenBatch
+from .regression import all_masks, fit_all, shapley_values
+from .seam import TokenScores
 
 __all__ = [
     "exact_shapley",

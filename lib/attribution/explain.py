@@ -11,18 +11,18 @@ import pandas as pd
 import torch
 from jaxtyping import Bool, Float, Int
 
-from lib.attribution.batch import SharedPass, TokenBatch
-from lib.attribution.budget import TokenBudget
-from lib.attribution.registry import Method, resolve_method
-from lib.attribution.seam import Row, TokenScores, WordScores, class_score
-from lib.attribution.table import in_format
-from lib.attribution.words import word_scores
-from lib.core.errors import TouchstoneError
-from lib.core.progress import progress
-from lib.core.seeds import seed_for
-from lib.models.first_token import first_token_only, parameters_fixed
-from lib.models.precision import in_precision
-from lib.models.text_model import Encoded, TextModel, device_of, pad, special_ids
+from ..core.errors import TouchstoneError
+from ..core.progress import progress
+from ..core.seeds import seed_for
+from ..models.first_token import first_token_only, parameters_fixed
+from ..models.precision import in_precision
+from ..models.text_model import Encoded, TextModel, device_of, pad, special_ids
+from .batch import SharedPass, TokenBatch
+from .budget import TokenBudget
+from .registry import Method, resolve_method
+from .seam import Row, TokenScores, WordScores, class_score
+from .table import in_format
+from .words import word_scores
 
 __all__ = ["COMMON", "explain", "explain_many", "token_batch"]
 

@@ -15,11 +15,11 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from lib.attribution.explain import explain, explain_many
-from lib.attribution.registry import resolve_method
-from lib.attribution.table import ABOUT, NO_MODEL, in_format
-from lib.core.progress import progress
-from lib.core.units import Units
+from ..core.progress import progress
+from ..core.units import Units
+from .explain import explain, explain_many
+from .registry import resolve_method
+from .table import ABOUT, NO_MODEL, in_format
 
 __all__ = [
     "LARGEST",

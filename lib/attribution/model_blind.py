@@ -10,12 +10,12 @@ import pandas as pd
 from jaxtyping import Float
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from lib.attribution.seam import Row
-from lib.attribution.words import word_scores
-from lib.core.errors import TouchstoneError
-from lib.language.lexicon import PRONOUN_FORMS
-from lib.language.pronouns import as_counted
-from lib.models.text_model import TextModel
+from ..core.errors import TouchstoneError
+from ..language.lexicon import PRONOUN_FORMS
+from ..language.pronouns import as_counted
+from ..models.text_model import TextModel
+from .seam import Row
+from .words import word_scores
 
 __all__ = [
     "Pattern",

@@ -12,15 +12,15 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from lib.attribution.batch import TokenBatch
-from lib.attribution.explain import COMMON
-from lib.attribution.registry import resolve_method
-from lib.attribution.seam import Score
-from lib.attribution.words import word_scores
-from lib.core.errors import TouchstoneError
-from lib.models.probe import CausalLM, Probe, WordTable
-from lib.models.text_model import device_of
-from lib.studies.lm_saliency.text import UNKNOWN
+from ..core.errors import TouchstoneError
+from ..models.probe import CausalLM, Probe, WordTable
+from ..models.text_model import device_of
+from ..models.word_vocabulary import UNKNOWN
+from .batch import TokenBatch
+from .explain import COMMON
+from .registry import resolve_method
+from .seam import Score
+from .words import word_scores
 
 __all__ = ["explain_next_word", "next_word_batch"]
 

@@ -16,11 +16,11 @@ from captum.attr._utils.approximation_methods import SUPPORTED_METHODS, approxim
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from lib.attribution.batch import TokenBatch
-from lib.attribution.panels import integrate_in_panels
-from lib.attribution.seam import TokenScores
-from lib.attribution.words import aggregate
-from lib.core.errors import TouchstoneError, did_you_mean
+from ..core.errors import TouchstoneError, did_you_mean
+from .batch import TokenBatch
+from .panels import integrate_in_panels
+from .seam import TokenScores
+from .words import aggregate
 
 __all__ = [
     "gradient_shap",

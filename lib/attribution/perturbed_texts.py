@@ -14,12 +14,12 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from lib.attribution.budget import TokenBudget
-from lib.attribution.regression import all_masks, fit_all, weighted_ridge
-from lib.attribution.seam import Row, WordScores, class_score
-from lib.attribution.sequences import Ids, sequence_logits
-from lib.core.errors import TouchstoneError
-from lib.models.text_model import TextModel, device_of
+from ..core.errors import TouchstoneError
+from ..models.text_model import TextModel, device_of
+from .budget import TokenBudget
+from .regression import all_masks, fit_all, weighted_ridge
+from .seam import Row, WordScores, class_score
+from .sequences import Ids, sequence_logits
 
 __all__ = ["TextPool", "kernel", "lime", "lime_masks"]
 

@@ -14,14 +14,14 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from lib.attribution.batch import TokenBatch
-from lib.attribution.relevance import Relevance
-from lib.attribution.rescale import Rescale
-from lib.attribution.rules import Rules, ruled
-from lib.attribution.seam import TokenScores
-from lib.attribution.words import aggregate
-from lib.models.eager_attention import eager_attention
-from lib.models.first_token import parameters_fixed
+from ..models.eager_attention import eager_attention
+from ..models.first_token import parameters_fixed
+from .batch import TokenBatch
+from .relevance import Relevance
+from .rescale import Rescale
+from .rules import Rules, ruled
+from .seam import TokenScores
+from .words import aggregate
 
 __all__ = ["attn_lrp", "deep_lift_rescale"]
 

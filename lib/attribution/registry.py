@@ -37,7 +37,8 @@ from typing import Any
 
 import pandas as pd
 
-from lib.attribution import (
+from ..core.errors import TouchstoneError, did_you_mean
+from . import (
     coalitions,
     model_blind,
     path_integrals,
@@ -46,7 +47,6 @@ from lib.attribution import (
     rollout,
     single_pass,
 )
-from lib.core.errors import TouchstoneError, did_you_mean
 
 __all__ = ["METHODS", "Method", "resolve_method"]
 

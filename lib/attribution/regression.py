@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from lib.core.errors import TouchstoneError
+from ..core.errors import TouchstoneError
 
 __all__ = [
     "Fitted",

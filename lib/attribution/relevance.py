@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from lib.attribution.rules import ELEMENTWISE_PRODUCT, Backward, Rules
+from .rules import ELEMENTWISE_PRODUCT, Backward, Rules
 
 __all__ = ["Relevance"]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from lib.attribution.rules import Backward, Rules
+from .rules import Backward, Rules
 
 __all__ = ["Rescale"]
 

@@ -6,11 +6,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from lib.attribution.batch import TokenBatch
-from lib.attribution.seam import ClassScore, TokenScores
-from lib.core.errors import TouchstoneError
-from lib.models.eager_attention import attention_maps, read_weights
-from lib.models.ola import OneLayerNet
+from ..core.errors import TouchstoneError
+from ..models.eager_attention import attention_maps, read_weights
+from ..models.ola import OneLayerNet
+from .batch import TokenBatch
+from .seam import ClassScore, TokenScores
 
 __all__ = ["attention_rollout", "rollout"]
 

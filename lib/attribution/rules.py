@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from lib.core.errors import TouchstoneError
+from ..core.errors import TouchstoneError
 
 __all__ = ["ELEMENTWISE_PRODUCT", "LINEAR", "Backward", "Rules", "ruled"]
 

@@ -14,8 +14,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from lib.core.errors import TouchstoneError, did_you_mean
-from lib.models.text_model import TextModel
+from ..core.errors import TouchstoneError, did_you_mean
+from ..models.text_model import TextModel
 
 __all__ = [
     "ClassScore",

@@ -8,9 +8,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from lib.attribution.budget import TokenBudget
-from lib.models.first_token import first_token_only, parameters_fixed
-from lib.models.text_model import TextModel, device_of
+from ..models.first_token import first_token_only, parameters_fixed
+from ..models.text_model import TextModel, device_of
+from .budget import TokenBudget
 
 __all__ = ["Ids", "sequence_logits", "text_logits"]
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from torch import nn
 
-from lib.attribution import captum_route
-from lib.attribution.batch import TokenBatch
-from lib.attribution.seam import TokenScores
-from lib.attribution.words import aggregate
+from . import captum_route
+from .batch import TokenBatch
+from .seam import TokenScores
+from .words import aggregate
 
 __all__ = ["deep_lift", "gradient_norm", "guided_backprop", "input_x_gradient", "saliency"]
 

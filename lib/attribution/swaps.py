@@ -17,13 +17,13 @@ import pandas as pd
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from lib.attribution.regression import all_masks, shapley_values
-from lib.attribution.seam import class_score
-from lib.attribution.sequences import text_logits
-from lib.attribution.table import in_format
-from lib.core.errors import TouchstoneError
-from lib.language.lexicon import NOMINATIVE, PRONOUN_FORMS
-from lib.models.text_model import TextModel, device_of
+from ..core.errors import TouchstoneError
+from ..language.lexicon import NOMINATIVE, PRONOUN_FORMS
+from ..models.text_model import TextModel, device_of
+from .regression import all_masks, shapley_values
+from .seam import class_score
+from .sequences import text_logits
+from .table import in_format
 
 __all__ = [
     "Swap",

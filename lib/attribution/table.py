@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lib.core.errors import TouchstoneError, did_you_mean
-from lib.core.files import load_parquet, save_parquet
+from ..core.errors import TouchstoneError, did_you_mean
+from ..core.files import load_parquet, save_parquet
 
 __all__ = [
     "ABOUT",

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
-from lib.core.errors import TouchstoneError, did_you_mean
+from ..core.errors import TouchstoneError, did_you_mean
 
 __all__ = ["aggregate", "word_scores"]
 

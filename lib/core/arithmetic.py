@@ -19,7 +19,7 @@ import platform
 import sys
 from pathlib import Path
 
-from lib.core.errors import TouchstoneError, did_you_mean
+from .errors import TouchstoneError, did_you_mean
 
 _AVX2 = {
     "ATEN_CPU_CAPABILITY": "avx2",

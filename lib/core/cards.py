@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from lib.core.errors import TouchstoneError
+from .errors import TouchstoneError
 
 FIELDS = (
     "name",

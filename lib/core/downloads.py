@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from lib.core.errors import TouchstoneError
-from lib.core.files import sha256_of
-from lib.core.paths import data_root
+from .errors import TouchstoneError
+from .files import sha256_of
+from .paths import data_root
 
 __all__ = ["check_files", "download", "download_folder"]
 

@@ -8,7 +8,7 @@ import csv
 import time
 from pathlib import Path
 
-from lib.core.paths import ROOT
+from .paths import ROOT
 
 TIMES = ROOT / "outputs" / "reference" / "benchmarks" / "times.csv"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib.core.errors import TouchstoneError
+from .errors import TouchstoneError
 
 
 @contextmanager

@@ -16,8 +16,8 @@ from typing import Any
 import jupytext
 from nbformat import NotebookNode
 
-from lib.core.errors import TouchstoneError
-from lib.core.paths import ROOT
+from .errors import TouchstoneError
+from .paths import ROOT
 
 
 def find_studies(root: Path = ROOT) -> list[str]:

@@ -11,8 +11,8 @@ from typing import Any
 
 import yaml
 
-from lib.core.errors import TouchstoneError, did_you_mean
-from lib.core.notebooks import parameters_source
+from .errors import TouchstoneError, did_you_mean
+from .notebooks import parameters_source
 
 _NUMBER_AS_TEXT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")  # what YAML 1.1 reads as text
 _REMEDY = {

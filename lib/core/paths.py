@@ -7,7 +7,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
 IS_INSTALLED = (PACKAGE / "_data").is_dir()  # where the wheel has notebooks, material, parameters
-ROOT = PACKAGE / "_data" if IS_INSTALLED else PACKAGE.parent  # of notebooks and params
+ROOT = PACKAGE / "_data" if IS_INSTALLED else PACKAGE.parent
 
 
 def data_root() -> Path | None:

@@ -25,21 +25,21 @@ from typing import Any
 import nbformat
 import yaml
 
-from lib.core.alias import also_called
-from lib.core.arithmetic import in_force, variables
-from lib.core.errors import TouchstoneError, did_you_mean
-from lib.core.files import save_json, sha256_of, sha256_of_tree, write_atomic
-from lib.core.notebooks import find_notebooks, find_studies, fold_bars, read_notebook
-from lib.core.parameters import check_params, notebook_parameters, read_params, study_parameters
-from lib.core.paths import IS_INSTALLED, PACKAGE, ROOT, home, outputs_root
-from lib.core.stage import MANIFEST, PENDING, hold, locate_external
+from .alias import also_called
+from .arithmetic import in_force, variables
+from .errors import TouchstoneError, did_you_mean
+from .files import save_json, sha256_of, sha256_of_tree, write_atomic
+from .notebooks import find_notebooks, find_studies, fold_bars, read_notebook
+from .parameters import check_params, notebook_parameters, read_params, study_parameters
+from .paths import IS_INSTALLED, PACKAGE, ROOT, home, outputs_root
+from .stage import MANIFEST, PENDING, hold, locate_external
 
 _SOURCE_PART, _EXECUTED_PART = ".source.part.ipynb", ".executed.part.ipynb"
 _FAILED, _LOG = "failed.ipynb", "failed.log"
+_say = partial(print, flush=True)
 # Notebooks import `lib`. An installed package is called `touchstone`: its kernels are told so.
 _ALIAS = f"__import__({also_called.__module__!r}, fromlist=['*']).also_called('lib')"
 _AS_LIB = [f"--IPKernelApp.exec_lines={_ALIAS}"] if IS_INSTALLED else []
-_say = partial(print, flush=True)
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lib.core.arithmetic import in_force
-from lib.core.errors import TouchstoneError
+from .arithmetic import in_force
+from .errors import TouchstoneError
 
 if TYPE_CHECKING:
     import torch

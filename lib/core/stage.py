@@ -22,11 +22,11 @@ import pyarrow.parquet
 from filelock import AcquireReturnProxy, FileLock, Timeout
 from matplotlib.figure import Figure
 
-from lib.core import paths
-from lib.core.arithmetic import in_force, processor
-from lib.core.errors import TouchstoneError
-from lib.core.files import atomic_path, save_csv, save_json, sha256_of
-from lib.core.parameters import notebook_parameters
+from . import paths
+from .arithmetic import in_force, processor
+from .errors import TouchstoneError
+from .files import atomic_path, save_csv, save_json, sha256_of
+from .parameters import notebook_parameters
 
 MANIFEST = "manifest.json"
 _PREVIOUS = ".manifest.previous"

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lib.core.errors import TouchstoneError
-from lib.core.files import sha256_of_tree, write_atomic
-from lib.core.paths import PACKAGE, outputs_root, reference_dir
+from .errors import TouchstoneError
+from .files import sha256_of_tree, write_atomic
+from .paths import PACKAGE, outputs_root, reference_dir
 
 LIMIT = 500_000  # bytes: what git may be asked to keep
 _TEXT = {"words", "sentence", "text", "tokens"}  # columns that would publish somebody's corpus

@@ -4,6 +4,6 @@
 `explain_texts(model, texts, "LIME")` explains it; `word_list(explanations)` is that as plain data.
 """
 
-from lib.doors.own_model import explain_texts, word_list, wrap
+from .own_model import explain_texts, word_list, wrap
 
 __all__ = ["explain_texts", "word_list", "wrap"]

@@ -26,12 +26,12 @@ import pandas as pd
 import torch
 from torch import nn
 
-from lib.attribution.explain import explain
-from lib.attribution.registry import resolve_method
-from lib.core.errors import TouchstoneError, did_you_mean
-from lib.models.first_token import check_reading
-from lib.models.hf import HFClassifier
-from lib.models.text_model import TextModel, device_of
+from ..attribution.explain import explain
+from ..attribution.registry import resolve_method
+from ..core.errors import TouchstoneError, did_you_mean
+from ..models.first_token import check_reading
+from ..models.hf import HFClassifier
+from ..models.text_model import TextModel, device_of
 
 _BATCH = 64  # texts at a time, to predict their classes
 _STUDY = "own"  # the column `study` of the explanations

@@ -14,8 +14,8 @@ from typing import Literal
 
 from spacy.tokens import Doc
 
-from lib.language.labels import Label, Replacement
-from lib.language.lexicon import (
+from .labels import Label, Replacement
+from .lexicon import (
     PRONOUNS,
     Gender,
     Lexicon,
@@ -24,10 +24,10 @@ from lib.language.lexicon import (
     load_lexicon,
     pronoun_forms,
 )
-from lib.language.names import name_replacements
-from lib.language.possessives import is_possessive
-from lib.language.subject_reference import subject_chain, subject_head
-from lib.language.verbs import Agreement, agreeing_verbs
+from .names import name_replacements
+from .possessives import is_possessive
+from .subject_reference import subject_chain, subject_head
+from .verbs import Agreement, agreeing_verbs
 
 Names = Literal["replace", "keep"]
 # Nouns of the lexicon that are verbs as well, or exclamations.

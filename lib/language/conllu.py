@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from lib.core.errors import TouchstoneError
-from lib.core.files import read_utf8, write_atomic
+from ..core.errors import TouchstoneError
+from ..core.files import read_utf8, write_atomic
 
 if TYPE_CHECKING:  # at run time spaCy is the business of those who ask for its documents
     from spacy.tokens import Doc

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 
 from spacy.tokens import Doc, Token
 
-from lib.core.errors import TouchstoneError
-from lib.language.dependencies import (
+from ..core.errors import TouchstoneError
+from .dependencies import (
     CLAUSES,
     INSIDE_NAME,
     OBJECTS,
@@ -26,8 +26,8 @@ from lib.language.dependencies import (
     root_of,
     subject_below,
 )
-from lib.language.lexicon import PRONOUNS, load_lexicon
-from lib.language.word_lists import word_list
+from .lexicon import PRONOUNS, load_lexicon
+from .word_lists import word_list
 
 Span = tuple[int, int]
 Clusters = list[list[Span]]

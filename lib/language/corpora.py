@@ -15,9 +15,9 @@ from typing import Any
 
 import yaml
 
-from lib.core.errors import TouchstoneError
-from lib.core.files import sha256_of, sha256_of_tree
-from lib.core.paths import data_root
+from ..core.errors import TouchstoneError
+from ..core.files import sha256_of, sha256_of_tree
+from ..core.paths import data_root
 
 __all__ = [
     "Source",

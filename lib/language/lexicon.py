@@ -15,8 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from lib.core.errors import TouchstoneError
-from lib.language.word_lists import resource
+from ..core.errors import TouchstoneError
+from .word_lists import resource
 
 Triple = tuple[str, str, str]  # female, male, neutral
 Gender = Literal["F", "M"]
@@ -39,6 +39,8 @@ PRONOUNS: Mapping[str, Gender] = {
 }
 _COLUMNS = ["female", "male", "neutral", "kind", "source"]
 _TITLE, _FEMININE = "title", "feminine"
+# how a masked word is written in tables, whatever a model's own mask token is
+MASK = "[MASK]"
 _PLURALS = {
     "person": "people",
     "child": "children",

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from lib.core.errors import TouchstoneError
+from ..core.errors import TouchstoneError
 
 
 def load_weights(path: Path) -> Mapping[str, float]:

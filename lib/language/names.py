@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable, Mapping
 
 from spacy.tokens import Doc, Token
 
-from lib.language.dependencies import SUBJECTS
-from lib.language.labels import Replacement
-from lib.language.lexicon import ACCUSATIVE, NOMINATIVE, POSSESSIVE, Lexicon, Triple, like
-from lib.language.word_lists import word_list
+from .dependencies import SUBJECTS
+from .labels import Replacement
+from .lexicon import ACCUSATIVE, NOMINATIVE, POSSESSIVE, Lexicon, Triple, like
+from .word_lists import word_list
 
 _SUFFIXES = frozenset({"Jr.", "Sr.", "Jr", "II", "III", "IV"})
 _RANKS = frozenset(

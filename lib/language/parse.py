@@ -12,9 +12,9 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from lib.core.errors import TouchstoneError
-from lib.core.paths import spacy_pipeline
-from lib.language.conllu import Tree, read_conllu
+from ..core.errors import TouchstoneError
+from ..core.paths import spacy_pipeline
+from .conllu import Tree, read_conllu
 
 STORED = "stored"
 ENVIRONMENT = "environment"

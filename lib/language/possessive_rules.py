@@ -13,8 +13,8 @@ import re
 
 from spacy.tokens import Token
 
-from lib.language.dependencies import POSSESSIVES
-from lib.language.lexicon import load_lexicon
+from .dependencies import POSSESSIVES
+from .lexicon import load_lexicon
 
 OPENING_MARKS = frozenset({"``", "-LRB-"})
 _POSSESSORS = frozenset("his her hers its my your our their".split())

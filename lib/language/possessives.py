@@ -14,9 +14,9 @@ from functools import cache
 
 from spacy.tokens import Token
 
-from lib.language.linear import load_weights, weighted_sum
-from lib.language.possessive_rules import OPENING_MARKS, by_rules
-from lib.language.word_lists import resource
+from .linear import load_weights, weighted_sum
+from .possessive_rules import OPENING_MARKS, by_rules
+from .word_lists import resource
 
 
 def is_possessive(token: Token) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lib.language.lexicon import PRONOUN_FORMS
+from .lexicon import PRONOUN_FORMS
 
 __all__ = ["as_counted", "first_pronoun"]
 

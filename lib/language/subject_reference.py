@@ -15,7 +15,7 @@ from functools import cache
 
 from spacy.tokens import Doc, Token
 
-from lib.language.dependencies import (
+from .dependencies import (
     CLAUSE_KINDS,
     COARSE,
     ROOTS,
@@ -24,9 +24,9 @@ from lib.language.dependencies import (
     subject_below,
     subject_of,
 )
-from lib.language.lexicon import PRONOUNS, Gender
-from lib.language.linear import load_weights, weighted_sum
-from lib.language.word_lists import resource
+from .lexicon import PRONOUNS, Gender
+from .linear import load_weights, weighted_sum
+from .word_lists import resource
 
 _CASE_OF_FORM = {
     "he": "nom",

@@ -9,17 +9,17 @@ from typing import Literal, NamedTuple
 from lemminflect import getLemma
 from spacy.tokens import Doc, Token
 
-from lib.core.errors import TouchstoneError
-from lib.language.dependencies import (
+from ..core.errors import TouchstoneError
+from .dependencies import (
     EMBEDDED_CLAUSES,
     FINITE_HELPERS,
     RELATIVE_CLAUSES,
     SUBJECTS,
     subject_below,
 )
-from lib.language.labels import Replacement
-from lib.language.lexicon import like
-from lib.language.word_lists import word_list
+from .labels import Replacement
+from .lexicon import like
+from .word_lists import word_list
 
 Agreement = Literal["full", "adjacent"]
 _FINITE = frozenset({"VBZ", "VBD", "VBP", "MD"})

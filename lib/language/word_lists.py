@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from lib.core.errors import TouchstoneError
-from lib.core.paths import material
+from ..core.errors import TouchstoneError
+from ..core.paths import material
 
 # The lists lie with the study whose card states their source and licence.
 _FOLDERS = ("geco", "implicit_bias")

@@ -1,14 +1,18 @@
-"""Metrics: how much of an explanation lies on the words that are known to matter.
+"""Metrics: how much of an explanation lies on the words that are known to matter, and on those
+that the model uses.
 
 `mass_accuracy(scores, mask)` and the other measures take one sentence or a padded matrix of
 sentences; `score_explanations` applies them all to a table in the explanation format. What the
 *model* uses is asked by word swaps (`agreement_with_swaps`), deletions (`faithfulness`), noise
-(`sensitivity`) and `cascading_randomisation`.
+(`sensitivity`) and `cascading_randomisation`; whether these answers agree, by
+`correlate_methods` and `correlate_rows`. In files of their own: planted words (`planting`),
+agreement lines (`plausibility`), effects of concepts (`concept_effects`), the masked pronoun
+(`masked_pronoun`).
 """
 
-from lib.metrics.deletion import aopc
-from lib.metrics.faithfulness import comprehensiveness, faithfulness, sufficiency
-from lib.metrics.mass_accuracy import (
+from .deletion import aopc
+from .faithfulness import comprehensiveness, faithfulness, sufficiency
+from .mass_accuracy import (
     METRICS,
     average_precision,
     chance_normalised_mass_accuracy,
@@ -20,9 +24,9 @@ from lib.metrics.mass_accuracy import (
     top_k_precision,
     truth_share,
 )
-from lib.metrics.randomisation import cascading_randomisation
-from lib.metrics.rank_agreement import correlate_methods, correlate_rows, rank_correlation
-from lib.metrics.scoring import (
+from .randomisation import cascading_randomisation
+from .rank_agreement import correlate_methods, correlate_rows, rank_correlation
+from .scoring import (
     FLOORS,
     ROW_SETS,
     add_relative,
@@ -31,8 +35,8 @@ from lib.metrics.scoring import (
     score_explanations,
     select_rows,
 )
-from lib.metrics.sensitivity import sensitivity
-from lib.metrics.swap_agreement import agreement_with_swaps, player_agreement
+from .sensitivity import sensitivity
+from .swap_agreement import agreement_with_swaps, player_agreement
 
 __all__ = [
     "FLOORS",

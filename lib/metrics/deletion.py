@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float
 
-from lib.attribution.regression import all_masks
-from lib.attribution.seam import class_score
-from lib.attribution.sequences import Ids, sequence_logits
-from lib.core.errors import TouchstoneError, did_you_mean
-from lib.models.text_model import TextModel, device_of
+from ..attribution.regression import all_masks
+from ..attribution.seam import class_score
+from ..attribution.sequences import Ids, sequence_logits
+from ..core.errors import TouchstoneError, did_you_mean
+from ..models.text_model import TextModel, device_of
 
 __all__ = ["DeletedWords", "aopc", "aopc_limits", "steps_of"]
 

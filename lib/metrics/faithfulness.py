@@ -15,12 +15,12 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
-from lib.attribution.regression import all_masks
-from lib.attribution.table import KEY
-from lib.core.errors import TouchstoneError
-from lib.core.seeds import seed_for
-from lib.metrics.deletion import DeletedWords, aopc, aopc_limits, steps_of
-from lib.models.text_model import TextModel
+from ..attribution.regression import all_masks
+from ..attribution.table import KEY
+from ..core.errors import TouchstoneError
+from ..core.seeds import seed_for
+from ..models.text_model import TextModel
+from .deletion import DeletedWords, aopc, aopc_limits, steps_of
 
 __all__ = [
     "RANDOM",

@@ -4,7 +4,7 @@ its rules (Ye et al., section 3.3).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,67 +13,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from lib.core.errors import TouchstoneError
-from lib.language.lexicon import PRONOUNS, load_lexicon
+from ..core.errors import TouchstoneError
+from ..models.masked_gender import GenderIds, gender_of
 
-SLOT_FORMS: Mapping[str, dict[str, str]] = {
-    "subject": {"F": "she", "M": "he"},
-    "object": {"F": "her", "M": "him"},
-    "possessive": {"F": "her", "M": "his"},
-    "independent": {"F": "hers", "M": "his"},
-    "reflexive": {"F": "herself", "M": "himself"},
-}
 _MISSING, _COMPARED = ("discard", "zero", "full_vocab"), ("each", "larger", "sum")
-GenderIds = dict[str, list[int]]
-
-
-def gender_ids(tokenizer: Any, words: str = "pronouns") -> GenderIds:
-    """The vocabulary entries of each gender (F, M): case is folded, and the forms with a leading space are taken.
-
-    `words`: "pronouns" (the paper's eight), or "identities" (also man, queen, ... by the lexicon of the repository).
-    """
-    if words not in ("pronouns", "identities"):
-        raise TouchstoneError(f"words is {words!r}; write pronouns or identities")
-    pieces = [t for t in tokenizer.get_vocab() if t[:1] in "Ġ▁"]
-    lead = next(
-        (
-            mark
-            for mark in "Ġ▁"
-            if sum(t.startswith(mark) for t in pieces) > 100 or mark + "he" in pieces
-        ),
-        "",
-    )
-    found: GenderIds = {"F": [], "M": []}
-    for piece, i in tokenizer.get_vocab().items():
-        if lead and not piece.startswith(lead):
-            continue
-        gender = gender_of(piece.removeprefix(lead), words)
-        if gender:
-            found[gender].append(i)
-    if empty := [g for g, ids in found.items() if not ids]:
-        raise TouchstoneError(
-            f"the vocabulary holds no {words} of gender {empty[0]}; choose another model"
-        )
-    return {g: sorted(ids) for g, ids in found.items()}
-
-
-def gender_of(word: str, words: str = "pronouns") -> str:
-    """F, M, or nothing, for a word as a vocabulary writes it.
-
-    >>> gender_of("He"), gender_of("queen"), gender_of("queen", "identities"), gender_of("##he")
-    ('M', '', 'F', '')
-    """
-    if word.lower() in PRONOUNS:
-        return PRONOUNS[word.lower()]
-    found = load_lexicon().find(word) if words == "identities" and word.isalpha() else None
-    return found[0] if found else ""
-
-
-def slot_ids(tokenizer: Any, slot: str) -> GenderIds:
-    """The entries of the two forms that fit a slot (his and her before a noun, him and her as an object, ...)."""
-    ids = gender_ids(tokenizer)
-    names = {i: t.lstrip("Ġ▁").lower() for t, i in tokenizer.get_vocab().items()}
-    return {g: [i for i in ids[g] if names[i] == form] for g, form in SLOT_FORMS[slot].items()}
 
 
 def gender_probabilities(log_prob: Float[Tensor, "batch vocab"], ids: GenderIds) -> pd.DataFrame:

@@ -15,14 +15,15 @@ import numpy as np
 import pandas as pd
 import torch
 
-from lib.attribution.explain import explain_many
-from lib.core.errors import TouchstoneError
-from lib.core.seeds import seed_for
-from lib.metrics.scoring import score_explanations
-from lib.models.text_model import TextModel
-from lib.models.weights import load_tokenizer
-from lib.training.classifier import Settings
-from lib.training.transfer import OLA_EPS, Trainer
+from ..attribution.explain import explain_many
+from ..core.errors import TouchstoneError
+from ..core.seeds import seed_for
+from ..models.schemes import SCHEMES
+from ..models.text_model import TextModel
+from ..models.weights import load_tokenizer
+from ..training.classifier import Settings
+from ..training.transfer import Trainer
+from .scoring import score_explanations
 
 __all__ = [
     "Shortcut",
@@ -272,7 +273,7 @@ def planted_mass(
     tokenizer, classes = load_tokenizer(recipe["encoder"], recipe["revision"]), recipe["classes"]
     words = free_words(tokenizer, [*train["sentence"], *test["sentence"]], n=len(classes))
     trainer = Trainer(recipe["encoder"], recipe["revision"], torch.device("cpu"))
-    settings = Settings(epochs=epochs, lr=0.01, batch_size=BATCH, eps=OLA_EPS)
+    settings = Settings(epochs=epochs, lr=0.01, batch_size=BATCH, eps=SCHEMES["OLA-CEA"].adam_eps)
     shortcut = train_shortcut(
         trainer, train, test, classes, settings, dict(enumerate(words)), seed=seed
     )

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lib.core.errors import TouchstoneError
-from lib.language.spans import Span, span_tokens
+from ..core.errors import TouchstoneError
+from ..language.spans import Span, span_tokens
 
 __all__ = [
     "by_slot",

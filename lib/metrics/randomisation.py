@@ -12,12 +12,12 @@ import pandas as pd
 import torch
 from torch import nn
 
-from lib.attribution.explain import explain_many
-from lib.attribution.registry import Method
-from lib.core.errors import TouchstoneError
-from lib.core.seeds import seed_for
-from lib.metrics.rank_agreement import rank_likeness
-from lib.models.hf import redraw
+from ..attribution.explain import explain_many
+from ..attribution.registry import Method
+from ..core.errors import TouchstoneError
+from ..core.seeds import seed_for
+from ..models.hf import redraw
+from .rank_agreement import rank_likeness
 
 __all__ = ["TRAINED", "cascading_randomisation", "randomisation_steps", "randomise"]
 

@@ -12,8 +12,8 @@ import pandas as pd
 from jaxtyping import Float
 from scipy import stats
 
-from lib.core.errors import TouchstoneError
-from lib.stats import Estimate, estimate
+from ..core.errors import TouchstoneError
+from ..stats import Estimate, estimate
 
 __all__ = ["correlate_methods", "correlate_rows", "rank_correlation", "rank_likeness"]
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lib.attribution.registry import METHODS
-from lib.core.errors import TouchstoneError
-from lib.metrics.mass_accuracy import (
+from ..attribution.registry import METHODS
+from ..core.errors import TouchstoneError
+from .mass_accuracy import (
     METRICS,
     chance_normalised_mass_accuracy,
     padded,

@@ -13,16 +13,16 @@ import pandas as pd
 import torch
 from jaxtyping import Float
 
-from lib.attribution.batch import TokenBatch
-from lib.attribution.budget import TokenBudget
-from lib.attribution.explain import COMMON, token_batch
-from lib.attribution.registry import resolve_method
-from lib.attribution.seam import Row
-from lib.attribution.words import word_scores
-from lib.core.errors import TouchstoneError
-from lib.core.seeds import seed_for
-from lib.models.first_token import first_token_only, parameters_fixed
-from lib.models.text_model import Encoded, TextModel, device_of
+from ..attribution.batch import TokenBatch
+from ..attribution.budget import TokenBudget
+from ..attribution.explain import COMMON, token_batch
+from ..attribution.registry import resolve_method
+from ..attribution.seam import Row
+from ..attribution.words import word_scores
+from ..core.errors import TouchstoneError
+from ..core.seeds import seed_for
+from ..models.first_token import first_token_only, parameters_fixed
+from ..models.text_model import Encoded, TextModel, device_of
 
 __all__ = ["sensitivity"]
 

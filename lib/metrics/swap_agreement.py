@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from lib.attribution.swaps import SwapShapley
-from lib.core.errors import TouchstoneError
-from lib.metrics.rank_agreement import rank_correlation
+from ..attribution.swaps import SwapShapley
+from ..core.errors import TouchstoneError
+from .rank_agreement import rank_correlation
 
 __all__ = ["agreement_with_swaps", "player_agreement"]
 

@@ -10,11 +10,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from lib.core.errors import TouchstoneError
-from lib.models.hf import HFClassifier
-from lib.models.ola import OneLayerAttention
-from lib.models.text_model import TextModel, widened
-from lib.models.zero_shot import LabelSimilarity, PromptedModel
+from ..core.errors import TouchstoneError
+from .text_model import RunsFromEmbeddings, TextModel, widened
+from .zero_shot import LabelSimilarity
 
 
 @torch.no_grad()
@@ -23,56 +21,47 @@ def attention_maps(
     embeddings: Float[Tensor, "batch token hidden"],
     mask: Int[Tensor, "batch token"],
 ) -> Float[Tensor, "layer batch head token token"]:
-    """How strongly each token (second last axis) attends to each token, by layer and head; rows sum to 1.
+    """How strongly each token (second last axis) attends to each token (last axis).
 
-    Raises TouchstoneError for a model that is no transformer, or whose attention is not the ordinary kind.
+    The weights of a layer, a head and a token sum to 1.
+
+    Raises:
+        TouchstoneError: for a model that is no transformer, or whose attention is not the ordinary
+            kind.
     """
     if not isinstance(model.module, PreTrainedModel):
         raise TouchstoneError(
             f"{type(model).__name__} has no attention layers of transformers; choose another method"
         )
-    kind = model.module.get_input_embeddings().weight.dtype
+    dtype = model.module.get_input_embeddings().weight.dtype
     with eager_attention(model.module):
         output = model.module.base_model(
-            inputs_embeds=embeddings.to(kind), attention_mask=mask, output_attentions=True
+            inputs_embeds=embeddings.to(dtype), attention_mask=mask, output_attentions=True
         )
-    found = output.attentions
-    if not found or any(layer is None or layer.ndim != 4 for layer in found):
+    layers = output.attentions  # each (batch, head, token, token)
+    if not layers or any(layer is None or layer.ndim != 4 for layer in layers):
         raise TouchstoneError(
-            f"{type(model.module).__name__} does not hand out its attention weights; choose another "
-            "method"
+            f"{type(model.module).__name__} does not hand out its attention weights; choose "
+            "another method"
         )
-    return widened(torch.stack(found))
+    return widened(torch.stack(layers))
 
 
 def read_weights(
-    model: TextModel, mask: Int[Tensor, "batch token"]
+    model: RunsFromEmbeddings, mask: Int[Tensor, "batch token"]
 ) -> Float[Tensor, "batch token"]:
-    """How much of each token's output the model's answer is read from: one token, or the mean over all."""
+    """The share of each token's output in what the model reads its answer from.
+
+    All of one token, or equal shares of all tokens.
+    """
     if isinstance(model, LabelSimilarity):
         return mask / mask.sum(1, keepdim=True)
-    if (
-        isinstance(model, OneLayerAttention)
-        or isinstance(model, HFClassifier)
-        and model.reads_first
-        and model.one_token
-    ):
-        at = torch.zeros_like(mask[:, 0])
-    elif isinstance(model, HFClassifier) and model.one_token:
-        at = mask.sum(1) - 1
-    elif isinstance(model, PromptedModel):
-        at = model.position_read(mask)
-    else:
-        raise TouchstoneError(
-            f"nobody knows which token {type(model).__name__} reads its answer from; choose another "
-            "method"
-        )
-    return torch.nn.functional.one_hot(at, mask.shape[1]).float()
+    return torch.nn.functional.one_hot(model.position_read(mask), mask.shape[1]).float()
 
 
 @contextmanager
 def eager_attention(module: PreTrainedModel) -> Iterator[None]:
-    """Within, attention is computed step by step, so that its weights can be had; the fused kernels keep them."""
+    """Within, attention is computed step by step: fused kernels do not hand out its weights."""
     before = module.config._attn_implementation
     module.set_attn_implementation("eager")
     try:

@@ -1,6 +1,7 @@
-"""What nobody asks for need not be computed: the last layer but for one token, gradients of parameters.
+"""What nobody asks for need not be computed: other tokens' last layer, parameters' gradients.
 
-A shortcut holds for the heads that `transformers` ships; `check_reading` finds out whether it holds for a given one.
+A shortcut holds for the heads that `transformers` ships; `check_reading` finds out whether it holds
+for a given one.
 """
 
 from __future__ import annotations
@@ -9,19 +10,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from lib.core.errors import TouchstoneError
-from lib.models.hf import HFClassifier
-from lib.models.text_model import RunsFromEmbeddings, device_of
+from ..core.errors import TouchstoneError
+from .hf import HFClassifier
+from .text_model import RunsFromEmbeddings, device_of
 
 
 @contextmanager
 def first_token_only(model: RunsFromEmbeddings) -> Iterator[bool]:
-    """Within the block, the last layer of a BERT-like classifier goes on with its first token alone after attending.
+    """Within, the last layer of a BERT-like classifier goes on with its first token alone.
 
-    Exact, since the classifier reads no other; it saves two thirds of that layer. Yields whether it applies: to models
-    that read the first token and whose layers are built as BERT's are (BERT, RoBERTa, ELECTRA). Others run as ever.
+    Exact, since the classifier reads no other; it saves two thirds of that layer. Yields whether it
+    applies: to models that read the first token and whose layers are built as BERT's are (BERT,
+    RoBERTa, ELECTRA). Others run as ever.
     """
     applies = isinstance(model, HFClassifier) and model.reads_first and model.one_token
     output = _after_attention(model.module) if applies else None
@@ -37,44 +40,50 @@ def first_token_only(model: RunsFromEmbeddings) -> Iterator[bool]:
 
 @torch.no_grad()
 def check_reading(model: HFClassifier) -> None:
-    """Hold the module's own class scores of two texts against those that explanations would see, and settle how to read it.
+    """Hold the module's own class scores of two texts against those that explanations would see.
 
-    Where they differ by the shortcuts (a head that reads more than one token: a mean, a maximum), these are switched off.
-    Raises TouchstoneError where they differ without them, too: then the module does more to its input than it shows.
+    Where they differ by the shortcuts (a head that reads more than one token: a mean, a maximum),
+    these are switched off.
+
+    Raises:
+        TouchstoneError: where they differ without the shortcuts, too: then the module does more to
+            its input than it shows.
     """
-
-    def worst() -> float:
-        with first_token_only(model):
-            return max(
-                (
-                    (model.logits(model.embed(ids), mask) - one).abs().max()
-                    / one.abs().max().clamp(min=1e-6)
-                ).item()
-                for (ids, mask), one in zip(inputs, own, strict=True)
-            )
-
-    texts = [
-        torch.tensor([one.ids], device=device_of(model.module))
-        for one in model.encode([["a"], "this is a good film .".split()])
+    device = device_of(model.module)
+    encoded = model.encode([["a"], "this is a good film .".split()])
+    texts = [torch.tensor([row.ids], device=device) for row in encoded]
+    plain = [
+        model.module(input_ids=ids, attention_mask=torch.ones_like(ids)).logits.double()
+        for ids in texts
     ]
-    inputs = [(ids, torch.ones_like(ids)) for ids in texts]
-    own = [model.module(input_ids=ids, attention_mask=mask).logits.double() for ids, mask in inputs]
-    coarsest = max(
-        torch.finfo(p.dtype).eps for p in model.module.parameters() if p.is_floating_point()
-    )
-    allowed = max(1e-4, 4 * coarsest)
+    eps = [torch.finfo(p.dtype).eps for p in model.module.parameters() if p.is_floating_point()]
+    allowed = max(1e-4, 4 * max(eps))
     for model.one_token in (True, False):
-        if (gap := worst()) <= allowed:
+        with first_token_only(model):
+            gap = max(_gap(model, *pair) for pair in zip(texts, plain, strict=True))
+        if gap <= allowed:
             return
     raise TouchstoneError(
-        f"{type(model.module).__name__} gives other class scores from its word embeddings than from its token ids "
-        f"(by {gap:.1%}), so explanations would be of another function; let its forward pass use inputs_embeds"
+        f"{type(model.module).__name__} gives other class scores from its word embeddings than "
+        f"from its token ids (by {gap:.1%}), so explanations would be of another function; let its "
+        "forward pass use inputs_embeds"
     )
+
+
+def _gap(
+    model: HFClassifier, ids: Int[Tensor, "batch token"], plain: Float[Tensor, "batch class"]
+) -> float:
+    """By how much the scores from embeddings differ from `plain`, relative to it."""
+    gap = (model.logits(model.embed(ids), torch.ones_like(ids)) - plain).abs().max()
+    return (gap / plain.abs().max().clamp(min=1e-6)).item()
 
 
 @contextmanager
 def parameters_fixed(module: nn.Module) -> Iterator[None]:
-    """Within, no parameter asks for a gradient: only the embeddings' is wanted, and a sixth of the time is saved."""
+    """Within, no parameter asks for a gradient.
+
+    Only the embeddings' is wanted, and a sixth of the time is saved.
+    """
     trainable = [p for p in module.parameters() if p.requires_grad]
     module.requires_grad_(False)
     try:
@@ -92,4 +101,4 @@ def _after_attention(module: nn.Module) -> nn.Module | None:
 
 
 def _keep_first_token(module: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    return tuple(tensor[:, :1] for tensor in inputs)
+    return tuple(tensor[:, :1] for tensor in inputs)  # each (batch, 1, hidden)

@@ -13,12 +13,13 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from lib.core.errors import TouchstoneError
-from lib.models.text_model import (
+from ..core.errors import TouchstoneError
+from .text_model import (
     Encoded,
     RunsFromEmbeddings,
     device_of,
     length_buckets,
+    lengths_of,
     pad,
     widened,
 )
@@ -27,11 +28,12 @@ Reading = dict[str, Tensor]  # what the head reads of the encoder, by the name o
 
 
 class HFClassifier(RunsFromEmbeddings):
-    """A sequence classifier of `transformers`: embeddings, encoder and head are found, not listed by name.
+    """A sequence classifier of `transformers`: its parts are found, not listed by name.
 
-    A classifier reads one token of the encoder's output. It is the first where the tokenizer puts its class token
-    there (BERT, RoBERTa), and the last real token otherwise (XLNet's class token, GPT-2's last word). A head that reads
-    more (their mean, say) is a matter of `lib.models.first_token.check_reading`, which sets `one_token` to False.
+    A classifier reads one token of the encoder's output. It is the first where the tokenizer puts
+    its class token there (BERT, RoBERTa), and the last real token otherwise (XLNet's class token,
+    GPT-2's last word). A head that reads more (their mean, say) is a matter of
+    `lib.models.first_token.check_reading`, which sets `one_token` to False.
     """
 
     def __init__(
@@ -52,7 +54,10 @@ class HFClassifier(RunsFromEmbeddings):
     def logits(
         self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
     ) -> Float[Tensor, "batch class"]:
-        """The class scores, computed from the word embeddings; padding (mask 0) stands on the right."""
+        """The class scores, computed from the word embeddings.
+
+        Padding (mask 0) stands on the right.
+        """
         if self.reads_first or not self.one_token:
             return widened(
                 self.module(inputs_embeds=self._narrowed(embeddings), attention_mask=mask).logits
@@ -62,15 +67,23 @@ class HFClassifier(RunsFromEmbeddings):
     def reading(
         self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
     ) -> Reading:
-        """Run embeddings and encoder, and keep the one token of their output that the head reads."""
+        """The one token of the encoder's output that the head reads."""
         output = self.module.base_model(
             inputs_embeds=self._narrowed(embeddings), attention_mask=mask
         )
-        at = torch.zeros_like(mask[:, 0]) if self.reads_first else mask.sum(1) - 1
-        return read_token(output, at)
+        return read_token(output, self.position_read(mask))
+
+    def position_read(self, mask: Int[Tensor, "batch token"]) -> Int[Tensor, "batch"]:
+        """The first token of each row, or the last real one."""
+        if not self.one_token:
+            return super().position_read(mask)
+        return torch.zeros_like(mask[:, 0]) if self.reads_first else mask.sum(1) - 1
 
     def head(self, reading: Reading) -> Float[Tensor, "batch class"]:
-        """The class scores from what `reading` kept: the same numbers as `logits`, without the encoder."""
+        """The class scores from what `reading` kept.
+
+        The same numbers as `logits`, without the encoder.
+        """
         return widened(run_head(self.module, reading))
 
     def _narrowed(
@@ -84,50 +97,76 @@ class HFClassifier(RunsFromEmbeddings):
     def read_all(self, encoded: Sequence[Encoded], batch_size: int) -> Reading:
         """Run a frozen encoder once over all sentences, in exact-length batches.
 
-        Raises TouchstoneError for a head that reads more than one token, since its input cannot be kept this way.
+        Raises TouchstoneError for a head that reads more than one token, since its input cannot be
+        kept this way.
         """
-        device, pad_id = device_of(self.module), self.tokenizer.pad_token_id
-        buckets = length_buckets([len(one.ids) for one in encoded], batch_size)
-        parts: list[Reading] = []
+        device = device_of(self.module)
+        buckets = length_buckets(lengths_of(encoded), batch_size)
+        readings: list[Reading] = []
         for bucket in buckets:
-            ids, mask = (t.to(device) for t in pad([encoded[i] for i in bucket], pad_id))
-            parts.append(self.reading(self.embed(ids), mask))
-            whole = self.logits(self.embed(ids), mask) if len(parts) == 1 else None
-            if whole is not None and not torch.allclose(self.head(parts[0]), whole, atol=1e-4):
+            batch = [encoded[i] for i in bucket]
+            ids, mask = pad(batch, self.tokenizer.pad_token_id, device=device)  # (batch, token)
+            readings.append(self.reading(self.embed(ids), mask))
+            # one batch tells whether the head reads nothing but this token
+            if bucket is buckets[0] and not torch.allclose(
+                self.head(readings[0]), self.logits(self.embed(ids), mask), atol=1e-4
+            ):
                 raise TouchstoneError(
                     f"the head of {type(self.module).__name__} reads more than one token of its "
                     "encoder, so what it reads cannot be kept; choose another scheme than C"
                 )
         order = torch.tensor([i for bucket in buckets for i in bucket], device=device).argsort()
-        return {name: torch.cat([part[name] for part in parts])[order] for name in parts[0]}
+        return {
+            name: torch.cat([reading[name] for reading in readings])[order] for name in readings[0]
+        }
 
     def parts(self) -> dict[str, dict[str, nn.Parameter]]:
-        """The parameters by part: embeddings, encoder, head; each parameter is in exactly one."""
-        return split_parameters(self.module)
+        """The parameters by part; each is in exactly one.
+
+        `embeddings`: the embedding tables and what stands beside them (positions, LayerNorm);
+        `encoder`: the rest of the base model; `head`: what is not base model.
+        """
+        base, table = self.module.base_model, self.module.get_input_embeddings()
+        home = next(m for m in base.modules() if any(child is table for child in m.children()))
+        holders = [home]
+        if home is base:  # GPT-2's words and positions lie in the base model itself
+            holders = [m for m in base.children() if isinstance(m, nn.Embedding)]
+        in_base, in_tables = _ids([base]), _ids(holders)
+        parts: dict[str, dict[str, nn.Parameter]] = {"embeddings": {}, "encoder": {}, "head": {}}
+        for name, p in self.module.named_parameters():
+            part = "embeddings" if id(p) in in_tables else "encoder" if id(p) in in_base else "head"
+            parts[part][name] = p
+        return parts
 
     def redraw(self, part: str, seed: int) -> None:
-        """Give a part new random parameters: tables Xavier uniform with the norms kept, all else as in pre-training."""
+        """Give a part new random parameters.
+
+        Tables Xavier uniform with the norms kept, all else as in pre-training.
+        """
         redraw(self.module, self.parts()[part], seed)
 
 
 def read_token(output: Any, at: Int[Tensor, "batch"]) -> Reading:
-    """Of an encoder's output, the hidden state of one token a row, and the pooled vector where there is one."""
-    hidden = output.last_hidden_state
+    """The hidden state of one token a row, and the pooled vector where there is one."""
+    rows = torch.arange(len(at), device=at.device)
     reading = {
-        "last_hidden_state": hidden[torch.arange(len(at), device=at.device), at].unsqueeze(1)
-    }
+        "last_hidden_state": output.last_hidden_state[rows, at][:, None]
+    }  # (batch, 1, hidden)
     pooled = getattr(output, "pooler_output", None)
     return reading if pooled is None else reading | {"pooler_output": pooled}
 
 
 def run_head(module: PreTrainedModel, reading: Reading) -> Tensor:
-    """What the module's head makes of a reading: the module runs whole, its encoder answering from the reading."""
-    hidden, base = reading["last_hidden_state"], module.base_model
+    """What the module's head makes of a reading: (batch, class), or (batch, vocab) of an LM's head.
+
+    The module runs whole, its encoder answering from the reading.
+    """
+    hidden, base = reading["last_hidden_state"], module.base_model  # (batch, 1, hidden)
+    # a head that looks for the last token that is not padding must find this one
     not_padding = 1 if module.config.pad_token_id == 0 else 0
     ids = torch.full(hidden.shape[:2], not_padding, dtype=torch.long, device=hidden.device)
-    base.forward = lambda *args, **kwargs: _Answer(
-        reading
-    )  # an instance's attribute hides the method of its class
+    # an instance's attribute hides the method of its class
+    base.forward = lambda *args, **kwargs: _Answer(reading)
     try:
         return module(input_ids=ids).logits.reshape(len(hidden), -1)
     finally:
@@ -136,31 +175,29 @@ def run_head(module: PreTrainedModel, reading: Reading) -> Tensor:
 
 def with_own_head(model: HFClassifier) -> HFClassifier:
     """Another classifier over the same encoder, which both hold; its head is a copy."""
-    other, head = copy.copy(model), model.parts()["head"].values()
-    own = {id(p) for p in head}
-    shared = {
-        id(t): t for t in (*model.module.parameters(), *model.module.buffers()) if id(t) not in own
-    }
-    other.module = copy.deepcopy(model.module, shared)
+    other = copy.copy(model)
+    head = {id(p) for p in model.parts()["head"].values()}
+    tensors = (*model.module.parameters(), *model.module.buffers())
+    other.module = copy.deepcopy(model.module, {id(t): t for t in tensors if id(t) not in head})
     return other
 
 
 def stacked_heads(
     model: HFClassifier, reading: Reading
 ) -> Callable[[dict[str, Tensor], Tensor], Tensor]:
-    """The class scores of many heads at once: a function of their parameters and their rows of `reading`.
+    """The class scores of many heads at once: a function of their parameters and their rows.
 
-    Parameters go by name and have the axes "seed ..."; rows are "seed batch", scores "seed batch class".
+    Parameters go by name and have the axes "seed ..."; rows of `reading` are "seed batch", scores
+    "seed batch class".
     """
     head = _Head(model.module)
 
-    def one(parameters: dict[str, Tensor], kept: Reading) -> Tensor:
-        return functional_call(
-            head, {f"module.{name}": p for name, p in parameters.items()}, (kept,)
-        )
+    def scores(parameters: dict[str, Tensor], rows_read: Reading) -> Tensor:
+        named = {f"module.{name}": p for name, p in parameters.items()}
+        return functional_call(head, named, (rows_read,))
 
-    return lambda parameters, rows: vmap(one)(
-        parameters, {name: kept[rows] for name, kept in reading.items()}
+    return lambda parameters, rows: vmap(scores)(
+        parameters, {name: values[rows] for name, values in reading.items()}
     )
 
 
@@ -177,7 +214,10 @@ class _Head(nn.Module):
 
 
 class _Answer(tuple):
-    """An encoder's output that was computed earlier: by position, or by name with None for what was not kept."""
+    """An encoder's output that was computed earlier.
+
+    By position, or by name with None for what was not kept.
+    """
 
     def __new__(cls, reading: Reading) -> _Answer:
         answer = super().__new__(cls, reading.values())
@@ -188,29 +228,11 @@ class _Answer(tuple):
         return None
 
 
-def split_parameters(module: PreTrainedModel) -> dict[str, dict[str, nn.Parameter]]:
-    """The parameters of a classifier by part: embeddings, encoder, head; each is in exactly one.
-
-    Embeddings are the module that holds the word table (BERT's tables and their LayerNorm), or, where the table lies
-    in the base model itself, the tables that lie there (GPT-2's words and positions). The head is what is not base model.
-    """
-    base, names = module.base_model, {id(p): name for name, p in module.named_parameters()}
-    table = module.get_input_embeddings()
-    home = next(m for m in base.modules() if any(child is table for child in m.children()))
-    holders = (
-        [home] if home is not base else [m for m in base.children() if isinstance(m, nn.Embedding)]
-    )
-    in_base, in_tables = _ids([base]), _ids(holders)
-    parts: dict[str, dict[str, nn.Parameter]] = {"embeddings": {}, "encoder": {}, "head": {}}
-    for p in module.parameters():
-        part = "embeddings" if id(p) in in_tables else "encoder" if id(p) in in_base else "head"
-        parts[part][names[id(p)]] = p
-    return parts
-
-
 @torch.no_grad()
 def redraw(module: PreTrainedModel, parameters: Mapping[str, nn.Parameter], seed: int) -> None:
-    """Draw parameters anew. Embedding tables: Xavier uniform; other matrices: normal, as before pre-training; biases 0.
+    """Draw parameters anew.
+
+    Embedding tables: Xavier uniform; other matrices: normal, as before pre-training; biases 0.
 
     The LayerNorm beside the embedding tables is kept, as in the paper's released code.
     """
@@ -228,10 +250,14 @@ def redraw(module: PreTrainedModel, parameters: Mapping[str, nn.Parameter], seed
 
 
 def prepare_padding(module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
-    """Give a tokenizer without padding (GPT-2) its end-of-text for it; masks, not ids, say what is padding."""
+    """Give a tokenizer without padding (GPT-2) its end-of-text for it.
+
+    Masks, not ids, say what is padding.
+    """
     if tokenizer.pad_token_id is None and tokenizer.eos_token_id is None:
         raise TouchstoneError(
-            f"{type(tokenizer).__name__} has neither a padding nor an end token, and explanations put one in the "
+            f"{type(tokenizer).__name__} has neither a padding nor an end token, and "
+            "explanations put one in the "
             "place of words; set tokenizer.pad_token to a token of its vocabulary"
         )
     if tokenizer.pad_token_id is None:
@@ -240,19 +266,14 @@ def prepare_padding(module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase)
 
 
 def longest_input(module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
-    """The most tokens a model reads: what the tokenizer says, and no more than there are positions."""
+    """The most tokens a model reads: what its tokenizer says, within its positions."""
     limit = getattr(module.config, "max_position_embeddings", None) or -1
-    tables = [
-        m for m in module.modules() if isinstance(m, nn.Embedding) and m.num_embeddings == limit
-    ]
-    offset = max(
-        (m.padding_idx + 1 for m in tables if m.padding_idx is not None), default=0
-    )  # RoBERTa begins there
-    return (
-        min(int(tokenizer.model_max_length), limit - offset)
-        if limit > 0
-        else int(tokenizer.model_max_length)
-    )
+    if limit < 0:
+        return int(tokenizer.model_max_length)
+    tables = [m for m in module.modules() if isinstance(m, nn.Embedding)]
+    places = [m.padding_idx for m in tables if m.num_embeddings == limit]
+    offset = max((i + 1 for i in places if i is not None), default=0)  # RoBERTa begins there
+    return min(int(tokenizer.model_max_length), limit - offset)
 
 
 def _ids(modules: Sequence[nn.Module]) -> set[int]:

@@ -1,4 +1,7 @@
-"""Causal language models of Hugging Face (gpt2, pythia, ...) with the face of our own: `embed`, `run`, `log_prob`."""
+"""Causal language models of Hugging Face (gpt2, pythia, ...) with the face of our own.
+
+`embed`, `run`, `log_prob`.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +18,18 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
-from lib.core.errors import TouchstoneError
-from lib.core.files import save_json
-from lib.models.weights import load_encoder_path, load_tokenizer, quiet
-from lib.studies.lm_saliency.text import END, PAD
+from ..core.errors import TouchstoneError
+from ..core.files import save_json
+from .weights import load_encoder_path, load_tokenizer, quiet
+from .word_vocabulary import END, PAD
 
 
 @dataclass(frozen=True)
 class HFConfig:
-    """What is asked of a configuration: the size of the last hidden state, and how many layers there are."""
+    """What is asked of a configuration.
+
+    The size of the last hidden state, and how many layers there are.
+    """
 
     embedding: int
     n_layers: int
@@ -36,7 +42,8 @@ class HFLanguageModel(nn.Module):
         super().__init__()
         if module.get_output_embeddings() is None:
             raise TouchstoneError(
-                f"{type(module).__name__} predicts no words; choose a causal language model, as gpt2"
+                f"{type(module).__name__} predicts no words; choose a causal language model "
+                "(gpt2, ...)"
             )
         self.hf, self.n_words = module.eval(), module.get_input_embeddings().num_embeddings
         self.config = HFConfig(
@@ -51,7 +58,11 @@ class HFLanguageModel(nn.Module):
     def run(
         self, embeddings: Float[Tensor, "batch token hidden"]
     ) -> Float[Tensor, "batch token hidden"]:
-        """The last hidden states. Raises TouchstoneError for more pieces than the model has positions."""
+        """The last hidden states.
+
+        Raises:
+            TouchstoneError: for more pieces than the model has positions.
+        """
         if self.n_positions is not None and embeddings.shape[1] > self.n_positions:
             raise TouchstoneError(
                 f"{embeddings.shape[1]} pieces at once, and {type(self.hf).__name__} reads at most "
@@ -72,10 +83,12 @@ class HFLanguageModel(nn.Module):
 
 @dataclass(frozen=True)
 class Subwords:
-    """A tokenizer with the face of our word vocabularies: words in, ids of pieces out, and which piece is whose.
+    """A tokenizer with the face of our word vocabularies.
 
-    Words are joined by blanks and read as running text. The piece that begins a sequence is the begin token, or the end
-    token where a model has no other (GPT-2).
+    Words in, ids of pieces out, and which piece is whose.
+
+    Words are joined by blanks and read as running text. The piece that begins a sequence is the
+    begin token, or the end token where a model has no other (GPT-2).
     """
 
     tokenizer: Any
@@ -87,16 +100,13 @@ class Subwords:
     @cached_property
     def ids(self) -> Mapping[str, int]:
         """The ids of what begins a sequence and of padding."""
-        begin = (
-            self.tokenizer.bos_token_id
-            if self.tokenizer.bos_token_id is not None
-            else self.tokenizer.eos_token_id
-        )
+        names = ("bos_token_id", "eos_token_id", "pad_token_id")
+        begin, end, padding = (getattr(self.tokenizer, name) for name in names)
+        begin = end if begin is None else begin
         if begin is None:
             raise TouchstoneError(
                 "the tokenizer has neither a begin nor an end token; set its eos_token"
             )
-        padding = self.tokenizer.pad_token_id
         return {END: begin, PAD: begin if padding is None else padding}
 
     def encode(self, words: Sequence[str]) -> list[int]:
@@ -106,10 +116,9 @@ class Subwords:
     def owners(self, words: Sequence[str]) -> list[int]:
         """For each piece the index of its word."""
         ends = torch.tensor([len(word) for word in words]).cumsum(0) + torch.arange(len(words))
-        last = torch.tensor(
-            [end for _, end in self._read(words)["offset_mapping"]], dtype=torch.long
-        )
-        return torch.searchsorted(ends, last).tolist()
+        offsets = self._read(words)["offset_mapping"]  # start and end in the text, by piece
+        piece_ends = torch.tensor([end for _, end in offsets], dtype=torch.long)
+        return torch.searchsorted(ends, piece_ends).tolist()
 
     def _read(self, words: Sequence[str]) -> Any:
         if blank := [word for word in words if not word or word != word.strip()]:

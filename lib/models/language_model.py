@@ -1,4 +1,7 @@
-"""Language models over words that run from their word embeddings: LSTM, QRNN and Transformer, one face for all."""
+"""Language models over words that run from their word embeddings.
+
+LSTM, QRNN and Transformer, one face for all.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +13,20 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from lib.core.errors import TouchstoneError, did_you_mean
-from lib.core.files import atomic_path, save_json
-from lib.models.language_model_layers import (
+from ..core.errors import TouchstoneError, did_you_mean
+from ..core.files import save_json
+from .language_model_layers import (
     AdaptiveInput,
     QRNNLayer,
     RecurrentStack,
     TransformerStack,
     WeightDropLSTM,
 )
-from lib.studies.lm_saliency.text import Vocabulary
+from .weights import save_tensors
+from .word_vocabulary import Vocabulary
 
 ARCHITECTURES = ("LSTM", "QRNN", "Transformer")
 
@@ -31,8 +35,9 @@ ARCHITECTURES = ("LSTM", "QRNN", "Transformer")
 class LMConfig:
     """What a language model is built from.
 
-    `embedding`: size of word embeddings (and of the last hidden state); `width`: size of the recurrent layers, or of
-    the Transformer's feed-forward layers; `cutoffs`: bands of the adaptive input and softmax, none for the plain ones.
+    `embedding`: size of word embeddings (and of the last hidden state); `width`: size of the
+    recurrent layers, or of the Transformer's feed-forward layers; `cutoffs`: bands of the adaptive
+    input and softmax, none for the plain ones.
     """
 
     architecture: str
@@ -52,13 +57,13 @@ class LMConfig:
             )
         if self.architecture == "Transformer" and self.embedding % self.n_heads:
             raise TouchstoneError(
-                f"an embedding of {self.embedding} does not split into {self.n_heads} heads; make it a "
-                "multiple"
+                f"an embedding of {self.embedding} does not split into {self.n_heads} heads; make "
+                "it a multiple"
             )
 
 
 class FullSoftmax(nn.Module):
-    """The plain output layer: one linear map to all words, its weights those of the embedding table."""
+    """The plain output layer: one linear map to all words, whose weights are the word table."""
 
     def __init__(self, table: nn.Embedding) -> None:
         super().__init__()
@@ -70,8 +75,10 @@ class FullSoftmax(nn.Module):
 
 
 class LanguageModel(nn.Module):
-    """Predicts the next word from the ones before it. `embed`, then `run`, then `log_prob`, so that embeddings can be
-    changed on the way."""
+    """Predicts the next word from the ones before it.
+
+    `embed`, then `run`, then `log_prob`, so that embeddings can be changed on the way.
+    """
 
     def __init__(self, config: LMConfig, n_words: int) -> None:
         super().__init__()
@@ -102,7 +109,10 @@ class LanguageModel(nn.Module):
     def loss(
         self, hidden: Float[Tensor, "batch hidden"], targets: Int[Tensor, "batch"]
     ) -> Float[Tensor, ""]:
-        """Mean negative log-probability of the next words; adaptive softmax looks only at the bands that it needs."""
+        """Mean negative log-probability of the next words.
+
+        Adaptive softmax looks only at the bands that it needs.
+        """
         if isinstance(self.output, nn.AdaptiveLogSoftmaxWithLoss):
             return self.output(hidden, targets).loss
         return F.nll_loss(self.log_prob(hidden), targets)
@@ -133,9 +143,12 @@ def build_lm(config: LMConfig, n_words: int, seed: int) -> LanguageModel:
 
 
 def student_of(teacher: LanguageModel, layers: Sequence[int]) -> LanguageModel:
-    """A shallower model that starts from the teacher's embedding, output layer and the given layers (DistilBERT's way).
+    """A shallower model that starts from layers of a teacher (as DistilBERT does).
 
-    Raises TouchstoneError where the chosen layers do not fit together (a recurrent first or last layer has a width of its own).
+    Embedding and output layer are the teacher's, too.
+
+    Raises TouchstoneError where the chosen layers do not fit together (a recurrent first or last
+    layer has a width of its own).
     """
     config = teacher.config
     if not layers or not all(0 <= i < config.n_layers for i in layers):
@@ -151,8 +164,8 @@ def student_of(teacher: LanguageModel, layers: Sequence[int]) -> LanguageModel:
             student.stack.layers[new].load_state_dict(teacher.stack.layers[old].state_dict())
         except RuntimeError:
             raise TouchstoneError(
-                f"layer {old} of the teacher does not fit as layer {new} of the student; a recurrent "
-                "student keeps the first and the last layer"
+                f"layer {old} of the teacher does not fit as layer {new} of the student; a "
+                "recurrent student keeps the first and the last layer"
             ) from None
     if config.architecture == "Transformer":
         student.stack.norm.load_state_dict(teacher.stack.norm.state_dict())
@@ -160,18 +173,10 @@ def student_of(teacher: LanguageModel, layers: Sequence[int]) -> LanguageModel:
 
 
 def save_lm(model: LanguageModel, vocabulary: Vocabulary, path: Path) -> None:
-    """Write the weights to `path` (.safetensors) and beside them, as JSON, the configuration and the words."""
-    with atomic_path(path) as part:
-        save_file(
-            {
-                name: tensor.detach().cpu().contiguous().clone()
-                for name, tensor in model.state_dict().items()
-            },
-            part,
-        )
-    save_json(
-        {"config": asdict(model.config), "words": list(vocabulary.words)}, path.with_suffix(".json")
-    )
+    """Write the weights (.safetensors), and beside them configuration and words (.json)."""
+    save_tensors(path, model.state_dict())
+    about = {"config": asdict(model.config), "words": list(vocabulary.words)}
+    save_json(about, path.with_suffix(".json"))
 
 
 def load_lm(path: Path) -> tuple[LanguageModel, Vocabulary]:
@@ -186,7 +191,7 @@ def load_lm(path: Path) -> tuple[LanguageModel, Vocabulary]:
         model.load_state_dict(load_file(path))
     except RuntimeError:
         raise TouchstoneError(
-            f"the weights in {path} do not fit its configuration and its {len(vocabulary)} words; train "
-            "the model again"
+            f"the weights in {path} do not fit its configuration and its {len(vocabulary)} words; "
+            "train the model again"
         ) from None
     return model.eval(), vocabulary

@@ -1,4 +1,6 @@
-"""The layers of the three architectures: LSTM with dropped weights, QRNN, Transformer, adaptive input; all in plain PyTorch.
+"""The layers of the three architectures.
+
+LSTM with dropped weights, QRNN, Transformer, adaptive input; all in plain PyTorch.
 
 Every layer is causal: what it says at a position depends on that position and the ones before it.
 """
@@ -18,7 +20,10 @@ Sequences = Float[Tensor, "batch token hidden"]
 
 
 class VariationalDropout(nn.Module):
-    """Dropout with one mask for all positions of a sequence (Gal & Ghahramani 2016; "locked" in AWD-LSTM)."""
+    """Dropout with one mask for all positions of a sequence.
+
+    Gal & Ghahramani 2016; "locked" dropout in AWD-LSTM.
+    """
 
     def __init__(self, p: float) -> None:
         super().__init__()
@@ -32,7 +37,10 @@ class VariationalDropout(nn.Module):
 
 
 class WeightDropLSTM(nn.Module):
-    """An LSTM layer whose recurrent weights are dropped once per sequence (DropConnect; Merity et al. 2018)."""
+    """An LSTM layer whose recurrent weights are dropped once per sequence.
+
+    DropConnect; Merity et al. 2018.
+    """
 
     def __init__(self, n_in: int, n_out: int, weight_drop: float = 0.0) -> None:
         super().__init__()
@@ -48,10 +56,12 @@ class WeightDropLSTM(nn.Module):
 
 
 class QRNNLayer(nn.Module):
-    """A quasi-recurrent layer with fo-pooling (Bradbury et al. 2017, eqs. 1 to 4), without any kernel of its own.
+    """A quasi-recurrent layer with fo-pooling, without any kernel of its own.
 
-    Gates come from a convolution over `window` words: z = tanh(.), f = sigmoid(.), o = sigmoid(.); then
-    c_t = f_t * c_{t-1} + (1 - f_t) * z_t and h_t = o_t * c_t, component by component.
+    Bradbury et al. 2017, equations 1 to 4.
+
+    Gates come from a convolution over `window` words: z = tanh(.), f = sigmoid(.), o = sigmoid(.);
+    then c_t = f_t * c_{t-1} + (1 - f_t) * z_t and h_t = o_t * c_t, component by component.
     """
 
     def __init__(self, n_in: int, n_out: int, window: int = 1) -> None:
@@ -61,15 +71,17 @@ class QRNNLayer(nn.Module):
 
     def forward(self, x: Sequences) -> Sequences:
         """The hidden states; before the first word lie zeros."""
-        padded = F.pad(x, (0, 0, self.window - 1, 0))
+        padded = F.pad(x, (0, 0, self.window - 1, 0))  # (batch, window - 1 + token, hidden)
         stacked = torch.cat([padded[:, i : i + x.shape[1]] for i in range(self.window)], dim=-1)
-        z, f, o = self.gates(stacked).chunk(3, dim=-1)
+        z, f, o = self.gates(stacked).chunk(3, dim=-1)  # each (batch, token, hidden)
         return torch.sigmoid(o) * pooled(torch.tanh(z), torch.sigmoid(f))
 
 
 def pooled(z: Sequences, f: Sequences) -> Sequences:
-    """c_t = f_t * c_{t-1} + (1 - f_t) * z_t, from c = 0: the one recurrence of a QRNN, cheap since nothing is multiplied
-    by a matrix in it."""
+    """c_t = f_t * c_{t-1} + (1 - f_t) * z_t, from c = 0.
+
+    The one recurrence of a QRNN, cheap since nothing is multiplied by a matrix in it.
+    """
     c, states = torch.zeros_like(z[:, 0]), []
     for z_t, f_t in zip(z.unbind(1), f.unbind(1), strict=True):
         c = f_t * c + (1 - f_t) * z_t
@@ -78,7 +90,10 @@ def pooled(z: Sequences, f: Sequences) -> Sequences:
 
 
 class RecurrentStack(nn.Module):
-    """Layers of an LSTM or a QRNN with variational dropout between them; the last one has the embedding's width."""
+    """Layers of an LSTM or a QRNN with variational dropout between them.
+
+    The last one has the embedding's width.
+    """
 
     def __init__(self, layers: Sequence[nn.Module], dropout: float) -> None:
         super().__init__()
@@ -92,8 +107,11 @@ class RecurrentStack(nn.Module):
         return self.drop(x)
 
 
-class TransformerLayer(nn.Module):
-    """Causal self-attention and a feed-forward layer, LayerNorm before each (Baevski & Auli 2019)."""
+class _TransformerLayer(nn.Module):
+    """Causal self-attention and a feed-forward layer, LayerNorm before each.
+
+    Baevski & Auli 2019.
+    """
 
     def __init__(self, size: int, width: int, n_heads: int, dropout: float) -> None:
         super().__init__()
@@ -108,9 +126,10 @@ class TransformerLayer(nn.Module):
         return x + self._dropped(self.feed(self.feed_norm(x)))
 
     def _attend(self, x: Sequences) -> Sequences:
-        heads = self.query_key_value(x).unflatten(-1, (3, self.n_heads, -1)).permute(2, 0, 3, 1, 4)
-        found = F.scaled_dot_product_attention(heads[0], heads[1], heads[2], is_causal=True)
-        return self.out(found.transpose(1, 2).flatten(-2))
+        heads = self.query_key_value(x).unflatten(-1, (3, self.n_heads, -1))
+        q, k, v = heads.permute(2, 0, 3, 1, 4)  # each (batch, head, token, hidden / head)
+        attended = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.out(attended.transpose(1, 2).flatten(-2))  # (batch, token, hidden)
 
     def _dropped(self, x: Sequences) -> Sequences:
         return F.dropout(x, self.dropout, self.training)
@@ -122,7 +141,7 @@ class TransformerStack(nn.Module):
     def __init__(self, size: int, width: int, n_heads: int, n_layers: int, dropout: float) -> None:
         super().__init__()
         self.layers = nn.ModuleList(
-            TransformerLayer(size, width, n_heads, dropout) for _ in range(n_layers)
+            _TransformerLayer(size, width, n_heads, dropout) for _ in range(n_layers)
         )
         self.norm, self.dropout, self.size = nn.LayerNorm(size), dropout, size
 
@@ -138,14 +157,17 @@ class TransformerStack(nn.Module):
 def sinusoids(n_positions: int, size: int) -> Float[Tensor, "token hidden"]:
     """Positions as sines and cosines of falling frequency (Vaswani et al. 2017, section 3.5)."""
     frequency = torch.exp(torch.arange(0, size, 2) * (-math.log(10_000.0) / size))
-    angle = torch.arange(n_positions)[:, None] * frequency[None]
+    angle = torch.arange(n_positions)[:, None] * frequency[None]  # (token, hidden / 2)
     return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(-2)[:, :size]
 
 
 class AdaptiveInput(nn.Module):
-    """Embeddings that are narrower for rare words, each band projected to one size (Baevski & Auli 2019, section 3.1).
+    """Embeddings that are narrower for rare words, each band projected to one size.
 
-    `cutoffs`: the first id of every band after the first; each band is `factor` times narrower than the one before.
+    Baevski & Auli 2019, section 3.1.
+
+    `cutoffs`: the first id of every band after the first; each band is `factor` times narrower than
+    the one before.
     """
 
     def __init__(
@@ -168,10 +190,8 @@ class AdaptiveInput(nn.Module):
         """The embedding of each id, all of the same size."""
         if len(self.tables) == 1:
             return self.tables[0](ids)
-        found = torch.zeros(
-            *ids.shape, self.size, device=ids.device, dtype=self.tables[0].weight.dtype
-        )
+        embeddings = self.tables[0].weight.new_zeros(*ids.shape, self.size)
         for start, end, table, project in zip(self.edges, self.edges[1:], self.tables, self.maps):
-            inside = (ids >= start) & (ids < end)
-            found[inside] = project(table(ids[inside] - start))
-        return found
+            inside = (ids >= start) & (ids < end)  # (batch, token)
+            embeddings[inside] = project(table(ids[inside] - start))
+        return embeddings

@@ -1,4 +1,7 @@
-"""Masked language models that run from their word embeddings: any of transformers, or an encoder with a new head."""
+"""Masked language models that run from their word embeddings.
+
+Any of transformers, or an encoder with a new head.
+"""
 
 from __future__ import annotations
 
@@ -10,23 +13,30 @@ from typing import Any
 
 import torch
 from jaxtyping import Float, Int
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModelForMaskedLM, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
-from lib.core.errors import TouchstoneError
-from lib.core.files import atomic_path, save_json, sha256_of
-from lib.models.hf import longest_input, redraw, run_head
-from lib.models.text_model import Encoded, device_of, encode_words, in_buckets, pad
-from lib.models.weights import check_weights, load_encoder_path, load_tokenizer, quiet
+from ..core.errors import TouchstoneError
+from ..core.files import save_json
+from .hf import longest_input, redraw, run_head
+from .text_model import Encoded, device_of, encode_words, in_buckets, pad
+from .weights import (
+    check_weights,
+    load_encoder_path,
+    load_tokenizer,
+    put_in,
+    quiet,
+    save_tensors,
+)
 
-TUNED = ("head", "encoder", "all")
+_TUNED = ("head", "encoder", "all")
 
 
 @dataclass
 class MaskedLM:
-    """A masked language model: embeddings -> hidden states -> scores of all entries of the vocabulary.
+    """A masked language model: embeddings -> hidden states -> scores of the vocabulary.
 
     The head is applied to chosen hidden states only, since most positions are never asked about.
     """
@@ -37,8 +47,8 @@ class MaskedLM:
     def __post_init__(self) -> None:
         if self.tokenizer.mask_token_id is None:
             raise TouchstoneError(
-                f"the tokenizer of {type(self.module).__name__} has no mask token, so nothing can be "
-                "masked; choose a masked language model (BERT, RoBERTa, ALBERT, ...)"
+                f"the tokenizer of {type(self.module).__name__} has no mask token, so nothing can "
+                "be masked; choose a masked language model (BERT, RoBERTa, ALBERT, ...)"
             )
         self.module.eval()
         self.max_length = longest_input(self.module, self.tokenizer)
@@ -60,7 +70,7 @@ class MaskedLM:
         ).last_hidden_state
 
     def scores(self, hidden: Float[Tensor, "batch hidden"]) -> Float[Tensor, "batch vocab"]:
-        """The head's scores (logits) of all entries of the vocabulary, for hidden states of single positions."""
+        """The head's scores (logits) of all entries of the vocabulary, for single positions."""
         return run_head(self.module, {"last_hidden_state": hidden.unsqueeze(1)})
 
     @torch.no_grad()
@@ -71,37 +81,34 @@ class MaskedLM:
 
         Raises TouchstoneError, naming the sentence, where it has no mask token or several.
         """
-        places = [mask_place(one, self.tokenizer, i) for i, one in enumerate(encoded)]
-        found = torch.empty(len(encoded), self.module.config.vocab_size)
-        order = sorted(range(len(encoded)), key=lambda i: len(encoded[i].ids))
-        for part in (order[i : i + batch_size] for i in range(0, len(order), batch_size)):
-            ids, mask = (
-                t.to(device_of(self.module)) for t in pad([encoded[i] for i in part], self.pad_id)
-            )
-            hidden = self.hidden(self.embed(ids), mask)
-            found[part] = (
-                self.scores(hidden[torch.arange(len(part)), [places[i] for i in part]])
-                .log_softmax(-1)
-                .cpu()
-            )
-        return found
+        for i, sentence in enumerate(encoded):
+            mask_place(sentence, self.tokenizer, i)
+
+        def run(batch: Sequence[Encoded]) -> Float[Tensor, "batch vocab"]:
+            ids, mask = pad(batch, self.pad_id, device=device_of(self.module))  # (batch, token)
+            hidden = self.hidden(self.embed(ids), mask)  # (batch, token, hidden)
+            scores = self.scores(hidden[ids == self.tokenizer.mask_token_id])  # (batch, vocab)
+            return scores.log_softmax(-1).cpu()
+
+        return in_buckets(run, encoded, batch_size, exact=False)
 
     @torch.no_grad()
     def mean_vectors(
         self, sentences: Sequence[Sequence[str]], contextual: bool, batch_size: int = 64
     ) -> Float[Tensor, "batch hidden"]:
-        """One vector a text, the mean over its pieces: of the word table's rows, or of the encoder's last hidden states."""
-        encoded, device = self.encode(sentences), device_of(self.module)
+        """One vector a text, the mean over its pieces.
 
-        def run(part: Sequence[Encoded]) -> Tensor:
-            ids, mask = (t.to(device) for t in pad(part, self.pad_id))
+        Of the word table's rows, or of the encoder's last hidden states.
+        """
+
+        def run(batch: Sequence[Encoded]) -> Float[Tensor, "batch hidden"]:
+            ids, mask = pad(batch, self.pad_id, device=device_of(self.module))  # (batch, token)
             states = self.hidden(self.embed(ids), mask) if contextual else self.embed(ids)
-            inside = torch.tensor(
-                [[w is not None for w in one.word_ids] for one in part], device=device
-            ).to(states.dtype)
-            return torch.einsum("bt,bth->bh", inside / inside.sum(1, keepdim=True), states)
+            inside = torch.tensor([[w is not None for w in row.word_ids] for row in batch])
+            weights = inside.to(states) / inside.to(states).sum(1, keepdim=True)  # (batch, token)
+            return torch.einsum("bt,bth->bh", weights, states).cpu()
 
-        return in_buckets(run, encoded, batch_size)
+        return in_buckets(run, self.encode(sentences), batch_size)
 
     @property
     def pad_id(self) -> int:
@@ -109,29 +116,31 @@ class MaskedLM:
         return int(self.tokenizer.pad_token_id)
 
     def trained_parameters(self, tuned: str) -> dict[str, nn.Parameter]:
-        """What is trained: the head (its decoder is the word table, which stays), with the encoder, or all.
+        """The parameters that are trained, by name: the head, with the encoder, or all.
+
+        The decoder of the head is the word table, which stays.
 
         The word table belongs to "all" alone: its gradient is as large as the vocabulary.
         """
-        if tuned not in TUNED:
-            raise TouchstoneError(f"tuned is {tuned!r}; write one of {', '.join(TUNED)}")
+        if tuned not in _TUNED:
+            raise TouchstoneError(f"tuned is {tuned!r}; write one of {', '.join(_TUNED)}")
         table = self.module.get_input_embeddings().weight
         base = {id(p) for p in self.module.base_model.parameters()}
         named = dict(self.module.named_parameters())
         head = {name: p for name, p in named.items() if id(p) not in base and p is not table}
-        own = {
+        encoder = {
             name: p for name, p in named.items() if p is not table and ".embeddings." not in name
         }
-        return {"head": head, "encoder": own, "all": named}[tuned]
+        return {"head": head, "encoder": encoder, "all": named}[tuned]
 
 
-def mask_place(one: Encoded, tokenizer: PreTrainedTokenizerBase, index: int = 0) -> int:
+def mask_place(sentence: Encoded, tokenizer: PreTrainedTokenizerBase, index: int = 0) -> int:
     """The position of the only mask token of a sentence."""
-    places = [i for i, token in enumerate(one.ids) if token == tokenizer.mask_token_id]
+    places = [i for i, token in enumerate(sentence.ids) if token == tokenizer.mask_token_id]
     if len(places) != 1:
         raise TouchstoneError(
-            f"sentence {index} has {len(places)} mask tokens ({tokenizer.mask_token}) and needs one; "
-            "mask one word of each sentence"
+            f"sentence {index} has {len(places)} mask tokens ({tokenizer.mask_token}) and needs "
+            "one; mask one word of each sentence"
         )
     return places[0]
 
@@ -145,7 +154,8 @@ def pretrained_masked_lm(name: str, revision: str = "") -> MaskedLM:
     kinds = set(AutoConfig.from_pretrained(source, **options).architectures or ())
     if not kinds & set(MODEL_FOR_MASKED_LM_MAPPING_NAMES.values()):
         raise TouchstoneError(
-            f"{name} has no masked-LM head ({', '.join(sorted(kinds)) or 'no architecture named'}); "
+            f"{name} has no masked-LM head "
+            f"({', '.join(sorted(kinds)) or 'no architecture named'}); "
             "train one (new_masked_lm, fit_masked_lm) or choose a masked language model"
         )
     with quiet():
@@ -155,9 +165,12 @@ def pretrained_masked_lm(name: str, revision: str = "") -> MaskedLM:
 
 
 def new_masked_lm(name: str, seed: int, revision: str = "") -> MaskedLM:
-    """An encoder with a new masked-LM head drawn from a seed; its decoder is the encoder's word table.
+    """An encoder with a new masked-LM head drawn from a seed.
 
-    For BERT's kind: dense, activation, LayerNorm, then the transposed word table and a bias for each entry.
+    Its decoder is the encoder's word table.
+
+    For BERT's kind: dense, activation, LayerNorm, then the transposed word table and a bias for
+    each entry.
     """
     with quiet():
         module = AutoModelForMaskedLM.from_pretrained(
@@ -169,30 +182,22 @@ def new_masked_lm(name: str, seed: int, revision: str = "") -> MaskedLM:
 
 
 def save_masked_lm(model: MaskedLM, path: Path, recipe: dict[str, Any], tuned: str) -> None:
-    """Write the trained tensors (`<path>.safetensors`) and the recipe with their SHA-256 (`<path>.json`).
+    """Write the trained tensors (.safetensors) and the recipe with their SHA-256 (.json).
 
     The recipe needs `encoder`, `revision` and `seed`: what `new_masked_lm` was given.
     """
-    weights = path.with_suffix(".safetensors")
-    with atomic_path(weights) as part:
-        save_file(
-            {k: p.detach().cpu().contiguous() for k, p in model.trained_parameters(tuned).items()},
-            part,
-        )
-    save_json(recipe | {"tuned": tuned, "sha256": sha256_of(weights)}, path.with_suffix(".json"))
+    sha256 = save_tensors(path.with_suffix(".safetensors"), model.trained_parameters(tuned))
+    save_json(recipe | {"tuned": tuned, "sha256": sha256}, path.with_suffix(".json"))
 
 
 def read_masked_lm(recipe_path: Path, weights_path: Path) -> MaskedLM:
-    """The model that `save_masked_lm` kept: built anew from its recipe, with the trained tensors put in."""
+    """The model that `save_masked_lm` kept.
+
+    Built anew from its recipe, with the trained tensors put in.
+    """
     recipe = json.loads(recipe_path.read_text())
     check_weights(weights_path, recipe["sha256"])
     model = new_masked_lm(recipe["encoder"], recipe["seed"], recipe["revision"])
-    tensors, wanted = load_file(weights_path), model.trained_parameters(recipe["tuned"])
-    if tensors.keys() != wanted.keys():
-        raise TouchstoneError(
-            f"{weights_path} holds other tensors than tuned {recipe['tuned']!r} trains; train it again"
-        )
-    with torch.no_grad():
-        for name, parameter in wanted.items():
-            parameter.copy_(tensors[name])
+    trained = model.trained_parameters(recipe["tuned"])
+    put_in(weights_path, trained, load_file(weights_path), f"tuned {recipe['tuned']!r}")
     return model

@@ -1,4 +1,4 @@
-"""OLA, the one-layer attention model that starts from nothing (paper, Section 3.3.5), in two variants."""
+"""OLA, the one-layer attention model that starts from nothing (GECOBench, section 3.3.5)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,25 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from lib.models.text_model import Encoded, RunsFromEmbeddings, device_of, pad, special_ids
+from .text_model import (
+    Encoded,
+    RunsFromEmbeddings,
+    device_of,
+    in_buckets,
+    lengths_of,
+    pad,
+    special_ids,
+)
 
 Variant = Literal["corrected", "as_released"]
 HIDDEN = 64  # the paper's Table 5: embedding dimension
 
 
 class OneLayerNet(nn.Module):
-    """Embedding, one attention head without positions, residual or norm, a pooler on the first token, a classifier."""
+    """Embedding, attention, a pooler on the first token, a classifier.
+
+    One attention head without positions, residual or norm.
+    """
 
     def __init__(self, n_vocab: int, n_classes: int, hidden: int = HIDDEN) -> None:
         super().__init__()
@@ -33,12 +44,17 @@ class OneLayerNet(nn.Module):
         embeddings: Float[Tensor, "batch token hidden"],
         mask: Int[Tensor, "batch token"] | None,
     ) -> Float[Tensor, "batch token"]:
-        """How strongly the first token (CLS) attends to each token; without a mask, padding is attended like words.
+        """How strongly the first token (CLS) attends to each token.
 
-        Only the first token's query matters, for only its output is read. q·(K e + b) is computed as (qK)·e + q·b.
+        Without a mask, padding is attended like words.
+
+        Only the first token's query matters, for only its output is read. q·(K e + b) is computed
+        as (qK)·e + q·b.
         """
-        query = self.query(embeddings[:, 0])
-        from_keys = torch.einsum("bh,bth->bt", query @ self.key.weight, embeddings)
+        query = self.query(embeddings[:, 0])  # (batch, hidden)
+        from_keys = torch.einsum(
+            "bh,bth->bt", query @ self.key.weight, embeddings
+        )  # (batch, token)
         scores = (from_keys + (query @ self.key.bias).unsqueeze(1)) / math.sqrt(
             embeddings.shape[-1]
         )
@@ -51,16 +67,20 @@ class OneLayerNet(nn.Module):
         embeddings: Float[Tensor, "batch token hidden"],
         mask: Int[Tensor, "batch token"] | None,
     ) -> Float[Tensor, "batch class"]:
-        """Class scores: attention weights sum to one, so the mean of the values is the value of the mean."""
-        mean = torch.einsum("bt,bth->bh", self.attention(embeddings, mask), embeddings)
+        """Class scores; weights sum to one, so the mean of the values is the value of the mean."""
+        weights = self.attention(embeddings, mask)  # (batch, token)
+        mean = torch.einsum("bt,bth->bh", weights, embeddings)  # (batch, hidden)
         return self.classifier(self.activation(self.pooler(self.value(mean))))
 
 
 class OneLayerAttention(RunsFromEmbeddings):
-    """OLA-CEA over the part of a tokenizer's vocabulary that its sentences use; other ids count as unknown.
+    """OLA-CEA over the part of a tokenizer's vocabulary that its sentences use.
 
-    `corrected` hides padding from the attention. `as_released` does what the released code does: it hides the padded
-    *queries*, which nobody reads, so padding is attended, and the score depends on how far the set is padded.
+    Other ids count as unknown.
+
+    `corrected` hides padding from the attention. `as_released` does what the released code does: it
+    hides the padded *queries*, which nobody reads, so padding is attended, and the score depends on
+    how far the set is padded.
     """
 
     def __init__(
@@ -74,6 +94,7 @@ class OneLayerAttention(RunsFromEmbeddings):
         self.tokenizer, self.classes, self.variant = tokenizer, tuple(classes), variant
         self.max_length = int(tokenizer.model_max_length)
         self.used_ids = sorted({*used_ids, *special_ids(tokenizer), tokenizer.unk_token_id})
+        # the row of every token id; those not in use share the unknown word's
         self._row = torch.full((len(tokenizer),), self.used_ids.index(tokenizer.unk_token_id))
         self._row[torch.tensor(self.used_ids)] = torch.arange(len(self.used_ids))
         with torch.random.fork_rng(devices=[]):
@@ -81,44 +102,45 @@ class OneLayerAttention(RunsFromEmbeddings):
             self.module = OneLayerNet(len(self.used_ids), len(self.classes)).eval()
 
     def embed(self, ids: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token hidden"]:
-        """The word embeddings; ids outside the vocabulary in use get the embedding of the unknown word."""
+        """The word embeddings; of ids outside the vocabulary in use, that of the unknown word."""
         return self.module.embeddings(self._row.to(ids.device)[ids])
 
     def logits(
         self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
     ) -> Float[Tensor, "batch class"]:
-        """The class scores, computed from the word embeddings; mask is 1 for tokens and 0 for padding."""
+        """The class scores, computed from the word embeddings.
+
+        Mask is 1 for tokens and 0 for padding.
+        """
         return self.module(embeddings, mask if self.variant == "corrected" else None)
 
+    def position_read(self, mask: Int[Tensor, "batch token"]) -> Int[Tensor, "batch"]:
+        """The first token of each row."""
+        return torch.zeros_like(mask[:, 0])
+
     def probabilities(self, encoded: Sequence[Encoded], batch_size: int) -> np.ndarray:
-        """Class probabilities; `as_released` pads all sentences to the longest of them, as its evaluation did."""
+        """Class probabilities of sentences that are encoded already.
+
+        `as_released` pads all sentences to the longest of them, as its evaluation did.
+        """
         if self.variant == "corrected":
             return super().probabilities(encoded, batch_size)
-        longest, parts = max(len(one.ids) for one in encoded), []
-        for start in range(0, len(encoded), batch_size):
-            ids, mask = pad(
-                encoded[start : start + batch_size], self.tokenizer.pad_token_id, longest
-            )
-            with torch.no_grad():
-                parts.append(
-                    self.logits(self.embed(ids.to(device_of(self.module))), mask).softmax(-1).cpu()
-                )
-        return torch.cat(parts).numpy()
+        longest = max(lengths_of(encoded))
+
+        def run(batch: Sequence[Encoded]) -> Float[Tensor, "batch class"]:
+            device = device_of(self.module)
+            ids, mask = pad(batch, self.tokenizer.pad_token_id, longest, device)
+            return self.logits(self.embed(ids), mask).softmax(-1).cpu()
+
+        return in_buckets(run, encoded, batch_size).numpy()
 
     def parts(self) -> dict[str, dict[str, nn.Parameter]]:
-        """The parameters by part: embeddings, encoder (the attention), head (pooler and classifier)."""
-        found: dict[str, dict[str, nn.Parameter]] = {"embeddings": {}, "encoder": {}, "head": {}}
+        """The parameters by part: embeddings, encoder (attention), head (pooler, classifier)."""
+        parts: dict[str, dict[str, nn.Parameter]] = {"embeddings": {}, "encoder": {}, "head": {}}
+        part_of = {"embeddings": "embeddings", "pooler": "head", "classifier": "head"}
         for name, parameter in self.module.named_parameters():
-            first = name.split(".")[0]
-            part = (
-                "embeddings"
-                if first == "embeddings"
-                else "head"
-                if first in ("pooler", "classifier")
-                else "encoder"
-            )
-            found[part][name] = parameter
-        return found
+            parts[part_of.get(name.split(".")[0], "encoder")][name] = parameter
+        return parts
 
     def redraw(self, part: str, seed: int) -> None:
         """Give a part new random parameters, drawn as PyTorch does for a new layer."""

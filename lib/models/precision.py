@@ -11,25 +11,27 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from lib.core.errors import TouchstoneError, did_you_mean
-from lib.models.eager_attention import eager_attention
-from lib.models.text_model import RunsFromEmbeddings
+from ..core.errors import TouchstoneError, did_you_mean
+from .eager_attention import eager_attention
+from .text_model import RunsFromEmbeddings
 
-PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+_PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 @contextmanager
 def in_precision(model: RunsFromEmbeddings, precision: str) -> Iterator[RunsFromEmbeddings]:
-    """Within, a copy of the model that computes in `precision`; embeddings go in and class scores come out in float32.
+    """Within, a copy of the model that computes in `precision`.
 
-    Worth it only where the processor has bfloat16 arithmetic (how much it is worth depends on the processor:
-    benchmarks/README.md) and the rows are many, since every new shape costs a while at first. On a CPU attention is
-    computed step by step, for the fused kernel's backward pass is slow in bfloat16. Raises TouchstoneError for an
-    unknown precision, or a model that is no transformer.
+    Embeddings go in and class scores come out in float32.
+
+    Worth it only where the processor has bfloat16 arithmetic (how much it is worth depends on the
+    processor: benchmarks/README.md) and the rows are many, since every new shape costs a while at
+    first. On a CPU attention is computed step by step, for the fused kernel's backward pass is slow
+    in bfloat16. Raises TouchstoneError for an unknown precision, or a model that is no transformer.
     """
-    if precision not in PRECISIONS:
+    if precision not in _PRECISIONS:
         raise TouchstoneError(
-            f"precision is {precision!r}{did_you_mean(precision, PRECISIONS)}; write float32 or "
+            f"precision is {precision!r}{did_you_mean(precision, _PRECISIONS)}; write float32 or "
             "bfloat16"
         )
     if precision == "float32":
@@ -41,13 +43,13 @@ def in_precision(model: RunsFromEmbeddings, precision: str) -> Iterator[RunsFrom
             "precision out"
         )
     low = copy.copy(model)
-    low.module = _copied(model.module, PRECISIONS[precision])
+    low.module = _copied(model.module, _PRECISIONS[precision])
 
     def logits(
         embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
     ) -> Float[Tensor, "batch class"]:
         """The class scores in float32, from embeddings in float32."""
-        return type(model).logits(low, embeddings.to(PRECISIONS[precision]), mask).float()
+        return type(model).logits(low, embeddings.to(_PRECISIONS[precision]), mask).float()
 
     low.embed, low.logits = model.embed, logits
     with ExitStack() as stack:
@@ -57,9 +59,12 @@ def in_precision(model: RunsFromEmbeddings, precision: str) -> Iterator[RunsFrom
 
 
 def _copied(module: PreTrainedModel, dtype: torch.dtype) -> PreTrainedModel:
-    """A copy with its numbers in another type; each is converted as it is copied, so that nothing is copied twice.
+    """A copy with its numbers in another type.
 
-    The frequencies of rotary positions stay as they are: rounded, they would turn far tokens to wrong places.
+    Each is converted as it is copied, so that nothing is copied twice.
+
+    The frequencies of rotary positions stay as they are: rounded, they would turn far tokens to
+    wrong places.
     """
     numbers = [
         t

@@ -1,4 +1,7 @@
-"""Transfer schemes as data: which part of a model stays, goes on learning, or starts anew (paper, Table 3)."""
+"""Transfer schemes as data.
+
+Which part of a model stays, goes on learning, or starts anew (paper, Table 3).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Literal, Protocol
 
 from torch import nn
 
-from lib.core.errors import TouchstoneError
+from ..core.errors import TouchstoneError
 
 Treatment = Literal["fixed", "fine-tuned", "re-initialised"]
 PARTS = ("embeddings", "encoder", "head")
@@ -16,12 +19,17 @@ PARTS = ("embeddings", "encoder", "head")
 
 @dataclass(frozen=True)
 class Scheme:
-    """What happens to each part of a model; the paper calls the encoder Attention and the head Classification."""
+    """What happens to each part of a model.
+
+    The paper calls the encoder Attention and the head Classification.
+    """
 
     name: str
     embeddings: Treatment
     encoder: Treatment
     head: Treatment
+    is_one_layer: bool = False  # a network of its own (lib.models.ola) in place of the encoder
+    adam_eps: float = 1e-8
 
     def trained(self) -> tuple[str, ...]:
         """The parts that learn.
@@ -40,7 +48,14 @@ SCHEMES = {
         Scheme("CE", "re-initialised", "fixed", "re-initialised"),
         Scheme("CEf", "fine-tuned", "fixed", "re-initialised"),
         Scheme("CEfAf", "fine-tuned", "fine-tuned", "re-initialised"),
-        Scheme("OLA-CEA", "re-initialised", "re-initialised", "re-initialised"),
+        Scheme(
+            "OLA-CEA",
+            "re-initialised",
+            "re-initialised",
+            "re-initialised",
+            is_one_layer=True,
+            adam_eps=1e-5,  # as released; the others have PyTorch's default
+        ),
     )
 }
 
@@ -69,8 +84,8 @@ def scheme_named(name: str) -> Scheme:
 def apply_scheme(model: HasParts, scheme: Scheme, seed: int) -> dict[str, nn.Parameter]:
     """Re-draw what starts anew, freeze what stays, and return the parameters that learn, by name.
 
-    Raises TouchstoneError where the parts do not cover the model, or a part that should learn has no parameters:
-    a name that matches nothing would otherwise freeze it without a word.
+    Raises TouchstoneError where the parts do not cover the model, or a part that should learn has
+    no parameters: a name that matches nothing would otherwise freeze it without a word.
     """
     parts = model.parts()
     _check_cover(model.module, parts)
@@ -79,7 +94,8 @@ def apply_scheme(model: HasParts, scheme: Scheme, seed: int) -> dict[str, nn.Par
         treatment = getattr(scheme, part)
         if treatment != "fixed" and not parts[part]:
             raise TouchstoneError(
-                f"scheme {scheme.name} trains the {part}, but {type(model.module).__name__} has none"
+                f"scheme {scheme.name} trains the {part}, but {type(model.module).__name__} has "
+                "none"
             )
         if treatment == "re-initialised":
             model.redraw(part, seed)
@@ -91,15 +107,18 @@ def apply_scheme(model: HasParts, scheme: Scheme, seed: int) -> dict[str, nn.Par
 
 
 def set_modes(model: HasParts, scheme: Scheme, dropout: float) -> None:
-    """Put everything into evaluation mode; with dropout, the parts that learn (and only they) into training mode."""
+    """Put everything into evaluation mode.
+
+    With dropout, the parts that learn (and only they) into training mode.
+    """
     model.module.eval()
     if dropout == 0:
         return
     parts = model.parts()
     learns = {id(p) for part in scheme.trained() for p in parts[part].values()}
     for module in model.module.modules():
-        own = {id(p) for p in module.parameters()}
-        if own and own <= learns:
+        inside = {id(p) for p in module.parameters()}
+        if inside and inside <= learns:
             _train_with(module, dropout)
     for child in model.module.children():  # a head's dropout may stand alone beside it
         if isinstance(child, nn.Dropout) and "head" in scheme.trained():
@@ -114,8 +133,8 @@ def _train_with(module: nn.Module, dropout: float) -> None:
 
 
 def _check_cover(module: nn.Module, parts: Mapping[str, Mapping[str, nn.Parameter]]) -> None:
-    found = [id(p) for part in parts.values() for p in part.values()]
-    if len(found) != len(set(found)) or set(found) != {id(p) for p in module.parameters()}:
+    ids = [id(p) for part in parts.values() for p in part.values()]
+    if len(ids) != len(set(ids)) or set(ids) != {id(p) for p in module.parameters()}:
         raise TouchstoneError(
             f"the parts of {type(module).__name__} do not cover its parameters exactly once"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,12 +13,22 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from lib.core.errors import TouchstoneError
+from ..core.errors import TouchstoneError
+
+Forward = Callable[  # class scores of rows, which are named by their index
+    [Int[Tensor, "batch"]], Float[Tensor, "batch class"]
+]
+
+
+BATCH = 64  # rows that are computed together where no result depends on how many these are
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """A sentence as a model reads it: token ids, and for each the index of its word (None: special or prompt token)."""
+    """A sentence as a model reads it: token ids, and for each the index of its word.
+
+    The index is None for a token that belongs to no word: a special token, or one of a prompt.
+    """
 
     ids: list[int]
     word_ids: list[int | None]
@@ -25,7 +36,7 @@ class Encoded:
 
 @runtime_checkable
 class TextModel(Protocol):
-    """A classifier of sentences that can be run from its word embeddings; explanations need nothing else of it."""
+    """A classifier that can be run from word embeddings; explanations need nothing else of it."""
 
     classes: tuple[str, ...]
     module: nn.Module
@@ -38,10 +49,11 @@ class TextModel(Protocol):
     def embed(self, ids: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token hidden"]:
         """The word embeddings alone: no positions, no LayerNorm."""
 
+    @abstractmethod
     def logits(
         self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
     ) -> Float[Tensor, "batch class"]:
-        """The class scores, computed from the word embeddings; mask is 1 for tokens and 0 for padding."""
+        """The class scores from the word embeddings; mask is 1 for tokens and 0 for padding."""
 
     def reference_ids(self, ids: Int[Tensor, "batch token"]) -> Int[Tensor, "batch token"]:
         """The same sequences with nothing in them: special tokens kept, all others padding."""
@@ -53,58 +65,71 @@ class TextModel(Protocol):
 def encode_words(
     tokenizer: Any, sentences: Sequence[Sequence[str]], max_length: int
 ) -> list[Encoded]:
-    """Encode sentences as their own tokenizer reads the running text: words joined by single spaces, blank ones left out.
+    """Encode sentences as their own tokenizer reads the running text.
 
-    A fast tokenizer tells where in the text each token stands, and so to which word it belongs; the space before a word is
-    that word's. (Given one by one, words without a space before them would be glued together by GPT-2's kind of tokenizer.)
+    Words joined by single spaces, blank ones left out.
 
-    Raises TouchstoneError where a sentence is longer than the model reads, since cutting it would silently lose words, and
-    where one token covers two words.
+    A fast tokenizer tells where in the text each token stands, and so to which word it belongs; the
+    space before a word is that word's. (Given one by one, words without a space before them would
+    be glued together by GPT-2's kind of tokenizer.)
+
+    Raises TouchstoneError where a sentence is longer than the model reads, since cutting it would
+    silently lose words, and where one token covers two words.
     """
     if len(sentences) == 0:
         return []
-    found = tokenizer(
+    # verbose: transformers would warn of what `check_length` refuses with the sentence's number
+    encodings = tokenizer(
         [" ".join(word for word in words if word.strip()) for words in sentences], verbose=False
-    )
-    encoded = [
-        Encoded(list(one.ids), _word_ids(one, words))
-        for one, words in zip(found.encodings, sentences, strict=True)
-    ]
-    for i, (words, one) in enumerate(zip(sentences, encoded, strict=True)):
-        check_length(i, words, len(one.ids), max_length)
+    ).encodings
+    encoded = []
+    for i, (encoding, words) in enumerate(zip(encodings, sentences, strict=True)):
+        encoded.append(Encoded(list(encoding.ids), _word_ids(encoding, words)))
+        check_length(i, words, len(encoding.ids), max_length)
     return encoded
 
 
 def _word_ids(encoding: Any, words: Sequence[str]) -> list[int | None]:
-    """The word of each token, from where it stands in the text; None for a token that the tokenizer added."""
-    numbers, ends, at = [i for i, word in enumerate(words) if word.strip()], [], 0
-    for i in numbers:
-        ends.append(at + len(words[i]))
-        at = ends[-1] + 1
-    found: list[int | None] = []
+    """The word of each token, from where it stands in the text; None for a special token."""
+    numbers = [i for i, word in enumerate(words) if word.strip()]
+    ends = np.cumsum([len(words[i]) + 1 for i in numbers]) - 1  # in the text of all words
+    word_ids: list[int | None] = []
     for part, (start, end) in zip(encoding.sequence_ids, encoding.offsets, strict=True):
-        word = bisect_right(ends, start, hi=max(len(ends) - 1, 0))
-        if part is not None and word + 1 < len(ends) and end > ends[word] + 1:
-            one, two = (words[numbers[k]] for k in (word, word + 1))
+        if part is None or not numbers:
+            word_ids.append(None)
+            continue
+        # a token that begins at a word's end begins with the blank before the next word
+        k = bisect_right(ends, start, hi=len(ends) - 1)
+        if k + 1 < len(ends) and end > ends[k] + 1:
             raise TouchstoneError(
-                f"the tokenizer makes one token of {one!r} and {two!r}, so neither has a score of its own; "
-                "hand them in as one word"
+                f"the tokenizer makes one token of {words[numbers[k]]!r} and "
+                f"{words[numbers[k + 1]]!r}, so neither has a score of its own; hand them in as "
+                "one word"
             )
-        found.append(numbers[word] if part is not None and numbers else None)
-    return found
+        word_ids.append(numbers[k])
+    return word_ids
 
 
 def check_length(index: int, words: Sequence[str], n_tokens: int, max_length: int) -> None:
     """Refuse a sentence that has more tokens than the model has positions."""
     if n_tokens > max_length:
         raise TouchstoneError(
-            f"sentence {index} ({' '.join(words[:5])} ...) has {n_tokens} tokens and the model reads "
-            f"at most {max_length}; shorten it, leave it out or choose a model that reads more"
+            f"sentence {index} ({' '.join(words[:5])} ...) has {n_tokens} tokens and the model "
+            f"reads at most {max_length}; shorten it, leave it out or choose a model that reads "
+            "more"
         )
 
 
+def lengths_of(encoded: Sequence[Encoded]) -> list[int]:
+    """The number of tokens of each sentence."""
+    return [len(row.ids) for row in encoded]
+
+
 def pad(
-    encoded: Sequence[Encoded], pad_id: int, length: int | None = None
+    encoded: Sequence[Encoded],
+    pad_id: int,
+    length: int | None = None,
+    device: torch.device | str = "cpu",
 ) -> tuple[Int[Tensor, "batch token"], Int[Tensor, "batch token"]]:
     """Ids and mask of a batch, filled up on the right to its longest row (or to `length`).
 
@@ -112,33 +137,78 @@ def pad(
     >>> ids.tolist(), mask.tolist()
     ([[5, 6], [7, 0]], [[1, 1], [1, 0]])
     """
-    width = max(max(len(one.ids) for one in encoded), length or 0)
+    width = max(*lengths_of(encoded), length or 0)
     ids = torch.full((len(encoded), width), pad_id, dtype=torch.long)
     mask = torch.zeros((len(encoded), width), dtype=torch.long)
-    for row, one in enumerate(encoded):
-        ids[row, : len(one.ids)] = torch.tensor(one.ids, dtype=torch.long)
-        mask[row, : len(one.ids)] = 1
-    return ids, mask
+    for i, row in enumerate(encoded):
+        ids[i, : len(row.ids)] = torch.tensor(row.ids, dtype=torch.long)
+        mask[i, : len(row.ids)] = 1
+    return ids.to(device), mask.to(device)
 
 
-def length_buckets(lengths: Sequence[int], batch_size: int) -> list[list[int]]:
-    """Indices in batches of exactly equal length, so that no batch holds padding.
+def length_buckets(
+    lengths: Sequence[int],
+    n_rows: int | None = None,
+    n_tokens: int | None = None,
+    exact: bool | None = None,
+    generator: torch.Generator | None = None,
+) -> list[list[int]]:
+    """Indices in batches of rows of similar length, the short ones first.
 
-    >>> length_buckets([3, 5, 3, 3], batch_size=2)
+    >>> length_buckets([3, 5, 3, 3], n_rows=2)
     [[0, 2], [3], [1]]
+    >>> length_buckets([3, 5, 3, 3], n_tokens=10)
+    [[0, 2, 3], [1]]
+
+    Args:
+        n_rows: the most rows of a batch.
+        n_tokens: the most tokens of a batch, counted with padding (a longer row stands alone).
+        exact: whether the rows of a batch are equally long, so that it holds no padding; without
+            a word that is so where the number of tokens is free.
+        generator: draws the order of rows of one length and the order of the batches.
     """
-    by_length: dict[int, list[int]] = {}
-    for index, length in enumerate(lengths):
-        by_length.setdefault(length, []).append(index)
-    return [
-        same[start : start + batch_size]
-        for _, same in sorted(by_length.items())
-        for start in range(0, len(same), batch_size)
-    ]
+    exact = n_tokens is None if exact is None else exact
+    draws = [0.0] * len(lengths)  # equal draws: rows of one length stay in their order
+    if generator is not None:
+        draws = torch.rand(len(lengths), generator=generator).tolist()
+    buckets: list[list[int]] = []
+    for i in sorted(range(len(lengths)), key=lambda i: (lengths[i], draws[i])):
+        size = len(buckets[-1]) + 1 if buckets else 0
+        if (
+            not buckets
+            or (n_rows is not None and size > n_rows)
+            or (n_tokens is not None and size * lengths[i] > n_tokens)
+            or (exact and lengths[i] != lengths[buckets[-1][0]])
+        ):
+            buckets.append([])
+        buckets[-1].append(i)
+    if generator is None:
+        return buckets
+    return [buckets[turn] for turn in torch.randperm(len(buckets), generator=generator).tolist()]
+
+
+@torch.no_grad()
+def in_buckets(
+    run: Callable[[Sequence[Encoded]], Float[Tensor, "batch ..."]],
+    encoded: Sequence[Encoded],
+    n_rows: int = BATCH,
+    exact: bool = True,
+) -> Float[Tensor, "batch ..."]:
+    """A function of a batch over all rows, in batches of similar length; rows in their order."""
+    results = torch.empty(0)
+    for bucket in length_buckets(lengths_of(encoded), n_rows, exact=exact):
+        rows = run([encoded[i] for i in bucket])
+        if not len(results):
+            results = rows.new_empty(len(encoded), *rows.shape[1:])
+        results[bucket] = rows
+    return results
 
 
 def widened(numbers: Tensor) -> Tensor:
-    """Numbers of at least 32 bits: those of a model that was saved in bfloat16 or float16 become float32."""
+    """Numbers of at least 32 bits.
+
+    Those of a model that was saved in bfloat16 or float16 become float32.
+    """
     return (
         numbers.float() if numbers.is_floating_point() and numbers.element_size() < 4 else numbers
     )
@@ -149,26 +219,14 @@ def device_of(module: nn.Module) -> torch.device:
     return next(module.parameters()).device
 
 
-@torch.no_grad()
-def in_buckets(
-    run: Callable[[Sequence[Encoded]], Tensor], encoded: Sequence[Encoded], batch_size: int
-) -> Float[Tensor, "batch class"]:
-    """Run a function over exact-length batches and put the rows back in their order, on the CPU."""
-    buckets = length_buckets([len(one.ids) for one in encoded], batch_size)
-    parts = [run([encoded[i] for i in bucket]).cpu() for bucket in buckets]
-    order = torch.tensor([i for bucket in buckets for i in bucket]).argsort()
-    return torch.cat(parts)[order]
+class RunsFromEmbeddings(TextModel):
+    """What the kinds of model share.
 
+    A kind adds `logits`, and where it must, its own `encode`, `reference_ids`, `position_read`.
+    """
 
-class RunsFromEmbeddings:
-    """What the kinds of model share; a kind adds `logits`, and where it must, its own `encode` and `reference_ids`."""
-
-    classes: tuple[str, ...]
-    module: nn.Module
-    tokenizer: Any
-    max_length: int
-    keeps_typed = False  # whether a special token that stands among the words (a mask to fill) stays in the reference
-    independent = False  # whether each class has its own yes or no (sigmoid) instead of a share of one (softmax)
+    keeps_typed = False  # does a special token among the words (a mask) stay in the reference?
+    independent = False  # has each class its own yes or no (sigmoid), not a share (softmax)?
 
     def encode(self, sentences: Sequence[Sequence[str]]) -> list[Encoded]:
         """Token ids and word ids of sentences that are given as lists of words."""
@@ -178,19 +236,27 @@ class RunsFromEmbeddings:
         """The word embeddings alone: no positions, no LayerNorm."""
         return widened(self.module.get_input_embeddings()(ids))
 
-    def logits(
-        self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
-    ) -> Float[Tensor, "batch class"]:
-        """The class scores, computed from the word embeddings; mask is 1 for tokens and 0 for padding."""
-        raise NotImplementedError
-
     def reference_ids(self, ids: Int[Tensor, "batch token"]) -> Int[Tensor, "batch token"]:
         """The same sequences with nothing in them: special tokens kept, all others padding."""
-        kept = torch.tensor(special_ids(self.tokenizer), device=ids.device)
-        return torch.where(torch.isin(ids, kept), ids, self.tokenizer.pad_token_id)
+        special = torch.tensor(special_ids(self.tokenizer), device=ids.device)
+        return torch.where(torch.isin(ids, special), ids, self.tokenizer.pad_token_id)
+
+    def position_read(self, mask: Int[Tensor, "batch token"]) -> Int[Tensor, "batch"]:
+        """The one token of each row from which the class scores are read.
+
+        Raises:
+            TouchstoneError: for a kind of model that reads several, or does not say which.
+        """
+        raise TouchstoneError(
+            f"nobody knows which token {type(self).__name__} reads its answer from; choose another "
+            "method"
+        )
 
     def predict(self, sentences: Sequence[Sequence[str]], batch_size: int) -> np.ndarray:
-        """Class probabilities, one row a sentence, computed without padding: no row depends on its neighbours."""
+        """Class probabilities, one row a sentence.
+
+        Batches hold no padding, so no row depends on its neighbours.
+        """
         return self.probabilities(self.encode(sentences), batch_size)
 
     def probabilities(self, encoded: Sequence[Encoded], batch_size: int) -> np.ndarray:
@@ -199,12 +265,15 @@ class RunsFromEmbeddings:
         return (logits.sigmoid() if self.independent else logits.softmax(-1)).numpy()
 
     def _scores(self, batch: Sequence[Encoded]) -> Float[Tensor, "batch class"]:
-        ids, mask = (t.to(device_of(self.module)) for t in pad(batch, self.tokenizer.pad_token_id))
-        return self.logits(self.embed(ids), mask)
+        ids, mask = pad(batch, self.tokenizer.pad_token_id, device=device_of(self.module))
+        return self.logits(self.embed(ids), mask).cpu()
 
 
 def special_ids(tokenizer: Any) -> list[int]:
-    """The ids that frame a sentence: class, separator, begin, end, mask and padding, but not "unknown word"."""
+    """The ids that frame a sentence.
+
+    Class, separator, begin, end, mask and padding, but not "unknown word".
+    """
     names = ("cls", "sep", "bos", "eos", "mask", "pad")
     return sorted(
         {i for name in names if (i := getattr(tokenizer, f"{name}_token_id", None)) is not None}

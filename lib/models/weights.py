@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
 
+import torch
 import transformers
+from safetensors.torch import save_file
+from torch import Tensor, nn
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from lib.core.errors import TouchstoneError
-from lib.core.files import sha256_of
-from lib.models.hf import HFClassifier
+from ..core.errors import TouchstoneError
+from ..core.files import atomic_path, sha256_of
+from .hf import HFClassifier
 
 # name: package, folder inside it, SHA-256 of its model.safetensors
 PACKAGED = {
@@ -30,9 +33,9 @@ PACKAGED = {
 def load_encoder_path(name: str, revision: str = "") -> str:
     """The folder of an encoder's files, or its hub id where it is to be fetched from there.
 
-    `all-MiniLM-L6-v2` lies in an installed package, whose weights must have the known SHA-256; the package's own code
-    is not imported. A path is taken as it is. Everything else is a hub id and needs the revision, a commit's 40 digits:
-    what a branch points to can change.
+    `all-MiniLM-L6-v2` lies in an installed package, whose weights must have the known SHA-256; the
+    package's own code is not imported. A path is taken as it is. Everything else is a hub id and
+    needs the revision, a commit's 40 digits: what a branch points to can change.
     """
     if name in PACKAGED:
         return str(_packaged_folder(name))
@@ -46,8 +49,8 @@ def load_encoder_path(name: str, revision: str = "") -> str:
         raise TouchstoneError(f"there is no folder {name}; correct the parameter encoder")
     if not re.fullmatch(r"[0-9a-f]{40}", revision):
         raise TouchstoneError(
-            f"encoder {name!r} would come from the model hub, but encoder_revision is {revision!r}; "
-            "write the 40 hexadecimal digits of a commit"
+            f"encoder {name!r} would come from the model hub, but encoder_revision is "
+            f"{revision!r}; write the 40 hexadecimal digits of a commit"
         )
     return name
 
@@ -77,13 +80,40 @@ def check_weights(path: Path, expected: str) -> None:
         )
 
 
+def save_tensors(
+    path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, str] | None = None
+) -> str:
+    """Write tensors to a .safetensors file, with notes on them; returns the file's SHA-256."""
+    # copies, since safetensors refuses tensors that share their memory (tied weights)
+    copies = {name: t.detach().cpu().contiguous().clone() for name, t in tensors.items()}
+    with atomic_path(path) as part:
+        save_file(copies, part, about)
+    return sha256_of(path)
+
+
+@torch.no_grad()
+def put_in(
+    path: Path, trained: Mapping[str, nn.Parameter], tensors: Mapping[str, Tensor], trainer: str
+) -> None:
+    """Give parameters the values that a file holds.
+
+    Raises:
+        TouchstoneError: where the file holds other tensors than `trainer` trains.
+    """
+    if tensors.keys() != trained.keys():
+        raise TouchstoneError(f"{path} holds other tensors than {trainer} trains; train it again")
+    for name, parameter in trained.items():
+        parameter.copy_(tensors[name])
+
+
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep the loading reports and bars of transformers out of a notebook; its errors still come through."""
-    level, bars = (
-        transformers.logging.get_verbosity(),
-        transformers.logging.is_progress_bar_enabled(),
-    )
+    """Keep the loading reports and bars of transformers out of a notebook.
+
+    Its errors still come through.
+    """
+    level = transformers.logging.get_verbosity()
+    bars = transformers.logging.is_progress_bar_enabled()
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     try:
@@ -95,7 +125,10 @@ def quiet() -> Iterator[None]:
 
 
 def load_tokenizer(name: str, revision: str = "") -> Any:
-    """The fast tokenizer of an encoder; those of a byte-level class (RoBERTa's) see a space before the first word, too."""
+    """The fast tokenizer of an encoder.
+
+    Those of a byte-level class (RoBERTa's) see a space before the first word, too.
+    """
     tokenizer = AutoTokenizer.from_pretrained(
         load_encoder_path(name, revision), revision=revision or None, add_prefix_space=True
     )
@@ -108,7 +141,10 @@ def load_tokenizer(name: str, revision: str = "") -> Any:
 
 
 def load_classifier(name: str, revision: str, classes: Sequence[str]) -> HFClassifier:
-    """A pre-trained encoder with a new head for these classes; the head is drawn by `apply_scheme`."""
+    """A pre-trained encoder with a new head for these classes.
+
+    The head is drawn by `apply_scheme`.
+    """
     with quiet():
         module = AutoModelForSequenceClassification.from_pretrained(
             load_encoder_path(name, revision),

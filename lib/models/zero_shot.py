@@ -1,13 +1,14 @@
-"""Zero-shot classifiers: a pre-trained model answers without any training, by what it has to answer with."""
+"""Zero-shot classifiers: pre-trained models that answer without any training."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from transformers import (
     AutoConfig,
@@ -22,10 +23,10 @@ from transformers.models.auto.modeling_auto import (
     MODEL_FOR_MASKED_LM_MAPPING_NAMES,
 )
 
-from lib.core.errors import TouchstoneError
-from lib.models.hf import longest_input, prepare_padding, read_token, run_head
-from lib.models.text_model import Encoded, RunsFromEmbeddings, check_length, device_of, pad
-from lib.models.weights import load_encoder_path, load_tokenizer, quiet
+from ..core.errors import TouchstoneError
+from .hf import longest_input, prepare_padding, read_token, run_head
+from .text_model import Encoded, RunsFromEmbeddings, check_length, device_of, pad
+from .weights import load_encoder_path, load_tokenizer, quiet
 
 LABEL_WORDS = {"F": "female", "M": "male", "NB": "neutral"}
 # No pronouns in these: they would give the answer away.
@@ -34,13 +35,15 @@ DESCRIPTIONS = {
     "M": "This sentence is about a man.",
     "NB": "This sentence is about a person of neutral gender.",
 }
-PERMUTATION_LMS = {
-    "XLNetLMHeadModel"
-}  # listed as causal, yet each token sees itself: no next word to read
+_MASKED_LMS = set(MODEL_FOR_MASKED_LM_MAPPING_NAMES.values())
+# XLNet's is listed as causal, yet each of its tokens sees itself: there is no next word to read.
+_CAUSAL_LMS = set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()) - {"XLNetLMHeadModel"}
 
 
 class PromptedModel(RunsFromEmbeddings):
-    """A language model that fills in a class word; a kind says where its cue stands and which token is read.
+    """A language model that fills in a class word.
+
+    A kind says where its cue stands and which token is read.
 
     Words of the cue have no word id, so no explanation can give them a share of a sentence.
     """
@@ -60,9 +63,9 @@ class PromptedModel(RunsFromEmbeddings):
 
     def encode(self, sentences: Sequence[Sequence[str]]) -> list[Encoded]:
         """Token ids and word ids of the sentences with the cue around them."""
-        encoded = [self._with_cue(one) for one in super().encode(sentences)]
-        for i, (words, one) in enumerate(zip(sentences, encoded, strict=True)):
-            check_length(i, words, len(one.ids), self.max_length)
+        encoded = [self._with_cue(sentence) for sentence in super().encode(sentences)]
+        for i, words in enumerate(sentences):
+            check_length(i, words, len(encoded[i].ids), self.max_length)
         return encoded
 
     def logits(
@@ -70,29 +73,35 @@ class PromptedModel(RunsFromEmbeddings):
     ) -> Float[Tensor, "batch class"]:
         """The language model's scores of the class words, at the one position that is read."""
         output = self.module.base_model(inputs_embeds=embeddings, attention_mask=mask)
-        scores = run_head(self.module, read_token(output, self.position_read(mask)))
+        scores = run_head(
+            self.module, read_token(output, self.position_read(mask))
+        )  # (batch, vocab)
         return scores[:, torch.tensor(self.label_ids, device=scores.device)]
 
     def reference_ids(self, ids: Int[Tensor, "batch token"]) -> Int[Tensor, "batch token"]:
-        """The same sequences with nothing in them: special tokens and the cue kept, all others padding."""
+        """The same sequences with nothing in them.
+
+        Special tokens and the cue kept, all others padding.
+        """
         return torch.where(self._cue_mask(ids), ids, super().reference_ids(ids))
 
-    def _with_cue(self, one: Encoded) -> Encoded:
-        raise NotImplementedError
+    @abstractmethod
+    def _with_cue(self, sentence: Encoded) -> Encoded:
+        """The sentence with the cue."""
 
-    def position_read(self, mask: Int[Tensor, "batch token"]) -> Int[Tensor, "batch"]:
-        """The token of each row from which the answer is read."""
-        raise NotImplementedError
-
-    def _cue_mask(self, ids: Int[Tensor, "batch token"]) -> Tensor:
-        raise NotImplementedError
+    @abstractmethod
+    def _cue_mask(self, ids: Int[Tensor, "batch token"]) -> Bool[Tensor, "batch token"]:
+        """Which tokens are the cue's."""
 
     def _pieces(self, text: str) -> list[int]:
         return pieces_in_text(self.tokenizer, text)
 
 
 class PromptedMaskedLM(PromptedModel):
-    """A masked language model; the cue stands before the sentence: "Female, male or neutral: [MASK]. <sentence>"."""
+    """A masked language model; the cue stands before the sentence.
+
+    "Female, male or neutral: [MASK]. <sentence>"
+    """
 
     def __init__(
         self,
@@ -103,27 +112,28 @@ class PromptedMaskedLM(PromptedModel):
         super().__init__(module, tokenizer, label_words)
         before = self._pieces(f"{self.choice.capitalize()} :")
         self.cue = [*before, tokenizer.mask_token_id, *self._pieces(".")]
+        # a class token that stands first stays first
         self.lead = 1 if tokenizer("a").word_ids()[0] is None else 0
         self.position = self.lead + len(before)
 
-    def _with_cue(self, one: Encoded) -> Encoded:
+    def _with_cue(self, sentence: Encoded) -> Encoded:
         cut = self.lead
         return Encoded(
-            [*one.ids[:cut], *self.cue, *one.ids[cut:]],
-            [*one.word_ids[:cut], *[None] * len(self.cue), *one.word_ids[cut:]],
+            [*sentence.ids[:cut], *self.cue, *sentence.ids[cut:]],
+            [*sentence.word_ids[:cut], *[None] * len(self.cue), *sentence.word_ids[cut:]],
         )
 
     def position_read(self, mask: Int[Tensor, "batch token"]) -> Int[Tensor, "batch"]:
         """The mask token of the cue."""
         return torch.full_like(mask[:, 0], self.position)
 
-    def _cue_mask(self, ids: Int[Tensor, "batch token"]) -> Tensor:
+    def _cue_mask(self, ids: Int[Tensor, "batch token"]) -> Bool[Tensor, "batch token"]:
         at = torch.arange(ids.shape[1], device=ids.device)
         return ((at >= self.lead) & (at < self.lead + len(self.cue))).expand_as(ids)
 
 
 class PromptedCausalLM(PromptedModel):
-    """A causal language model; the cue stands after the sentence, and the word that would follow it is read."""
+    """A causal language model; the cue stands after the sentence, and what follows it is read."""
 
     def __init__(
         self,
@@ -134,24 +144,26 @@ class PromptedCausalLM(PromptedModel):
         super().__init__(module, tokenizer, label_words)
         self.cue = self._pieces(f"The gender of this person ( {self.choice} ) is")
 
-    def _with_cue(self, one: Encoded) -> Encoded:
-        return Encoded([*one.ids, *self.cue], [*one.word_ids, *[None] * len(self.cue)])
+    def _with_cue(self, sentence: Encoded) -> Encoded:
+        word_ids = [*sentence.word_ids, *[None] * len(self.cue)]
+        return Encoded([*sentence.ids, *self.cue], word_ids)
 
     def position_read(self, mask: Int[Tensor, "batch token"]) -> Int[Tensor, "batch"]:
         """The last token, after which the class word would come."""
         return mask.sum(1) - 1
 
-    def _cue_mask(self, ids: Int[Tensor, "batch token"]) -> Tensor:
-        padding = (ids != self.tokenizer.pad_token_id).flip(1).long().cumsum(1).flip(
-            1
-        ) == 0  # only what ends the row
-        ends = ids.shape[1] - padding.sum(1, keepdim=True)
+    def _cue_mask(self, ids: Int[Tensor, "batch token"]) -> Bool[Tensor, "batch token"]:
+        real = ids != self.tokenizer.pad_token_id
+        padding = real.flip(1).long().cumsum(1).flip(1) == 0  # only what ends the row
+        ends = ids.shape[1] - padding.sum(1, keepdim=True)  # (batch, 1)
         at = torch.arange(ids.shape[1], device=ids.device)
         return (at >= ends - len(self.cue)) & (at < ends)
 
 
 class LabelSimilarity(RunsFromEmbeddings):
-    """An encoder without a language-model head: the class whose description is most like the sentence.
+    """An encoder without a language-model head.
+
+    The class whose description is most like the sentence.
 
     Both are the mean of the encoder's output over the tokens; score = `scale` times their cosine.
     """
@@ -168,49 +180,50 @@ class LabelSimilarity(RunsFromEmbeddings):
         self.max_length, self.scale = longest_input(module, tokenizer), scale
         with torch.no_grad():
             encoded = self.encode([text.split() for text in descriptions.values()])
-            ids, mask = (t.to(device_of(module)) for t in pad(encoded, tokenizer.pad_token_id))
+            ids, mask = pad(encoded, tokenizer.pad_token_id, device=device_of(module))
             self.labels = self._sentence(self.embed(ids), mask)
 
     def logits(
         self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
     ) -> Float[Tensor, "batch class"]:
-        """The similarity of each sentence to each description, computed from the word embeddings."""
+        """The similarity of each sentence to each description, from the word embeddings."""
         return self.scale * self._sentence(embeddings, mask) @ self.labels.to(embeddings.device).T
 
     def _sentence(
         self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
     ) -> Float[Tensor, "batch hidden"]:
         hidden = self.module(inputs_embeds=embeddings, attention_mask=mask).last_hidden_state
-        weights = (mask / mask.sum(1, keepdim=True)).to(hidden.dtype)
+        weights = (mask / mask.sum(1, keepdim=True)).to(hidden.dtype)  # (batch, token)
         return F.normalize(torch.einsum("bt,bth->bh", weights, hidden), dim=-1)
 
 
 def zero_shot_model(name: str, revision: str, classes: Sequence[str]) -> RunsFromEmbeddings:
-    """The zero-shot classifier that a pre-trained model allows: by masked word, by next word, or by similarity.
+    """The zero-shot classifier that a pre-trained model allows.
 
-    What it has is read from the architectures of its configuration: a language-model head that was trained, or none.
+    By masked word, by next word, or by similarity.
+
+    What it has is read from the architectures of its configuration: a language-model head that was
+    trained, or none.
     """
     source, options = load_encoder_path(name, revision), {"revision": revision or None}
     words, tokenizer = {c: LABEL_WORDS[c] for c in classes}, load_tokenizer(name, revision)
     with quiet():
         kinds = set(AutoConfig.from_pretrained(source, **options).architectures or ())
-        if (
-            kinds & set(MODEL_FOR_MASKED_LM_MAPPING_NAMES.values())
-            and tokenizer.mask_token_id is not None
-        ):
-            return PromptedMaskedLM(
-                AutoModelForMaskedLM.from_pretrained(source, **options), tokenizer, words
-            )
-        if kinds & set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()) - PERMUTATION_LMS:
-            return PromptedCausalLM(
-                AutoModelForCausalLM.from_pretrained(source, **options), tokenizer, words
-            )
+        if kinds & _MASKED_LMS and tokenizer.mask_token_id is not None:
+            module = AutoModelForMaskedLM.from_pretrained(source, **options)
+            return PromptedMaskedLM(module, tokenizer, words)
+        if kinds & _CAUSAL_LMS:
+            module = AutoModelForCausalLM.from_pretrained(source, **options)
+            return PromptedCausalLM(module, tokenizer, words)
         module = AutoModel.from_pretrained(source, **options)
         return LabelSimilarity(module, tokenizer, {c: DESCRIPTIONS[c] for c in classes})
 
 
 def _label_ids(tokenizer: Any, label_words: Mapping[str, str]) -> list[int]:
-    """The first piece of each class word; the pieces must differ, or the model could not tell the classes apart."""
+    """The first piece of each class word.
+
+    The pieces must differ, or the model could not tell the classes apart.
+    """
     ids = [pieces_in_text(tokenizer, word)[0] for word in label_words.values()]
     if (
         len(set(ids)) < len(ids)

@@ -5,7 +5,7 @@ of its columns, which each function lists. `COLOURS` and `STYLE` are for figures
 draws itself; `explanations_to_html` colours the words of a table of explanations.
 """
 
-from lib.plots.attributions import (
+from .attributions import (
     method_grid,
     plot_correlation,
     plot_example,
@@ -15,10 +15,10 @@ from lib.plots.attributions import (
     plot_relative_mass_accuracy,
     plot_significance,
 )
-from lib.plots.effects import plot_directions, plot_errors, plot_three_effects
-from lib.plots.panels import BELOW
-from lib.plots.style import COLOURS, STYLE, Plotted
-from lib.plots.word_colours import explanations_to_html, words_to_html
+from .effects import plot_directions, plot_errors, plot_three_effects
+from .panels import BELOW
+from .style import COLOURS, STYLE, Plotted
+from .word_colours import explanations_to_html, words_to_html
 
 __all__ = [
     "BELOW",

@@ -12,7 +12,7 @@ import seaborn as sns
 from matplotlib.colors import ListedColormap
 from matplotlib.patches import Patch
 
-from lib.plots.panels import (
+from .panels import (
     FLOOR_LOOKS,
     METHOD_ORDER,
     NO_MODEL,
@@ -27,7 +27,7 @@ from lib.plots.panels import (
     panel_grid,
     scheme_label,
 )
-from lib.plots.style import COLOURS, STYLE, Plotted
+from .style import COLOURS, STYLE, Plotted
 
 _P_COLOURS = ListedColormap(["#08306b", "#4a86c5", "#b5d3ea", "#f2f2f2"])  # the darker, the smaller
 

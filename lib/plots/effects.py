@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.lines import Line2D
 
-from lib.plots.style import COLOURS, STYLE, Plotted
+from .style import COLOURS, STYLE, Plotted
 
 # on a screen; `Stage.figure` saves with 150 dots an inch
 _SCREEN = {**STYLE, "figure.dpi": 75, "xtick.labelsize": 7}

@@ -12,7 +12,7 @@ import pandas as pd
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from lib.plots.style import COLOURS, STYLE
+from .style import COLOURS, STYLE
 
 NO_MODEL = "-"  # the scheme of what no model was asked for: floors
 # the papers' order: more and more of the model is trained

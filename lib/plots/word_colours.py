@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from jinja2 import Environment
 
-from lib.core.errors import TouchstoneError
+from ..core.errors import TouchstoneError
 
 _LARGE_GAP = 0.05  # of the change that is explained
 # scores that say how much and not in which direction, whatever the settings

@@ -5,7 +5,7 @@ for every group of a table; `compare_all` compares methods in pairs; `judge_cont
 that was registered before the run to the test, and `summarise` makes its line of claims.csv.
 """
 
-from lib.stats.claims import (
+from .claims import (
     VERDICTS,
     Claim,
     Verdict,
@@ -16,7 +16,7 @@ from lib.stats.claims import (
     read_claims,
     summarise,
 )
-from lib.stats.comparisons import (
+from .comparisons import (
     SignedRank,
     clustered_wilcoxon,
     compare_all,
@@ -26,7 +26,7 @@ from lib.stats.comparisons import (
     smallest_detectable_difference,
     variance_split,
 )
-from lib.stats.estimates import Estimate, estimate, estimates, estimates_of
+from .estimates import Estimate, estimate, estimates, estimates_of
 
 __all__ = [
     "VERDICTS",

@@ -18,15 +18,15 @@ import pandas as pd
 import yaml
 from scipy.stats import ttest_1samp
 
-from lib.core.errors import TouchstoneError
-from lib.stats.comparisons import (
+from ..core.errors import TouchstoneError
+from .comparisons import (
     cluster_averages,
     clustered_wilcoxon,
     equivalence_p,
     holm,
     paired_differences,
 )
-from lib.stats.estimates import estimate
+from .estimates import estimate
 
 __all__ = [
     "VERDICTS",
@@ -46,7 +46,6 @@ _ALLOWED = {
     "quorum": ("all", "most"),
 }
 _MIN_SENTENCES = 20  # fewer base sentences decide nothing
-_SHOWS_STEPS = "scale small runs a small data set to show the steps; it claims nothing"
 
 
 class Verdict(NamedTuple):
@@ -155,7 +154,9 @@ def judge(
     if np.isnan(estimate):
         return Verdict("not run", "this run has no such rows")
     if not decides:
-        return Verdict("undecided", _SHOWS_STEPS)
+        return Verdict(
+            "undecided", "scale small runs a small data set to show the steps; it claims nothing"
+        )
     if np.isnan(low) or (n < _MIN_SENTENCES and not claim.exact):
         return Verdict("undecided", "too few base sentences to decide on")
     size = claim.smallest_effect
@@ -231,7 +232,7 @@ def judge_contrasts(
         p_effect and p_absence (after Holm's correction), verdict, why.
     """
     frame = _quick_to_select(claim, tables[claim.table])
-    rows = [
+    parts = pd.DataFrame(
         _contrast(
             claim,
             frame,
@@ -243,8 +244,7 @@ def judge_contrasts(
         )
         for place in (dict(zip(claim.over, values)) for values in product(*claim.over.values()))
         for left, right in product(claim.left, claim.right or [None])
-    ]
-    parts = pd.DataFrame(rows)
+    )
     parts["p_effect"], parts["p_absence"] = holm(parts["p_effect"]), holm(parts["p_absence"])
     blocked = () if claim.classifies else below
     verdicts = []
@@ -328,7 +328,6 @@ def _contrast(
         values = paired_differences(rows, _select(frame, right), claim.value)
     found = estimate(values, "difference", claim.statistic, n_bootstrap, alpha, seed)
     p_effect, p_absence = _p_values(claim, values)
-    sides = [left] if right is None else [left, right]
     return {
         "id": claim.id,
         "comparison": _label(left, right or {}),
@@ -339,7 +338,11 @@ def _contrast(
         "n_seeds": found.n_seeds,
         "p_effect": p_effect,
         "p_absence": p_absence,
-        "models": [(str(s.get("dataset", "")), str(s.get("scheme", "-"))) for s in sides],
+        "models": [
+            (str(s.get("dataset", "")), str(s.get("scheme", "-")))
+            for s in (left, right)
+            if s is not None
+        ],
     }
 
 

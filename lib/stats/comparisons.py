@@ -16,8 +16,8 @@ import pandas as pd
 from scipy import stats
 from statsmodels.stats.weightstats import DescrStatsW
 
-from lib.core.errors import TouchstoneError
-from lib.stats.estimates import estimate
+from ..core.errors import TouchstoneError
+from .estimates import estimate
 
 __all__ = [
     "SignedRank",

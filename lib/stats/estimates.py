@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from lib.core.errors import TouchstoneError
+from ..core.errors import TouchstoneError
 
 __all__ = ["Estimate", "estimate", "estimates", "estimates_of"]
 

@@ -1,1 +1,5 @@
-"""Training: classifiers, language models, masked language models, several seeds side by side."""
+"""Training: one loop, and what is trained with it.
+
+`loop` descends; `classifier`, `language_model`, `masked_lm` and `probe` say what on. `side_by_side`
+trains several seeds of a small model at once, `transfer` a classifier by its transfer scheme.
+"""

@@ -1,9 +1,9 @@
-"""Fitting a classifier: cross-entropy, Adam, a linear schedule with warm-up, the best epoch by validation loss."""
+"""Fitting a classifier: cross-entropy, Adam with a warm-up, the best epoch."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,12 +13,13 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from sklearn.model_selection import GroupShuffleSplit
 from torch import Tensor, nn
+from torch.optim.lr_scheduler import LRScheduler
 from transformers import get_linear_schedule_with_warmup
 
-from lib.core.errors import TouchstoneError
-from lib.models.text_model import Encoded, TextModel, device_of, pad
+from ..core.errors import TouchstoneError
+from ..models.text_model import Encoded, Forward, TextModel, device_of, pad
+from .loop import descend
 
-Forward = Callable[[Int[Tensor, "batch"]], Float[Tensor, "batch class"]]
 CURVE = ["epoch", "train_loss", "validation_loss", "validation_accuracy"]
 POOL = 8  # batches that are sorted by length together: little padding, and still a shuffled order
 
@@ -27,8 +28,9 @@ POOL = 8  # batches that are sorted by length together: little padding, and stil
 class Settings:
     """How a model is trained (paper, Table 5).
 
-    `gradients`: "zeroed" before each step, or "accumulated" over the whole run and clipped after the step, as the
-    released code does for OLA. `grouped`: batches of similar length. `eps` is Adam's, `warm_up` a share of all steps.
+    `gradients`: "zeroed" before each step, or "accumulated" over the whole run and clipped after
+    the step, as the released code does for OLA. `grouped`: batches of similar length. `eps` is
+    Adam's, `warm_up` a share of all steps.
     """
 
     epochs: int
@@ -83,8 +85,8 @@ def batches(
         return
     pools = rows.split(POOL * settings.batch_size)
     sorted_pools = [pool[lengths[pool].argsort(stable=True)] for pool in pools]
-    found = [batch for pool in sorted_pools for batch in pool.split(settings.batch_size)]
-    yield from (found[i] for i in torch.randperm(len(found), generator=generator).tolist())
+    ordered = [batch for pool in sorted_pools for batch in pool.split(settings.batch_size)]
+    yield from (ordered[i] for i in torch.randperm(len(ordered), generator=generator).tolist())
 
 
 def token_forward(
@@ -93,7 +95,9 @@ def token_forward(
     row_of: Int[Tensor, "vocab"] | None = None,
     whole_width: bool = False,
 ) -> Forward:
-    """The class scores of rows by their index, each batch padded to its own longest row (or to the longest of all).
+    """The class scores of rows by their index, as a function.
+
+    Each batch is padded to its own longest row, or to the longest of all (`whole_width`).
 
     `row_of` maps token ids to the rows of a reduced word table.
     """
@@ -121,58 +125,52 @@ def fit(
     seed: int,
     keep: str = "best",
 ) -> pd.DataFrame:
-    """Train the given parameters and leave them at the epoch with the lowest validation loss (`keep="best"`) or at the last.
+    """Train parameters by the cross-entropy of a forward pass.
 
-    Returns the learning curve: epoch, train_loss (while learning), validation_loss, validation_accuracy.
+    Args:
+        forward: the class scores of rows, which are named by their index.
+        trained: the parameters that learn, by name; they are changed in place.
+        targets: classes, or a probability of each class, by row.
+        lengths: the number of tokens by row; grouped batches hold rows of similar length.
+        keep: "best" leaves the parameters at the epoch of lowest validation loss, "last" at the
+            last one.
+
+    Returns:
+        The learning curve: epoch, train_loss (while learning), validation_loss,
+        validation_accuracy.
     """
     if keep not in ("best", "last"):
         raise TouchstoneError(f"the epoch that is kept is {keep!r}; write best or last")
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     parameters = list(trained.values())
-    optimiser = torch.optim.Adam(
-        parameters, lr=settings.lr, weight_decay=settings.weight_decay, eps=settings.eps, fused=True
+    optimiser, schedule = adam(parameters, settings, len(split.train))
+    curve = descend(
+        parameters,
+        optimiser,
+        settings.epochs,
+        lambda: batches(split.train, lengths, settings, generator),
+        lambda rows: [F.cross_entropy(forward(rows), targets[rows])],
+        lambda: evaluate(forward, targets, lengths, split.validation, settings.batch_size),
+        schedule,
+        settings.max_norm,
+        accumulate=settings.gradients == "accumulated",
+        by_rows=True,
+        keep_best=keep == "best",
     )
-    n_steps = settings.epochs * math.ceil(len(split.train) / settings.batch_size)
-    schedule = get_linear_schedule_with_warmup(
-        optimiser, round(settings.warm_up * n_steps), n_steps
-    )
-    curve, best, kept = [], math.inf, [p.detach().clone() for p in parameters]
-    for epoch in range(1, settings.epochs + 1):
-        losses = []
-        for batch in batches(split.train, lengths, settings, generator):
-            loss = F.cross_entropy(forward(batch), targets[batch])
-            take_step(loss, parameters, optimiser, settings)
-            schedule.step()
-            losses.append(loss.item() * len(batch))
-        validation_loss, accuracy = evaluate(
-            forward, targets, lengths, split.validation, settings.batch_size
-        )
-        curve.append((epoch, sum(losses) / len(split.train), validation_loss, accuracy))
-        if keep == "last" or validation_loss < best:
-            best, kept = validation_loss, [p.detach().clone() for p in parameters]
-    with torch.no_grad():
-        for parameter, value in zip(parameters, kept, strict=True):
-            parameter.copy_(value)
     return pd.DataFrame(curve, columns=CURVE)
 
 
-def take_step(
-    loss: Tensor,
-    parameters: Sequence[nn.Parameter],
-    optimiser: torch.optim.Optimizer,
-    settings: Settings,
-) -> None:
-    """One optimiser step. Gradients are zeroed, computed, clipped, then used; the released OLA never zeroes them."""
-    if settings.gradients == "zeroed":
-        optimiser.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(parameters, settings.max_norm)
-        optimiser.step()
-    else:
-        loss.backward()
-        optimiser.step()
-        nn.utils.clip_grad_norm_(parameters, settings.max_norm)
+def adam(
+    parameters: Iterable[Tensor], settings: Settings, n_train: int
+) -> tuple[torch.optim.Optimizer, LRScheduler]:
+    """Adam, and its learning rate: a warm-up, then linearly to zero."""
+    optimiser = torch.optim.Adam(
+        parameters, lr=settings.lr, weight_decay=settings.weight_decay, eps=settings.eps, fused=True
+    )
+    n_steps = settings.epochs * math.ceil(n_train / settings.batch_size)
+    warm_up = round(settings.warm_up * n_steps)
+    return optimiser, get_linear_schedule_with_warmup(optimiser, warm_up, n_steps)
 
 
 @torch.no_grad()
@@ -184,8 +182,8 @@ def evaluate(
     batch_size: int,
 ) -> tuple[float, float]:
     """Mean cross-entropy and accuracy over rows; targets may be classes or probabilities."""
-    in_order = rows[lengths[rows].argsort(stable=True)]
-    scores = torch.cat([forward(batch) for batch in in_order.split(batch_size)])
+    in_order = rows[lengths[rows].argsort(stable=True)]  # little padding
+    scores = torch.cat([forward(batch) for batch in in_order.split(batch_size)])  # (batch, class)
     wanted = targets[in_order]
     classes = wanted if wanted.ndim == 1 else wanted.argmax(1)
     return F.cross_entropy(scores, wanted).item(), (

@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
+from torch.nn.functional import cosine_similarity
 
-from lib.core.errors import TouchstoneError
-from lib.core.progress import progress
-from lib.models.language_model import LanguageModel
-from lib.models.text_model import Encoded, pad
-from lib.studies.lm_saliency.text import END, PAD, Vocabulary
+from ..core.errors import TouchstoneError
+from ..core.progress import progress
+from ..models.language_model import LanguageModel
+from ..models.text_model import Encoded, length_buckets, lengths_of, pad
+from ..models.word_vocabulary import END, PAD, Vocabulary
+from .loop import descend
+
+TokenBatch = tuple[Int[Tensor, "batch token"], Int[Tensor, "batch token"]]  # ids and mask
 
 
 @dataclass(frozen=True)
 class LMSettings:
     """How a language model is trained: Adam with a warm-up and a cosine to zero.
 
-    `batch_words`: words in a step, counted with padding; `longest`: words of a piece, longer lines are cut.
+    `batch_words`: words in a step, counted with padding; `longest`: words of a piece, longer lines
+    are cut.
     """
 
     epochs: int
@@ -40,9 +45,12 @@ class LMSettings:
 
 @dataclass(frozen=True)
 class Distillation:
-    """Weights of DistilBERT's loss (Sanh et al. 2019; as in Ding & Koehn): soft cross-entropy, LM loss, cosine.
+    """Weights of DistilBERT's loss: soft cross-entropy, LM loss, cosine.
 
-    `every`: the soft cross-entropy, the dearest of the three, is taken at every such word of a batch (1: at all of them).
+    Sanh et al. 2019; as in Ding & Koehn 2021.
+
+    `every`: the soft cross-entropy, the dearest of the three, is taken at every such word of a
+    batch (1: at all of them).
     """
 
     teacher: LanguageModel
@@ -55,43 +63,23 @@ class Distillation:
 def pieces(
     sentences: Sequence[Sequence[str]], vocabulary: Vocabulary, longest: int
 ) -> list[Encoded]:
-    """Sentences as ids, begun and ended by the end-of-sentence word; what is longer is cut into pieces."""
-    end = vocabulary.ids[END]
-    found = []
+    """Sentences as ids, begun and ended by the end-of-sentence word.
+
+    What is longer is cut into pieces.
+    """
+    end, encoded = vocabulary.ids[END], []
     for words in sentences:
         ids = [*vocabulary.encode(words), end]
-        found += [Encoded([end, *ids[i : i + longest]], []) for i in range(0, len(ids), longest)]
-    return found
-
-
-def similar_lengths(
-    lengths: Sequence[int], batch_words: int, generator: torch.Generator | None
-) -> list[list[int]]:
-    """Indices in batches of similar length, about `batch_words` words each with padding; with a generator in random order."""
-    noise = (
-        torch.rand(len(lengths), generator=generator).tolist()
-        if generator
-        else [0.0] * len(lengths)
-    )
-    batches: list[list[int]] = []
-    for i in sorted(range(len(lengths)), key=lambda i: (lengths[i], noise[i])):
-        if not batches or (len(batches[-1]) + 1) * lengths[i] > batch_words:
-            batches.append([])
-        batches[-1].append(i)
-    turns = (
-        torch.randperm(len(batches), generator=generator).tolist()
-        if generator
-        else range(len(batches))
-    )
-    return [batches[turn] for turn in turns]
+        encoded += [Encoded([end, *ids[i : i + longest]], []) for i in range(0, len(ids), longest)]
+    return encoded
 
 
 def word_batches(
     encoded: Sequence[Encoded], batch_words: int, padding: int, generator: torch.Generator | None
-) -> Iterator[tuple[Tensor, Tensor]]:
-    """Batches (ids, mask) of pieces of similar length, about `batch_words` words each, in random order."""
-    for batch in similar_lengths([len(one.ids) for one in encoded], batch_words, generator):
-        yield pad([encoded[i] for i in batch], padding)
+) -> Iterator[TokenBatch]:
+    """Batches of pieces of similar length, about `batch_words` words each, in random order."""
+    for bucket in length_buckets(lengths_of(encoded), n_tokens=batch_words, generator=generator):
+        yield pad([encoded[i] for i in bucket], padding)
 
 
 def fit_lm(
@@ -103,41 +91,46 @@ def fit_lm(
     seed: int,
     distil: Distillation | None = None,
 ) -> pd.DataFrame:
-    """Train a model; returns the curve: epoch, train_loss (nats a word, with a teacher the whole loss), perplexity."""
+    """Train a language model in place.
+
+    Returns:
+        The learning curve: epoch, train_loss (nats a word; with a teacher the whole loss),
+        perplexity (of `valid`).
+    """
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     padding, device = vocabulary.ids[PAD], next(model.parameters()).device
+
+    def batches() -> Iterable[TokenBatch]:
+        model.train()  # `perplexity` leaves it in evaluation mode
+        return progress(
+            list(word_batches(train, settings.batch_words, padding, generator)), "batches"
+        )
+
+    def losses(batch: TokenBatch) -> list[Tensor]:
+        return [batch_loss(model, batch[0].to(device), batch[1].to(device), distil)]
+
     optimiser = torch.optim.Adam(model.parameters(), lr=settings.lr, betas=(0.9, 0.98))
-    per_epoch = sum(1 for _ in word_batches(train, settings.batch_words, padding, generator))
-    n_steps = settings.epochs * per_epoch
-    warm_up = max(1, round(settings.warm_up * n_steps))
+    n_steps = settings.epochs * len(
+        length_buckets(lengths_of(train), n_tokens=settings.batch_words, generator=generator)
+    )
+    warm_up = max(1, round(settings.warm_up * n_steps))  # then a cosine to zero
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimiser,
         lambda step: min(
             (step + 1) / warm_up, 0.5 * (1 + math.cos(math.pi * min(1.0, step / n_steps)))
         ),
     )
-    curve = []
-    for epoch in range(1, settings.epochs + 1):
-        model.train()
-        losses = []
-        for ids, mask in progress(
-            list(word_batches(train, settings.batch_words, padding, generator)), "batches"
-        ):
-            loss = batch_loss(model, ids.to(device), mask.to(device), distil)
-            optimiser.zero_grad()
-            loss.backward()
-            nn.utils.clip_grad_norm_(model.parameters(), settings.max_norm)
-            optimiser.step()
-            schedule.step()
-            losses.append(loss.item())
-        curve.append(
-            (
-                epoch,
-                sum(losses) / len(losses),
-                perplexity(model, valid, vocabulary, settings.batch_words),
-            )
-        )
+    curve = descend(
+        list(model.parameters()),
+        optimiser,
+        settings.epochs,
+        batches,
+        losses,
+        lambda: [perplexity(model, valid, vocabulary, settings.batch_words)],
+        schedule,
+        settings.max_norm,
+    )
     return pd.DataFrame(curve, columns=["epoch", "train_loss", "perplexity"])
 
 
@@ -147,24 +140,26 @@ def batch_loss(
     mask: Int[Tensor, "batch token"],
     distil: Distillation | None = None,
 ) -> Float[Tensor, ""]:
-    """The loss of a batch: each word but the first is predicted from those before it; padding does not count."""
-    real = mask[:, 1:].bool()
-    targets = ids[:, 1:][real]
-    hidden = model.run(model.embed(ids[:, :-1]))[real]
+    """The loss of a batch: each word but the first is predicted from those before it.
+
+    Padding does not count.
+    """
+    real = mask[:, 1:].bool()  # (batch, token - 1)
+    targets = ids[:, 1:][real]  # (word)
+    hidden = model.run(model.embed(ids[:, :-1]))[real]  # (word, hidden)
     if distil is None:
         return model.loss(hidden, targets)
     with torch.no_grad():
         teacher = distil.teacher.eval()
-        taught = teacher.run(teacher.embed(ids[:, :-1]))[real]
-        wanted = teacher.log_prob(taught[:: distil.every])
-    given = model.log_prob(hidden[:: distil.every])
-    soft = -(wanted.exp() * given).sum(-1).mean()
-    hard = (
-        -given.gather(1, targets[:, None]).mean()
-        if distil.every == 1
-        else model.loss(hidden, targets)
-    )
-    cosine = 1 - nn.functional.cosine_similarity(hidden, taught, dim=-1).mean()
+        teacher_hidden = teacher.run(teacher.embed(ids[:, :-1]))[real]  # (word, hidden)
+        teacher_log_prob = teacher.log_prob(teacher_hidden[:: distil.every])  # (word, vocab)
+    log_prob = model.log_prob(hidden[:: distil.every])
+    soft = -(teacher_log_prob.exp() * log_prob).sum(-1).mean()
+    if distil.every == 1:
+        hard = -log_prob.gather(1, targets[:, None]).mean()
+    else:
+        hard = model.loss(hidden, targets)
+    cosine = 1 - cosine_similarity(hidden, teacher_hidden, dim=-1).mean()
     return distil.soft * soft + distil.hard * hard + distil.cosine * cosine
 
 
@@ -176,7 +171,10 @@ def minutes_ahead(
     distil: Distillation | None = None,
     n_timed: int = 4,
 ) -> float:
-    """How many minutes `fit_lm` will take on this machine, from a few of its batches; the model does not move."""
+    """How many minutes `fit_lm` will take on this machine, from a few of its batches.
+
+    The model does not move.
+    """
     batches = list(
         word_batches(
             train, settings.batch_words, vocabulary.ids[PAD], torch.Generator().manual_seed(0)
@@ -189,7 +187,7 @@ def minutes_ahead(
         timed.append((time.perf_counter() - start) / ids.numel())
     model.zero_grad()
     n_words = settings.epochs * sum(ids.numel() for ids, _ in batches)
-    return sorted(timed)[len(timed) // 2] * n_words / 60
+    return sorted(timed)[len(timed) // 2] * n_words / 60  # the median leaves the slow first out
 
 
 @torch.no_grad()
@@ -199,7 +197,7 @@ def perplexity(
     vocabulary: Vocabulary,
     batch_words: int = 4096,
 ) -> float:
-    """exp of the mean negative log-probability of a word, the end of each sentence counted as a word."""
+    """exp of the mean negative log-probability of a word; the end of a sentence is a word."""
     model.eval()
     device = next(model.parameters()).device
     total, n = 0.0, 0

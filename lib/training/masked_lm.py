@@ -1,15 +1,11 @@
-"""Training masked language models, with a second loss where one is wanted, and what they are worth on held-out text."""
+"""Training masked language models, with a second loss where one is wanted; perplexities."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, field
 
 import pandas as pd
 import torch
@@ -18,11 +14,18 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformers import get_linear_schedule_with_warmup
 
-from lib.core.errors import TouchstoneError
-from lib.core.progress import progress
-from lib.models.masked_lm import MaskedLM, read_masked_lm, save_masked_lm
-from lib.models.text_model import Encoded, device_of, pad, special_ids
-from lib.training.language_model import similar_lengths
+from ..core.errors import TouchstoneError
+from ..core.progress import progress
+from ..models.masked_lm import MaskedLM
+from ..models.text_model import (
+    Encoded,
+    device_of,
+    length_buckets,
+    lengths_of,
+    pad,
+    special_ids,
+)
+from .loop import descend
 
 IGNORED = -100  # cross-entropy's mark for a position that is not asked about
 
@@ -31,9 +34,10 @@ IGNORED = -100  # cross-entropy's mark for a position that is not asked about
 class MaskedSettings:
     """How a masked LM is trained: AdamW with a warm-up, then linearly to zero.
 
-    `batch_tokens`: tokens in a step, counted with padding; `masked`: the share of tokens that is to be predicted;
-    `tuned`: head, encoder (with the head) or all (with the word table). `watched`: token ids that are to be predicted
-    with the share `watched_share` instead, for a model whose answers on these words are what is studied.
+    `batch_tokens`: tokens in a step, counted with padding; `masked`: the share of tokens that is to
+    be predicted; `tuned`: head, encoder (with the head) or all (with the word table). `watched`:
+    token ids that are to be predicted with the share `watched_share` instead, for a model whose
+    answers on these words are what is studied.
     """
 
     epochs: int
@@ -56,7 +60,10 @@ class MaskedSettings:
 
 @dataclass(frozen=True)
 class Batch:
-    """What a second loss may look at: the rows' numbers, the masked input, its padding mask, and the hidden states."""
+    """What a second loss may look at.
+
+    The rows' numbers, the masked input, its padding mask, and the hidden states.
+    """
 
     rows: list[int]
     ids: Int[Tensor, "batch token"]
@@ -66,9 +73,10 @@ class Batch:
 
 @dataclass(frozen=True)
 class SecondLoss:
-    """A loss that is added to that of the masked words, and the parameters of its own that learn with it.
+    """A loss that is added to that of the masked words, and its own parameters.
 
-    A head behind a gradient reversal (CausaLM, Feder et al. 2021) is one: the reversal lies inside `loss`.
+    A head behind a gradient reversal (CausaLM, Feder et al. 2021) is one: the reversal lies inside
+    `loss`.
     """
 
     loss: Callable[[Batch], Float[Tensor, ""]]
@@ -85,17 +93,20 @@ def mask_tokens(
     watched: Sequence[int] = (),
     watched_share: float = 0.5,
 ) -> tuple[Int[Tensor, "batch token"], Int[Tensor, "batch token"]]:
-    """Inputs and targets of masked-LM training (Devlin et al. 2019): 80 % masked, 10 % another word, 10 % as it is.
+    """Inputs and targets of masked-LM training: 80 % masked, 10 % another word, 10 % unchanged.
 
-    A position that is not asked about has the target -100; each row has at least one that is. Of the `watched` ids
-    `watched_share` are asked about, of the others `share`.
+    Devlin et al. 2019.
+
+    A position that is not asked about has the target -100; each row has at least one that is. Of
+    the `watched` ids `watched_share` are asked about, of the others `share`.
     """
     draw = torch.rand(ids.shape, generator=generator)
     if len(watched):
         draw = torch.where(
             torch.isin(ids, torch.tensor(list(watched))), draw * (share / watched_share), draw
         )
-    draw[torch.isin(ids, torch.tensor(list(special)))] = 2.0
+    draw[torch.isin(ids, torch.tensor(list(special)))] = 2.0  # above every share: never chosen
+    # the smallest draw of a row is chosen in any case, so that no row is without a question
     chosen = (draw < share) | ((draw == draw.amin(1, keepdim=True)) & (draw < 2))
     targets = torch.where(chosen, ids, IGNORED)
     kind = torch.rand(ids.shape, generator=generator)
@@ -112,79 +123,47 @@ def fit_masked_lm(
     seed: int,
     second: SecondLoss | None = None,
 ) -> pd.DataFrame:
-    """Train a masked LM in place; returns the curve: epoch, train_loss, second_loss, perplexity (of `valid`).
+    """Train a masked LM in place.
 
-    Dropout stays off, so that a seed gives the same numbers with and without a second loss. A head whose bias is still
-    zero begins at the log of the words' frequencies in `train`, which spares it the first epochs.
+    Dropout stays off, so that a seed gives the same numbers with and without a second loss. A head
+    whose bias is still zero begins at the log of the words' frequencies in `train`, which spares it
+    the first epochs.
+
+    Returns:
+        The learning curve: epoch, train_loss, second_loss, perplexity (of `valid`).
     """
     generator = torch.Generator().manual_seed(seed)
-    begin_at_frequencies(model, train)
-    lengths = [len(one.ids) for one in train]
-    n_steps = settings.epochs * len(similar_lengths(lengths, settings.batch_tokens, None))
-    curve = []
-    with only_these_learn(model, settings.tuned) as own:
-        learning = [*own, *(second.parameters if second else ())]
+    _begin_at_frequencies(model, train)
+    lengths, n_tokens = lengths_of(train), settings.batch_tokens
+    n_steps = settings.epochs * len(length_buckets(lengths, n_tokens=n_tokens))
+    with _only_these_learn(model, settings.tuned) as tuned:
+        learning = [*tuned, *(second.parameters if second else ())]
         optimiser = torch.optim.AdamW(learning, lr=settings.lr, weight_decay=settings.weight_decay)
-        schedule = get_linear_schedule_with_warmup(
-            optimiser, round(settings.warm_up * n_steps), n_steps
+        curve = descend(
+            learning,
+            optimiser,
+            settings.epochs,
+            lambda: progress(
+                length_buckets(lengths, n_tokens=n_tokens, generator=generator), "batches"
+            ),
+            lambda rows: _losses(model, train, rows, settings, generator, second),
+            lambda: [masked_perplexity(model, valid, settings.masked)],
+            get_linear_schedule_with_warmup(optimiser, round(settings.warm_up * n_steps), n_steps),
+            settings.max_norm,
         )
-        for epoch in range(1, settings.epochs + 1):
-            losses = []
-            for rows in progress(
-                similar_lengths(lengths, settings.batch_tokens, generator), "batches"
-            ):
-                loss, other = _losses(model, train, rows, settings, generator, second)
-                optimiser.zero_grad()
-                (loss + other).backward()
-                nn.utils.clip_grad_norm_(learning, settings.max_norm)
-                optimiser.step()
-                schedule.step()
-                losses.append((loss.item(), other.item()))
-            means = [sum(column) / len(losses) for column in zip(*losses, strict=True)]
-            curve.append((epoch, *means, masked_perplexity(model, valid, settings.masked)))
     return pd.DataFrame(curve, columns=["epoch", "train_loss", "second_loss", "perplexity"])
 
 
-def fit_or_read(
-    path: Path,
-    recipe: Mapping[str, Any],
-    start: Callable[[], MaskedLM],
-    train: Sequence[Sequence[str]],
-    valid: Sequence[Sequence[str]],
-    settings: MaskedSettings,
-) -> tuple[MaskedLM, pd.DataFrame]:
-    """A model trained on sentences (lists of words) from `start()`, with its curve; one that was kept at `path` is read.
-
-    `recipe` (encoder, revision, seed, and what else the numbers depend on) is completed with the settings and the
-    SHA-256 of the texts; a model that was kept with another recipe is trained again.
-    """
-    texts = ["\n".join(" ".join(words) for words in part) for part in (train, valid)]
-    recipe = dict(recipe) | {
-        "settings": asdict(settings) | {"watched": list(settings.watched)},
-        "texts": [hashlib.sha256(text.encode()).hexdigest() for text in texts],
-    }
-    kept, weights = path.with_suffix(".json"), path.with_suffix(".safetensors")
-    if kept.is_file() and weights.is_file():
-        about = json.loads(kept.read_text())
-        if {name: about.get(name) for name in recipe} == recipe:
-            return read_masked_lm(kept, weights), pd.DataFrame(about["curve"])
-    model = start()
-    curve = fit_masked_lm(model, model.encode(train), model.encode(valid), settings, recipe["seed"])
-    save_masked_lm(
-        model, path, recipe | {"curve": curve.astype(object).to_dict("list")}, settings.tuned
-    )
-    return model, curve
-
-
 @contextmanager
-def only_these_learn(model: MaskedLM, tuned: str) -> Iterator[list[nn.Parameter]]:
+def _only_these_learn(model: MaskedLM, tuned: str) -> Iterator[list[nn.Parameter]]:
     """Within, gradients are computed for the tuned parameters alone, which are yielded."""
-    own = list(model.trained_parameters(tuned).values())
-    ids, before = {id(p) for p in own}, {p: p.requires_grad for p in model.module.parameters()}
-    for p in before:
-        p.requires_grad_(id(p) in ids)
+    learning = list(model.trained_parameters(tuned).values())
+    before = {p: p.requires_grad for p in model.module.parameters()}
+    model.module.requires_grad_(False)
+    for p in learning:
+        p.requires_grad_(True)
     try:
-        yield own
+        yield learning
     finally:
         for p, state in before.items():
             p.requires_grad_(state)
@@ -198,13 +177,13 @@ def _losses(
     generator: torch.Generator,
     second: SecondLoss | None,
 ) -> tuple[Tensor, Tensor]:
-    ids, mask = pad([train[i] for i in rows], model.pad_id)
-    n_vocab = model.module.config.vocab_size
+    # drawn on the CPU, so that every device gets the same words
+    ids, mask = pad([train[i] for i in rows], model.pad_id)  # (batch, token)
     inputs, targets = mask_tokens(
         ids,
         special_ids(model.tokenizer),
         model.tokenizer.mask_token_id,
-        n_vocab,
+        model.module.config.vocab_size,
         settings.masked,
         generator,
         settings.watched,
@@ -212,20 +191,17 @@ def _losses(
     )
     device = device_of(model.module)
     inputs, targets, mask = inputs.to(device), targets.to(device), mask.to(device)
-    hidden = model.hidden(model.embed(inputs), mask)
-    asked = targets != IGNORED
-    loss = F.cross_entropy(model.scores(hidden[asked]), targets[asked])
-    other = (
-        second.loss(Batch(list(rows), inputs, mask, hidden))
-        if second
-        else torch.zeros((), device=device)
-    )
-    return loss, other
+    hidden = model.hidden(model.embed(inputs), mask)  # (batch, token, hidden)
+    is_asked = targets != IGNORED
+    loss = F.cross_entropy(model.scores(hidden[is_asked]), targets[is_asked])
+    if second is None:
+        return loss, torch.zeros((), device=device)
+    return loss, second.loss(Batch(list(rows), inputs, mask, hidden))
 
 
 @torch.no_grad()
-def begin_at_frequencies(model: MaskedLM, train: Sequence[Encoded]) -> None:
-    """Set a head's bias, where it is still zero, to the log of the add-one unigram probabilities of the training text."""
+def _begin_at_frequencies(model: MaskedLM, train: Sequence[Encoded]) -> None:
+    """Set a head's bias, where it is still zero, to the log of the words' frequencies."""
     for name, p in model.trained_parameters("head").items():
         if name.endswith("bias") and p.shape == (model.module.config.vocab_size,) and not p.any():
             p.copy_(unigram(train, len(p), special_ids(model.tokenizer)).log())
@@ -234,9 +210,12 @@ def begin_at_frequencies(model: MaskedLM, train: Sequence[Encoded]) -> None:
 def unigram(
     encoded: Sequence[Encoded], n_vocab: int, special: Sequence[int]
 ) -> Float[Tensor, "vocab"]:
-    """Add-one unigram probabilities of the entries of a vocabulary; special tokens are not counted."""
+    """Add-one unigram probabilities of the entries of a vocabulary.
+
+    Special tokens are not counted.
+    """
     counts = torch.ones(n_vocab)
-    ids = torch.tensor([i for one in encoded for i in one.ids])
+    ids = torch.tensor([i for row in encoded for i in row.ids])
     counts += torch.bincount(ids[~torch.isin(ids, torch.tensor(list(special)))], minlength=n_vocab)
     return counts / counts.sum()
 
@@ -248,14 +227,16 @@ def asked_positions(
     seed: int = 0,
     batch_tokens: int = 4096,
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Batches (inputs, mask, targets) for measuring: a fixed choice of tokens, all of them replaced by the mask token."""
+    """Batches (inputs, mask, targets) for measuring.
+
+    A fixed choice of tokens, all of them replaced by the mask token.
+    """
     generator = torch.Generator().manual_seed(seed)
     mask_id, n_vocab = model.tokenizer.mask_token_id, model.module.config.vocab_size
-    for rows in similar_lengths([len(one.ids) for one in encoded], batch_tokens, None):
+    for rows in length_buckets(lengths_of(encoded), n_tokens=batch_tokens):
         ids, mask = pad([encoded[i] for i in rows], model.pad_id)
-        targets = mask_tokens(
-            ids, special_ids(model.tokenizer), mask_id, n_vocab, share, generator
-        )[1]
+        special = special_ids(model.tokenizer)
+        _, targets = mask_tokens(ids, special, mask_id, n_vocab, share, generator)
         yield torch.where(targets != IGNORED, mask_id, ids), mask, targets
 
 
@@ -263,14 +244,17 @@ def asked_positions(
 def masked_perplexity(
     model: MaskedLM, encoded: Sequence[Encoded], share: float = 0.15, seed: int = 0
 ) -> float:
-    """exp of the mean negative log-probability of masked tokens, the same tokens at every call (NaN without text)."""
+    """exp of the mean negative log-probability of masked tokens, the same at every call.
+
+    NaN without text.
+    """
     total, n, device = 0.0, 0, device_of(model.module)
     for inputs, mask, targets in asked_positions(model, encoded, share, seed):
         hidden = model.hidden(model.embed(inputs.to(device)), mask.to(device)).cpu()
-        asked = targets != IGNORED
-        scores = model.scores(hidden[asked].to(device)).cpu()
-        total += F.cross_entropy(scores, targets[asked], reduction="sum").item()
-        n += int(asked.sum())
+        is_asked = targets != IGNORED
+        scores = model.scores(hidden[is_asked].to(device)).cpu()
+        total += F.cross_entropy(scores, targets[is_asked], reduction="sum").item()
+        n += int(is_asked.sum())
     return math.exp(total / n) if n else math.nan
 
 
@@ -281,40 +265,11 @@ def unigram_perplexity(
     share: float = 0.15,
     seed: int = 0,
 ) -> float:
-    """The same quantity for add-one word frequencies of the training text, at the same tokens: the floor to beat."""
+    """The same quantity for add-one word frequencies of the training text, at the same tokens.
+
+    The floor to beat.
+    """
     log_p = unigram(train, model.module.config.vocab_size, special_ids(model.tokenizer)).log()
-    found = torch.cat(
-        [
-            log_p[targets[targets != IGNORED]]
-            for _, _, targets in asked_positions(model, encoded, share, seed)
-        ]
-    )
-    return math.exp(-float(found.double().mean()))
-
-
-@torch.no_grad()
-def pseudo_perplexity(model: MaskedLM, encoded: Sequence[Encoded], batch_size: int = 64) -> float:
-    """exp of the mean negative log-probability of each token with it alone masked (Salazar et al. 2020, eq. 3)."""
-    special = set(special_ids(model.tokenizer))
-    places = [
-        (i, at)
-        for i, one in enumerate(encoded)
-        for at, token in enumerate(one.ids)
-        if token not in special
-    ]
-    masked = [
-        Encoded(
-            [*encoded[i].ids[:at], model.tokenizer.mask_token_id, *encoded[i].ids[at + 1 :]], []
-        )
-        for i, at in places
-    ]
-    total = 0.0
-    for start in range(0, len(masked), batch_size):
-        wanted = torch.tensor([encoded[i].ids[at] for i, at in places[start : start + batch_size]])
-        total -= (
-            model.log_prob(masked[start : start + batch_size])
-            .gather(1, wanted[:, None])
-            .sum()
-            .item()
-        )
-    return math.exp(total / len(places))
+    asked = asked_positions(model, encoded, share, seed)
+    log_probs = torch.cat([log_p[targets[targets != IGNORED]] for _, _, targets in asked])
+    return math.exp(-float(log_probs.double().mean()))

@@ -1,7 +1,10 @@
-"""Models that differ in their seed alone, trained side by side: the numbers of one after the other, in one set of calls.
+"""Models that differ in their seed alone, trained side by side.
 
-A small model's step is over before Python has asked for the next one, so five models cost hardly more than one. Every
-model keeps its own start, its own validation rows, its own order of batches, its own clipping and its own best epoch.
+The numbers of one after the other, in one set of calls.
+
+A small model's step is over before Python has asked for the next one, so five models cost hardly
+more than one. Every model keeps its own start, its own validation rows, its own order of batches,
+its own clipping and its own best epoch.
 """
 
 from __future__ import annotations
@@ -14,19 +17,20 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from transformers import get_linear_schedule_with_warmup
 
-from lib.core.errors import TouchstoneError
-from lib.training.classifier import CURVE, Settings, Split, batches
+from ..core.errors import TouchstoneError
+from .classifier import CURVE, Settings, Split, adam, batches
 
-Stack = dict[
-    str, Float[Tensor, "seed ..."]
-]  # parameters by name, those of each seed along the first axis
+# parameters by name, those of each seed along the first axis
+Stack = dict[str, Float[Tensor, "seed ..."]]
 StackedForward = Callable[[Stack, Int[Tensor, "seed batch"]], Float[Tensor, "seed batch class"]]
 
 
 def can_stack(splits: Sequence[Split], settings: Settings) -> bool:
-    """Whether `fit_seeds` gives what `fit` gives: equally many steps, no dropout (a draw per call), gradients zeroed."""
+    """Whether `fit_seeds` gives what `fit` gives.
+
+    Equally many steps, no dropout (a draw per call), gradients zeroed.
+    """
     sizes = {len(split.train) for split in splits}
     return len(sizes) == 1 and settings.dropout == 0 and settings.gradients == "zeroed"
 
@@ -40,60 +44,62 @@ def fit_seeds(
     settings: Settings,
     seeds: Sequence[int],
 ) -> list[pd.DataFrame]:
-    """`lib.training.classifier.fit` for several seeds at once; each model is left at its own epoch of lowest validation loss.
+    """`lib.training.classifier.fit` for several seeds at once.
 
-    Returns a learning curve per seed. Raises TouchstoneError where `can_stack` says no.
+    Each model is left at its own epoch of lowest validation loss.
+
+    Returns:
+        A learning curve per seed.
+
+    Raises:
+        TouchstoneError: where `can_stack` says no.
     """
     if not can_stack(splits, settings):
         raise TouchstoneError(
-            "these seeds cannot be trained side by side: their splits differ in size, or dropout or "
-            "accumulated gradients are wanted; train them one after the other"
+            "these seeds cannot be trained side by side: their splits differ in size, or dropout "
+            "or accumulated gradients are wanted; train them one after the other"
         )
-    stack = {
-        name: torch.stack([one[name].detach() for one in trained]).requires_grad_()
-        for name in trained[0]
-    }
-    optimiser = torch.optim.Adam(
-        stack.values(),
-        lr=settings.lr,
-        weight_decay=settings.weight_decay,
-        eps=settings.eps,
-        fused=True,
-    )
+    stack = _stacked(trained)
     n_train = len(splits[0].train)
-    n_steps = settings.epochs * math.ceil(n_train / settings.batch_size)
-    schedule = get_linear_schedule_with_warmup(
-        optimiser, round(settings.warm_up * n_steps), n_steps
-    )
+    optimiser, schedule = adam(stack.values(), settings, n_train)
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
     curves: list[list[tuple[float, ...]]] = [[] for _ in seeds]
-    best, kept = [math.inf] * len(seeds), {name: p.detach().clone() for name, p in stack.items()}
+    best = [math.inf] * len(seeds)
+    best_values = {name: p.detach().clone() for name, p in stack.items()}
     for epoch in range(1, settings.epochs + 1):
         total = torch.zeros(len(seeds), device=targets.device)
-        for index in zip(
-            *(
-                batches(split.train, lengths, settings, generator)
-                for split, generator in zip(splits, generators, strict=True)
-            ),
-            strict=True,
-        ):
-            total += take_steps(forward, stack, index, targets, optimiser, settings)
+        orders = [
+            batches(splits[i].train, lengths, settings, generators[i]) for i in range(len(seeds))
+        ]
+        for index in zip(*orders, strict=True):  # the same step of every seed
+            total += _take_steps(forward, stack, index, targets, optimiser, settings)
             schedule.step()
-        losses, accuracies = evaluate_seeds(forward, stack, targets, splits)
+        losses, accuracies = _evaluate_seeds(forward, stack, targets, splits)
         for i, (loss, accuracy) in enumerate(zip(losses, accuracies, strict=True)):
             curves[i].append((epoch, total[i].item() / n_train, loss, accuracy))
             if loss < best[i]:
                 best[i] = loss
                 for name, p in stack.items():
-                    kept[name][i] = p.detach()[i]
-    with torch.no_grad():
-        for i, one in enumerate(trained):
-            for name, parameter in one.items():
-                parameter.copy_(kept[name][i])
+                    best_values[name][i] = p.detach()[i]
+    _put_back(best_values, trained)
     return [pd.DataFrame(curve, columns=CURVE) for curve in curves]
 
 
-def take_steps(
+def _stacked(trained: Sequence[Mapping[str, nn.Parameter]]) -> Stack:
+    return {
+        name: torch.stack([parameters[name].detach() for parameters in trained]).requires_grad_()
+        for name in trained[0]
+    }
+
+
+@torch.no_grad()
+def _put_back(values: Stack, trained: Sequence[Mapping[str, nn.Parameter]]) -> None:
+    for i, parameters in enumerate(trained):
+        for name, parameter in parameters.items():
+            parameter.copy_(values[name][i])
+
+
+def _take_steps(
     forward: StackedForward,
     stack: Stack,
     index: Sequence[Int[Tensor, "batch"]],
@@ -103,15 +109,16 @@ def take_steps(
 ) -> Float[Tensor, "seed"]:
     """One step of every seed on its own batch; returns each one's loss, summed over its rows.
 
-    The gradient of the sum of all losses is to each seed the gradient of its own, and it is clipped by its own length.
+    The gradient of the sum of all losses is to each seed the gradient of its own, and it is clipped
+    by its own length.
     """
     rows, counts = aligned(index)
     optimiser.zero_grad()
-    losses = cross_entropies(forward(stack, rows), targets[rows])
+    losses = cross_entropies(forward(stack, rows), targets[rows])  # (seed, batch)
     sums = (losses * counts).sum(1)
     (sums / counts.sum(1)).sum().backward()
     gradients = [p.grad for p in stack.values() if p.grad is not None]
-    norms = torch.stack([g.flatten(1).norm(dim=1) for g in gradients]).norm(dim=0)
+    norms = torch.stack([g.flatten(1).norm(dim=1) for g in gradients]).norm(dim=0)  # (seed)
     shrink = (settings.max_norm / (norms + 1e-6)).clamp(max=1.0)  # as in torch's clip_grad_norm_
     for g in gradients:
         g.mul_(shrink.view(-1, *[1] * (g.ndim - 1)))
@@ -120,12 +127,12 @@ def take_steps(
 
 
 @torch.no_grad()
-def evaluate_seeds(
+def _evaluate_seeds(
     forward: StackedForward, stack: Stack, targets: Int[Tensor, "batch"], splits: Sequence[Split]
 ) -> tuple[list[float], list[float]]:
     """Each seed's mean cross-entropy and accuracy on its own validation rows."""
     rows, counts = aligned([split.validation for split in splits])
-    scores, wanted = forward(stack, rows), targets[rows]
+    scores, wanted = forward(stack, rows), targets[rows]  # (seed, batch, class), (seed, batch)
     n = counts.sum(1)
     right = (scores.argmax(-1) == wanted).double()
     return (
@@ -137,14 +144,16 @@ def evaluate_seeds(
 def aligned(
     index: Sequence[Int[Tensor, "batch"]],
 ) -> tuple[Int[Tensor, "seed batch"], Float[Tensor, "seed batch"]]:
-    """Rows of every seed side by side, filled up with row 0 to the longest, and which of them count (1, else 0).
+    """Rows of every seed side by side, and which of them count (1, else 0).
+
+    Shorter ones are filled up with row 0.
 
     >>> rows, counts = aligned([torch.tensor([4, 2]), torch.tensor([3])])
     >>> rows.tolist(), counts.tolist()
     ([[4, 2], [3, 0]], [[1.0, 1.0], [1.0, 0.0]])
     """
     rows = nn.utils.rnn.pad_sequence(list(index), batch_first=True)
-    lengths = torch.tensor([len(one) for one in index], device=rows.device)
+    lengths = torch.tensor([len(rows_of_seed) for rows_of_seed in index], device=rows.device)
     return rows, (torch.arange(rows.shape[1], device=rows.device) < lengths[:, None]).float()
 
 

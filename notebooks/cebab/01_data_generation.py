@@ -52,22 +52,9 @@ from lib.core.paths import material
 from lib.core.seeds import set_up
 from lib.core.stage import open_stage
 from lib.plots import COLOURS, STYLE
+from lib.studies.cebab import reviews
 from lib.studies.cebab.hub import fetch_hub, read_hub
 from lib.studies.cebab.pairs import edit_pairs, pairs_by_loop, repeated_edits
-from lib.studies.cebab.reviews import (
-    ASPECTS,
-    CELLS,
-    NO_MAJORITY,
-    RATING_MAPS,
-    SPLITS,
-    VALUES,
-    check_texts,
-    fetch_cebab,
-    majority,
-    rating_labels,
-    read_cebab,
-    train_set,
-)
 from lib.studies.cebab.worlds import (
     World,
     average_effects,
@@ -159,10 +146,10 @@ pairs[["base_id", "counterfactual_id", "aspect", "old", "new", "kind"]]
 # in the 'no majority' category". (Two dozen cells of the published file have ten votes; the rule below also fits those.)
 
 # %%
-show_source(majority)
+show_source(reviews.majority)
 assert (
-    majority({"4": 3, "2": 2}) == "4"
-    and majority({"4": 2, "2": 2, "1": 1}) == NO_MAJORITY
+    reviews.majority({"4": 3, "2": 2}) == "4"
+    and reviews.majority({"4": 2, "2": 2, "1": 1}) == reviews.NO_MAJORITY
 )
 
 # %% [markdown]
@@ -173,7 +160,10 @@ assert (
 
 # %%
 pd.DataFrame(
-    {f"{n}-way": rating_labels([1, 2, 3, 4, 5], n) for n in RATING_MAPS},
+    {
+        f"{n}-way": reviews.rating_labels([1, 2, 3, 4, 5], n)
+        for n in reviews.RATING_MAPS
+    },
     index=[1, 2, 3, 4, 5],
 ).rename_axis("stars").T
 
@@ -209,7 +199,9 @@ shares = {
     name: world.joint().groupby("service")["probability"].sum()
     for name, world in worlds.items()
 }
-pd.DataFrame({name: share.reindex(VALUES) for name, share in shares.items()}).round(3)
+pd.DataFrame(
+    {name: share.reindex(reviews.VALUES) for name, share in shares.items()}
+).round(3)
 
 # %% [markdown]
 # In such a world the effect of a change is no estimate. For a text with aspects $C$, whatever its words are,
@@ -276,7 +268,7 @@ for row in first.itertuples():
 # %%
 parts = wordings_by_split(wordings)
 assert not set(parts["train"]) & set(parts["test"]) and all(
-    len(wordings[a][v]) >= 30 for a in ASPECTS for v in VALUES
+    len(wordings[a][v]) >= 30 for a in reviews.ASPECTS for v in reviews.VALUES
 )
 some = generated["confounded"].query("split == 'dev'")
 in_order = {
@@ -299,9 +291,12 @@ print(
 # %%
 def conditional_means(texts):
     """The difference of mean ratings, Positive minus Negative, of the originals of train, for each aspect."""
-    originals = train_set(texts, "observational")
+    originals = reviews.train_set(texts, "observational")
     means = pd.DataFrame(
-        {aspect: originals.groupby(aspect)["rating"].mean() for aspect in ASPECTS}
+        {
+            aspect: originals.groupby(aspect)["rating"].mean()
+            for aspect in reviews.ASPECTS
+        }
     )
     return means.loc["Positive"] - means.loc["Negative"]
 
@@ -335,12 +330,12 @@ if data_source == "bundled":
     data = generated
 else:
     data = {
-        "cebab": read_cebab(fetch_cebab())
+        "cebab": reviews.read_cebab(reviews.fetch_cebab())
         if data_source == "cebab"
         else read_hub(fetch_hub())
     }
 for name, table in data.items():
-    check_texts(table, name)
+    reviews.check_texts(table, name)
 counts = {
     (name, split): {
         "texts": len(part),
@@ -350,7 +345,7 @@ counts = {
     for name, table in data.items()
     for split, part in table.groupby("split")
 }
-pd.DataFrame(counts).T.reindex(SPLITS, level=1)
+pd.DataFrame(counts).T.reindex(reviews.SPLITS, level=1)
 
 # %% [markdown]
 # Train comes in three sets: *inclusive* (all texts), *exclusive* (one text a group, the paper's choice) and *observational* (the originals
@@ -364,7 +359,8 @@ pairs = {
     for split in ("dev", "test")
 }
 inclusive = {
-    name: edit_pairs(train_set(table, "inclusive")) for name, table in data.items()
+    name: edit_pairs(reviews.train_set(table, "inclusive"))
+    for name, table in data.items()
 }
 if data_source != "bundled":
     assert len(pairs["cebab", "test"]) == 3958 and len(inclusive["cebab"]) == 19684
@@ -398,7 +394,7 @@ def beside_paper(ours, source, keys):
     return ours.join(paper, on=keys)
 
 
-known = [value for value in CELLS if value]
+known = [value for value in reviews.CELLS if value]
 cells = [
     {
         "dataset": name,
@@ -407,7 +403,7 @@ cells = [
         "ours": int((table[aspect] == value).sum()),
     }
     for name, table in data.items()
-    for aspect in ASPECTS
+    for aspect in reviews.ASPECTS
     for value in known
 ]
 table_3a = stage.table(
@@ -416,14 +412,14 @@ table_3a = stage.table(
 assert data_source == "bundled" or (table_3a["ours"] == table_3a["paper"]).all()
 table_3a.assign(paper=table_3a["paper"].astype(int)).pivot(
     index=["aspect", "new"], columns="dataset", values="ours"
-).join(table_3a.groupby(["aspect", "new"])["paper"].first()).loc[list(ASPECTS)]
+).join(table_3a.groupby(["aspect", "new"])["paper"].first()).loc[list(reviews.ASPECTS)]
 
 # %% [markdown]
 # On the published data all of 3a agrees, which the assert demands. (The percentages in the paper are shares of a column, over the four
 # aspects.) Next the stars:
 
 # %%
-stars = {**{str(k): k for k in range(1, 6)}, NO_MAJORITY: 0}
+stars = {**{str(k): k for k in range(1, 6)}, reviews.NO_MAJORITY: 0}
 cells = [
     {"dataset": name, "new": label, "ours": int((table["rating"] == k).sum())}
     for name, table in data.items()
@@ -494,7 +490,9 @@ def all_effects(name):
 
 keys = ["aspect", "old", "new"]
 measured = pd.concat([all_effects(name) for name in data], ignore_index=True)
-named = measured[measured["old"].isin(VALUES) & measured["new"].isin(VALUES)]
+named = measured[
+    measured["old"].isin(reviews.VALUES) & measured["new"].isin(reviews.VALUES)
+]
 table_3c = stage.table(
     "table_3c",
     beside_paper(named, "CEBaB, Table 3c", keys).dropna(subset=["paper"])[
@@ -538,7 +536,7 @@ def as_intended(texts):
             aspect: texts[aspect].where(
                 texts["edit_type"] != aspect, texts["edit_goal"]
             )
-            for aspect in ASPECTS
+            for aspect in reviews.ASPECTS
         }
     )
 
@@ -616,7 +614,7 @@ repeated = pd.DataFrame(
     [
         count_repeated(name, split, same)
         for name in data
-        for split in SPLITS
+        for split in reviews.SPLITS
         for same in ("goal", "label")
     ]
 )
@@ -672,7 +670,9 @@ with plt.rc_context(STYLE):
     )
     for ax, name in zip(axes, worlds):
         part = (
-            opposite[opposite["world"] == name].set_index("aspect").loc[list(ASPECTS)]
+            opposite[opposite["world"] == name]
+            .set_index("aspect")
+            .loc[list(reviews.ASPECTS)]
         )
         ax.plot(
             part["true"], range(4), "o", color=COLOURS[0], label="the world's effect"
@@ -686,7 +686,7 @@ with plt.rc_context(STYLE):
             label="difference of means",
         )
         ax.plot(
-            sample.loc[name].loc[list(ASPECTS), "sample"],
+            sample.loc[name].loc[list(reviews.ASPECTS), "sample"],
             range(4),
             "|",
             markersize=12,
@@ -695,7 +695,7 @@ with plt.rc_context(STYLE):
         )
         ax.set(
             yticks=range(4),
-            yticklabels=ASPECTS,
+            yticklabels=reviews.ASPECTS,
             title=f"{name}, $\\gamma$ = {worlds[name].confounding:g}",
             xlim=(0, None),
             xlabel="effect of Negative to Positive, in stars",
@@ -709,7 +709,7 @@ with plt.rc_context(STYLE):
     )
 stage.figure("confounding", figure)
 opposite.pivot(index="aspect", columns="world", values=["true", "conexp"]).loc[
-    list(ASPECTS)
+    list(reviews.ASPECTS)
 ].round(2)
 
 # %% [markdown]
@@ -729,7 +729,7 @@ def with_world(name, split):
     values = (
         data[name]
         .set_index("text_id")
-        .loc[table["base_id"], list(ASPECTS)]
+        .loc[table["base_id"], list(reviews.ASPECTS)]
         .reset_index(drop=True)
     )
     effect = np.zeros((len(table), 5))
@@ -761,7 +761,9 @@ if data_source == "bundled":
         "groups": generated["confounded"]["group"].nunique(),
         "confounding": confounding,
         **{name: int(n) for name, n in counts.items()},
-        "wordings": sum(len(wordings[a][v]) for a in ASPECTS for v in VALUES),
+        "wordings": sum(
+            len(wordings[a][v]) for a in reviews.ASPECTS for v in reviews.VALUES
+        ),
     }
     card = read_card(material("cebab") / "card.yaml", data_source, numbers)
     write_atomic(stage.path("dataset_card.md"), dataset_card(card))

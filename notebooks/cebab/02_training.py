@@ -56,34 +56,12 @@ from lib.core.progress import progress
 from lib.core.seeds import pick_device, seed_for, set_up
 from lib.core.stage import open_stage
 from lib.models.masked_lm import new_masked_lm
-from lib.models.upper_layers import layer_stack
 from lib.models.weights import load_classifier
 from lib.plots import COLOURS, STYLE
 from lib.stats import estimates
-from lib.studies.cebab.causalm import (
-    concept_losses,
-    reverse_gradient,
-    shorten,
-    vectors_without,
-)
+from lib.studies.cebab import causalm, reviewers, reviews
 from lib.studies.cebab.head import fit_head
-from lib.studies.cebab.reviewers import (
-    Reading,
-    Reviewer,
-    load_reading,
-    load_vectors,
-    predict_aspects,
-    save_vectors,
-    sentence_vectors,
-    words_of,
-)
-from lib.studies.cebab.reviews import (
-    ASPECTS,
-    VALUES,
-    in_classes,
-    rating_labels,
-    train_set,
-)
+from lib.studies.cebab.upper_layers import layer_stack
 from lib.studies.cebab.worlds import World
 from lib.training.classifier import Settings
 from lib.training.masked_lm import MaskedSettings, fit_masked_lm, unigram_perplexity
@@ -141,12 +119,12 @@ adversary = 0.5  # how strongly the adversary's gradient is reversed, lambda
 stage = open_stage("cebab", scale, "02_training")
 set_up(seed, n_threads)
 texts = load_parquet(stage.input("01_data_generation", "texts.parquet"))
-texts = texts.assign(label=rating_labels(texts["rating"], n_classes)).query(
+texts = texts.assign(label=reviews.rating_labels(texts["rating"], n_classes)).query(
     "label >= 0"
 )
 data = {
     name: {
-        "train": train_set(part, train_on),
+        "train": reviews.train_set(part, train_on),
         "dev": part[(part["split"] == "dev") & part["is_original"]],
         "test": part[part["split"] == "test"],
     }
@@ -193,7 +171,7 @@ pd.DataFrame([answer], columns=[f"p_{k}" for k in range(1, 6)]).round(3)
 # train texts. The encoder reads each different text once.
 
 # %%
-show_source(predict_aspects)
+show_source(reviewers.predict_aspects)
 
 # %% [markdown]
 # `share` is the floor: what one gets by always naming the most frequent value. Macro-F1 weighs the three values alike.
@@ -206,19 +184,19 @@ def frozen_vectors(name):
         stage.path(f"vectors/{name}-frozen.npz"),
         str((name, encoder, encoder_revision, n_classes, train_on, inputs)),
     )
-    if load_vectors(path, key) is None:
+    if reviewers.load_vectors(path, key) is None:
         reader, rows = (
             load_classifier(encoder, encoder_revision, ["1", "2"]),
             pd.concat(data[name].values()),
         )
         reader.module.to(pick_device(device))
-        save_vectors(
+        reviewers.save_vectors(
             path,
             key,
             list(rows["text_id"]),
-            sentence_vectors(reader, list(rows["text"])),
+            reviewers.sentence_vectors(reader, list(rows["text"])),
         )
-    vector_of = dict(zip(*load_vectors(path)[:2], strict=True))
+    vector_of = dict(zip(*reviewers.load_vectors(path)[:2], strict=True))
     return {
         (name, split): np.array([vector_of[i] for i in rows["text_id"]])
         for split, rows in data[name].items()
@@ -234,7 +212,7 @@ print(f"{sum(map(len, vectors.values()))} vectors")
 
 # %%
 aspects = {
-    (name, split): predict_aspects(
+    (name, split): reviewers.predict_aspects(
         parts["train"], vectors[name, "train"], parts[split], vectors[name, split]
     )
     for name, parts in data.items()
@@ -249,7 +227,7 @@ truth = {name: parts["test"].reset_index(drop=True) for name, parts in data.item
 # %% tags=["nbval-ignore-output"]
 def aspect_scores(name, aspect):
     """Accuracy and macro-F1 of an aspect classifier, and the share of the most frequent value."""
-    known = truth[name][aspect].isin(VALUES)
+    known = truth[name][aspect].isin(reviews.VALUES)
     said, right = aspects[name, "test"][aspect][known], truth[name][aspect][known]
     return {
         "dataset": name,
@@ -262,7 +240,9 @@ def aspect_scores(name, aspect):
 
 stage.table(
     "aspect_accuracy",
-    pd.DataFrame([aspect_scores(name, aspect) for name in data for aspect in ASPECTS]),
+    pd.DataFrame(
+        [aspect_scores(name, aspect) for name in data for aspect in reviews.ASPECTS]
+    ),
 )
 
 # %% [markdown]
@@ -277,7 +257,7 @@ stage.table(
 # model's very answers from it.
 
 # %%
-show_source(Reading)
+show_source(reviewers.Reading)
 show_source(fit_head)
 
 # %% [markdown]
@@ -305,11 +285,11 @@ def reading_of(name, kind, number):
             inputs,
         )
     )
-    reviewer = Reviewer(
+    reviewer = reviewers.Reviewer(
         name, kind, number, encoder, encoder_revision, n_classes, settings, n_frozen
     )
     path, tensors = stage.path(f"vectors/{reviewer.name}.npz"), stage.path("models")
-    if load_reading(path, key) is None:
+    if reviewers.load_reading(path, key) is None:
         parts = data[name]
         found = (
             frozen_reading(name)
@@ -319,7 +299,7 @@ def reading_of(name, kind, number):
             )
         )
         found.save(path, key, [*parts["train"]["text_id"], *parts["test"]["text_id"]])
-    return load_reading(path)
+    return reviewers.load_reading(path)
 
 
 def frozen_reading(name):
@@ -328,7 +308,7 @@ def frozen_reading(name):
     head = fit_head(
         vectors[name, "train"], data[name]["train"]["label"].to_numpy(), n_classes
     )
-    return Reading(head.probabilities(seen), seen, head)
+    return reviewers.Reading(head.probabilities(seen), seen, head)
 
 
 # %% [markdown]
@@ -343,7 +323,7 @@ def predicted_minutes(name):
         list(texts["text"].head(64)),
     )
     start = time.process_time()
-    sentence_vectors(reader, some)
+    reviewers.sentence_vectors(reader, some)
     sizes, lower = (
         {split: len(rows) for split, rows in data[name].items()},
         n_frozen / len(layer_stack(reader.module)),
@@ -390,10 +370,10 @@ print(
 
 # %%
 x = torch.ones(2, requires_grad=True)
-total = reverse_gradient(x, 0.5).sum()
+total = causalm.reverse_gradient(x, 0.5).sum()
 total.backward()
 assert total.item() == 2 and x.grad.tolist() == [-0.5, -0.5]
-show_source(concept_losses)
+show_source(causalm.concept_losses)
 
 # %% [markdown]
 # First the masked language model: the lowest layers of the encoder with a new head, trained on the train texts. `perplexity` is the number of
@@ -409,13 +389,13 @@ masked = (
 
 def masked_lm_of(name):
     """The study's masked language model of a data set, and how good it is."""
-    model = shorten(
+    model = causalm.shorten(
         new_masked_lm(masked[0], seed_for("masked LM", seed), masked[1]),
         masked_lm["layers"],
     )
     model.module.to(pick_device(device))
     train, dev = (
-        model.encode(words_of(list(data[name][split]["text"])))
+        model.encode(reviewers.words_of(list(data[name][split]["text"])))
         for split in ("train", "dev")
     )
     settings = MaskedSettings(
@@ -453,23 +433,23 @@ def without_concepts(name):
         )
     )
     path, train = stage.path(f"vectors/{name}-without.npz"), data[name]["train"]
-    if load_vectors(path, key) is None:
+    if reviewers.load_vectors(path, key) is None:
         model, about = masked_lm_of(name)
         settings = MaskedSettings(
             unlearning["epochs"], lr["unlearning"], unlearning["batch_tokens"]
         )
         told = pd.concat([train, data[name]["test"]])
-        found = vectors_without(
+        found = causalm.vectors_without(
             model,
             list(train["text"]),
-            train[list(ASPECTS)].to_numpy(object),
+            train[list(reviews.ASPECTS)].to_numpy(object),
             list(told["text"]),
             settings,
             adversary,
             seed,
         )
-        save_vectors(path, key, list(told["text_id"]), found, about)
-    return load_vectors(path, key)
+        reviewers.save_vectors(path, key, list(told["text_id"]), found, about)
+    return reviewers.load_vectors(path, key)
 
 
 # %% [markdown]
@@ -477,7 +457,7 @@ def without_concepts(name):
 
 # %%
 print(
-    f"masked LM: {masked_lm['epochs']} epochs; each of {len(ASPECTS)} concepts is unlearnt in {unlearning['epochs']}"
+    f"masked LM: {masked_lm['epochs']} epochs; each of {len(reviews.ASPECTS)} concepts is unlearnt in {unlearning['epochs']}"
 )
 without = {
     name: without_concepts(name)
@@ -498,12 +478,12 @@ def probe(name, aspect, layer):
         without[name][1][layer],
         np.concatenate([data[name][split][aspect] for split in ("train", "test")]),
     )
-    known = np.isin(y.astype(str), VALUES)
+    known = np.isin(y.astype(str), reviews.VALUES)
     labels, train = (
-        np.array([VALUES.index(v) if v in VALUES else -1 for v in y]),
+        np.array([reviews.VALUES.index(v) if v in reviews.VALUES else -1 for v in y]),
         np.arange(len(y)) < n_train,
     )
-    head = fit_head(x[train & known], labels[train & known], len(VALUES))
+    head = fit_head(x[train & known], labels[train & known], len(reviews.VALUES))
     return (
         head.probabilities(x[~train & known]).argmax(1) == labels[~train & known]
     ).mean()
@@ -513,15 +493,15 @@ rows = [
     {
         "dataset": name,
         "aspect": aspect,
-        "before": probe(name, aspect, len(ASPECTS)),
+        "before": probe(name, aspect, len(reviews.ASPECTS)),
         "without": probe(name, aspect, at),
-        "share": truth[name][aspect][truth[name][aspect].isin(VALUES)]
+        "share": truth[name][aspect][truth[name][aspect].isin(reviews.VALUES)]
         .value_counts(normalize=True)
         .max(),
         **without[name][2],
     }
     for name in data
-    for at, aspect in enumerate(ASPECTS)
+    for at, aspect in enumerate(reviews.ASPECTS)
 ]
 stage.table("unlearnt", pd.DataFrame(rows))
 
@@ -585,7 +565,7 @@ def guesses(name):
         "Bag of words": words.predict(test["text"]),
     }
     if name in ("confounded", "independent") and n_classes > 2:
-        found["The world's reader"] = in_classes(
+        found["The world's reader"] = reviews.in_classes(
             World(0.0).rating_probabilities(test), n_classes
         ).argmax(1)
     rows = test[["dataset", "text_id", "group", "label"]]

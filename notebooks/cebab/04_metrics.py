@@ -46,37 +46,14 @@ import lib.same_numbers  # first: the same instructions on every processor
 import numpy as np
 import pandas as pd
 
+from lib import stats
 from lib.core.files import load_parquet
 from lib.core.notebooks import show_source
 from lib.core.paths import material
 from lib.core.seeds import set_up
 from lib.core.stage import open_stage
-from lib.metrics.concept_effects import (
-    DIRECTION,
-    DISTANCES,
-    cosine,
-    icace,
-    in_stars,
-    l2,
-    macro,
-    mean_effects,
-    normdiff,
-    order_faithfulness,
-    same_question,
-    score_estimates,
-    three_distances,
-)
+from lib.metrics import concept_effects
 from lib.plots import plot_errors, plot_three_effects
-from lib.stats import (
-    VERDICTS,
-    Verdict,
-    claim_row,
-    compare_all,
-    estimates,
-    judge_contrasts,
-    read_claims,
-    summarise,
-)
 from lib.studies.cebab.pairs import repeated_edits
 from lib.studies.cebab.registry import EXPLAINERS
 from lib.studies.cebab.reviews import ASPECTS, in_classes, rating_labels
@@ -169,9 +146,9 @@ said = {
 table = pd.DataFrame(
     {
         name: {
-            "L2": l2(effect, np.array(v))[0],
-            "cosine": cosine(effect, np.array(v))[0],
-            "normdiff": normdiff(effect, np.array(v))[0],
+            "L2": concept_effects.l2(effect, np.array(v))[0],
+            "cosine": concept_effects.cosine(effect, np.array(v))[0],
+            "normdiff": concept_effects.normdiff(effect, np.array(v))[0],
         }
         for name, v in said.items()
     }
@@ -192,9 +169,9 @@ table.round(3)
 # The difference of two answers (eq. 2). Nothing is estimated.
 
 # %%
-show_source(icace)
-show_source(cosine)
-assert np.allclose(in_stars(effect), -0.8)
+show_source(concept_effects.icace)
+show_source(concept_effects.cosine)
+assert np.allclose(concept_effects.in_stars(effect), -0.8)
 
 # %% [markdown]
 # In stars: .4 of the probability moves from class 3 to class 1, which is -.8.
@@ -216,16 +193,28 @@ def cace_of(dataset, model, number):
         & pairs["base_id"].isin(said["text_id"])
         & pairs["counterfactual_id"].isin(said["text_id"])
     ]
-    means = mean_effects(mine, icace(mine, said))
-    both = means.merge(means, left_on=DIRECTION, right_on=["aspect", "new", "old"])
+    means = concept_effects.mean_effects(mine, concept_effects.icace(mine, said))
+    both = means.merge(
+        means, left_on=concept_effects.DIRECTION, right_on=["aspect", "new", "old"]
+    )
     assert np.allclose(both["stars_x"], -both["stars_y"])
     classes = [name for name in said if name.startswith("p_")]
     sure = said.assign(
         **dict(zip(classes, np.eye(len(classes))[said[classes].to_numpy().argmax(1)].T))
     )
-    means["argmax"] = mean_effects(mine, icace(mine, sure))["stars"]
+    means["argmax"] = concept_effects.mean_effects(
+        mine, concept_effects.icace(mine, sure)
+    )["stars"]
     return means.assign(dataset=dataset, model=model, seed=number)[
-        ["dataset", "model", "seed", *DIRECTION, "stars", "argmax", "pairs"]
+        [
+            "dataset",
+            "model",
+            "seed",
+            *concept_effects.DIRECTION,
+            "stars",
+            "argmax",
+            "pairs",
+        ]
     ]
 
 
@@ -258,14 +247,14 @@ truth = (
     if world
     else np.full((len(pairs), n_classes), np.nan)
 )
-facts["world"] = in_stars(truth)
+facts["world"] = concept_effects.in_stars(truth)
 facts = (
-    facts.groupby(["dataset", *DIRECTION], sort=False)[["ATE", "world"]]
+    facts.groupby(["dataset", *concept_effects.DIRECTION], sort=False)[["ATE", "world"]]
     .mean()
     .reset_index()
 )
 means = (
-    cace.groupby(["dataset", "model", *DIRECTION], sort=False)[
+    cace.groupby(["dataset", "model", *concept_effects.DIRECTION], sort=False)[
         ["stars", "argmax", "pairs"]
     ]
     .mean()
@@ -279,7 +268,7 @@ means = (
 both = stage.table(
     "cace",
     means.rename(columns={"stars": "CaCE", "argmax": "CaCE_argmax"}).merge(
-        facts, on=["dataset", *DIRECTION]
+        facts, on=["dataset", *concept_effects.DIRECTION]
     ),
 )
 both[(both["old"] == "Negative") & (both["new"] == "Positive")].reset_index(drop=True)
@@ -306,7 +295,7 @@ def ceiling_of(dataset, model, number, same):
         "dataset == @dataset and model == @model and seed == @number and split == 'test'"
     )
     mine = texts[(texts["dataset"] == dataset) & texts["text_id"].isin(said["text_id"])]
-    found = same_question(repeated_edits(mine, same), said)
+    found = concept_effects.same_question(repeated_edits(mine, same), said)
     return found.assign(
         same=same,
         dataset=dataset,
@@ -327,8 +316,8 @@ apart = pd.concat(
 by = ["same", "dataset", "model"]
 ceiling = pd.concat(
     [
-        estimates(apart, by, metric, **how).assign(metric=metric)
-        for metric in ("bound", *DISTANCES)
+        stats.estimates(apart, by, metric, **how).assign(metric=metric)
+        for metric in ("bound", *concept_effects.DISTANCES)
     ],
     ignore_index=True,
 )
@@ -347,8 +336,8 @@ stage.table("ceiling", ceiling).query("model == @ceiling['model'].iloc[0]")
 # Every estimate beside its effect:
 
 # %%
-show_source(score_estimates)
-scored = score_estimates(answers, predictions)
+show_source(concept_effects.score_estimates)
+scored = concept_effects.score_estimates(answers, predictions)
 print(f"{len(scored)} rows; one for each explainer, model and pair")
 
 # %% [markdown]
@@ -359,8 +348,8 @@ print(f"{len(scored)} rows; one for each explainer, model and pair")
 by = ["dataset", "model", "explainer", "family"]
 errors = pd.concat(
     [
-        estimates(scored, by, metric, **how).assign(metric=metric)
-        for metric in DISTANCES
+        stats.estimates(scored, by, metric, **how).assign(metric=metric)
+        for metric in concept_effects.DISTANCES
     ],
     ignore_index=True,
 )
@@ -430,7 +419,7 @@ twice = pd.concat(
 ).rename(columns={"original_id": "base_id"})
 few = scored.merge(twice[sides].drop_duplicates(), on=sides)
 few = (
-    few.groupby(by, sort=False)[list(DISTANCES)]
+    few.groupby(by, sort=False)[list(concept_effects.DISTANCES)]
     .mean()
     .join(few.groupby(by, sort=False)["row_id"].nunique().rename("questions"))
     .reset_index()
@@ -447,7 +436,7 @@ few[
 # *Macro* counts each aspect alike, whatever its number of pairs. It changes little, but a number should say which it is.
 
 # %% tags=["nbval-ignore-output"]
-counted = macro(scored, ["dataset", "model", "explainer"]).melt(
+counted = concept_effects.macro(scored, ["dataset", "model", "explainer"]).melt(
     ["dataset", "model", "explainer"], var_name="metric", value_name="macro"
 )
 both = counted.merge(
@@ -464,13 +453,15 @@ both = stage.table("macro", both.rename(columns={"error": "micro"}))
 
 # %% tags=["nbval-ignore-output"]
 directions = (
-    scored.groupby(["dataset", "model", "explainer", *DIRECTION], sort=False)[
-        list(DISTANCES)
-    ]
+    scored.groupby(
+        ["dataset", "model", "explainer", *concept_effects.DIRECTION], sort=False
+    )[list(concept_effects.DISTANCES)]
     .mean()
     .reset_index()
 )
-stage.table("by_direction", directions).groupby("old")[list(DISTANCES)].mean()
+stage.table("by_direction", directions).groupby("old")[
+    list(concept_effects.DISTANCES)
+].mean()
 
 # %% [markdown]
 # ### Does at least the order hold?
@@ -481,7 +472,7 @@ stage.table("by_direction", directions).groupby("old")[list(DISTANCES)].mean()
 # %% tags=["nbval-ignore-output"]
 def agreement(part):
     """Order-faithfulness of one explainer on one model, a row a text."""
-    found = order_faithfulness(
+    found = concept_effects.order_faithfulness(
         part, part[["effect"]].to_numpy(), part[["estimate"]].to_numpy()
     )
     group = part.drop_duplicates("base_id").set_index("base_id")["group"]
@@ -498,9 +489,9 @@ agreed = pd.concat(
         )
     ]
 )
-ordered = estimates(agreed, ["dataset", "model", "explainer"], "agree", **how).rename(
-    columns={"estimate": "agree"}
-)
+ordered = stats.estimates(
+    agreed, ["dataset", "model", "explainer"], "agree", **how
+).rename(columns={"estimate": "agree"})
 ordered = stage.table(
     "order", ordered[["dataset", "model", "explainer", "agree", "low", "high"]]
 )
@@ -527,7 +518,7 @@ ordered.pivot(index="explainer", columns=["dataset", "model"], values="agree").l
 known, columns = bool(world), [f"world_{k + 1}" for k in range(n_classes)]
 far = ["model_to_world", "estimate_to_model", "estimate_to_world"]
 three = (
-    three_distances(
+    concept_effects.three_distances(
         answers, predictions, pairs[sides].assign(**dict(zip(columns, truth.T)))
     )
     if known
@@ -556,7 +547,9 @@ if known:
     )
     both = pd.concat(
         [
-            estimates(one, ["dataset", "model"], value, **how).assign(distance=value)
+            stats.estimates(one, ["dataset", "model"], value, **how).assign(
+                distance=value
+            )
             for value in ("model_to_world", "zero_to_world")
         ]
     )
@@ -659,7 +652,7 @@ mixed = [
     for _, part in first.groupby("explainer", sort=False)
 ]
 control = (
-    score_estimates(pd.concat(mixed), predictions)
+    concept_effects.score_estimates(pd.concat(mixed), predictions)
     .groupby("explainer", sort=False)["cosine"]
     .mean()
     .rename("shuffled")
@@ -692,7 +685,9 @@ control.round(2)
 chosen = scored[scored["explainer"].isin(compared)]
 two = pd.concat(
     [
-        compare_all(part, "explainer", "L2", **how).assign(dataset=dataset, model=model)
+        stats.compare_all(part, "explainer", "L2", **how).assign(
+            dataset=dataset, model=model
+        )
         for (dataset, model), part in chosen.groupby(["dataset", "model"], sort=False)
     ],
     ignore_index=True,
@@ -745,9 +740,9 @@ figure_table.groupby(["metric", "family"], sort=False)["error"].agg(
 # over texts says.
 
 # %%
-claims = read_claims(material("cebab") / "claims.yaml")
+claims = stats.read_claims(material("cebab") / "claims.yaml")
 parts = [
-    judge_contrasts(
+    stats.judge_contrasts(
         claim,
         {"errors": scored},
         scale != "small",
@@ -764,7 +759,8 @@ for part in parts:
         "one seed: the spread between trainings is not known",
     ]
 rows = [
-    summarise(claim, part, scale) for claim, part in zip(claims, parts, strict=True)
+    stats.summarise(claim, part, scale)
+    for claim, part in zip(claims, parts, strict=True)
 ]
 _ = stage.table("contrasts", pd.concat(parts, ignore_index=True))
 print(f"{len(claims)} claims, {sum(map(len, parts))} comparisons")
@@ -780,16 +776,16 @@ table_4 = printed[printed["source"] == "CEBaB, Table 4"]
 
 def beside(number):
     """One printed CaCE beside that of our encoder on the published data."""
-    mine = means_of.get(tuple(number[k] for k in DIRECTION), np.nan)
+    mine = means_of.get(tuple(number[k] for k in concept_effects.DIRECTION), np.nan)
     why = (
         "the number belongs to BERT; another encoder stands in for it"
         if np.isfinite(mine)
         else "the number belongs to CEBaB"
     )
     quantity = f"CaCE {number['aspect']} {number['old']} to {number['new']}"
-    return claim_row(
+    return stats.claim_row(
         claims[0],
-        Verdict("not run", why),
+        stats.Verdict("not run", why),
         scale,
         number["value"],
         mine,
@@ -799,13 +795,13 @@ def beside(number):
 
 means_of = (
     cace[(cace["dataset"] == "cebab") & (cace["model"] == "encoder") & (n_classes == 5)]
-    .groupby(DIRECTION)["argmax"]
+    .groupby(concept_effects.DIRECTION)["argmax"]
     .mean()
     .to_dict()
 )
 rows += [beside(number) for number in table_4.to_dict("records")]
 table = stage.table("claims", pd.DataFrame(rows))
-assert set(table["verdict"]) <= set(VERDICTS) and (
+assert set(table["verdict"]) <= set(stats.VERDICTS) and (
     scale != "small" or not table["verdict"].isin(["holds", "fails"]).any()
 )
 table[["id", "paper", "ours", "verdict"]].head(10)

@@ -55,33 +55,16 @@ from lib.core.notebooks import show_source
 from lib.core.paths import material
 from lib.core.seeds import set_up
 from lib.core.stage import open_stage
+from lib.language import parse
 from lib.language.annotator import annotate_sentence
 from lib.language.dependencies import subject_of
 from lib.language.labels import Label, differing_positions, gender_variants
 from lib.language.lexicon import PRONOUN_FORMS, PRONOUNS, load_lexicon
 from lib.language.names import names_of_text
-from lib.language.parse import (
-    STORED,
-    annotate,
-    load_pipeline,
-    read_summaries,
-    stored_annotation,
-    stored_pipeline,
-)
 from lib.language.word_lists import read_word_list
 from lib.models.weights import load_encoder_path
 from lib.plots import COLOURS, STYLE
-from lib.studies.geco.corpus import (
-    CLASSES,
-    DATASETS,
-    SPLITS,
-    altered_terms,
-    check_data_source,
-    fetch_geco,
-    mask_statistics,
-    read_geco,
-    write_geco,
-)
+from lib.studies.geco import corpus, metadata
 from lib.studies.geco.corrections import CORRECTIONS, check_gold, read_gold
 from lib.studies.geco.faults import fault_table
 from lib.studies.geco.filters import (
@@ -92,7 +75,6 @@ from lib.studies.geco.filters import (
 )
 from lib.studies.geco.gold import bound_table
 from lib.studies.geco.labels import label_agreement, labelled_rows, read_labels
-from lib.studies.geco.metadata import croissant
 
 # %% [markdown]
 # ## Settings
@@ -135,11 +117,11 @@ split_seed = 1234  # for the choice of the test sentences, as in the original (b
 
 # %%
 stage = open_stage("geco", scale, "01_data_generation")
-check_data_source(data_source)
+corpus.check_data_source(data_source)
 check_gold(gold, data_source, on_fault)
 set_up(seed, n_threads)
 folder = material("geco")
-summaries = read_summaries(folder / "plots.md")
+summaries = parse.read_summaries(folder / "plots.md")
 print(
     f"{summaries['title'].nunique()} summaries, {len(summaries)} sentences; data source: {data_source}"
 )
@@ -181,7 +163,7 @@ assert differing_positions(list(forms.values())) == [1, 1] + [0] * 7 + [1, 1, 0,
 assert differing_positions([forms["F"], forms["M"]]) == [1] + [0] * 8 + [1, 0, 0, 0]
 pd.DataFrame(
     [*forms.values(), differing_positions(list(forms.values()))],
-    index=[*CLASSES, "mask"],
+    index=[*corpus.CLASSES, "mask"],
 )
 
 # %% [markdown]
@@ -198,15 +180,18 @@ pd.DataFrame(
 # both.
 
 # %%
-if spacy_pipeline == STORED:
+if spacy_pipeline == parse.STORED:
     annotation = sorted(folder.glob("annotation_*.conllu"))
     docs, pipeline_name = (
-        stored_annotation(summaries["sentence"], annotation),
-        stored_pipeline(annotation[0]),
+        parse.stored_annotation(summaries["sentence"], annotation),
+        parse.stored_pipeline(annotation[0]),
     )
 else:
-    pipeline = load_pipeline(spacy_pipeline)
-    docs, pipeline_name = annotate(summaries["sentence"], pipeline), pipeline.path.name
+    pipeline = parse.load_pipeline(spacy_pipeline)
+    docs, pipeline_name = (
+        parse.annotate(summaries["sentence"], pipeline),
+        pipeline.path.name,
+    )
 print(f"{len(docs)} parsed sentences; pipeline: {pipeline_name}")
 
 # %% [markdown]
@@ -430,22 +415,22 @@ if data_source == "bundled":
     form = {
         name: (
             "all" if name.startswith("D_A") else "subj",
-            CLASSES[:2] if name.endswith("binary") else CLASSES,
+            corpus.CLASSES[:2] if name.endswith("binary") else corpus.CLASSES,
         )
-        for name in DATASETS
+        for name in corpus.DATASETS
     }
     data = {
         name: split_by_base(labelled_rows(base, *form[name]), test_share, split_seed)
-        for name in DATASETS
+        for name in corpus.DATASETS
     }
     corrections = pd.DataFrame(columns=CORRECTIONS)
 else:
     read = {
         name: {
-            split: read_gold(name, split, gold, on_fault, fetch_geco())
-            for split in SPLITS
+            split: read_gold(name, split, gold, on_fault, corpus.fetch_geco())
+            for split in corpus.SPLITS
         }
-        for name in DATASETS
+        for name in corpus.DATASETS
     }
     data = {
         name: {split: rows for split, (rows, _) in splits.items()}
@@ -601,12 +586,12 @@ assert (
 # %%
 rows = []
 for name, table in whole.items():
-    for term_list, terms in {"A1": A1, "A2": A1 | altered_terms(table)}.items():
+    for term_list, terms in {"A1": A1, "A2": A1 | corpus.altered_terms(table)}.items():
         counted = table.groupby("target")["sentence"].apply(
             lambda sentences: co_occurrences(sentences, terms)
         )
         rows += [
-            (name, term_list, len(terms), CLASSES[k], n, n / counted.sum())
+            (name, term_list, len(terms), corpus.CLASSES[k], n, n / counted.sum())
             for k, n in counted.items()
         ]
 bias = pd.DataFrame(
@@ -647,7 +632,7 @@ def tfidf_correlation(rows):
     return pd.DataFrame(
         r,
         index=vectorizer.get_feature_names_out(),
-        columns=list(CLASSES[: member.shape[1]]),
+        columns=list(corpus.CLASSES[: member.shape[1]]),
     )
 
 
@@ -711,7 +696,7 @@ pieces = {
 }
 statistics = pd.DataFrame(
     [
-        {"dataset": name, "split": split} | mask_statistics(rows, pieces.get)
+        {"dataset": name, "split": split} | corpus.mask_statistics(rows, pieces.get)
         for name, splits in data.items()
         for split, rows in splits.items()
     ]
@@ -790,9 +775,9 @@ plotted.pivot(index=["panel", "x"], columns="dataset", values="value").round(3).
 # %%
 for name, splits in data.items():
     for split, rows in splits.items():
-        path = stage.path(f"{DATASETS[name]}/{split}.jsonl")
-        write_geco(rows, path)
-        again = read_geco(path, on_fault="keep")
+        path = stage.path(f"{corpus.DATASETS[name]}/{split}.jsonl")
+        corpus.write_geco(rows, path)
+        again = corpus.read_geco(path, on_fault="keep")
         assert all(list(again[column]) == list(rows[column]) for column in rows.columns)
 
 # %% [markdown]
@@ -801,7 +786,9 @@ for name, splits in data.items():
 # form a record set of their own. The numbers in the card are those of this run.
 
 # %%
-n_base = {split: data["D_A"][split]["sentence_idx"].nunique() for split in SPLITS}
+n_base = {
+    split: data["D_A"][split]["sentence_idx"].nunique() for split in corpus.SPLITS
+}
 numbers = {
     "base_sentences": sum(n_base.values()),
     "train_base": n_base["train"],
@@ -822,11 +809,11 @@ numbers = {
 card = read_card(folder / "card.yaml", data_source, numbers)
 write_atomic(stage.path("dataset_card.md"), dataset_card(card))
 files = {
-    f"{name}_{split}": f"{DATASETS[name]}/{split}.jsonl"
+    f"{name}_{split}": f"{corpus.DATASETS[name]}/{split}.jsonl"
     for name in data
-    for split in SPLITS
+    for split in corpus.SPLITS
 }
-save_json(croissant(card, stage.folder, files), stage.path("croissant.json"))
+save_json(metadata.croissant(card, stage.folder, files), stage.path("croissant.json"))
 print(card["title"], "|", *card["sections"]["Uses"]["Misuse"].splitlines())
 
 # %% [markdown]
@@ -858,7 +845,9 @@ for part, chosen in (("read", titles[::2]), ("not read", titles[1::2])):
         {"texts": part, "dataset": name} | label_agreement(labels, mine, scope)
         for name, scope in (("D_S", "subj"), ("D_A", "all"))
     ]
-assert spacy_pipeline != STORED or sorted(made[entry.name].subj) == sorted(entry.subj)
+assert spacy_pipeline != parse.STORED or sorted(made[entry.name].subj) == sorted(
+    entry.subj
+)
 two = np.mean(
     [
         gender_variants(made[key], "all")[form]

@@ -64,8 +64,10 @@ from lib.studies.geco.floors import (
     first_pronoun_class,
     first_pronoun_is_other,
 )
-from lib.training.classifier import CURVE, Settings, take_step
-from lib.training.transfer import Trainer, is_finished, run_unit, settings_by_scheme
+from lib.studies.geco.model_units import is_finished, run_unit, settings_by_scheme
+from lib.training.classifier import CURVE, Settings
+from lib.training.loop import take_step
+from lib.training.transfer import Trainer
 
 # %% [markdown]
 # ## Settings
@@ -79,12 +81,10 @@ scale = "small"  # which settings: small, cpu or paper; names the output folder
 seed = 0  # for the controls of section 8; the models have the seeds 0, 1, ...
 n_threads = 1  # CPU threads
 device = "auto"  # auto, cpu or cuda
-reuse_units = (
-    False  # take finished models' numbers from, and publish them to, outputs/reference
-)
-need_weights = (
-    False  # train again what was published as numbers only, to explain it anew
-)
+# take finished models' numbers from, and publish them to, outputs/reference
+reuse_units = False
+# train again what was published as numbers only, to explain it anew
+need_weights = False
 encoder = "all-MiniLM-L6-v2"  # the pre-trained language model: the packaged one, a folder, or a hub id
 encoder_revision = ""  # the commit of a hub id
 datasets = ["D_A", "D_S"]  # the data sets with three classes

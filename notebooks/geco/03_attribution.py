@@ -59,31 +59,10 @@ from transformers import (
     LlamaForSequenceClassification,
 )  # after lib, which keeps its progress bars quiet
 
-from lib.attribution import (
-    METHODS,
-    SCHEMA,
-    Row,
-    TokenBatch,
-    explain,
-    load_explanations,
-    save_explanations,
-)
-from lib.attribution.captum_route import (
-    deep_lift,
-    guided_backprop,
-    input_x_gradient,
-    integrated_gradients,
-    kernel_shap,
-    saliency,
-    seen_by_deep_lift,
-)
+from lib import attribution
+from lib.attribution import captum_route
 from lib.attribution.explain import token_batch
-from lib.attribution.grid import (
-    Unit,
-    explain_unit,
-    predicted_seconds,
-    run_units,
-)
+from lib.attribution.grid import Unit, explain_unit, predicted_seconds, run_units
 from lib.core.files import load_parquet
 from lib.core.notebooks import show_source
 from lib.core.seeds import pick_device, set_up
@@ -229,7 +208,7 @@ for name in datasets:
 # %%
 word_vectors = torch.tensor([[[2.0, 1.0], [0.0, 3.0]]])
 padding = torch.tensor([[[1.0, 0.0], [1.0, 0.0]]])
-two_words = TokenBatch(
+two_words = attribution.TokenBatch(
     score=lambda x, mask: (x[..., 0] - x[..., 1]).sum(1),
     embeddings=word_vectors,
     baselines=padding,
@@ -243,10 +222,10 @@ two_words = TokenBatch(
 
 # %%
 by_hand = {
-    input_x_gradient: [1, -3],
-    integrated_gradients: [0, -4],
-    kernel_shap: [0, -4],
-    saliency: [2, 2],
+    captum_route.input_x_gradient: [1, -3],
+    captum_route.integrated_gradients: [0, -4],
+    captum_route.kernel_shap: [0, -4],
+    captum_route.saliency: [2, 2],
 }
 for method, expected in by_hand.items():
     found = method(two_words).scores[0]
@@ -319,7 +298,9 @@ for unit in plan:
             if unit.scheme == "-" and unit.method != "Uniform random"
             else model
         )
-        found = explain(sees, example, unit.method, unit.settings, seed=unit.seed)
+        found = attribution.explain(
+            sees, example, unit.method, unit.settings, seed=unit.seed
+        )
         columns[unit.method] = (
             np.array(found["scores"][0]) / np.abs(found["scores"][0]).sum()
         )
@@ -353,7 +334,8 @@ _ = sns.heatmap(
     cbar_kws={"label": "share of the attribution, signed"},
 )
 n_models = sum(
-    name not in METHODS or METHODS[name].family != "floor" for name in columns
+    name not in attribution.METHODS or attribution.METHODS[name].family != "floor"
+    for name in columns
 )
 _ = ax.axhline(n_models, color="0.2", linewidth=1.5)
 for label, is_truth in zip(ax.get_xticklabels(), truth):
@@ -385,25 +367,25 @@ plt.show()
 # were applied twice, and another model was explained.)
 
 # %%
-show_source(input_x_gradient)
+show_source(captum_route.input_x_gradient)
 
 # %% [markdown]
 # Check by a second route: PyTorch's own differentiation, in three lines.
 
 # %%
-row = Row("example", -1, 0, words, seed)
+row = attribution.Row("example", -1, 0, words, seed)
 batch = token_batch(model, [row], model.encode([words]), "logit")
 x = batch.embeddings.clone().requires_grad_()
 gradient = torch.autograd.grad(batch.score(x, batch.mask).sum(), x)[0]
 assert torch.allclose(
-    input_x_gradient(batch).scores,
+    captum_route.input_x_gradient(batch).scores,
     (batch.embeddings * gradient).sum(-1),
     rtol=1e-4,
     atol=1e-6,
 )
 assert np.allclose(
-    explain(model, example, "InputXGradient")["scores"][0],
-    input_x_gradient(batch).scores[0, 1:-1].tolist(),
+    attribution.explain(model, example, "InputXGradient")["scores"][0],
+    captum_route.input_x_gradient(batch).scores[0, 1:-1].tolist(),
     1e-4,
     1e-6,
 )
@@ -413,7 +395,7 @@ print(
         for name, t in (
             ("embeddings", x),
             ("mask", batch.mask),
-            ("scores", input_x_gradient(batch).scores),
+            ("scores", captum_route.input_x_gradient(batch).scores),
         )
     }
 )
@@ -438,7 +420,7 @@ print(
 # here is the same sentence with every word piece replaced by padding.
 
 # %%
-show_source(integrated_gradients)
+show_source(captum_route.integrated_gradients)
 
 # %% [markdown]
 # Check by a second route: the sum written as a loop, and completeness. The integral becomes a sum over a few points,
@@ -453,7 +435,7 @@ for k in range(ig_steps):
     total += torch.autograd.grad(batch.score(x, batch.mask).sum(), x)[0]
 by_loop, by_captum = (
     (step * total / ig_steps).sum(-1),
-    integrated_gradients(batch, n_steps=ig_steps).scores,
+    captum_route.integrated_gradients(batch, n_steps=ig_steps).scores,
 )
 assert torch.allclose(by_captum, by_loop, rtol=1e-3, atol=1e-5)
 with torch.no_grad():
@@ -462,7 +444,8 @@ with torch.no_grad():
         - batch.score(batch.baselines, batch.mask)
     ).item()
 gaps = {
-    n: integrated_gradients(batch, n_steps=n).delta.item() for n in (4, 20, 64, 128)
+    n: captum_route.integrated_gradients(batch, n_steps=n).delta.item()
+    for n in (4, 20, 64, 128)
 }
 assert abs(gaps[128]) < 0.01
 stage.table(
@@ -485,7 +468,7 @@ stage.table(
 # weighted linear model; its coefficients tend to the Shapley values.
 
 # %%
-show_source(kernel_shap)
+show_source(captum_route.kernel_shap)
 
 # %% [markdown]
 # Check by a second route: on five words all $2^5 = 32$ coalitions can be tried, and the definition computed as it
@@ -495,7 +478,10 @@ show_source(kernel_shap)
 # %% tags=["nbval-ignore-output"]
 short = ["She", "loves", "her", "cat", "."]
 batch = token_batch(
-    model, [Row("short", -1, 0, short, seed)], model.encode([short]), "probability"
+    model,
+    [attribution.Row("short", -1, 0, short, seed)],
+    model.encode([short]),
+    "probability",
 )
 players, worth = batch.is_word[0].nonzero()[:, 0].tolist(), {}
 for present in product([False, True], repeat=len(players)):
@@ -513,7 +499,7 @@ for present, value in worth.items():
             len(players) * comb(len(players) - 1, sum(without))
         )
 sampled = {
-    n: kernel_shap(batch, n_samples=n).scores[0, players].numpy()
+    n: captum_route.kernel_shap(batch, n_samples=n).scores[0, players].numpy()
     for n in (25, 100, 1000)
 }
 assert np.abs(sampled[1000] - exact).max() < 0.15 * np.abs(exact).max() + 1e-4
@@ -626,7 +612,7 @@ vectors = torch.autograd.grad(
     one.score(x := one.embeddings.clone().requires_grad_(), one.mask).sum(), x
 )[0]
 assert n_relu or torch.equal(
-    guided_backprop(one).scores, vectors.norm(dim=-1)
+    captum_route.guided_backprop(one).scores, vectors.norm(dim=-1)
 )  # equal to the last digit
 print(f"ReLU modules: {n_relu}")
 
@@ -638,8 +624,8 @@ print(f"ReLU modules: {n_relu}")
 # Tanh, ReLU and a few more. Which modules of our model does it know?
 
 # %% tags=["nbval-ignore-output"]
-known = seen_by_deep_lift(model.module)
-found = deep_lift(one)
+known = captum_route.seen_by_deep_lift(model.module)
+found = captum_route.deep_lift(one)
 plain = ((one.embeddings - one.baselines) * vectors).sum(-1)
 with torch.no_grad():
     change = (
@@ -793,9 +779,11 @@ if scale != "small":
         f"\n{forecast['seconds'].sum() / 60:.0f} minutes in all",
     )
 ours = run_units(plan, sources, store)
-theirs = [load_explanations(stage.external(path)) for path in explanation_files]
+theirs = [
+    attribution.load_explanations(stage.external(path)) for path in explanation_files
+]
 explanations = pd.concat([ours, *theirs], ignore_index=True)
-save_explanations(stage.path("explanations.parquet"), explanations)
+attribution.save_explanations(stage.path("explanations.parquet"), explanations)
 print(
     f"{len(explanations)} explanations, {sum(map(len, theirs))} of them made elsewhere:",
     ", ".join(
@@ -814,8 +802,8 @@ print(
 with pd.option_context("display.max_colwidth", 90):
     display(
         pd.DataFrame(
-            [(kind.__name__, meaning) for kind, meaning in SCHEMA.values()],
-            index=list(SCHEMA),
+            [(kind.__name__, meaning) for kind, meaning in attribution.SCHEMA.values()],
+            index=list(attribution.SCHEMA),
             columns=["type", "meaning"],
         )
     )
@@ -859,7 +847,7 @@ sampling = [name for name in ("LIME", "Kernel SHAP") if name in methods]
 first = trained.groupby(["dataset", "scheme"], sort=False)["seed"].min().reset_index()
 lines = []
 for m, name, n in product(first.itertuples(), sampling, sample_sizes):
-    chosen = METHODS[name].settings(settings[name] | {"n_samples": n})
+    chosen = attribution.METHODS[name].settings(settings[name] | {"n_samples": n})
     unit = Unit(
         m.dataset, m.scheme, int(m.seed), name, chosen, sample_base, note=f"_{n}"
     )
@@ -933,10 +921,10 @@ stage.table("choices", moved).pivot(
 test = load_dataset(stage, shown.dataset, "test")
 rows = choose_rows(test, min(4, test["sentence_idx"].nunique()), seed)
 found = {
-    name: explain(one, rows, shown.method, shown.settings, seed=shown.seed)
+    name: attribution.explain(one, rows, shown.method, shown.settings, seed=shown.seed)
     for name, one in {"trained": model, "before training": untrained}.items()
 }
-found["noise"] = explain(model, rows, "Uniform random", seed=shown.seed)
+found["noise"] = attribution.explain(model, rows, "Uniform random", seed=shown.seed)
 mass = {
     name: score_explanations(table, rows)["MA"].mean() for name, table in found.items()
 }

@@ -50,6 +50,7 @@ import torch
 from IPython.display import display
 from scipy.stats import pearsonr
 
+from lib import metrics, stats
 from lib.attribution import load_explanations
 from lib.attribution.regression import all_masks, shapley_values
 from lib.attribution.swaps import mixture_shares, players_between
@@ -58,45 +59,10 @@ from lib.core.notebooks import show_source
 from lib.core.paths import material
 from lib.core.seeds import set_up
 from lib.core.stage import open_stage
-from lib.metrics import (
-    FLOORS,
-    METRICS,
-    ROW_SETS,
-    add_relative,
-    agreement_with_swaps,
-    aopc,
-    by_correctness,
-    cascading_randomisation,
-    chance_normalised_mass_accuracy,
-    comprehensiveness,
-    correlate_methods,
-    correlate_rows,
-    faithfulness,
-    mask_recall,
-    mass_accuracy,
-    piece_counts,
-    player_agreement,
-    relative_mass_accuracy,
-    score_explanations,
-    select_rows,
-    sensitivity,
-    sufficiency,
-    truth_share,
-)
 from lib.metrics.planting import planted_mass
 from lib.models.weights import load_tokenizer
 from lib.plots import method_grid, plot_mass_accuracy
-from lib.stats import (
-    VERDICTS,
-    claim_row,
-    estimates,
-    estimates_of,
-    judge,
-    judge_contrasts,
-    read_claims,
-    summarise,
-)
-from lib.studies.geco import floors
+from lib.studies.geco import floors, summaries
 from lib.studies.geco.corpus import CLASSES, load_dataset
 from lib.studies.geco.forms import (
     form_differences,
@@ -106,21 +72,6 @@ from lib.studies.geco.forms import (
 )
 from lib.studies.geco.model_tables import ModelTables
 from lib.studies.geco.paper_numbers import compare_numbers
-from lib.studies.geco.summaries import (
-    UNTRAINED,
-    compare_methods,
-    confusion_shares,
-    gain_tests,
-    mark_below,
-    possible_places,
-    roc_points,
-    split_variance,
-    summarise_accuracy,
-    summarise_mass,
-    summarise_relative,
-    trained_only,
-    word_shares,
-)
 
 # %% [markdown]
 # ## Settings
@@ -228,10 +179,10 @@ pd.DataFrame(
 # truth on the first two words, mass accuracy .9), and of the claim that neither sign nor scale matter.
 
 # %%
-show_source(mass_accuracy)
-assert np.isclose(mass_accuracy(scores, mask), 0.8)
-assert np.isclose(mass_accuracy([0.9, 0, 0, 0.1], [1, 1, 0, 0]), 0.9)
-assert np.isclose(mass_accuracy([-7 * s for s in scores], mask), 0.8)
+show_source(metrics.mass_accuracy)
+assert np.isclose(metrics.mass_accuracy(scores, mask), 0.8)
+assert np.isclose(metrics.mass_accuracy([0.9, 0, 0, 0.1], [1, 1, 0, 0]), 0.9)
+assert np.isclose(metrics.mass_accuracy([-7 * s for s in scores], mask), 0.8)
 
 # %% [markdown]
 # ### What mass accuracy does not see
@@ -248,16 +199,18 @@ assert np.isclose(mass_accuracy([-7 * s for s in scores], mask), 0.8)
 # The check: recall 2/3, (.8 - .3) / (1 - .3) = 5/7, and a simulation in which noise has a chance-normalised mass accuracy of 0 on average.
 
 # %%
-show_source(mask_recall)
-assert np.isclose(mask_recall(scores, mask), 2 / 3)
+show_source(metrics.mask_recall)
+assert np.isclose(metrics.mask_recall(scores, mask), 2 / 3)
 assert np.isclose(
-    chance_normalised_mass_accuracy(mass_accuracy(scores, mask), truth_share(mask)),
+    metrics.chance_normalised_mass_accuracy(
+        metrics.mass_accuracy(scores, mask), metrics.truth_share(mask)
+    ),
     5 / 7,
 )
-noise = mass_accuracy(
+noise = metrics.mass_accuracy(
     np.random.default_rng(seed).random((20000, 10)), np.tile(mask, (20000, 1))
 )
-assert abs(chance_normalised_mass_accuracy(noise, 0.3).mean()) < 0.01
+assert abs(metrics.chance_normalised_mass_accuracy(noise, 0.3).mean()) < 0.01
 
 # %% [markdown]
 # ### The others in one table
@@ -277,12 +230,15 @@ assert abs(chance_normalised_mass_accuracy(noise, 0.3).mean()) < 0.01
 # | `precision_at_specificity` | precision at the lowest threshold that leaves more than half of the other words alone | scikit-learn's curves |
 
 # %%
-ratios = relative_mass_accuracy(
+ratios = metrics.relative_mass_accuracy(
     np.array([0.8, 0.4, 0.2, 0.4]), np.array([0.4, 0.4, 0.4, 0.0])
 )
 assert ratios[:3].tolist() == [2.0, 1.0, 0.5] and np.isnan(ratios[3])
 pd.DataFrame(
-    {name: [round(float(metric(scores, mask)), 3)] for name, metric in METRICS.items()},
+    {
+        name: [round(float(metric(scores, mask)), 3)]
+        for name, metric in metrics.METRICS.items()
+    },
     index=["example"],
 ).T
 
@@ -304,7 +260,7 @@ explained = explanations["dataset"].unique()
 truth = pd.concat(
     [data[name, "test"].assign(dataset=name) for name in explained], ignore_index=True
 )
-truth["token_counts"] = piece_counts(
+truth["token_counts"] = metrics.piece_counts(
     truth["sentence"], load_tokenizer(encoder, encoder_revision)
 )
 verbless = [mask for name in explained for mask in without_verbs(data[name, "test"])]
@@ -329,18 +285,18 @@ pd.DataFrame(marked).assign(
 
 # %% tags=["nbval-ignore-output"]
 scored = {
-    name: add_relative(score_explanations(explanations, table))
+    name: metrics.add_relative(metrics.score_explanations(explanations, table))
     for name, table in truths.items()
 }
 chosen, by = (
-    select_rows(scored["union"], predictions, rows),
+    metrics.select_rows(scored["union"], predictions, rows),
     ["dataset", "scheme", "method"],
 )
 everyone = explanations[by].drop_duplicates()
 models = everyone[by[:2]].drop_duplicates().set_index(by[:2])
-for which in ROW_SETS:
+for which in metrics.ROW_SETS:
     models[which] = (
-        select_rows(scored["union"], predictions, which)
+        metrics.select_rows(scored["union"], predictions, which)
         .groupby(by[:2])["row_id"]
         .nunique()
     )
@@ -389,7 +345,7 @@ hard = {
     ]
 }
 judged["is_hard"] = [key in hard for key in zip(judged["dataset"], judged["row_id"])]
-accuracy = summarise_accuracy(judged, **how)
+accuracy = summaries.summarise_accuracy(judged, **how)
 below = set(
     accuracy.loc[accuracy["below_first_pronoun"], ["dataset", "scheme"]].itertuples(
         index=False, name=None
@@ -417,13 +373,15 @@ stage.table("accuracy_vs_floors", accuracy).drop(
 
 # %% tags=["nbval-ignore-output"]
 parts = [
-    summarise_mass(
-        select_rows(scored[name], predictions, which), everyone, **how
+    summaries.summarise_mass(
+        metrics.select_rows(scored[name], predictions, which), everyone, **how
     ).assign(rows=which, truth=name)
-    for which in ROW_SETS
+    for which in metrics.ROW_SETS
     for name in truths
 ]
-mass = mark_below(pd.concat(parts, ignore_index=True).assign(share_of="tokens"), below)
+mass = summaries.mark_below(
+    pd.concat(parts, ignore_index=True).assign(share_of="tokens"), below
+)
 main = mass.query("rows == @rows and truth == 'union'").reset_index(drop=True)
 stage.table("mass_accuracy", mass)
 method_grid(main, "MA").astype(float).round(3).astype(object).fillna("")
@@ -464,11 +422,11 @@ both.pivot(
 # A star marks those below `alpha`.
 
 # %% tags=["nbval-ignore-output"]
-trained, of_models = trained_only(chosen), trained_only(everyone)
-relative = mark_below(
-    summarise_relative(trained, scored["union"], of_models, **how), below
+trained, of_models = summaries.trained_only(chosen), summaries.trained_only(everyone)
+relative = summaries.mark_below(
+    summaries.summarise_relative(trained, scored["union"], of_models, **how), below
 )
-gains = stage.table("wilcoxon", gain_tests(trained, of_models))
+gains = stage.table("wilcoxon", summaries.gain_tests(trained, of_models))
 stars = stage.table("relative_mass_accuracy", relative).merge(
     gains[[*by, "p_holm"]], on=by
 )
@@ -491,7 +449,7 @@ method_grid(stars, "shown").fillna("")
 # From the pairs follow the best and the worst place that each method can have.
 
 # %% tags=["nbval-ignore-output"]
-pairs = compare_methods(trained, **how)
+pairs = summaries.compare_methods(trained, **how)
 display(
     stage.table("method_pairs", pairs)
     .groupby(["dataset", "scheme"], sort=False)
@@ -503,7 +461,9 @@ display(
     )
     .round(3)
 )
-places = stage.table("ranking", possible_places(pairs, trained_only(main)))
+places = stage.table(
+    "ranking", summaries.possible_places(pairs, summaries.trained_only(main))
+)
 places["place"] = (
     places["best_place"].astype(str) + " to " + places["worst_place"].astype(str)
 )
@@ -522,15 +482,15 @@ method_grid(places, "place")
 # training may simply fail: the paper has 85.1 ± 14.6 percent for OLA on D_S, which one failed training among five would explain.
 
 # %% tags=["nbval-ignore-output"]
-right = trained_only(
+right = summaries.trained_only(
     predictions.assign(
         is_correct=(predictions["target"] == predictions["predicted"]).astype(float),
         method="-",
     )
 )
 parts = {
-    "MA": split_variance(trained_only(scored["union"])),
-    "accuracy": split_variance(right, "is_correct").query(
+    "MA": summaries.split_variance(summaries.trained_only(scored["union"])),
+    "accuracy": summaries.split_variance(right, "is_correct").query(
         "not term.str.contains('method')"
     ),
 }
@@ -573,20 +533,21 @@ shares[variance["term"].unique()].astype(object).fillna("")
 binary = judged[judged["dataset"].str.endswith("_binary")].assign(
     percent=lambda t: 100 * t["is_correct"]
 )
-rates = estimates(binary, ["dataset", "scheme", "target"], "percent", **how)
+rates = stats.estimates(binary, ["dataset", "scheme", "target"], "percent", **how)
 rates = rates.assign(quantity=rates["target"].map({0: "TNR", 1: "TPR"})).drop(
     columns=["target", "standard_error", "df"]
 )
 forms = pair_forms(predictions)
-gap = estimates(forms, ["dataset", "scheme"], "percent", **how).drop(
+gap = stats.estimates(forms, ["dataset", "scheme"], "percent", **how).drop(
     columns=["standard_error", "df"]
 )
 stage.table("tpr_tnr", rates)
 stage.table("prediction_difference", gap)
 stage.table(
-    "roc", roc_points(predictions[predictions["dataset"].str.endswith("_binary")])
+    "roc",
+    summaries.roc_points(predictions[predictions["dataset"].str.endswith("_binary")]),
 )
-confusion = stage.table("confusion", confusion_shares(predictions, CLASSES))
+confusion = stage.table("confusion", summaries.confusion_shares(predictions, CLASSES))
 display(
     confusion.pivot(
         index=["dataset", "scheme", "target"], columns="predicted", values="share"
@@ -610,8 +571,8 @@ both.round(2).astype(object).fillna("")
 
 # %% tags=["nbval-ignore-output"]
 others = explanations[explanations["scheme"] != "ZS"]
-aligned = form_differences(select_rows(others, predictions, rows), truth)
-difference = mark_below(
+aligned = form_differences(metrics.select_rows(others, predictions, rows), truth)
+difference = summaries.mark_below(
     summarise_forms(aligned, everyone[everyone["scheme"] != "ZS"], **how), below
 )
 shown = stage.table("attribution_difference", difference)
@@ -634,8 +595,10 @@ rng = np.random.default_rng(seed)
 shuffled = truth.assign(
     ground_truth=[rng.permutation(m).tolist() for m in truth["ground_truth"]]
 )
-lost = score_explanations(explanations[explanations["method"].isin(FLOORS)], shuffled)
-kept = scored["union"][scored["union"]["method"].isin(FLOORS)]
+lost = metrics.score_explanations(
+    explanations[explanations["method"].isin(metrics.FLOORS)], shuffled
+)
+kept = scored["union"][scored["union"]["method"].isin(metrics.FLOORS)]
 controls = kept.groupby(["dataset", "method"], sort=False)[["share", "MA"]].mean()
 zero_shot = scored["union"].query("scheme == 'ZS'")
 controls["MA_shuffled_masks"] = lost.groupby(["dataset", "method"], sort=False)[
@@ -674,7 +637,9 @@ stage.table("controls", controls.reset_index())
 # but not judged where this run has other sentences or another encoder.
 
 # %%
-claims = {claim.id: claim for claim in read_claims(material("geco") / "claims.yaml")}
+claims = {
+    claim.id: claim for claim in stats.read_claims(material("geco") / "claims.yaml")
+}
 
 
 def sizes(name: str) -> dict[str, int]:
@@ -752,7 +717,7 @@ example = shortest.iloc[0]
 is_example = (explanations["dataset"] == example["dataset"]) & (
     explanations["row_id"] == example["row_id"]
 )
-sentence = word_shares(explanations[is_example], example["ground_truth"])
+sentence = summaries.word_shares(explanations[is_example], example["ground_truth"])
 correlation = pd.read_csv(stage.input("01_data_generation", "correlation.csv"))
 leading = correlation.query(
     "dataset in ['D_A', 'D_S'] and `class` in ['F', 'M']"
@@ -807,12 +772,18 @@ tables = {
     "predictions": judged,
     "pairs": forms,
     "forms": aligned,
-    "correctness": by_correctness(scored["union"], predictions),
+    "correctness": metrics.by_correctness(scored["union"], predictions),
 }
 decides, rule = scale != "small", "a model below the first-pronoun rule"
 comparisons = {
-    name: judge_contrasts(
-        claim, tables, decides, below, below_what=rule, untrained=UNTRAINED, **how
+    name: stats.judge_contrasts(
+        claim,
+        tables,
+        decides,
+        below,
+        below_what=rule,
+        untrained=summaries.UNTRAINED,
+        **how,
     )
     for name, claim in claims.items()
     if claim.table
@@ -821,17 +792,19 @@ singles = []
 for name, found in single.items():
     relative_to_claim = [x - claims[name].target for x in found[:3]]
     singles.append(
-        claim_row(
+        stats.claim_row(
             claims[name],
-            judge(claims[name], *relative_to_claim, found[3], decides),
+            stats.judge(claims[name], *relative_to_claim, found[3], decides),
             scale,
             "",
             *found,
         )
     )
-written = [summarise(claims[name], parts, scale) for name, parts in comparisons.items()]
+written = [
+    stats.summarise(claims[name], parts, scale) for name, parts in comparisons.items()
+]
 verdicts = pd.DataFrame([*numbers, *written, *singles])
-allowed = VERDICTS if decides else ("undecided", "not run")
+allowed = stats.VERDICTS if decides else ("undecided", "not run")
 assert set(verdicts["verdict"]) <= set(allowed)
 assert (verdicts["why"] != "")[verdicts["verdict"].isin(["undecided", "not run"])].all()
 stage.table("comparisons", pd.concat(comparisons.values(), ignore_index=True))
@@ -893,7 +866,7 @@ assert [players_between(sentences, own=0, other=k) for k in (1, 2)] == [
     ((0,), (6,)),
     ((0, 1), (6,)),
 ]
-toy = player_agreement(
+toy = metrics.player_agreement(
     [1.0, 0.0, -5.0, 2.0, 2.0], players=[[0, 1], [2], [3]], values=[0.6, 0.1, 0.3]
 )
 assert np.allclose(
@@ -933,9 +906,11 @@ display(
 )
 agreement = asked.tables(
     "agreement",
-    lambda name: agreement_with_swaps(asked.of(name), asked.swaps(name), CLASSES),
+    lambda name: metrics.agreement_with_swaps(
+        asked.of(name), asked.swaps(name), CLASSES
+    ),
 )
-agreed = estimates_of(
+agreed = stats.estimates_of(
     agreement, ["model", "method"], ["rank_signed", "rank_size", "mass", "sign"], **how
 )
 stage.table("swap_agreement", agreed)
@@ -965,19 +940,19 @@ agreed.pivot(index="method", columns=["model", "measure"], values="estimate").ro
 
 # %% tags=["nbval-ignore-output"]
 by_hand = np.array([1.0, 0.4, 0.3, 0.2, 0.1])
-assert np.isclose(comprehensiveness(by_hand, [0.01, 0.5]), 0.65) and np.isclose(
-    aopc(by_hand), 0.75
+assert np.isclose(metrics.comprehensiveness(by_hand, [0.01, 0.5]), 0.65) and np.isclose(
+    metrics.aopc(by_hand), 0.75
 )
-assert np.isclose(sufficiency(np.array([1.0, 1.0, 0.9, 0.8, 0.1]), [0.5]), 0.1)
+assert np.isclose(metrics.sufficiency(np.array([1.0, 1.0, 0.9, 0.8, 0.1]), [0.5]), 0.1)
 faith = asked.tables(
     "faithfulness",
-    lambda name: faithfulness(
+    lambda name: metrics.faithfulness(
         asked.model(name), asked.of(name), deletion, n_beam=n_beam, seed=seed
     ),
     deletion=deletion,
     n_beam=n_beam,
 )
-shown = estimates_of(
+shown = stats.estimates_of(
     faith,
     ["model", "method"],
     ["comprehensiveness", "sufficiency", "AOPC", "NAOPC", "infidelity_scaled"],
@@ -1007,7 +982,7 @@ firm = asked.tables(
     "sensitivity",
     lambda name: pd.concat(
         [
-            sensitivity(asked.model(name), asked.rows, method, seed=seed)
+            metrics.sensitivity(asked.model(name), asked.rows, method, seed=seed)
             for method in token_methods
         ]
     ).assign(seed=0),
@@ -1015,7 +990,7 @@ firm = asked.tables(
 display(
     stage.table(
         "sensitivity",
-        estimates(firm, ["model", "method"], "sensitivity_max", **how).drop(
+        stats.estimates(firm, ["model", "method"], "sensitivity_max", **how).drop(
             columns=["standard_error", "df"]
         ),
     )
@@ -1033,7 +1008,7 @@ display(
 # %% tags=["nbval-ignore-output"]
 def randomised(name: str) -> pd.DataFrame:
     """How much each method's answers are still like the first ones, step by step: means over the forms of a sentence."""
-    found = cascading_randomisation(
+    found = metrics.cascading_randomisation(
         asked.model(name),
         asked.one_form_each(random_base.get(name, 0)),
         [*asked.methods(name), ("Occlusion", {})],
@@ -1057,7 +1032,7 @@ redrawn = pd.concat(
         for name in n_draws
     ]
 ).rename(columns={"draw": "seed"})
-likeness = estimates_of(
+likeness = stats.estimates_of(
     redrawn, ["model", "step", "part", "method"], ["rank_signed", "rank_size"], **how
 )
 assert (likeness.query("step == 0")["estimate"] > 1 - 1e-9).all()
@@ -1119,7 +1094,8 @@ shares = (
     .reset_index()
 )
 stage.table(
-    "shortcut", estimates(on_word, ["method"], "mass", **how).merge(shares, on="method")
+    "shortcut",
+    stats.estimates(on_word, ["method"], "mass", **how).merge(shares, on="method"),
 )[["method", "estimate", "low", "high", "is_first", "even", "follows", "n_sentences"]]
 
 # %% [markdown]
@@ -1155,8 +1131,8 @@ related = pd.concat(
         correlate(part, yardsticks, **how).assign(scheme=scheme, over=over)
         for scheme, part in table.groupby("scheme", sort=False)
         for over, correlate in (
-            ("methods", correlate_methods),
-            ("rows", correlate_rows),
+            ("methods", metrics.correlate_methods),
+            ("rows", metrics.correlate_rows),
         )
     ]
 )

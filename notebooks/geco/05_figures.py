@@ -50,19 +50,8 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
+from lib import plots
 from lib.core.stage import open_stage
-from lib.plots import (
-    COLOURS,
-    STYLE,
-    method_grid,
-    plot_correlation,
-    plot_example,
-    plot_form_difference,
-    plot_mass_accuracy,
-    plot_performance,
-    plot_relative_mass_accuracy,
-    plot_significance,
-)
 
 # %% [markdown]
 # ## Settings
@@ -127,9 +116,9 @@ print(", ".join(f"{name} {len(table)}" for name, table in tables.items()))
 # with a dagger the model classifies worse than the first-pronoun rule.
 
 # %% tags=["nbval-ignore-output"]
-figure, plotted = plot_mass_accuracy(tables["figure"])
+figure, plotted = plots.plot_mass_accuracy(tables["figure"])
 stage.figure("figure_2b", figure, formats)
-method_grid(stage.table("figure_2b", plotted), "MA").astype(object).fillna("")
+plots.method_grid(stage.table("figure_2b", plotted), "MA").astype(object).fillna("")
 
 # %% [markdown]
 # Below the figure stand the points that are plotted (the file also has the limits of the intervals).
@@ -141,7 +130,7 @@ places = stage.table("figure_2b_places", tables["ranking"])
 places["place"] = (
     places["best_place"].astype(str) + " to " + places["worst_place"].astype(str)
 )
-method_grid(places, "place").astype(object).fillna("")
+plots.method_grid(places, "place").astype(object).fillna("")
 
 # %% [markdown]
 # Where a place reads "1 to" the number of methods, nothing is ranked. **The verdicts:**
@@ -186,9 +175,9 @@ stage.table(
 # what the floors reach over the same zero-shot values.
 
 # %% tags=["nbval-ignore-output"]
-figure, plotted = plot_relative_mass_accuracy(tables["relative_mass_accuracy"])
+figure, plotted = plots.plot_relative_mass_accuracy(tables["relative_mass_accuracy"])
 stage.figure("figure_2a", figure, formats)
-method_grid(stage.table("figure_2a", plotted), "RMA").astype(object).fillna("")
+plots.method_grid(stage.table("figure_2a", plotted), "RMA").astype(object).fillna("")
 
 # %% [markdown]
 # A ratio has the weakness of its denominator: what the zero-shot model is depends on the encoder, and where it finds next to nothing, any
@@ -211,7 +200,7 @@ stage.table(
 # **How to read the figure.** Pearson correlation between the tf-idf weight of a word and "this row is of the class", the ten largest.
 
 # %%
-figure, plotted = plot_correlation(
+figure, plotted = plots.plot_correlation(
     tables["correlation"][tables["correlation"]["dataset"].isin(["D_A", "D_S"])]
 )
 stage.figure("figure_3", figure, formats)
@@ -245,7 +234,7 @@ shares.astype(object).fillna("")
 # somebody else's. The lines are two classifiers that see no language model.
 
 # %% tags=["nbval-ignore-output"]
-figure, plotted = plot_performance(tables["accuracy_vs_floors"])
+figure, plotted = plots.plot_performance(tables["accuracy_vs_floors"])
 stage.figure("figure_4", figure, formats)
 stage.table("figure_4", plotted).drop(
     columns=["n", "n_sentences", "low_hard", "high_hard"]
@@ -277,7 +266,7 @@ stage.table(
 # words that change with the form. The last column holds the floors.
 
 # %% tags=["nbval-ignore-output"]
-figure, plotted = plot_example(tables["example_sentence"])
+figure, plotted = plots.plot_example(tables["example_sentence"])
 stage.figure("figure_5", figure, formats)
 stage.table("figure_5", plotted).head(10)
 
@@ -299,10 +288,10 @@ stage.table("verdict_figure_5", verdicts("pronoun_stands_out"))
 # of zero: more in the female form. Diamonds are ground truth, the last column holds the floors.
 
 # %% tags=["nbval-ignore-output"]
-figure, plotted = plot_form_difference(tables["attribution_difference"])
+figure, plotted = plots.plot_form_difference(tables["attribution_difference"])
 stage.figure("figure_v1_7", figure, formats)
 truth = stage.table("figure_v1_7", plotted).query("words == 'truth'")
-method_grid(truth, "difference").astype(object).fillna("")
+plots.method_grid(truth, "difference").astype(object).fillna("")
 
 # %% [markdown]
 # The table has the ground-truth words; the others mirror them, for the attributions of a sentence sum to one. **The verdicts:**
@@ -322,11 +311,13 @@ stage.table(
 # corrected for the number of tests (Holm). Dark: significant. v1 tests row by row, repetition by repetition, and corrects nothing.
 
 # %% tags=["nbval-ignore-output"]
-figure, plotted = plot_significance(
+figure, plotted = plots.plot_significance(
     tables["attribution_difference"].query("words == 'truth'")
 )
 stage.figure("figure_v1_8", figure, formats)
-method_grid(stage.table("figure_v1_8", plotted), "p_holm").astype(object).fillna("")
+plots.method_grid(stage.table("figure_v1_8", plotted), "p_holm").astype(object).fillna(
+    ""
+)
 
 # %% [markdown]
 # The verdict on Figure 7 asks for more: t tests over base sentences against a smallest effect of interest, one hundredth of the attribution
@@ -355,10 +346,10 @@ def plot_yardsticks(table: pd.DataFrame) -> Figure:
     )
     schemes, pairs = list(named["scheme"].unique()), list(named["pair"].unique())
     looks = {
-        "methods": ("o", COLOURS[0], COLOURS[0], -0.13),
+        "methods": ("o", plots.COLOURS[0], plots.COLOURS[0], -0.13),
         "rows": ("s", "0.45", "white", 0.13),
     }
-    with plt.rc_context(STYLE):
+    with plt.rc_context(plots.STYLE):
         figure, axes = plt.subplots(
             1,
             len(schemes),
@@ -433,7 +424,7 @@ def plot_randomisation(table: pd.DataFrame) -> Figure:
     """Likeness to the first explanation, method by step, with and without signs; two panels per model."""
     kinds = {"rank_signed": "with signs", "rank_size": "by size"}
     models, methods = list(table["model"].unique()), list(table["method"].unique())
-    with plt.rc_context(STYLE):
+    with plt.rc_context(plots.STYLE):
         figure, axes = plt.subplots(
             len(models),
             2,

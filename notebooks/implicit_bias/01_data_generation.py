@@ -101,9 +101,8 @@ exclude_antecedents = [
 ]  # antecedents that do not count
 keep_names = False  # whether a personal name counts as an antecedent
 cluster_size = 2  # expressions in the pronoun's cluster; 0 for any number
-any_subject = (
-    False  # whether a subject may be an antecedent whatever it is (rules only)
-)
+# whether a subject may be an antecedent whatever it is (rules only)
+any_subject = False
 n_text = 400  # natural sentences for training, per source; 0 for all
 n_frames = 1000  # sentences for training whose noun fixes the pronoun
 

@@ -55,22 +55,14 @@ from lib.core.paths import material
 from lib.core.seeds import pick_device, seed_for, set_up
 from lib.core.stage import open_stage
 from lib.language.lexicon import PRONOUNS
-from lib.metrics.masked_pronoun import (
-    gender_ids,
-    right_gender_first,
-    top_words,
-)
+from lib.metrics.masked_pronoun import right_gender_first, top_words
+from lib.models.masked_gender import gender_ids
 from lib.models.masked_lm import new_masked_lm, pretrained_masked_lm, read_masked_lm
 from lib.plots import COLOURS, STYLE
 from lib.studies.implicit_bias.checks import passes_gate
+from lib.studies.implicit_bias.kept_models import fit_or_read
 from lib.studies.implicit_bias.sentences import with_gender
-from lib.training.masked_lm import (
-    MaskedSettings,
-    fit_or_read,
-    mask_tokens,
-    masked_perplexity,
-    unigram_perplexity,
-)
+from lib.training import masked_lm
 
 # %% [markdown]
 # ## Settings
@@ -140,7 +132,7 @@ print(
 
 # %%
 ids = torch.tensor([[101, *range(2000, 2020), 102]])
-inputs, targets = mask_tokens(
+inputs, targets = masked_lm.mask_tokens(
     ids, [0, 101, 102, 103], 103, 30522, masked, torch.Generator().manual_seed(1)
 )
 asked = (targets != -100)[0]
@@ -159,7 +151,7 @@ print(
 # BERT's head: a dense layer, an activation, a LayerNorm, then the transposed word table, and a bias for each entry, which begins at the log of the entry's frequency.
 
 # %%
-show_source(mask_tokens)
+show_source(masked_lm.mask_tokens)
 
 # %% [markdown]
 # A model that is trained is kept with its recipe and read again; a changed recipe is a new training. The trainings of the base model differ in the head that is drawn, in
@@ -173,7 +165,7 @@ watched = tuple(
         - {start.tokenizer.unk_token_id}
     )
 )
-settings = MaskedSettings(
+settings = masked_lm.MaskedSettings(
     epochs, lr, batch_tokens, masked, "encoder", watched, watched_share
 )
 recipe = {"encoder": encoder, "revision": encoder_revision}
@@ -278,7 +270,7 @@ print(f"{len(unambiguous)} sentences, {unambiguous['gender'].value_counts().to_d
 
 # %% tags=["nbval-ignore-output"]
 encoded = base.encode(valid)
-unigram = unigram_perplexity(base, base.encode(train), encoded, masked)
+unigram = masked_lm.unigram_perplexity(base, base.encode(train), encoded, masked)
 bare, _ = train_base(
     "without_frames",
     seed,
@@ -301,7 +293,7 @@ rows += [
         "model": name,
         "base": b,
         "right_first": at_gate(model),
-        "perplexity": masked_perplexity(model, encoded, masked),
+        "perplexity": masked_lm.masked_perplexity(model, encoded, masked),
         "unigram": unigram,
     }
     for name, b, model in own_models
@@ -315,8 +307,8 @@ for name, revision in hub_models.items():
             "model": name,
             "base": -1,
             "right_first": at_gate(other),
-            "perplexity": masked_perplexity(other, own, masked),
-            "unigram": unigram_perplexity(other, read, own, masked),
+            "perplexity": masked_lm.masked_perplexity(other, own, masked),
+            "unigram": masked_lm.unigram_perplexity(other, read, own, masked),
         }
     )
 gates = pd.DataFrame(rows)
@@ -472,7 +464,7 @@ def train_arm(arm, b, number, mixture):
         f"models/{arm.replace(' ', '_')}/base{b}_seed{number}",
         100 * b + number,
     )
-    arm_settings = MaskedSettings(
+    arm_settings = masked_lm.MaskedSettings(
         arm_epochs, mixture[0], batch_tokens, masked, "encoder", watched, watched_share
     )
     files = [

@@ -53,18 +53,12 @@ from lib.core.notebooks import show_source
 from lib.core.paths import data_root, material
 from lib.core.seeds import pick_device, set_up
 from lib.core.stage import open_stage
-from lib.metrics.masked_pronoun import (
-    bias_score,
-    gender_ids,
-    gender_probabilities,
-    slot_ids,
-    top_words,
-)
-from lib.models.masked_gender import GenderAtMask
+from lib.language.lexicon import MASK
+from lib.metrics.masked_pronoun import bias_score, gender_probabilities, top_words
+from lib.models.masked_gender import GenderAtMask, gender_ids, slot_ids
 from lib.models.masked_lm import pretrained_masked_lm, read_masked_lm
 from lib.plots import COLOURS, STYLE
 from lib.studies.implicit_bias.sentences import (
-    MASK,
     SLOTS,
     gendered_pronouns,
     masked_words,
@@ -87,9 +81,8 @@ hub_models = {}  # masked LMs of the hub that are measured beside it, by name: t
 n_bases = 2  # trainings of the base model; each is trained on in every arm
 n_seeds = 1  # trainings of each arm from each base model
 k = 10  # likeliest words that are looked at
-transfer = (
-    ""  # a further set of sentences: winogender (below TOUCHSTONE_DATA), or nothing
-)
+# a further set of sentences: winogender (below TOUCHSTONE_DATA), or nothing
+transfer = ""
 methods = ["Integrated Gradients", "InputXGradient", "Occlusion"]  # who explains
 tolerance = 0.02  # gap, as a share of what is explained, at which Integrated Gradients takes no more points
 n_explained = 40  # sentences that are explained; 0 for all

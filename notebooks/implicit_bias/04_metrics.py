@@ -49,28 +49,15 @@ import numpy as np
 import pandas as pd
 import yaml
 
+from lib import stats
 from lib.core.files import load_parquet, save_parquet
 from lib.core.notebooks import show_source
 from lib.core.paths import material
 from lib.core.seeds import set_up
 from lib.core.stage import open_stage
 from lib.language.lexicon import PRONOUNS
-from lib.metrics.masked_pronoun import (
-    bias_score,
-    judge_sentences,
-)
+from lib.metrics.masked_pronoun import bias_score, judge_sentences
 from lib.plots import COLOURS, STYLE
-from lib.stats import (
-    VERDICTS,
-    Verdict,
-    claim_row,
-    estimate,
-    estimates,
-    judge_contrasts,
-    paired_differences,
-    read_claims,
-    summarise,
-)
 from lib.studies.implicit_bias.checks import check_lists, may_be_shown
 from lib.studies.implicit_bias.sentences import masked_words, with_gender
 from lib.studies.implicit_bias.weat import association, weat
@@ -88,9 +75,8 @@ k = 10  # likeliest words that are looked at
 delta = 0.0  # scores within 0.5 +- delta are even
 threshold = 0.05  # a probability below this leads to a discard
 missing = "discard"  # one gender alone among the k words: discard, zero or full_vocab
-compared = (
-    "each"  # what must reach the threshold: each gender, the larger one, or their sum
-)
+# what must reach the threshold: each gender, the larger one, or their sum
+compared = "each"
 forms = "pronouns"  # words of a gender: pronouns, identities, or slot (the two forms that fit)
 ddof = 1  # the standard deviation in the effect size: 1 sample, 0 population
 n_bootstrap = 500  # resamples per interval
@@ -270,9 +256,11 @@ def by_base(frame, values):
 
 # %% tags=["nbval-ignore-output"]
 own = by_base(of_filter(scores), ["bias"]).dropna(subset="bias")
-honest = estimates(own, ["model"], "bias", **how)
+honest = stats.estimates(own, ["model"], "bias", **how)
 first = own[own["seed"] == own.groupby("model")["seed"].transform("min")]
-naive = estimates(first.assign(sentence_idx=first["row_id"]), ["model"], "bias", **how)
+naive = stats.estimates(
+    first.assign(sentence_idx=first["row_id"]), ["model"], "bias", **how
+)
 intervals = honest[
     ["model", "estimate", "low", "high", "n", "n_sentences", "n_seeds"]
 ].rename(
@@ -293,7 +281,7 @@ stage.table("intervals", intervals)
 # %% tags=["nbval-ignore-output"]
 of_base = own[own["model"] == "base"]
 by_slot = (
-    estimates(of_base, ["slot"], "bias", **how)
+    stats.estimates(of_base, ["slot"], "bias", **how)
     if len(of_base)
     else pd.DataFrame(columns=["slot", "estimate", "low", "high", "n"])
 )
@@ -398,7 +386,9 @@ without = full[(full["part"] == "held out") & (full["antecedent"] != "person")].
 measured = pd.concat([full, without], ignore_index=True)
 arms = pd.concat(
     [
-        estimates(measured, ["part", "model"], value, **how).assign(quantity=value)
+        stats.estimates(measured, ["part", "model"], value, **how).assign(
+            quantity=value
+        )
         for value in ("bias", "distance", "spread")
     ],
     ignore_index=True,
@@ -457,7 +447,7 @@ stage.table("changes", changes.reset_index())
 # %%
 def difference(quantity, part, left, right):
     """One difference of two models with its interval, its range over base models, and what could be detected."""
-    pairs = paired_differences(
+    pairs = stats.paired_differences(
         *(
             full[(full["model"] == name) & (full["part"] == part)]
             for name in (left, right)
@@ -465,7 +455,7 @@ def difference(quantity, part, left, right):
         quantity,
     )
     found, single = (
-        estimate(pairs, "difference", **how),
+        stats.estimate(pairs, "difference", **how),
         pairs.groupby("seed")["difference"].mean(),
     )
     return {
@@ -794,11 +784,12 @@ def is_kept(side):
 
 
 claims = [
-    of_paper(claim) for claim in read_claims(material("implicit_bias") / "claims.yaml")
+    of_paper(claim)
+    for claim in stats.read_claims(material("implicit_bias") / "claims.yaml")
 ]
 bias_rows = own.assign(part="filtered", is_male=(own["bias"] > 0.5).astype(float))
 parts = [
-    judge_contrasts(
+    stats.judge_contrasts(
         claim,
         {"bias": bias_rows, "full": full},
         scale != "small",
@@ -810,7 +801,8 @@ parts = [
 ]
 parts = [need_trainings(claim, part) for claim, part in zip(claims, parts, strict=True)]
 rows = [
-    summarise(claim, part, scale) for claim, part in zip(claims, parts, strict=True)
+    stats.summarise(claim, part, scale)
+    for claim, part in zip(claims, parts, strict=True)
 ]
 for claim, row in zip(claims, rows, strict=True):
     row.update(
@@ -868,18 +860,20 @@ def beside(number):
         name in ARITHMETIC and abs(mine - float(number["value"])) <= ARITHMETIC[name]
     )
     absent = (
-        Verdict("not run", "the paper's model was not run")
+        stats.Verdict("not run", "the paper's model was not run")
         if np.isnan(mine)
-        else Verdict(
+        else stats.Verdict(
             "not run", "shown beside and not judged: it depends on the sentences"
         )
     )
     verdict = (
-        Verdict("holds" if holds else "fails", "arithmetic on the paper's own numbers")
+        stats.Verdict(
+            "holds" if holds else "fails", "arithmetic on the paper's own numbers"
+        )
         if name in ARITHMETIC
         else absent
     )
-    row = claim_row(
+    row = stats.claim_row(
         claims[0],
         verdict,
         scale,
@@ -900,17 +894,17 @@ print(f"{len(numbers)} printed numbers, {len(OURS)} with a number of ours beside
 # The sum of the printed counts is a row of its own.
 
 # %% tags=["nbval-ignore-output"]
-contradiction = claim_row(
+contradiction = stats.claim_row(
     claims[0],
-    Verdict("fails", "542 + 65 + 33 = 640: 23 sentences are missing"),
+    stats.Verdict("fails", "542 + 65 + 33 = 640: 23 sentences are missing"),
     scale,
     663,
     sums["uncased"],
     quantity="sum of the counts for BERT-uncased",
 )
-agrees = claim_row(
+agrees = stats.claim_row(
     claims[0],
-    Verdict("holds", "575 + 43 + 45 = 663"),
+    stats.Verdict("holds", "575 + 43 + 45 = 663"),
     scale,
     663,
     sums["cased"],
@@ -923,7 +917,7 @@ rows += [
     *(beside(number) for number in numbers.to_dict("records")),
 ]
 table = stage.table("claims", pd.DataFrame(rows))
-assert set(table["verdict"]) <= set(VERDICTS)
+assert set(table["verdict"]) <= set(stats.VERDICTS)
 table[["id", "quantity", "paper", "ours", "verdict"]].head(12)
 
 # %% [markdown]

@@ -48,22 +48,10 @@ from lib.core.notebooks import show_source
 from lib.core.paths import data_root, material
 from lib.core.seeds import set_up
 from lib.core.stage import open_stage
-from lib.language.corpora import (
-    published_corpus,
-    read_plain,
-    read_sources,
-    source_path,
-)
+from lib.language.corpora import published_corpus, read_plain, read_sources, source_path
 from lib.plots import COLOURS, STYLE
-from lib.studies.lm_saliency.extraction import (
-    Mention,
-    Word,
-    gender_lines,
-    number_lines,
-    read_conll2012,
-    read_trees,
-    subject_of_verb,
-)
+from lib.studies.lm_saliency import extraction
+from lib.studies.lm_saliency import lines as agreement_lines
 from lib.studies.lm_saliency.grammar import (
     KINDS,
     corpus_sentences,
@@ -71,18 +59,6 @@ from lib.studies.lm_saliency.grammar import (
     held_out_rows,
     is_held_out,
     number_sentence,
-)
-from lib.studies.lm_saliency.lines import (
-    agreement_statistics,
-    check_line,
-    last_words,
-    load_sets,
-    nearest_baseline,
-    random_baseline,
-    read_agreement,
-    save_sets,
-    span_tokens,
-    write_agreement,
 )
 from lib.studies.lm_saliency.recipes import build_corpus, fetch_wikitext, masc_lines
 from lib.studies.lm_saliency.templates import syneval_rows, winobias_rows
@@ -109,9 +85,8 @@ data_source = "bundled"  # bundled (our sentences) or published
 n_sentences = 20000  # sentences of the bundled corpus
 n_gender_lines = 1000  # lines of the synthetic gender set of ours
 n_held_out = 600  # lines of each held-out set of the bundled grammar
-valid_share = (
-    0.05  # share of the corpus that measures perplexity and chooses a probe's epoch
-)
+# share of the corpus that measures perplexity and chooses a probe's epoch
+valid_share = 0.05
 longest_prefix = 40  # words of a probe's example; longer ones keep their end
 longest_line = 512  # words of a test line; longer ones keep their end
 wikitext = ""  # also read wikitext-2 or wikitext-103 (a download), or nothing
@@ -191,7 +166,7 @@ sections.assign(first=sections["first"].map(" ".join)).iloc[[0, 1, 8, 16, 18, 20
 # %%
 sources = read_sources(folder / "sources.yaml")
 if is_published:
-    theirs = read_agreement(source_path("tarsius/Syneval", sources))
+    theirs = agreement_lines.read_agreement(source_path("tarsius/Syneval", sources))
     same = [
         list(theirs[column]) == list(rows[column])
         for column in ("prefix", "tag", "cues", "attractors")
@@ -214,7 +189,9 @@ print(
 # %%
 gender_rows = winobias_rows(winobias, n_gender_lines, seed)
 if is_published:
-    gender_rows = read_agreement(source_path("tarsius/Winobias", sources))
+    gender_rows = agreement_lines.read_agreement(
+        source_path("tarsius/Winobias", sources)
+    )
     gender_rows["pattern"] = gender_rows["cluster"] = [
         " ".join(
             "{}" if (i, i) in row.cues + row.attractors else word
@@ -244,23 +221,26 @@ print(*gender_rows["prefix"].map(" ".join)[[0, len(gender_rows) - 1]], sep="\n")
 
 # %%
 keys = [
-    Word("keys", "NNS", 3, "nsubj"),
-    Word("to", "IN", 2, "case"),
-    Word("cabinets", "NNS", 0, "nmod"),
-    Word("are", "VBP", -1, "root"),
+    extraction.Word("keys", "NNS", 3, "nsubj"),
+    extraction.Word("to", "IN", 2, "case"),
+    extraction.Word("cabinets", "NNS", 0, "nmod"),
+    extraction.Word("are", "VBP", -1, "root"),
 ]
-no_attractor, line = keys, [*keys[:2], Word("cabinet", "NN", 0, "nmod"), keys[3]]
+no_attractor, line = (
+    keys,
+    [*keys[:2], extraction.Word("cabinet", "NN", 0, "nmod"), keys[3]],
+)
 adjacent = [
-    Word("cabinet", "NN", 2, "obl"),
-    Word("keys", "NNS", 2, "nsubj"),
-    Word("are", "VBP", -1, "root"),
+    extraction.Word("cabinet", "NN", 2, "obl"),
+    extraction.Word("keys", "NNS", 2, "nsubj"),
+    extraction.Word("are", "VBP", -1, "root"),
 ]
 far = [
-    Word("cabinet", "NN", 13, "obl"),
-    *[Word("very", "RB", 13, "advmod")] * 10,
-    Word("keys", "NNS", 13, "nsubj"),
-    Word("now", "RB", 13, "advmod"),
-    Word("are", "VBP", -1, "root"),
+    extraction.Word("cabinet", "NN", 13, "obl"),
+    *[extraction.Word("very", "RB", 13, "advmod")] * 10,
+    extraction.Word("keys", "NNS", 13, "nsubj"),
+    extraction.Word("now", "RB", 13, "advmod"),
+    extraction.Word("are", "VBP", -1, "root"),
 ]
 by_hand = {
     "all nouns plural": no_attractor,
@@ -268,8 +248,10 @@ by_hand = {
     "attractor far away": far,
     "kept": line,
 }
-assert subject_of_verb(line, 3) == 0
-pd.DataFrame({name: number_lines([tree])[1] for name, tree in by_hand.items()}).T
+assert extraction.subject_of_verb(line, 3) == 0
+pd.DataFrame(
+    {name: extraction.number_lines([tree])[1] for name, tree in by_hand.items()}
+).T
 
 # %% [markdown]
 # Each tree stops at the filter that it was written for, and the last one passes all of them. At scale `cpu`
@@ -281,13 +263,13 @@ if is_published:
     trees = [
         tree
         for part in parts
-        for tree in read_trees(
+        for tree in extraction.read_trees(
             source_path(f"treebanks/en_ewt-ud-{part}.conllu", sources)
         )
     ]
-    ewt, funnel = number_lines(trees)
+    ewt, funnel = extraction.number_lines(trees)
 else:
-    ewt, funnel = number_lines(by_hand.values())
+    ewt, funnel = extraction.number_lines(by_hand.values())
 stage.table(
     "funnel", pd.DataFrame({"filter": list(funnel), "left": list(funnel.values())})
 )
@@ -303,13 +285,13 @@ stage.table(
 # %%
 words = "Ann met the boss of Mr. Lee . She saw Mr. Lee before".split()
 lee, ann = (
-    [Mention(5, 6, "lee"), Mention(10, 11, "lee")],
-    [Mention(0, 0, "ann"), Mention(8, 8, "ann")],
+    [extraction.Mention(5, 6, "lee"), extraction.Mention(10, 11, "lee")],
+    [extraction.Mention(0, 0, "ann"), extraction.Mention(8, 8, "ann")],
 )
 document = words + ["her", "trip"]
-lines = gender_lines(
+lines = extraction.gender_lines(
     document,
-    [*ann, *lee, Mention(2, 6, "boss"), Mention(13, 13, "ann")],
+    [*ann, *lee, extraction.Mention(2, 6, "boss"), extraction.Mention(13, 13, "ann")],
     {"ann": 1},
     "by hand",
 )
@@ -341,12 +323,14 @@ files = (
     if is_published
     else []
 )
-documents = [(path.stem, *found) for path in files for found in read_conll2012(path)]
+documents = [
+    (path.stem, *found) for path in files for found in extraction.read_conll2012(path)
+]
 ontogum = pd.DataFrame(
     [
         line
         for name, *found in documents
-        for line in gender_lines(*found, names, name, cue_rule)
+        for line in extraction.gender_lines(*found, names, name, cue_rule)
     ]
 )
 print(f"{len(documents)} documents, {len(ontogum)} lines")
@@ -444,7 +428,7 @@ if is_published:
     sets = {"Syneval": rows, "EWT": ewt, "Winobias": gender_rows, "OntoGUM": ontogum}
     for name in ("PTB", "CoNLL"):
         if (data_root() / "tarsius" / name).is_dir():
-            licensed = read_agreement(data_root() / "tarsius" / name)
+            licensed = agreement_lines.read_agreement(data_root() / "tarsius" / name)
             sets[name] = licensed.assign(
                 pattern=name, cluster=[f"line {i}" for i in range(len(licensed))]
             )
@@ -457,15 +441,20 @@ else:
     }
 whole, sets = (
     sets,
-    {name: last_words(lines, longest_line) for name, lines in sets.items()},
+    {
+        name: agreement_lines.last_words(lines, longest_line)
+        for name, lines in sets.items()
+    },
 )
 for name, lines in sets.items():
     for i, row in enumerate(lines.itertuples(), start=1):
-        check_line(row.prefix, row.cues, row.attractors, f"set {name}, line {i}")
+        agreement_lines.check_line(
+            row.prefix, row.cues, row.attractors, f"set {name}, line {i}"
+        )
 statistics = pd.DataFrame(
     [
         {"set": name, "left_out": len(whole[name]) - len(lines)}
-        | agreement_statistics(lines)
+        | agreement_lines.agreement_statistics(lines)
         for name, lines in sets.items()
     ]
 )
@@ -490,7 +479,7 @@ def drawn(lines, n_draws=200):
     for row in lines.itertuples():
         scores = rng.random((n_draws, len(row.prefix)))
         cue, attractor = (
-            scores[:, span_tokens(spans)].max(axis=1)
+            scores[:, agreement_lines.span_tokens(spans)].max(axis=1)
             for spans in (row.cues, row.attractors)
         )
         passed.append(cue > attractor)
@@ -499,7 +488,7 @@ def drawn(lines, n_draws=200):
 
 check = pd.DataFrame(
     [
-        (name, drawn(lines), random_baseline(lines).mean())
+        (name, drawn(lines), agreement_lines.random_baseline(lines).mean())
         for name, lines in sets.items()
         if len(lines) < 2000
     ],
@@ -521,7 +510,8 @@ swapped = {
 }
 for name in sets:
     assert np.isclose(
-        nearest_baseline(swapped[name]).mean(), 1 - nearest_baseline(sets[name]).mean()
+        agreement_lines.nearest_baseline(swapped[name]).mean(),
+        1 - agreement_lines.nearest_baseline(sets[name]).mean(),
     )
 pairs = [(noun, verb) for noun in lexicon["people"] for verb in lexicon["verbs"]]
 print(
@@ -652,12 +642,12 @@ stage.table("probe_examples", summary)
 # Each set also goes out in the three-file format. Reading back must give the same rows.
 
 # %%
-save_sets(sets, stage.path("sets.parquet"))
+agreement_lines.save_sets(sets, stage.path("sets.parquet"))
 for name, lines in sets.items():
-    write_agreement(lines, stage.path(f"sets/{name}"))
+    agreement_lines.write_agreement(lines, stage.path(f"sets/{name}"))
     for again in (
-        load_sets(stage.path("sets.parquet"))[name],
-        read_agreement(stage.path(f"sets/{name}")),
+        agreement_lines.load_sets(stage.path("sets.parquet"))[name],
+        agreement_lines.read_agreement(stage.path(f"sets/{name}")),
     ):
         assert all(
             list(again[column]) == list(lines[column])

@@ -49,29 +49,16 @@ from lib.core.seeds import pick_device, seed_for, set_up
 from lib.core.stage import open_stage
 from lib.core.units import Units
 from lib.language.corpora import read_plain
+from lib.models import language_model
 from lib.models.hf_lm import load_hf_lm, save_hf_lm
-from lib.models.language_model import (
-    ARCHITECTURES,
-    LMConfig,
-    build_lm,
-    load_lm,
-    save_lm,
-    student_of,
-)
 from lib.models.language_model_layers import QRNNLayer, WeightDropLSTM, pooled
-from lib.models.probe import ProbeSettings, fit_probe, load_probe, save_probe
+from lib.models.probe import load_probe, save_probe
+from lib.models.word_vocabulary import build_vocabulary
 from lib.plots import COLOURS, STYLE
 from lib.studies.lm_saliency.lines import load_sets
-from lib.studies.lm_saliency.text import TASKS, build_vocabulary
-from lib.training.language_model import (
-    Distillation,
-    LMSettings,
-    batch_loss,
-    fit_lm,
-    minutes_ahead,
-    perplexity,
-    pieces,
-)
+from lib.studies.lm_saliency.text import CLASSES, TASKS
+from lib.training import language_model as language_models
+from lib.training.probe import ProbeSettings, fit_probe
 
 # %% [markdown]
 # ## Settings
@@ -150,7 +137,10 @@ forced = {
     for word in prefix
 }
 vocabulary = build_vocabulary(text["train"], vocabulary_size, forced)
-data = {part: pieces(lines, vocabulary, longest_piece) for part, lines in text.items()}
+data = {
+    part: language_models.pieces(lines, vocabulary, longest_piece)
+    for part, lines in text.items()
+}
 print(
     f"{len(vocabulary)} words; unknown in the validation text: {vocabulary.share_unknown(text['valid']):.3f};",
     {part: sum(len(piece.ids) - 1 for piece in found) for part, found in data.items()},
@@ -193,7 +183,7 @@ show_source(WeightDropLSTM)
 # %%
 def configuration(architecture):
     """What the parameters say about one architecture."""
-    return LMConfig(
+    return language_model.LMConfig(
         architecture,
         n_layers[architecture],
         embedding[architecture],
@@ -206,7 +196,9 @@ def configuration(architecture):
 
 
 untrained = {
-    name: build_lm(configuration(name), len(vocabulary), seed).to(where).eval()
+    name: language_model.build_lm(configuration(name), len(vocabulary), seed)
+    .to(where)
+    .eval()
     for name in architectures
 }
 ids = torch.tensor(
@@ -234,7 +226,7 @@ print(
 # times the cosine distance of the hidden states. It starts from some of the teacher's layers.
 
 # %%
-show_source(batch_loss)
+show_source(language_models.batch_loss)
 
 # %% [markdown]
 # Training saves every model as it is finished, so a run that is stopped goes on where it was. The key of a
@@ -253,7 +245,7 @@ def trained(name, model, epochs, lr, share, teacher=None):
     """The trained model of a name and its curve, from disk where this model was finished before."""
     path, plan = (
         stage.path(f"models/{name}.safetensors"),
-        LMSettings(epochs, lr, batch_words, longest_piece),
+        language_models.LMSettings(epochs, lr, batch_words, longest_piece),
     )
     key = units.key(
         **known,
@@ -266,15 +258,15 @@ def trained(name, model, epochs, lr, share, teacher=None):
     curve = units.load(name, key)
     if curve is None or not path.is_file():
         distil, part = (
-            teacher and Distillation(teacher, every=soft_every),
+            teacher and language_models.Distillation(teacher, every=soft_every),
             data["train"][: round(share * len(data["train"]))],
         )
         if reuse_units:
             print(
-                f"{name}: about {minutes_ahead(model.to(where), part, vocabulary, plan, distil):.1f} minutes",
+                f"{name}: about {language_models.minutes_ahead(model.to(where), part, vocabulary, plan, distil):.1f} minutes",
                 flush=True,
             )
-        curve = fit_lm(
+        curve = language_models.fit_lm(
             model.to(where),
             part,
             data["valid"],
@@ -283,10 +275,10 @@ def trained(name, model, epochs, lr, share, teacher=None):
             seed_for(name, seed),
             distil,
         )
-        save_lm(model, vocabulary, path)
+        language_model.save_lm(model, vocabulary, path)
         units.save(name, key, curve)
     stage.path(f"models/{name}.json")
-    return load_lm(path)[0].to(where), curve
+    return language_model.load_lm(path)[0].to(where), curve
 
 
 # %% [markdown]
@@ -301,7 +293,7 @@ for name in architectures:
     models[name, "full"] = full
     models[name, "student"], curves[name, "student"] = trained(
         f"{name}-student",
-        student_of(full, student_layers[name]),
+        language_model.student_of(full, student_layers[name]),
         student_epochs,
         lm_lr[name] / 2,
         student_share,
@@ -325,7 +317,7 @@ configurations = pd.read_csv(material("lm_saliency") / "sweep.csv").query(
     "scale == @scale and @sweep_share > 0"
 )
 for row in configurations.itertuples():
-    config = LMConfig(
+    config = language_model.LMConfig(
         "Transformer",
         row.layers,
         row.embedding,
@@ -337,7 +329,7 @@ for row in configurations.itertuples():
     key = "Transformer", label(row)
     models[key], curves[key] = trained(
         "-".join(key),
-        build_lm(config, len(vocabulary), seed),
+        language_model.build_lm(config, len(vocabulary), seed),
         1,
         lm_lr["Transformer"],
         sweep_share,
@@ -371,8 +363,8 @@ def described(key):
     if words is vocabulary:
         found = curves[key]["perplexity"].iloc[-1]
     else:
-        read = pieces(text["valid"], words, longest_piece)
-        found = perplexity(model, read, words) ** (
+        read = language_models.pieces(text["valid"], words, longest_piece)
+        found = language_models.perplexity(model, read, words) ** (
             sum(len(one.ids) - 1 for one in read)
             / sum(len(line) + 1 for line in text["valid"])
         )
@@ -421,8 +413,9 @@ def fitted(model, words, task, table):
         table[table["split"] == "train"].head(n_probe_examples),
         table[table["split"] == "valid"],
     )
+    probe_rows = pd.concat([few, valid])
     probe, _ = fit_probe(
-        model, words, task, pd.concat([few, valid]), plan, seed_for(task, seed)
+        model, words, CLASSES[task], probe_rows, plan, seed_for(task, seed)
     )
     right = int(
         (
@@ -469,7 +462,7 @@ def learn(key, task):
         save_probe(probe, path)
         row = pd.DataFrame([{"architecture": key[0], "size": key[1]} | about])
         units.save(unit, known, row)
-    assert load_probe(lm.with_suffix(".safetensors"), path, task).classes
+    assert load_probe(lm.with_suffix(".safetensors"), path, CLASSES[task]).classes
     return row
 
 
@@ -518,7 +511,7 @@ stage.table("sweep", every[in_sweep].merge(numbers, on="size"))
 rng, last = np.random.default_rng(seed), architectures[-1]
 shuffled = examples["number"].assign(tag=rng.permutation(examples["number"]["tag"]))
 fresh = {
-    name: build_lm(configuration(name), len(vocabulary), seed).to(where)
+    name: language_model.build_lm(configuration(name), len(vocabulary), seed).to(where)
     for name in architectures
 }
 rows = {
@@ -592,7 +585,7 @@ stage.table(
 # The plotted numbers are those of this table and of the table of probes.
 
 # %%
-looks = dict(zip(ARCHITECTURES, zip("osD", COLOURS)))
+looks = dict(zip(language_model.ARCHITECTURES, zip("osD", COLOURS)))
 with plt.rc_context(STYLE):
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.4), layout="constrained")
     for (name, size), curve in long.groupby(["architecture", "size"], sort=False):

@@ -56,6 +56,7 @@ from lib.studies.lm_saliency.probe_saliency import (
     probe_saliencies,
     probe_saliency,
 )
+from lib.studies.lm_saliency.text import CLASSES
 
 # %% [markdown]
 # ## Settings
@@ -84,9 +85,8 @@ methods = [
     "LIME",
 ]  # for the full models
 student_methods = ["V", "SG", "IG"]  # for the students and for the models of the sweep
-n_words = (
-    400  # words of a set that are explained, about; spread over its templates (0: all)
-)
+# words of a set that are explained, about; spread over its templates (0: all)
+n_words = 400
 n_samples = 12  # SmoothGrad: N, noisy copies of a line
 noise = 0.15  # SmoothGrad: sigma, noise in units of the embeddings' range
 n_steps = 20  # Integrated Gradients: points on the path
@@ -127,7 +127,7 @@ def probe_of(architecture, size, task):
     probe = load_probe(
         note.with_suffix(".safetensors"),
         stage.input("02_training", f"probes/{architecture}-{size}-{task}.safetensors"),
-        task,
+        CLASSES[task],
     )
     probe.module.to(where)
     return probe

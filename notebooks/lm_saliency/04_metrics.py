@@ -51,15 +51,8 @@ from lib.metrics.plausibility import (
     pearson,
     plausibility,
 )
-from lib.models.probe import CLASSES
 from lib.plots import COLOURS, STYLE
-from lib.stats import (
-    compare_all,
-    estimates,
-    judge_contrasts,
-    read_claims,
-    summarise,
-)
+from lib.stats import compare_all, estimates, judge_contrasts, read_claims, summarise
 from lib.studies.lm_saliency.lines import (
     load_sets,
     nearest_baseline,
@@ -67,6 +60,7 @@ from lib.studies.lm_saliency.lines import (
     span_tokens,
 )
 from lib.studies.lm_saliency.released import template_groups
+from lib.studies.lm_saliency.text import CLASSES
 
 # %% [markdown]
 # ## Settings

@@ -9,12 +9,11 @@ import torch
 from lib.core.errors import TouchstoneError
 from lib.metrics.masked_pronoun import (
     bias_score,
-    gender_ids,
     gender_probabilities,
     judge_sentences,
     right_gender_first,
-    slot_ids,
 )
+from lib.models.masked_gender import gender_ids
 
 WORDS = [
     "[PAD]",
@@ -104,14 +103,3 @@ def test_probability_is_a_maximum_over_folded_forms() -> None:
     assert found["p_M"].item() == pytest.approx(0.3) and found["p_F"].item() == pytest.approx(0.25)
     assert (found["rank_M"].item(), found["rank_F"].item()) == (1, 2)
     assert right_gender_first(p.log(), ids, ["M"]) == [True]
-
-
-def test_forms_of_a_slot_and_of_a_byte_level_vocabulary() -> None:
-    found = slot_ids(Vocabulary(WORDS), "possessive")
-    assert {g: [WORDS[i] for i in ids] for g, ids in found.items()} == {"F": ["her"], "M": ["his"]}
-    byte_level = ["Ġhe", "he", "Ġshe", "she", "ĠHe"]
-    assert gender_ids(Vocabulary(byte_level)) == {"F": [2], "M": [0, 4]}
-    with pytest.raises(TouchstoneError, match="no pronouns of gender F"):
-        gender_ids(Vocabulary(["he", "table"]))
-    with pytest.raises(TouchstoneError, match="write pronouns or identities"):
-        gender_ids(Vocabulary(WORDS), "names")

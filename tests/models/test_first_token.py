@@ -51,7 +51,10 @@ def test_the_last_layer_goes_on_with_one_token(family):
 
 @pytest.mark.parametrize("family", [*FAMILIES, "albert"])
 def test_the_heads_of_transformers_read_one_token(family):
-    """What the shortcuts take for granted is tried on two texts; a head that reads more is in test_attribution_outside."""
+    """What the shortcuts take for granted is tried on two texts.
+
+    A head that reads more is in tests/doors/test_own_model.py.
+    """
     model = tiny(family)
     model.one_token = None
     check_reading(model)

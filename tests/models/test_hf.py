@@ -1,4 +1,7 @@
-"""Sequence classifiers from their word embeddings: the same numbers as the plain model, whatever the padding."""
+"""Sequence classifiers from their word embeddings.
+
+The same numbers as the plain model, whatever the padding.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from tiny_models import FAMILIES, LAST_TOKEN, SENTENCES, tiny
 from transformers import ModernBertConfig, ModernBertForSequenceClassification
 
 from lib.core.errors import TouchstoneError
-from lib.models.hf import HFClassifier, split_parameters
+from lib.models.hf import HFClassifier
 from lib.models.schemes import PARTS
 from lib.models.text_model import pad
 
@@ -88,7 +91,7 @@ def test_the_head_alone_gives_the_same_scores(family):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_parameter_is_in_exactly_one_part(family):
     model = tiny(family)
-    parts = split_parameters(model.module)
+    parts = model.parts()
     names = [name for part in PARTS for name in parts[part]]
     assert sorted(names) == sorted(name for name, _ in model.module.named_parameters()) and all(
         parts.values()

@@ -1,4 +1,7 @@
-"""A tiny random GPT-2 in the place of our own language models: pieces, probes, saliency, a chosen next word."""
+"""A tiny random GPT-2 in the place of our own language models.
+
+Pieces, probes, saliency, a chosen next word.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,15 @@ from tiny_models import SENTENCES, saved
 from lib.attribution.next_word import explain_next_word, next_word_batch
 from lib.core.errors import TouchstoneError
 from lib.models.hf_lm import load_hf_lm, save_hf_lm
-from lib.models.probe import Probe, ProbeSettings, fit_probe, load_probe, save_probe
+from lib.models.probe import Probe, load_probe, save_probe
+from lib.models.word_vocabulary import END, build_vocabulary
 from lib.studies.lm_saliency.probe_saliency import (
     SaliencySettings,
     baseline_saliency,
     probe_saliency,
 )
-from lib.studies.lm_saliency.text import END
 from lib.training.language_model import perplexity, pieces
+from lib.training.probe import ProbeSettings, fit_probe
 
 WORDS = "She loves her second-eldest piano".split()
 
@@ -98,10 +102,12 @@ def test_a_probe_on_a_published_model_is_kept_and_explained(folder, tmp_path) ->
         ],
         columns=["split", "prefix", "tag"],
     )
-    probe, _ = fit_probe(model, words, "number", table, ProbeSettings(2), seed=0)
+    probe, _ = fit_probe(model, words, ("singular", "plural"), table, ProbeSettings(2), seed=0)
     save_hf_lm(folder, "", tmp_path / "gpt2-full.json")
     save_probe(probe, tmp_path / "probe.safetensors")
-    again = load_probe(tmp_path / "gpt2-full.safetensors", tmp_path / "probe.safetensors", "number")
+    again = load_probe(
+        tmp_path / "gpt2-full.safetensors", tmp_path / "probe.safetensors", probe.classes
+    )
     np.testing.assert_allclose(again.predict([WORDS]), probe.predict([WORDS]), rtol=1e-5)
     one = probe_saliency(again, [WORDS], SaliencySettings("V"))[0]
     assert one.scores.shape == (2, len(WORDS))
@@ -123,8 +129,6 @@ def test_more_pieces_than_positions_are_refused(folder) -> None:
 
 
 def test_a_vocabulary_of_another_model_is_refused(folder) -> None:
-    from lib.studies.lm_saliency.text import build_vocabulary
-
     model, _ = load_hf_lm(folder)
     with pytest.raises(TouchstoneError, match="hand in the vocabulary"):
         Probe(model, build_vocabulary(SENTENCES), torch.nn.Linear(16, 2), ("a", "b"))

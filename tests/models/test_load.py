@@ -1,4 +1,6 @@
-"""Weights: only the right ones are read, only the trained ones are kept, and they come back as they were."""
+"""Weights: only the right ones are read, only the trained ones are kept, and they come back as they
+were.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,8 @@ from safetensors.torch import load_file
 from tiny_models import CLASSES, SENTENCES, saved, toy_rows
 
 from lib.core.errors import TouchstoneError
-from lib.core.stage import open_stage
 from lib.models import weights as sources
-from lib.models.load import load_trained, read_trained, save_trained
+from lib.models.load import read_trained, save_trained
 from lib.models.weights import check_weights, load_classifier, load_encoder_path
 from lib.training.classifier import Settings
 from lib.training.transfer import Trainer
@@ -94,33 +95,6 @@ def test_weights_of_another_scheme_are_refused(tmp_path):
     recipe.write_text(recipe.read_text().replace('"scheme": "C"', '"scheme": "CEf"'))
     with pytest.raises(TouchstoneError, match="holds other tensors than scheme CEf trains"):
         read_trained(recipe, tmp_path / "kept" / "seed0.safetensors")
-
-
-def test_stage_03_loads_what_stage_02_left(small_outputs, tmp_path):
-    stage = open_stage("geco", "small", "02_training")
-    found, rows = trained_into(stage.path("models") / "D_A" / "C", tmp_path, "C")
-    stage.close({"scale": "small"} | dict.fromkeys(parameters_of_02(), 0))
-    later = open_stage("geco", "small", "03_attribution")
-    model = load_trained(later, "D_A", "C", 0)
-    assert (
-        model.predict(rows["sentence"], 8).argmax(1).tolist()
-        == found.predictions["predicted"].tolist()
-    )
-    assert "02_training/models/D_A/C/seed0.safetensors" in later.inputs
-    with pytest.raises(
-        TouchstoneError, match="--scale small --stage 02_training -p need_weights true"
-    ):
-        load_trained(later, "D_A", "CE", 0)
-    with pytest.raises(TouchstoneError, match="no transfer scheme"):
-        load_trained(later, "D_A", "BERT", 0)
-
-
-def parameters_of_02():
-    from lib.core.parameters import notebook_parameters
-    from lib.core.paths import ROOT
-
-    source = ROOT / "notebooks" / "geco" / "02_training.py"
-    return notebook_parameters(source) if source.is_file() else ()
 
 
 def test_the_packaged_encoder_is_found_without_its_own_code_and_checked(monkeypatch):

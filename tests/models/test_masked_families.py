@@ -1,4 +1,7 @@
-"""The hub's families of masked LMs on tiny random models: mask tokens, and pronouns as word pieces, byte pairs and SentencePiece write them."""
+"""The hub's families of masked LMs on tiny random models.
+
+Mask tokens, and pronouns as word pieces, byte pairs and SentencePiece write them.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,10 @@ import torch
 from masked_families import FAMILIES, SENTENCE, hub_folder
 
 from lib.attribution.explain import explain_many
-from lib.language.lexicon import PRONOUNS
-from lib.metrics.masked_pronoun import gender_ids, gender_probabilities, slot_ids, top_words
-from lib.models.masked_gender import GenderAtMask
+from lib.language.lexicon import MASK, PRONOUNS
+from lib.metrics.masked_pronoun import gender_probabilities, top_words
+from lib.models.masked_gender import GenderAtMask, gender_ids, slot_ids
 from lib.models.masked_lm import pretrained_masked_lm
-from lib.studies.implicit_bias.sentences import MASK
 
 
 @pytest.mark.parametrize("name", FAMILIES)

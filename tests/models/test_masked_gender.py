@@ -9,11 +9,23 @@ import transformers as tf
 from tiny_models import tiny_module
 
 from lib.attribution.explain import explain
-from lib.models.masked_gender import GenderAtMask
+from lib.core.errors import TouchstoneError
+from lib.language.lexicon import MASK
+from lib.models.masked_gender import GenderAtMask, gender_ids, slot_ids
 from lib.models.masked_lm import MaskedLM
-from lib.studies.implicit_bias.sentences import MASK
 
+WORDS = ["[PAD]", "he", "his", "him", "she", "her", "##he", "table", "himself", "hers"]
 IDS = {"F": [20, 21], "M": [22, 23, 24]}
+
+
+class Vocabulary:
+    """A tokenizer with nothing but a vocabulary."""
+
+    def __init__(self, words: list[str]) -> None:
+        self.words = words
+
+    def get_vocab(self) -> dict[str, int]:
+        return {word: i for i, word in enumerate(self.words)}
 
 
 def tiny() -> GenderAtMask:
@@ -59,3 +71,14 @@ def test_explanations_leave_the_mask_alone_and_add_up(method: str) -> None:
             - model.logits(model.embed(empty), mask)[0, 1]
         )
         assert sum(scores) == pytest.approx(gap.item(), abs=0.1 * abs(gap.item()) + 0.02)
+
+
+def test_forms_of_a_slot_and_of_a_byte_level_vocabulary() -> None:
+    found = slot_ids(Vocabulary(WORDS), "possessive")
+    assert {g: [WORDS[i] for i in ids] for g, ids in found.items()} == {"F": ["her"], "M": ["his"]}
+    byte_level = ["Ġhe", "he", "Ġshe", "she", "ĠHe"]
+    assert gender_ids(Vocabulary(byte_level)) == {"F": [2], "M": [0, 4]}
+    with pytest.raises(TouchstoneError, match="no pronouns of gender F"):
+        gender_ids(Vocabulary(["he", "table"]))
+    with pytest.raises(TouchstoneError, match="write pronouns or identities"):
+        gender_ids(Vocabulary(WORDS), "names")

@@ -1,4 +1,6 @@
-"""Masked language models: the head on chosen positions, what is trained, keeping and reading, and what is refused."""
+"""Masked language models: the head on chosen positions, what is trained, keeping and reading, and
+what is refused.
+"""
 
 from __future__ import annotations
 
@@ -120,3 +122,21 @@ def test_checkpoint_with_a_head_is_read_with_it(tmp_path: Path) -> None:
 def test_model_without_a_mask_token_is_refused() -> None:
     with pytest.raises(TouchstoneError, match="has no mask token"):
         MaskedLM(*tiny_module("gpt2", tf.AutoModelForCausalLM))
+
+
+def test_mean_vectors_by_hand() -> None:
+    model = tiny("bert")
+    one = model.encode([["They", "sing", "."]])[0]
+    ids = torch.tensor([one.ids])
+    inside = [i for i, word in enumerate(one.word_ids) if word is not None]
+    found = model.mean_vectors(
+        [["They", "sing", "."], ["She", "loves", "her", "piano"]], contextual=False
+    )
+    torch.testing.assert_close(found[0], model.embed(ids)[0, inside].mean(0).detach())
+    states = model.module.base_model(ids).last_hidden_state[0, inside].mean(0).detach()
+    torch.testing.assert_close(
+        model.mean_vectors([["They", "sing", "."]], contextual=True)[0],
+        states,
+        atol=1e-5,
+        rtol=1e-4,
+    )

@@ -52,7 +52,10 @@ def test_what_cannot_be_done_is_refused() -> None:
 
 
 def test_positions_keep_their_digits_in_long_texts() -> None:
-    """Rotary frequencies in bfloat16 turn the two hundredth token a radian too far; the weights' rounding does far less."""
+    """Rotary frequencies in bfloat16 turn the two hundredth token a radian too far.
+
+    The weights' rounding does far less.
+    """
     torch.manual_seed(0)
     config = LlamaConfig(
         vocab_size=16,

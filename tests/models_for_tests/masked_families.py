@@ -1,4 +1,7 @@
-"""The hub's families of masked LMs on tiny random models: mask tokens, and pronouns as word pieces, byte pairs and SentencePiece write them."""
+"""The hub's families of masked LMs on tiny random models.
+
+Mask tokens, and pronouns as word pieces, byte pairs and SentencePiece write them.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,7 @@ import transformers as tf
 from tiny_models import config_of
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
-from lib.language.lexicon import PRONOUNS
-from lib.studies.implicit_bias.sentences import MASK
+from lib.language.lexicon import MASK, PRONOUNS
 
 WORDS = [*PRONOUNS, "the", "nurse", "puts", "coat", "on", "chair", "."]
 CAPITAL = [word.title() for word in WORDS if word.isalpha()]
@@ -21,7 +23,9 @@ SENTENCE = ["The", "nurse", "puts", MASK, "coat", "on", "the", "chair", "."]
 
 
 def takes_the_blank(mask: str) -> tf.AddedToken:
-    """RoBERTa's and ALBERT's mask swallows the blank before it, so that it stands for a word with its blank."""
+    """RoBERTa's and ALBERT's mask swallows the blank before it, so that it stands for a word with
+    its blank.
+    """
     return tf.AddedToken(mask, lstrip=True, normalized=False)
 
 

@@ -1,4 +1,6 @@
-"""A small tokenizer of each architecture's own kind, with the settings that its class has by itself."""
+"""A small tokenizer of each architecture's own kind, with the settings that its class has by
+itself.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ PLACES = 24
 def byte_pairs(
     blank: str, special: Sequence[str], letters: Sequence[str]
 ) -> tuple[dict[str, int], list[tuple[str, str]]]:
-    """Vocabulary and merges in which each word is one piece, with the mark of a blank before it and without."""
+    """Vocabulary and merges in which each word is one piece, with the mark of a blank before it and
+    without.
+    """
     pieces, merges = [*special, blank, *letters], []
     for word in [blank + word for word in WHOLE] + WHOLE + ["er"]:
         for i in range(1, len(word)):
@@ -42,7 +46,9 @@ def byte_pairs(
 
 @cache
 def own_tokenizer(kind: str) -> Any:
-    """BERT's WordPiece, or byte pairs as RoBERTa, GPT-2, Qwen (bytes), Llama and Gemma (a bar for a blank) have them."""
+    """BERT's WordPiece, or byte pairs as RoBERTa, GPT-2, Qwen (bytes), Llama and Gemma (a bar for a
+    blank) have them.
+    """
     if kind in ("BERT", "OLA"):
         pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WHOLE, "##er"]
         return tf.BertTokenizer(

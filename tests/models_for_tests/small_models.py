@@ -1,4 +1,7 @@
-"""Tiny models for the tests of explanations: a linear one whose answers are known, and random transformers."""
+"""Tiny models for the tests of explanations.
+
+A linear one whose answers are known, and random transformers.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +77,10 @@ FAMILIES = ("BERT", "RoBERTa", "GPT-2", *CAUSAL, "OLA")
 
 
 class LinearText:
-    """One number per word and class, added up: logit_c = sum over words of w_c . e(word). PAD counts as a word."""
+    """One number per word and class, added up: logit_c = sum over words of w_c . e(word).
+
+    PAD counts as a word.
+    """
 
     classes = ("left", "right")
     max_length = 12
@@ -133,7 +139,10 @@ def tiny_tokenizer(framed: bool = True) -> PreTrainedTokenizerFast:
 
 
 def build(kind: str, own: bool = False) -> RunsFromEmbeddings:
-    """A random model with weights large enough for words to interact; with `own`, its tokenizer is of its own kind."""
+    """A random model with weights large enough for words to interact.
+
+    With `own`, its tokenizer is of its own kind.
+    """
     tokenizer = (
         own_tokenizer(kind)
         if own

@@ -1,4 +1,4 @@
-"""Tiny random models of many families, each with a small tokenizer of its own kind, trained here."""
+"""Tiny random models of many families, each with a small tokenizer of its own kind."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ FAMILIES = ENCODERS + LAST_TOKEN
 
 
 def _pieces(words: set[str]) -> set[str]:
-    """Short words and single letters: the trainers of WordPiece and Unigram break ties anew in each process, these pieces stay."""
+    """Short words and single letters.
+
+    The trainers of WordPiece and Unigram break ties anew in each process, these pieces stay.
+    """
     return {letter for word in words for letter in word} | {word for word in words if len(word) < 8}
 
 
@@ -56,7 +59,10 @@ def word_piece() -> Any:
 def byte_pairs(
     framed: bool, texts: tuple[str, ...] = tuple(TEXTS * 20), n_vocab: int = 420, places: int = 60
 ) -> Any:
-    """RoBERTa's kind (framed by <s> and </s>) and GPT-2's (bare, and without a padding token); `places`: the most tokens of a text."""
+    """RoBERTa's kind (framed by <s> and </s>) and GPT-2's (bare, and without a padding token).
+
+    `places`: the most tokens of a text.
+    """
     inner = Tokenizer(models.BPE())
     inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
     inner.decoder = decoders.ByteLevel()
@@ -131,7 +137,9 @@ def tokenizer_of(family: str) -> Any:
 
 
 def config_of(family: str, n_vocab: int) -> Any:
-    """A configuration of two small layers, with weights large enough for positions and neighbours to matter."""
+    """A configuration of two small layers, with weights large enough for positions and neighbours
+    to matter.
+    """
     wide = {
         "hidden_size": 16,
         "num_hidden_layers": 2,

@@ -1,4 +1,4 @@
-"""Fitting: batches, the split, the schedule, clipping before the step, and the epoch that is kept."""
+"""Fitting: batches, the split, the schedule, and the epoch that is kept."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from lib.training.classifier import (
     batches,
     evaluate,
     fit,
-    take_step,
     validation_split,
 )
 
@@ -63,33 +62,6 @@ def test_the_variants_of_a_sentence_stay_on_one_side():
     )
     assert torch.equal(validation_split(sentence_idx, 0.2, 4).validation, split.validation)
     assert not torch.equal(validation_split(sentence_idx, 0.2, 5).validation, split.validation)
-
-
-def one_weight():
-    weight = nn.Parameter(torch.zeros(2))
-    return weight, torch.optim.SGD([weight], lr=1.0)
-
-
-def test_gradients_are_clipped_before_the_step():
-    weight, optimiser = one_weight()
-    take_step((weight * torch.tensor([30.0, 40.0])).sum(), [weight], optimiser, Settings(1, 1.0, 1))
-    assert weight.tolist() == pytest.approx([-0.6, -0.8], abs=1e-5)
-    take_step((weight * torch.tensor([0.0, 0.5])).sum(), [weight], optimiser, Settings(1, 1.0, 1))
-    assert weight.tolist() == pytest.approx(
-        [-0.6, -1.3], abs=1e-5
-    )  # the earlier gradient is gone, a small one is left alone
-
-
-def test_the_released_step_accumulates_and_clips_afterwards():
-    weight, optimiser = one_weight()
-    settings = Settings(1, 1.0, 1, gradients="accumulated")
-    take_step((weight * torch.tensor([30.0, 40.0])).sum(), [weight], optimiser, settings)
-    assert weight.tolist() == [-30.0, -40.0] and weight.grad.tolist() == pytest.approx(
-        [0.6, 0.8], abs=1e-5
-    )
-    take_step((weight * torch.tensor([0.0, 0.5])).sum(), [weight], optimiser, settings)
-    assert weight.tolist() == pytest.approx([-30.6, -41.3], abs=1e-4)
-    assert weight.grad.norm().item() == pytest.approx(1.0, abs=1e-5)
 
 
 def linear_task(n=60, seed=0):

@@ -1,4 +1,7 @@
-"""Seeds trained side by side: each has the losses, the epoch and the weights of its training alone."""
+"""Seeds trained side by side.
+
+Each has the losses, the epoch and the weights of its training alone.
+"""
 
 from __future__ import annotations
 

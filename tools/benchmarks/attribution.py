@@ -39,11 +39,11 @@ from lib.core.stage import Stage
 from lib.core.units import Units
 from lib.models.first_token import parameters_fixed
 from lib.models.hf import HFClassifier
-from lib.models.load import load_trained
 from lib.models.precision import in_precision
 from lib.models.text_model import Encoded, TextModel, device_of
 from lib.models.weights import load_tokenizer
 from lib.studies.geco.corpus import CLASSES, load_dataset
+from lib.studies.geco.model_units import load_trained
 
 Asked = Mapping[str, Mapping[str, Any]]  # methods with their settings
 BF16 = {"precision": "bfloat16"}

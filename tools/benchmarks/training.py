@@ -36,9 +36,9 @@ from lib.models.first_token import first_token_only
 from lib.models.hf import stacked_heads, with_own_head
 from lib.models.load import build_model
 from lib.models.ola import HIDDEN, OneLayerAttention
-from lib.models.schemes import apply_scheme, scheme_named, set_modes
-from lib.models.text_model import Encoded, pad
-from lib.models.vocabulary import ids_in_use, rows_in_use
+from lib.models.schemes import SCHEMES, apply_scheme, scheme_named, set_modes
+from lib.models.text_model import BATCH, Encoded, pad
+from lib.models.word_table import ids_in_use, rows_in_use
 from lib.studies.geco.corpus import CLASSES, load_dataset
 from lib.training.classifier import (
     CURVE,
@@ -51,13 +51,13 @@ from lib.training.classifier import (
     token_forward,
 )
 from lib.training.side_by_side import fit_seeds
-from lib.training.transfer import BATCH, OLA_EPS, Trainer
+from lib.training.transfer import Trainer
 
 ENCODER = "all-MiniLM-L6-v2"
 SETTINGS = {
     "C": Settings(20, 0.01, 32),
     "CEfAf": Settings(1, 5e-5, 32),
-    "OLA-CEA": Settings(200, 0.01, 64, 0.001, eps=OLA_EPS),
+    "OLA-CEA": Settings(200, 0.01, 64, 0.001, eps=SCHEMES["OLA-CEA"].adam_eps),
 }
 N_VALIDATION = 0.2
 LOSSES = ["train_loss", "validation_loss"]
@@ -161,7 +161,7 @@ def plain_forward(run: Callable[[Tensor, Tensor], Tensor], data: Data, pad_id: i
 
 def fresh(scheme: str, seed: int, data: Data) -> tuple[Any, dict[str, nn.Parameter]]:
     """An untrained model of a scheme and what it trains."""
-    used = ids_in_use(data.encoded) if scheme.startswith("OLA") else ()
+    used = ids_in_use(data.encoded) if scheme_named(scheme).is_one_layer else ()
     model, trained = build_model(
         Trainer(ENCODER, "", data.device).recipe(scheme, CLASSES, seed), used
     )
@@ -177,7 +177,7 @@ def plain(scheme: str, data: Data, settings: Settings, seeds: Sequence[int]) -> 
     found = []
     for seed in seeds:
         model, trained = fresh(scheme, seed, data)
-        if scheme.startswith("OLA"):
+        if scheme_named(scheme).is_one_layer:
             net = PlainOLA(model, len(model.tokenizer)).to(data.device)
             trained, run = dict(net.named_parameters()), net
         else:
@@ -229,7 +229,7 @@ def ours(scheme: str, data: Data, settings: Settings, seeds: Sequence[int]) -> l
         with ExitStack() as stack:
             stack.enter_context(first_token_only(model))
             row_of = None
-            if not scheme.startswith("OLA"):
+            if not scheme_named(scheme).is_one_layer:
                 row_of = stack.enter_context(rows_in_use(model.module, ids_in_use(data.encoded)))
                 trained = {
                     name: p for name, p in model.module.named_parameters() if name in trained

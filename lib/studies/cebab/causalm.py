@@ -20,16 +20,16 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from lib.core.errors import TouchstoneError
-from lib.core.seeds import seed_for
-from lib.models.masked_lm import MaskedLM
-from lib.models.upper_layers import check_depth
-from lib.studies.cebab.explainer import Explainer
-from lib.studies.cebab.head import Head, fit_head, refit_head
-from lib.studies.cebab.questions import Effects, Questions, Texts
-from lib.studies.cebab.reviewers import sentence_vectors, words_of
-from lib.studies.cebab.reviews import ASPECTS, VALUES
-from lib.training.masked_lm import Batch, MaskedSettings, SecondLoss, fit_masked_lm
+from ...core.errors import TouchstoneError
+from ...core.seeds import seed_for
+from ...models.masked_lm import MaskedLM
+from ...training.masked_lm import Batch, MaskedSettings, SecondLoss, fit_masked_lm
+from .explainer import Explainer
+from .head import Head, fit_head, refit_head
+from .questions import Effects, Questions, Texts
+from .reviewers import sentence_vectors, words_of
+from .reviews import ASPECTS, VALUES
+from .upper_layers import check_depth
 
 PACE = 100  # how many times faster than the encoder the heads of the concepts learn
 _IGNORED = -100  # cross-entropy's mark for a text whose label is no value

@@ -12,17 +12,17 @@ from jaxtyping import Float
 from scipy.special import softmax
 from sklearn.linear_model import SGDClassifier
 
-from lib.core.errors import TouchstoneError
-from lib.studies.cebab.explainer import Explainer
-from lib.studies.cebab.head import need_embeddings
-from lib.studies.cebab.questions import (
+from ...core.errors import TouchstoneError
+from .explainer import Explainer
+from .head import need_embeddings
+from .questions import (
     Effects,
     Questions,
     TrainMeans,
     Vectors,
     no_train_text,
 )
-from lib.studies.cebab.reviews import ASPECTS
+from .reviews import ASPECTS
 
 
 def concept_vector(vectors: Vectors, present: np.ndarray, seed: int) -> Float[np.ndarray, "hidden"]:

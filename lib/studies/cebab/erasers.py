@@ -13,11 +13,11 @@ import numpy as np
 from jaxtyping import Float
 from sklearn.linear_model import SGDClassifier
 
-from lib.core.errors import TouchstoneError
-from lib.studies.cebab.explainer import Explainer
-from lib.studies.cebab.head import Head, need_embeddings, refit_head
-from lib.studies.cebab.questions import Effects, Questions, TrainMeans, Vectors
-from lib.studies.cebab.reviews import VALUES
+from ...core.errors import TouchstoneError
+from .explainer import Explainer
+from .head import Head, need_embeddings, refit_head
+from .questions import Effects, Questions, TrainMeans, Vectors
+from .reviews import VALUES
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Self
 
-from lib.studies.cebab.head import Head
-from lib.studies.cebab.questions import Effects, Questions, Texts
+from .head import Head
+from .questions import Effects, Questions, Texts
 
 
 class Explainer(ABC):

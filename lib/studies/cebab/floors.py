@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from lib.studies.cebab.explainer import Explainer
-from lib.studies.cebab.questions import Effects, Questions
+from .explainer import Explainer
+from .questions import Effects, Questions
 
 
 class RandomEffects(Explainer):

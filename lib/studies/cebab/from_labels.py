@@ -9,9 +9,9 @@ import numpy as np
 from jaxtyping import Float, Int
 from sklearn.linear_model import LogisticRegression
 
-from lib.core.errors import TouchstoneError
-from lib.studies.cebab.explainer import Explainer
-from lib.studies.cebab.questions import (
+from ...core.errors import TouchstoneError
+from .explainer import Explainer
+from .questions import (
     Effects,
     Questions,
     Texts,
@@ -20,7 +20,7 @@ from lib.studies.cebab.questions import (
     no_train_text,
     one_hot,
 )
-from lib.studies.cebab.reviews import ASPECTS
+from .reviews import ASPECTS
 
 
 class CONEXP(Explainer):

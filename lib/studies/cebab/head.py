@@ -10,8 +10,8 @@ from jaxtyping import Float, Int
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
-from lib.core.errors import TouchstoneError
-from lib.studies.cebab.questions import TOLERANCE, Effects, Texts, Vectors
+from ...core.errors import TouchstoneError
+from .questions import TOLERANCE, Effects, Texts, Vectors
 
 _NEVER = -30.0  # the bias of a class without a label: a probability of nothing
 

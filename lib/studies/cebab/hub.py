@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lib.core.errors import TouchstoneError
-from lib.studies.cebab.reviews import (
+from ...core.errors import TouchstoneError
+from .reviews import (
     CEBAB_COMMIT,
     CEBAB_SHA256,
     NOT_ANNOTATED,

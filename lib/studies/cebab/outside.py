@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Int
 
-from lib.core.errors import TouchstoneError
-from lib.studies.cebab.head import Head
-from lib.studies.cebab.questions import TOLERANCE, Effects, Texts
-from lib.studies.cebab.reviews import ASPECTS, VALUES
+from ...core.errors import TouchstoneError
+from .head import Head
+from .questions import TOLERANCE, Effects, Texts
+from .reviews import ASPECTS, VALUES
 
 _ARRAYS = ("text_id", "vectors", "weight", "bias")
 

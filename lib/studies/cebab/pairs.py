@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from lib.core.errors import TouchstoneError
-from lib.studies.cebab.reviews import ASPECTS
+from ...core.errors import TouchstoneError
+from .reviews import ASPECTS
 
 _COLUMNS = ["group", "base_id", "counterfactual_id", "aspect", "old", "new", "kind"]
 

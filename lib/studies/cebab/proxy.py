@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from lib.core.errors import TouchstoneError
-from lib.core.seeds import seed_for
-from lib.models.hf import HFClassifier
-from lib.models.upper_layers import upper_parameters
-from lib.studies.cebab.explainer import Explainer
-from lib.studies.cebab.from_labels import Approx
-from lib.studies.cebab.questions import Effects, Questions, Texts
-from lib.studies.cebab.reviews import ASPECTS, VALUES
-from lib.training.classifier import Settings, Split, fit, token_forward
+from ...core.errors import TouchstoneError
+from ...core.seeds import seed_for
+from ...models.hf import HFClassifier
+from ...training.classifier import Settings, Split, fit, token_forward
+from .explainer import Explainer
+from .from_labels import Approx
+from .questions import Effects, Questions, Texts
+from .reviews import ASPECTS, VALUES
+from .upper_layers import upper_parameters
 
 _HELD_OUT = 0.05  # of the rows: they only show the loss, the last epoch is kept
 _READ_AT_ONCE = 64  # texts; no result depends on it

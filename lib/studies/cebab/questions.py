@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
-from lib.core.errors import TouchstoneError
-from lib.studies.cebab.reviews import ASPECTS, VALUES
+from ...core.errors import TouchstoneError
+from .reviews import ASPECTS, VALUES
 
 Effects = Float[np.ndarray, "batch class"]
 Vectors = Float[np.ndarray, "batch hidden"]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lib.core.errors import TouchstoneError, did_you_mean
-from lib.studies.cebab.causalm import CausaLM
-from lib.studies.cebab.directions import TCAV, ConceptSHAP
-from lib.studies.cebab.erasers import Erasure
-from lib.studies.cebab.explainer import Explainer
-from lib.studies.cebab.floors import NoConcept, RandomEffects, ZeroEffects
-from lib.studies.cebab.from_labels import CONEXP, Approx, ConceptLIME, SLearner
-from lib.studies.cebab.proxy import CausalProxy
+from ...core.errors import TouchstoneError, did_you_mean
+from .causalm import CausaLM
+from .directions import TCAV, ConceptSHAP
+from .erasers import Erasure
+from .explainer import Explainer
+from .floors import NoConcept, RandomEffects, ZeroEffects
+from .from_labels import CONEXP, Approx, ConceptLIME, SLearner
+from .proxy import CausalProxy
 
 
 @dataclass(frozen=True)

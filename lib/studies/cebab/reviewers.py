@@ -22,16 +22,22 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 
-from lib.core.errors import TouchstoneError
-from lib.core.files import atomic_path
-from lib.core.seeds import seed_for
-from lib.models.hf import HFClassifier
-from lib.models.load import save_trained
-from lib.models.lstm import BiLSTM
-from lib.models.masked_lm import MaskedLM
-from lib.models.schemes import apply_scheme, scheme_named, set_modes
-from lib.models.text_model import Encoded, RunsFromEmbeddings, device_of, length_buckets, pad
-from lib.models.upper_layers import (
+from ...core.errors import TouchstoneError
+from ...core.files import atomic_path
+from ...core.seeds import seed_for
+from ...models.hf import HFClassifier
+from ...models.load import save_trained
+from ...models.masked_lm import MaskedLM
+from ...models.schemes import apply_scheme, scheme_named, set_modes
+from ...models.text_model import BATCH, Encoded, RunsFromEmbeddings, device_of, length_buckets, pad
+from ...models.weights import load_classifier
+from ...models.word_table import ids_in_use, rows_in_use
+from ...training.classifier import Settings, Split, fit, token_forward
+from .head import Head
+from .lstm import BiLSTM
+from .questions import Effects, Vectors
+from .reviews import ASPECTS, VALUES
+from .upper_layers import (
     States,
     layer_stack,
     layers_between,
@@ -39,16 +45,9 @@ from lib.models.upper_layers import (
     state_forward,
     upper_parameters,
 )
-from lib.models.vocabulary import ids_in_use, rows_in_use
-from lib.models.weights import load_classifier
-from lib.studies.cebab.head import Head
-from lib.studies.cebab.questions import Effects, Vectors
-from lib.studies.cebab.reviews import ASPECTS, VALUES
-from lib.training.classifier import Settings, Split, fit, token_forward
 
 _NETWORKS = ("encoder", "BiLSTM")
 _WHOLE = "CEfAf"  # the transfer scheme in which everything learns
-_BATCH = 64  # texts that are read together; no result depends on it
 
 
 @dataclass(frozen=True)
@@ -315,7 +314,7 @@ def read_texts(
     hook = layer.register_forward_pre_hook(
         lambda module, inputs: caught.append(inputs[0].reshape(-1, layer.in_features))
     )
-    buckets = length_buckets([len(text.ids) for text in encoded], _BATCH)
+    buckets = length_buckets([len(text.ids) for text in encoded], BATCH)
     forward, above = token_forward(model, encoded), nullcontext()
     if isinstance(model, HFClassifier) and states is not None:
         forward = state_forward(model, states)
@@ -353,7 +352,7 @@ def last_layer(model: RunsFromEmbeddings) -> nn.Linear:
 def sentence_vectors(encoder: HFClassifier | MaskedLM, texts: Sequence[str]) -> Vectors:
     """The frozen encoder's mean over tokens, of length one: what all-MiniLM learnt to compare."""
     encoded = encoder.encode(words_of(texts))
-    buckets, parts = length_buckets([len(text.ids) for text in encoded], _BATCH), []
+    buckets, parts = length_buckets([len(text.ids) for text in encoded], BATCH), []
     for bucket in buckets:
         batch = pad([encoded[i] for i in bucket], encoder.tokenizer.pad_token_id)
         ids, mask = (t.to(device_of(encoder.module)) for t in batch)

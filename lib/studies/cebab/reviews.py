@@ -16,9 +16,9 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
-from lib.core.downloads import check_files, download_folder
-from lib.core.errors import TouchstoneError
-from lib.core.files import write_atomic
+from ...core.downloads import check_files, download_folder
+from ...core.errors import TouchstoneError
+from ...core.files import write_atomic
 
 ASPECTS = ("food", "service", "ambiance", "noise")
 VALUES = ("Negative", "unknown", "Positive")

@@ -19,9 +19,9 @@ import yaml
 from jaxtyping import Float
 from scipy.stats import norm
 
-from lib.core.errors import TouchstoneError
-from lib.core.seeds import seed_for
-from lib.studies.cebab.reviews import ASPECTS, SPLITS, VALUES
+from ...core.errors import TouchstoneError
+from ...core.seeds import seed_for
+from .reviews import ASPECTS, SPLITS, VALUES
 
 _CUTS = np.array([1.5, 2.5, 3.5, 4.5])  # between two ratings
 _N_FORMS = 30  # the fewest wordings of an aspect and value

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lib.attribution.explain import explain_many
-from lib.metrics.rank_agreement import rank_likeness
-from lib.studies.geco.variants import with_reference
+from ...attribution.explain import explain_many
+from ...metrics.rank_agreement import rank_likeness
+from ...models.text_model import BATCH
+from .variants import with_reference
 
-BATCH = 64
 FUNCTIONS = ("probability", "log_probability", "margin")
 
 

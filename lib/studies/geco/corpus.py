@@ -10,11 +10,11 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from lib.core.downloads import check_files, download, download_folder
-from lib.core.errors import TouchstoneError
-from lib.core.files import write_atomic
-from lib.core.stage import Stage
-from lib.studies.geco.faults import check_on_fault, drop_faulty, find_format_faults, repair_rows
+from ...core.downloads import check_files, download, download_folder
+from ...core.errors import TouchstoneError
+from ...core.files import write_atomic
+from ...core.stage import Stage
+from .faults import check_on_fault, drop_faulty, find_format_faults, repair_rows
 
 CLASSES = ("F", "M", "NB")
 GENDERS = ("female", "male", "neutral")

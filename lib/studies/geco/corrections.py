@@ -18,10 +18,10 @@ from typing import Literal
 
 import pandas as pd
 
-from lib.core.errors import TouchstoneError
-from lib.core.paths import material
-from lib.studies.geco.corpus import COLUMNS, DATASETS, SPLITS, fetch_geco, read_geco
-from lib.studies.geco.faults import aligned_masks, find_format_faults, repair_rows
+from ...core.errors import TouchstoneError
+from ...core.paths import material
+from .corpus import COLUMNS, DATASETS, SPLITS, fetch_geco, read_geco
+from .faults import aligned_masks, find_format_faults, repair_rows
 
 CORRECTIONS = [
     "sentence_idx",

@@ -23,20 +23,20 @@ import spacy
 import yaml
 from spacy.tokens import Doc
 
-from lib.core.cards import dataset_card, read_card
-from lib.core.errors import TouchstoneError
-from lib.core.files import read_utf8, save_csv, save_json, write_atomic
-from lib.core.paths import material, outputs_root
-from lib.language.annotator import annotate_sentence
-from lib.language.labels import Label, Scope
-from lib.language.lexicon import PRONOUNS, load_lexicon
-from lib.language.names import names_of_text
-from lib.language.parse import ENVIRONMENT, annotate, load_pipeline, split_sentences, text_id
-from lib.studies.geco.corpus import CLASSES, DATASETS, SPLITS, write_geco
-from lib.studies.geco.doubts import THEY, Doubts, doubts, reason_of
-from lib.studies.geco.labels import labelled_rows
-from lib.studies.geco.metadata import croissant, unsaid, with_own_parts
-from lib.studies.geco.review import (
+from ...core.cards import dataset_card, read_card
+from ...core.errors import TouchstoneError
+from ...core.files import read_utf8, save_csv, save_json, write_atomic
+from ...core.paths import material, outputs_root
+from ...language.annotator import annotate_sentence
+from ...language.labels import Label, Scope
+from ...language.lexicon import PRONOUNS, load_lexicon
+from ...language.names import names_of_text
+from ...language.parse import ENVIRONMENT, annotate, load_pipeline, split_sentences, text_id
+from .corpus import CLASSES, DATASETS, SPLITS, write_geco
+from .doubts import THEY, Doubts, doubts, reason_of
+from .labels import labelled_rows
+from .metadata import croissant, unsaid, with_own_parts
+from .review import (
     Decision,
     apply_decisions,
     match_decisions,
@@ -216,7 +216,9 @@ def build_dataset(
 
 def main(arguments: list[str] | None = None) -> int:
     """The command line; an error that the user can mend is printed without a trace."""
-    parser = argparse.ArgumentParser(prog="touchstone dataset", description=__doc__.split("\n")[0])  # type: ignore[union-attr]
+    parser = argparse.ArgumentParser(
+        prog="touchstone dataset", description=(__doc__ or "").partition("\n")[0]
+    )
     parser.add_argument(
         "text", help="a folder of .txt and .md files (UTF-8), and a card.yaml if you like"
     )

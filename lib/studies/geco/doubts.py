@@ -13,15 +13,15 @@ from typing import NamedTuple
 
 from spacy.tokens import Doc, Token
 
-from lib.language.annotator import gendered_words
-from lib.language.dependencies import EMBEDDED_CLAUSES, RELATIVE_CLAUSES, ROOTS, SUBJECTS
-from lib.language.labels import Label, Scope
-from lib.language.lexicon import PRONOUN_FORMS, PRONOUNS, load_lexicon
-from lib.language.linear import weighted_sum
-from lib.language.possessive_rules import by_rules
-from lib.language.possessives import possessive_score
-from lib.language.subject_reference import candidates, describe, reference_weights, seed_chain
-from lib.language.word_lists import word_list
+from ...language.annotator import gendered_words
+from ...language.dependencies import EMBEDDED_CLAUSES, RELATIVE_CLAUSES, ROOTS, SUBJECTS
+from ...language.labels import Label, Scope
+from ...language.lexicon import PRONOUN_FORMS, PRONOUNS, load_lexicon
+from ...language.linear import weighted_sum
+from ...language.possessive_rules import by_rules
+from ...language.possessives import possessive_score
+from ...language.subject_reference import candidates, describe, reference_weights, seed_chain
+from ...language.word_lists import word_list
 
 THEY = frozenset(PRONOUN_FORMS["NB"])
 UNMEASURED = (

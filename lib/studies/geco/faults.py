@@ -10,8 +10,8 @@ from typing import Any
 
 import pandas as pd
 
-from lib.core.errors import TouchstoneError
-from lib.language.lexicon import PRONOUN_FORMS
+from ...core.errors import TouchstoneError
+from ...language.lexicon import PRONOUN_FORMS
 
 _ON_FAULT = ("repair", "keep", "drop")
 _FAULT_COLUMNS = ["row", "sentence_idx", "target", "fault", "what_was_done"]

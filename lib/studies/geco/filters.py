@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 import pandas as pd
 from spacy.tokens import Doc, Token
 
-from lib.language.dependencies import FINITE_HELPERS, root_of
+from ...language.dependencies import FINITE_HELPERS, root_of
 
 
 def is_third_singular(doc: Doc) -> bool:

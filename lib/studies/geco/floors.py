@@ -1,4 +1,6 @@
-"""Classifiers that need no language model: what a trained one has to beat before it counts as having learnt the task."""
+"""Classifiers that need no language model: what a trained one has to beat before it counts as having
+learnt the task.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,8 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from lib.language.lexicon import PRONOUN_FORMS
-from lib.language.pronouns import as_counted, first_pronoun
+from ...language.lexicon import PRONOUN_FORMS
+from ...language.pronouns import as_counted, first_pronoun
 
 
 def first_pronoun_class(
@@ -42,6 +44,14 @@ def first_pronoun_is_other(
 
 
 def bag_of_words(train: pd.DataFrame, test: pd.DataFrame) -> Int[np.ndarray, "batch"]:
-    """Logistic regression on word counts: all the words, none of their order. Returns the classes of the test rows."""
+    """Logistic regression on word counts: all the words, none of their order.
+
+    Args:
+        train: sentence, target.
+        test: sentence.
+
+    Returns:
+        The classes of the test rows.
+    """
     model = make_pipeline(CountVectorizer(analyzer=as_counted), LogisticRegression(max_iter=1000))
     return model.fit(train["sentence"], train["target"]).predict(test["sentence"])

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lib.metrics.mass_accuracy import padded, ratio
-from lib.stats import clustered_wilcoxon, estimates_of, holm
-from lib.studies.geco.summaries import GROUP, in_groups
+from ...metrics.mass_accuracy import padded, ratio
+from ...stats import clustered_wilcoxon, estimates_of, holm
+from .summaries import GROUP, in_groups
 
 __all__ = ["form_differences", "pair_forms", "summarise_forms", "without_verbs"]
 

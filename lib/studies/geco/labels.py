@@ -11,9 +11,9 @@ import pandas as pd
 import yaml
 from sklearn.metrics import cohen_kappa_score
 
-from lib.core.errors import TouchstoneError
-from lib.language.labels import Label, Replacement, Scope, differing_positions, gender_variants
-from lib.studies.geco.corpus import CLASSES, COLUMNS, GENDERS
+from ...core.errors import TouchstoneError
+from ...language.labels import Label, Replacement, Scope, differing_positions, gender_variants
+from .corpus import CLASSES, COLUMNS, GENDERS
 
 _FIELDS = ("all", "names", "subj", "subject", "tokens")
 

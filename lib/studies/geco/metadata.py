@@ -13,8 +13,8 @@ from typing import Any
 
 import yaml
 
-from lib.core.errors import TouchstoneError, did_you_mean
-from lib.core.files import sha256_of
+from ...core.errors import TouchstoneError, did_you_mean
+from ...core.files import sha256_of
 
 _UNSAID = re.compile(r"to[ -]be[ -]said")
 _CROISSANT = "http://mlcommons.org/croissant/"

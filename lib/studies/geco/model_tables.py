@@ -13,12 +13,12 @@ from typing import Any
 import pandas as pd
 import torch
 
-from lib.attribution.grid import Unit, mark
-from lib.attribution.registry import METHODS
-from lib.attribution.swaps import SwapShapley, swap_shapley
-from lib.core.stage import Stage
-from lib.core.units import Units
-from lib.studies.geco.stage_models import StageSources, choose_rows
+from ...attribution.grid import Unit, mark
+from ...attribution.registry import METHODS
+from ...attribution.swaps import SwapShapley, swap_shapley
+from ...core.stage import Stage
+from ...core.units import Units
+from .stage_models import StageSources, choose_rows
 
 __all__ = ["ModelTables"]
 

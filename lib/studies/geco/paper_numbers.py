@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t
 
-from lib.stats import Claim, Verdict, claim_row, judge
+from ...stats import Claim, Verdict, claim_row, judge
 
 __all__ = ["compare_numbers"]
 

@@ -30,22 +30,39 @@ from jaxtyping import Float
 from scipy import stats
 from transformers import AutoConfig, BertConfig, BertForSequenceClassification
 
-from lib.attribution.budget import TOKENS, TOKENS_GPU
-from lib.attribution.explain import explain_many
-from lib.attribution.registry import resolve_method
-from lib.core.errors import TouchstoneError
-from lib.core.files import save_csv
-from lib.core.paths import outputs_root
-from lib.core.runner import plan_jobs
-from lib.core.seeds import pick_device, set_up
-from lib.core.stage import Stage
-from lib.models.load import build_model
-from lib.models.text_model import TextModel
-from lib.models.weights import PACKAGED, load_tokenizer, quiet
-from lib.studies.geco.corpus import CLASSES, load_dataset
-from lib.studies.geco.units import plan_units, settings_by_method
-from lib.training.classifier import Settings
-from lib.training.transfer import Trainer, settings_by_scheme
+from ...attribution.budget import TOKENS, TOKENS_GPU
+from ...attribution.explain import explain_many
+from ...attribution.registry import resolve_method
+from ...core.errors import TouchstoneError
+from ...core.files import save_csv
+from ...core.paths import outputs_root
+from ...core.runner import plan_jobs
+from ...core.seeds import pick_device, set_up
+from ...core.stage import Stage
+from ...models.load import build_model
+from ...models.schemes import scheme_named
+from ...models.text_model import TextModel
+from ...models.weights import PACKAGED, load_tokenizer, quiet
+from ...training.classifier import Settings
+from ...training.transfer import Trainer
+from .corpus import CLASSES, load_dataset
+from .model_units import settings_by_scheme
+from .units import plan_units, settings_by_method
+
+__all__ = [
+    "Sample",
+    "encoder_of_shape",
+    "last_run",
+    "main",
+    "memory",
+    "models_of",
+    "numbers_of",
+    "predict",
+    "predicted_cost",
+    "rows_by_method",
+    "saved_bytes",
+    "shortened",
+]
 
 # base sentences trained on, rows explained, and the most steps or samples of a sample
 _N_BASE, _N_ROWS, _TIMED = 4, 4, 25
@@ -80,7 +97,7 @@ def models_of(values: Mapping[str, Any]) -> pd.DataFrame:
             (name, scheme, k)
             for name, schemes in sets
             for scheme in schemes
-            for k in range(1 if scheme == "ZS" else seeds[scheme.startswith("OLA")])
+            for k in range(1 if scheme == "ZS" else seeds[scheme_named(scheme).is_one_layer])
         ],
         columns=["dataset", "scheme", "seed"],
     )
@@ -106,7 +123,7 @@ def rows_by_method(values: Mapping[str, Any], n_test: int, n_forms: int) -> pd.D
     found = pd.DataFrame(
         [
             (
-                "OLA" if unit.scheme.startswith("OLA") else "encoder",
+                "OLA" if scheme_named(unit.scheme).is_one_layer else "encoder",
                 unit.method,
                 unit.n_base * n_forms or n_test,
             )

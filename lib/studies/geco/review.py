@@ -11,9 +11,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from lib.core.errors import TouchstoneError
-from lib.language.labels import Label, Replacement, Scope
-from lib.studies.geco.doubts import Doubts
+from ...core.errors import TouchstoneError
+from ...language.labels import Label, Replacement, Scope
+from .doubts import Doubts
 
 _PAGE = files(__package__) / "review_page.html"  # package data: an installed copy has it too
 _SCOPES: tuple[Scope, Scope] = ("all", "subj")

@@ -10,15 +10,17 @@ import numpy as np
 import pandas as pd
 import torch
 
-from lib.attribution.grid import Unit, mark
-from lib.attribution.registry import resolve_method
-from lib.core.errors import TouchstoneError
-from lib.core.seeds import seed_for
-from lib.core.stage import Stage
-from lib.models.load import build_model, load_trained
-from lib.studies.geco.corpus import CLASSES, load_dataset
-from lib.training.classifier import Settings
-from lib.training.transfer import Trainer
+from ...attribution.grid import Unit, mark
+from ...attribution.registry import resolve_method
+from ...core.errors import TouchstoneError
+from ...core.seeds import seed_for
+from ...core.stage import Stage
+from ...models.load import build_model
+from ...models.schemes import scheme_named
+from ...training.classifier import Settings
+from ...training.transfer import Trainer
+from .corpus import CLASSES, load_dataset
+from .model_units import load_trained
 
 N_SHOWN = 100  # base sentences that a model in place of stage 02's learns from
 MODEL = ["dataset", "scheme", "seed"]
@@ -27,7 +29,11 @@ MODEL = ["dataset", "scheme", "seed"]
 def choose_rows(rows: pd.DataFrame, n_base: int, seed: int) -> pd.DataFrame:
     """All variants of `n_base` base sentences (0: of all), drawn by `seed`.
 
-    A smaller choice is part of a larger one, and data sets over the same base sentences get the same choice.
+    A smaller choice is part of a larger one, and data sets over the same base sentences get the
+    same choice.
+
+    Raises:
+        TouchstoneError: for more base sentences than there are.
     """
     known = np.sort(rows["sentence_idx"].unique())
     if n_base > len(known):
@@ -43,9 +49,11 @@ def choose_rows(rows: pd.DataFrame, n_base: int, seed: int) -> pd.DataFrame:
 
 @dataclass
 class StageSources:
-    """Rows from stage 01 (the test split) and models from stage 02, whose `predictions` tell what was trained.
+    """Rows from stage 01 (the test split) and models from stage 02, whose `predictions` tell
+    what was trained.
 
-    A model is marked by its predictions: a unit that was published is found where the weights are not.
+    A model is marked by its predictions: a unit that was published is found where the weights
+    are not.
     """
 
     stage: Stage
@@ -96,8 +104,8 @@ class StageSources:
     def model_to_show(self, unit: Unit, encoder: str, revision: str) -> tuple[Any, Any, str]:
         """A unit's model, the same before training, and in words what it is.
 
-        A run that found stage 02's numbers in the reference has no weights to show. Then a head is trained on a few
-        base sentences, which takes seconds, and the words say so.
+        A run that found stage 02's numbers in the reference has no weights to show. Then a head
+        is trained on a few base sentences, which takes seconds, and the words say so.
         """
         recipe_file = f"models/{unit.dataset}/{unit.scheme}/seed{unit.seed}.json"
         if (self.stage.folder.parent / "02_training" / recipe_file).is_file():
@@ -110,13 +118,12 @@ class StageSources:
                 for split, n in (("train", N_SHOWN), ("test", 1))
             )
             trainer = Trainer(encoder, revision, self.device)
-            found = trainer.train(
-                "C", unit.seed, train, test, CLASSES, Settings(epochs=40, lr=0.01, batch_size=32)
-            )
-            model, recipe = found.model, found.recipe
+            settings = Settings(epochs=40, lr=0.01, batch_size=32)
+            trained = trainer.train("C", unit.seed, train, test, CLASSES, settings)
+            model, recipe = trained.model, trained.recipe
             what = (
-                f"C on {N_SHOWN} base sentences of {unit.dataset}, trained here, since the weights of stage 02 are "
-                "not at hand"
+                f"C on {N_SHOWN} base sentences of {unit.dataset}, trained here, since the weights "
+                "of stage 02 are not at hand"
             )
         before = build_model(recipe, getattr(model, "used_ids", ()))[0]
         before.module.to(self.device)
@@ -131,8 +138,7 @@ class StageSources:
 
 
 def _encoders_first(column: pd.Series) -> pd.Series:
-    return (
-        column.map(lambda scheme: (scheme.startswith("OLA"), scheme))
-        if column.name == "scheme"
-        else column
-    )
+    """A sort key: schemes of encoders before those of OLA, whose models are built from the rows."""
+    if column.name != "scheme":
+        return column
+    return column.map(lambda name: (scheme_named(name).is_one_layer, name))

@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from lib.core.errors import TouchstoneError
-from lib.metrics import METRICS, relative_mass_accuracy
-from lib.stats import clustered_wilcoxon, compare_all, estimates, holm, variance_split
+from ...core.errors import TouchstoneError
+from ...metrics import METRICS, relative_mass_accuracy
+from ...stats import clustered_wilcoxon, compare_all, estimates, holm, variance_split
 
 __all__ = [
     "BAG",

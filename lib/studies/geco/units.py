@@ -7,9 +7,10 @@ from typing import Any
 
 import pandas as pd
 
-from lib.attribution.grid import Unit
-from lib.attribution.registry import METHODS, resolve_method
-from lib.attribution.table import NO_MODEL
+from ...attribution.grid import Unit
+from ...attribution.registry import METHODS, resolve_method
+from ...attribution.table import NO_MODEL
+from ...models.schemes import scheme_named
 
 __all__ = ["plan_units", "settings_by_method"]
 
@@ -84,7 +85,7 @@ def plan_units(
     ]
     first = models.groupby(["dataset", "scheme"])["seed"].transform("min")
     for model, first_seed in zip(models.itertuples(), first, strict=True):
-        is_ola = model.scheme.startswith("OLA")
+        is_ola = scheme_named(model.scheme).is_one_layer
         number, n = model.seed - first_seed, n_base_ola if is_ola else n_base
         left_out = set(floors)
         if is_ola and every_seed_ola and number >= _SEEDS_IN_FULL:

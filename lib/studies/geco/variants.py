@@ -15,14 +15,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from lib.attribution import captum_route, coalitions, propagation
-from lib.attribution import path_integrals as paths
-from lib.attribution.batch import TokenBatch
-from lib.attribution.explain import token_batch
-from lib.attribution.seam import Row
-from lib.core.errors import TouchstoneError, did_you_mean
-from lib.models.first_token import parameters_fixed
-from lib.models.text_model import TextModel
+from ...attribution import captum_route, coalitions, propagation
+from ...attribution import path_integrals as paths
+from ...attribution.batch import TokenBatch
+from ...attribution.explain import token_batch
+from ...attribution.seam import Row
+from ...core.errors import TouchstoneError, did_you_mean
+from ...models.first_token import parameters_fixed
+from ...models.text_model import TextModel
 
 __all__ = ["SAME", "identities", "with_reference"]
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import pandas as pd
 
-from lib.core.errors import TouchstoneError
+from ...core.errors import TouchstoneError
 
 __all__ = ["check_lists", "may_be_shown", "passes_gate"]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from spacy.tokens import Doc
 
-from lib.core.errors import TouchstoneError
-from lib.core.files import read_utf8
-from lib.language.coreference import Clusters, Resolver
+from ...core.errors import TouchstoneError
+from ...core.files import read_utf8
+from ...language.coreference import Clusters, Resolver
 
 __all__ = ["file_resolver"]
 

@@ -16,12 +16,11 @@ from pathlib import Path
 import pandas as pd
 import spacy
 
-from lib.core.errors import TouchstoneError, did_you_mean
-from lib.core.files import read_utf8
-from lib.language.lexicon import PRONOUNS, load_lexicon, pronoun_forms
+from ...core.errors import TouchstoneError, did_you_mean
+from ...core.files import read_utf8
+from ...language.lexicon import MASK, PRONOUNS, load_lexicon, pronoun_forms
 
 __all__ = [
-    "MASK",
     "SLOTS",
     "gendered_identities",
     "gendered_pronouns",
@@ -34,7 +33,6 @@ __all__ = [
     "with_gender",
 ]
 
-MASK = "[MASK]"  # how the masked word is written in tables, whatever a model's own mask token is
 SLOTS = ("subject", "object", "possessive", "independent", "reflexive")
 # Words of the lexicon that may be verbs or adjectives: only a parse can tell.
 NOT_ONLY_NOUNS = frozenset(

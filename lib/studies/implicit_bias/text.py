@@ -12,11 +12,11 @@ from pathlib import Path
 
 import yaml
 
-from lib.core.errors import TouchstoneError
-from lib.core.paths import material
-from lib.language.corpora import published_corpus, read_sources
-from lib.language.parse import read_summaries
-from lib.studies.implicit_bias.sentences import (
+from ...core.errors import TouchstoneError
+from ...core.paths import material
+from ...language.corpora import published_corpus, read_sources
+from ...language.parse import read_summaries
+from .sentences import (
     gendered_pronouns,
     may_have_pronoun,
     split_words,

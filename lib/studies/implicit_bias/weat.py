@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from lib.core.errors import TouchstoneError
+from ...core.errors import TouchstoneError
 
 __all__ = ["Weat", "association", "weat"]
 

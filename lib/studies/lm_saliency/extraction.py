@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from lib.core.errors import TouchstoneError
-from lib.language import dependencies, lexicon
-from lib.language.conllu import read_conllu
-from lib.studies.lm_saliency.lines import COLUMNS, Span
+from ...core.errors import TouchstoneError
+from ...language import dependencies, lexicon
+from ...language.conllu import read_conllu
+from .lines import COLUMNS, Span
 
 __all__ = [
     "PRONOUNS",

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lib.language.corpora import Tagged
-from lib.studies.lm_saliency.lines import COLUMNS, Span
-from lib.studies.lm_saliency.templates import with_s
+from ...language.corpora import Tagged
+from .lines import COLUMNS, Span
+from .templates import with_s
 
 __all__ = [
     "HELD_OUT_KINDS",

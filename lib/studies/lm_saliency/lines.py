@@ -25,10 +25,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib.core.errors import TouchstoneError
-from lib.core.files import save_parquet, write_atomic
-from lib.language.corpora import read_lines
-from lib.language.spans import Span, span_tokens
+from ...core.errors import TouchstoneError
+from ...core.files import save_parquet, write_atomic
+from ...language.corpora import read_lines
+from ...language.spans import Span, span_tokens
 
 __all__ = [
     "COLUMNS",

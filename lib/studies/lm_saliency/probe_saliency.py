@@ -17,14 +17,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from lib.attribution.budget import TokenBudget
-from lib.attribution.explain import explain
-from lib.attribution.words import word_scores
-from lib.core.errors import TouchstoneError, did_you_mean
-from lib.core.progress import progress
-from lib.core.seeds import seed_for
-from lib.models.probe import CausalLM, Probe
-from lib.models.text_model import Encoded, device_of
+from ...attribution.budget import TokenBudget
+from ...attribution.explain import explain
+from ...attribution.words import word_scores
+from ...core.errors import TouchstoneError, did_you_mean
+from ...core.progress import progress
+from ...core.seeds import seed_for
+from ...models.probe import CausalLM, Probe
+from ...models.text_model import Encoded, device_of
 
 METHODS = ("V", "SG", "IG")
 VARIANTS = {"IG": ("standard", "released"), "SG": ("range", "norm")}
@@ -114,7 +114,7 @@ def probe_saliencies(
         per_row = {"V": 1, "SG": points.n_samples, "IG": points.n_steps}[points.method]
         parts = budget.run(
             [per_row * len(one.ids) for one in encoded],
-            lambda rows: _saliencies_of(
+            lambda rows, users=users: _saliencies_of(
                 probe,
                 [prefixes[i] for i in rows],
                 [encoded[i] for i in rows],

@@ -13,12 +13,12 @@ import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from lib.core.downloads import download, download_folder
-from lib.core.errors import TouchstoneError, did_you_mean
-from lib.core.files import write_atomic
-from lib.core.paths import data_root
-from lib.language.conllu import read_conllu
-from lib.language.corpora import Source, lines_sha256, read_lines
+from ...core.downloads import download, download_folder
+from ...core.errors import TouchstoneError, did_you_mean
+from ...core.files import write_atomic
+from ...core.paths import data_root
+from ...language.conllu import read_conllu
+from ...language.corpora import Source, lines_sha256, read_lines
 
 __all__ = ["build_corpus", "fetch_wikitext", "masc_lines", "review_lines", "treebank_lines"]
 

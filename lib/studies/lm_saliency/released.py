@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib.core.errors import TouchstoneError
-from lib.studies.lm_saliency.lines import frame_groups
+from ...core.errors import TouchstoneError
+from .lines import frame_groups
 
 __all__ = ["read_outputs", "template_groups"]
 

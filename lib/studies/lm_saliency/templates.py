@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lib.core.errors import TouchstoneError
+from ...core.errors import TouchstoneError
 
 __all__ = ["syneval_rows", "winobias_row", "winobias_rows", "with_s"]
 

@@ -1,21 +1,16 @@
-"""What the models of lm_saliency read: a corpus without its test lines, a vocabulary, and examples
-for probes."""
+"""What the models of lm_saliency read: a corpus without its test lines, and examples for probes."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 
 import pandas as pd
 
-from lib.language.corpora import Tagged
-from lib.studies.lm_saliency.extraction import PRONOUNS, number_of_verb
+from ...language.corpora import Tagged
+from .extraction import PRONOUNS, number_of_verb
 
-UNKNOWN, END, PAD = "<unk>", "<eos>", "<pad>"
-SPECIAL = (PAD, END, UNKNOWN)
-TASKS = ("number", "gender")
+CLASSES = {"number": ("singular", "plural"), "gender": ("male", "female")}  # of a probe, by task
+TASKS = tuple(CLASSES)
 
 
 def number_examples(sentence: Tagged) -> list[tuple[list[str], int]]:
@@ -72,47 +67,3 @@ def without_prefixes(sentences: list[Tagged], prefixes: list[list[str]]) -> list
         if not any(words[:n] in beginnings for n in lengths):
             outside.append(sentence)
     return outside
-
-
-@dataclass(frozen=True)
-class Vocabulary:
-    """The words of a language model in the order of their ids: padding, end of sentence, unknown, then by frequency."""
-
-    words: tuple[str, ...]
-
-    def __len__(self) -> int:
-        return len(self.words)
-
-    @cached_property
-    def ids(self) -> dict[str, int]:
-        """The id of each word."""
-        return {word: i for i, word in enumerate(self.words)}
-
-    def encode(self, words: Iterable[str]) -> list[int]:
-        """Ids of words in small letters; a word that is not there becomes the unknown word."""
-        unknown = self.ids[UNKNOWN]
-        return [self.ids.get(word.lower(), unknown) for word in words]
-
-    def owners(self, words: Sequence[str]) -> list[int]:
-        """For each id the index of its word; here every word has one id."""
-        return list(range(len(words)))
-
-    def share_unknown(self, sentences: Iterable[Sequence[str]]) -> float:
-        """The share of tokens that the vocabulary does not know."""
-        ids = [i for words in sentences for i in self.encode(words)]
-        return ids.count(self.ids[UNKNOWN]) / len(ids)
-
-
-def build_vocabulary(
-    sentences: Iterable[Sequence[str]], size: int = 0, forced: Iterable[str] = ()
-) -> Vocabulary:
-    """The `size` most frequent words of a corpus (0: all) in small letters, and the `forced` ones in any case.
-
-    Words of the same frequency are ordered by the alphabet. `forced` words are those that a test set cannot do without.
-    """
-    counts = Counter(word.lower() for words in sentences for word in words)
-    ordered = sorted(counts, key=lambda word: (-counts[word], word))
-    chosen = dict.fromkeys([*ordered[: size or None], *(word.lower() for word in forced)])
-    for word in SPECIAL:
-        chosen.pop(word, None)
-    return Vocabulary((*SPECIAL, *sorted(chosen, key=lambda word: (-counts[word], word))))

@@ -8,7 +8,7 @@ from tiny_models import TEXTS, saved, tiny
 
 from lib.core.errors import TouchstoneError
 from lib.models.load import read_trained
-from lib.models.lstm import BiLSTM
+from lib.studies.cebab.lstm import BiLSTM
 from lib.studies.cebab.reviewers import (
     Reviewer,
     build_reviewer,

@@ -12,8 +12,8 @@ import pytest
 from lib.core.cards import read_card
 from lib.core.errors import TouchstoneError
 from lib.core.paths import material
-from lib.language.labels import labelled_rows, read_labels
 from lib.studies.geco.corpus import DATASETS, SPLITS, read_geco, write_geco
+from lib.studies.geco.labels import labelled_rows, read_labels
 from lib.studies.geco.metadata import croissant, unsaid, with_own_parts
 
 CARD = material("geco") / "card.yaml"

@@ -14,6 +14,7 @@ from lib.attribution.seam import class_score
 from lib.core.errors import TouchstoneError
 from lib.models.language_model import ARCHITECTURES, LMConfig, build_lm
 from lib.models.probe import Probe
+from lib.models.word_vocabulary import build_vocabulary
 from lib.studies.lm_saliency.probe_saliency import (
     SaliencySettings,
     baseline_saliency,
@@ -21,7 +22,6 @@ from lib.studies.lm_saliency.probe_saliency import (
     probe_saliencies,
     probe_saliency,
 )
-from lib.studies.lm_saliency.text import build_vocabulary
 
 PREFIXES = [
     line.split()

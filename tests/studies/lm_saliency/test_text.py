@@ -1,10 +1,9 @@
-"""Corpora without test lines, vocabularies and probe examples by hand."""
+"""Corpora without test lines, and probe examples, by hand."""
 
 from __future__ import annotations
 
 from lib.language.corpora import split_tagged
 from lib.studies.lm_saliency.text import (
-    build_vocabulary,
     gender_examples,
     number_examples,
     probe_table,
@@ -28,15 +27,6 @@ def test_gender_examples_leave_capitals_alone() -> None:
 def test_long_prefixes_keep_their_end() -> None:
     table = probe_table({"train": [(["a", "b", "c"], 1)], "valid": [(["d"], 0)]}, max_words=2)
     assert list(table["prefix"]) == ["b c", "d"] and list(table["split"]) == ["train", "valid"]
-
-
-def test_the_vocabulary_orders_by_frequency_and_keeps_what_is_forced() -> None:
-    vocabulary = build_vocabulary(
-        [["b", "a", "a"], ["A", "c", "b", "d"]], size=2, forced=["Zoo", "a"]
-    )
-    assert vocabulary.words == ("<pad>", "<eos>", "<unk>", "a", "b", "zoo")
-    assert vocabulary.encode(["A", "zoo", "c"]) == [3, 5, 2]
-    assert vocabulary.share_unknown([["a", "c"], ["d", "zoo"]]) == 0.5
 
 
 def test_test_lines_stay_out_of_training() -> None:

@@ -1,4 +1,7 @@
-"""A bidirectional LSTM with attention over frozen word vectors: CEBaB's model without pre-trained layers (appendix C)."""
+"""A bidirectional LSTM with attention over frozen word vectors.
+
+CEBaB's model without pre-trained layers (appendix C).
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,15 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from lib.models.hf import HFClassifier
-from lib.models.text_model import RunsFromEmbeddings
+from ...models.hf import HFClassifier
+from ...models.text_model import RunsFromEmbeddings
 
 
-class BiLSTMNet(nn.Module):
-    """One LSTM layer in both directions, their outputs summed, an attention over tokens, a linear classifier."""
+class _BiLSTMNet(nn.Module):
+    """One LSTM layer in both directions, attention over tokens, a linear classifier.
+
+    The outputs of both directions are summed.
+    """
 
     def __init__(
         self, word_vectors: Float[Tensor, "vocab hidden"], n_classes: int, hidden: int
@@ -44,7 +50,8 @@ class BiLSTMNet(nn.Module):
 class BiLSTM(RunsFromEmbeddings):
     """The network with the tokenizer and the frozen word table of a pre-trained classifier.
 
-    The paper's has frozen fastText vectors read through BERT's tokenizer; the word table of the encoder stands in for them.
+    The paper's has frozen fastText vectors read through BERT's tokenizer; the word table of the
+    encoder stands in for them.
     """
 
     def __init__(
@@ -58,7 +65,7 @@ class BiLSTM(RunsFromEmbeddings):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             vectors = source.module.get_input_embeddings().weight.detach().clone()
-            self.module = BiLSTMNet(vectors, len(self.classes), hidden).eval()
+            self.module = _BiLSTMNet(vectors, len(self.classes), hidden).eval()
 
     def embed(self, ids: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token hidden"]:
         """The word embeddings."""
@@ -67,5 +74,8 @@ class BiLSTM(RunsFromEmbeddings):
     def logits(
         self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
     ) -> Float[Tensor, "batch class"]:
-        """The class scores, computed from the word embeddings; mask is 1 for tokens and 0 for padding."""
+        """The class scores, computed from the word embeddings.
+
+        Mask is 1 for tokens and 0 for padding.
+        """
         return self.module(embeddings, mask)

@@ -1,4 +1,7 @@
-"""Training the upper layers of an encoder alone: what the lower ones make of a text never changes, so it is computed once."""
+"""Training the upper layers of an encoder alone.
+
+What the lower ones make of a text never changes, so it is computed once.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +15,20 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel
 
-from lib.core.errors import TouchstoneError
-from lib.models.hf import HFClassifier
-from lib.models.text_model import Encoded, device_of, length_buckets, pad
-from lib.training.classifier import Forward
+from ...core.errors import TouchstoneError
+from ...models.hf import HFClassifier
+from ...models.text_model import BATCH, Encoded, Forward, device_of, length_buckets, pad
 
-BATCH = 64  # texts that are read together; no result depends on it
 States = Sequence[
     Float[Tensor, "token hidden"]
 ]  # of each text, its tokens as the last frozen layer left them
 
 
 def layer_stack(module: PreTrainedModel) -> nn.ModuleList:
-    """The transformer layers of a model, lowest first: the longest list of modules that it holds."""
+    """The transformer layers of a model, lowest first.
+
+    The longest list of modules that it holds.
+    """
     stacks = [m for m in module.base_model.modules() if isinstance(m, nn.ModuleList)]
     if not stacks:
         raise TouchstoneError(f"{type(module).__name__} has no list of layers; train it as a whole")
@@ -36,13 +40,17 @@ def check_depth(module: PreTrainedModel, n_layers: int, least: int = 0) -> nn.Mo
     stack = layer_stack(module)
     if not least <= n_layers <= len(stack):
         raise TouchstoneError(
-            f"{n_layers} layers are asked for and the encoder has {len(stack)}; choose from {least} to {len(stack)}"
+            f"{n_layers} layers are asked for and the encoder has {len(stack)}; choose from "
+            f"{least} to {len(stack)}"
         )
     return stack
 
 
 def upper_parameters(model: HFClassifier, n_layers: int) -> dict[str, nn.Parameter]:
-    """Let the head and the `n_layers` uppermost layers learn and nothing else; returns what learns, by name."""
+    """Let the head and the `n_layers` uppermost layers learn and nothing else.
+
+    Returns what learns, by name.
+    """
     stack = check_depth(model.module, n_layers)
     above = {id(p) for layer in list(stack)[len(stack) - n_layers :] for p in layer.parameters()}
     below = {id(p) for p in stack.parameters()} | {
@@ -60,11 +68,15 @@ def upper_parameters(model: HFClassifier, n_layers: int) -> dict[str, nn.Paramet
 
 @contextmanager
 def layers_between(module: PreTrainedModel, first: int, last: int) -> Iterator[None]:
-    """Within, the model has only the layers from `first` to before `last`; where first > 0 it is fed with hidden states."""
+    """Within, the model has only the layers from `first` to before `last`.
+
+    Where first > 0 it is fed with hidden states.
+    """
     stack, embeddings = layer_stack(module), getattr(module.base_model, "embeddings", None)
     if embeddings is None or hasattr(module.base_model, "embeddings_project"):
         raise TouchstoneError(
-            f"the layers of {type(module).__name__} cannot be taken apart; train it as a whole (n_frozen: 0)"
+            f"the layers of {type(module).__name__} cannot be taken apart; train it as a whole "
+            "(n_frozen: 0)"
         )
     whole = list(stack)
     del stack[last:]
@@ -106,14 +118,17 @@ def lower_states(model: HFClassifier, encoded: Sequence[Encoded], n_layers: int)
     with layers_between(model.module, n_layers, len(layer_stack(model.module))):
         if not torch.allclose(model.logits(found[0][None], mask), whole, atol=1e-4):
             raise TouchstoneError(
-                f"the upper layers of {type(model.module).__name__} do not work on the states of the lower ones; "
-                "train it as a whole (n_frozen: 0)"
+                f"the upper layers of {type(model.module).__name__} do not work on the states of "
+                "the lower ones; train it as a whole (n_frozen: 0)"
             )
     return found
 
 
 def state_forward(model: HFClassifier, states: States) -> Forward:
-    """The class scores of texts by their index, from their states; to be used within `layers_between`."""
+    """The class scores of texts by their index, from their states.
+
+    To be used within `layers_between`.
+    """
 
     def forward(index: Int[Tensor, "batch"]) -> Float[Tensor, "batch class"]:
         rows = [states[i] for i in index.tolist()]

@@ -8,14 +8,14 @@ import torch
 from tiny_models import TEXTS, tiny
 
 from lib.core.errors import TouchstoneError
-from lib.models.upper_layers import (
+from lib.studies.cebab.reviewers import read_texts, train_reviewer, words_of
+from lib.studies.cebab.upper_layers import (
     layer_stack,
     layers_between,
     lower_states,
     state_forward,
     upper_parameters,
 )
-from lib.studies.cebab.reviewers import read_texts, train_reviewer, words_of
 from lib.training.classifier import Settings
 
 

@@ -1,0 +1,160 @@
+"""The models of the study: how each is trained, trained once, and found again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import pandas as pd
+
+from ...core.errors import TouchstoneError
+from ...core.stage import MANIFEST, Stage
+from ...core.units import Units
+from ...models.load import read_trained, save_trained
+from ...models.schemes import scheme_named
+from ...models.text_model import TextModel
+from ...training.classifier import Settings
+from ...training.transfer import Trainer
+
+__all__ = ["digest", "is_finished", "load_trained", "run_unit", "settings_by_scheme"]
+
+
+def settings_by_scheme(
+    schemes: Sequence[str], dropout: float, **by_scheme: Mapping[str, Any]
+) -> dict[str, Settings | None]:
+    """The training settings of each scheme, from parameters that give one value per scheme.
+
+    >>> tables = {"epochs": {"C": 3}, "lr": {"C": 0.1}, "batch_size": {"C": 8}}
+    >>> found = settings_by_scheme(["ZS", "C"], 0.0, **tables)
+    >>> found["ZS"], found["C"].epochs
+    (None, 3)
+
+    Returns:
+        Settings by scheme; None where nothing is trained.
+
+    Raises:
+        TouchstoneError: for a parameter that has no value for a scheme.
+    """
+    settings: dict[str, Settings | None] = {}
+    for name in dict.fromkeys(schemes):
+        scheme = scheme_named(name)
+        if not scheme.trained():
+            settings[name] = None
+            continue
+        if missing := [parameter for parameter in by_scheme if name not in by_scheme[parameter]]:
+            raise TouchstoneError(
+                f"parameter {missing[0]} has no value for scheme {name}; add one, or leave it out"
+            )
+        chosen = {parameter: values[name] for parameter, values in by_scheme.items()}
+        settings[name] = Settings(dropout=dropout, eps=scheme.adam_eps, **chosen)
+    return settings
+
+
+def run_unit(
+    stage: Stage,
+    units: Units,
+    trainer: Trainer,
+    dataset: str,
+    scheme: str,
+    seed: int,
+    train: pd.DataFrame,
+    test: pd.DataFrame,
+    classes: Sequence[str],
+    settings: Settings | None,
+    need_weights: bool = False,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """One model of the study, trained now or finished earlier.
+
+    Its predictions and its learning curve.
+
+    A new model leaves its tensors in `models/<dataset>/<scheme>/seed<k>`. What was finished with
+    the same settings and data is read instead; units that a fresh clone finds in the reference come
+    without their tensors. `need_weights`: then train them again, and keep the published
+    predictions.
+    """
+    name, key, found, curve = _earlier(
+        units, trainer, dataset, scheme, seed, train, test, classes, settings
+    )
+    folder = stage.path("models") / dataset / scheme
+    is_new = found is None or curve is None
+    if is_new or (need_weights and not (folder / f"seed{seed}.json").is_file()):
+        result = trainer.train(scheme, seed, train, test, classes, settings)
+        save_trained(
+            folder, f"seed{seed}", result.recipe, result.model, result.trained, result.rows
+        )
+    if is_new:
+        found, curve = result.predictions, result.curve.assign(train_accuracy=result.train_accuracy)
+        units.save(f"{name}-curve", key, curve)
+        units.save(f"{name}-predictions", key, found)
+    about = {"dataset": dataset, "scheme": scheme, "seed": seed}
+    return found.assign(split="test", **about), curve.assign(**about)
+
+
+def is_finished(
+    units: Units,
+    trainer: Trainer,
+    dataset: str,
+    scheme: str,
+    seed: int,
+    train: pd.DataFrame,
+    test: pd.DataFrame,
+    classes: Sequence[str],
+    settings: Settings | None,
+) -> bool:
+    """Whether `run_unit` would find the numbers of this model instead of training it."""
+    *_, found, curve = _earlier(
+        units, trainer, dataset, scheme, seed, train, test, classes, settings
+    )
+    return found is not None and curve is not None
+
+
+def _earlier(
+    units: Units,
+    trainer: Trainer,
+    dataset: str,
+    scheme: str,
+    seed: int,
+    train: pd.DataFrame,
+    test: pd.DataFrame,
+    classes: Sequence[str],
+    settings: Settings | None,
+) -> tuple[str, str, pd.DataFrame | None, pd.DataFrame | None]:
+    """A unit's name and key, and its predictions and curve where they are kept."""
+    name = f"{dataset}-{scheme}-seed{seed}"
+    key = units.key(
+        **trainer.recipe(scheme, classes, seed),
+        settings=asdict(settings) if settings else None,
+        share=trainer.validation_share,
+        data=[digest(train), digest(test)],
+    )
+    return name, key, units.load(f"{name}-predictions", key), units.load(f"{name}-curve", key)
+
+
+def digest(rows: pd.DataFrame) -> str:
+    """A short hash of the rows that a model is trained or tested on: sentences and targets."""
+    text = rows[["row_id", "sentence_idx", "target", "sentence"]].to_json(orient="values")
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def load_trained(stage: Stage, dataset: str, scheme: str, seed: int) -> TextModel:
+    """A model as stage 02 left it: the base model with the trained tensors put in.
+
+    Raises TouchstoneError where the stage, the model or its weight file is missing, or the file is
+    not the one whose SHA-256 was recorded.
+    """
+    name = f"models/{dataset}/{scheme_named(scheme).name}/seed{seed}"
+    earlier = stage.folder.parent / "02_training"
+    if (earlier / MANIFEST).is_file() and not (earlier / f"{name}.json").is_file():
+        raise TouchstoneError(
+            f"{earlier / name} has no weights here: its numbers came from outputs/reference. To "
+            f"train it again: python -m lib.core.runner {stage.study} --scale {stage.scale} "
+            "--stage 02_training -p need_weights true"
+        )
+    recipe = stage.input("02_training", f"{name}.json")
+    trained = "sha256" in json.loads(recipe.read_text())
+    return read_trained(
+        recipe, stage.input("02_training", f"{name}.safetensors") if trained else None
+    )

@@ -1,0 +1,51 @@
+"""Masked language models that are trained once and read again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ...models.masked_lm import MaskedLM, read_masked_lm, save_masked_lm
+from ...training.masked_lm import MaskedSettings, fit_masked_lm
+
+__all__ = ["fit_or_read"]
+
+
+def fit_or_read(
+    path: Path,
+    recipe: Mapping[str, Any],
+    start: Callable[[], MaskedLM],
+    train: Sequence[Sequence[str]],
+    valid: Sequence[Sequence[str]],
+    settings: MaskedSettings,
+) -> tuple[MaskedLM, pd.DataFrame]:
+    """A model trained on sentences (lists of words) from `start()`, with its curve.
+
+    One that was kept at `path` is read.
+
+    `recipe` (encoder, revision, seed, and what else the numbers depend on) is completed with the
+    settings and the SHA-256 of the texts; a model that was kept with another recipe is trained
+    again.
+    """
+    texts = ["\n".join(" ".join(words) for words in part) for part in (train, valid)]
+    recipe = dict(recipe) | {
+        "settings": asdict(settings) | {"watched": list(settings.watched)},
+        "texts": [hashlib.sha256(text.encode()).hexdigest() for text in texts],
+    }
+    kept, weights = path.with_suffix(".json"), path.with_suffix(".safetensors")
+    if kept.is_file() and weights.is_file():
+        about = json.loads(kept.read_text())
+        if {name: about.get(name) for name in recipe} == recipe:
+            return read_masked_lm(kept, weights), pd.DataFrame(about["curve"])
+    model = start()
+    curve = fit_masked_lm(model, model.encode(train), model.encode(valid), settings, recipe["seed"])
+    save_masked_lm(
+        model, path, recipe | {"curve": curve.astype(object).to_dict("list")}, settings.tuned
+    )
+    return model, curve

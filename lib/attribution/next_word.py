@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,10 @@ class _NextWordScore(Score):
     lm: CausalLM
     word: Int[Tensor, "token"]
     foil: Int[Tensor, "token"] | None = None
+    module: CausalLM = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "module", self.lm)  # the class is frozen
 
     def logits(
         self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
@@ -51,11 +55,6 @@ class _NextWordScore(Score):
         states = self.lm.run(torch.cat([embeddings, pieces], dim=1))[:, -n_pieces:]
         log_prob = self.lm.log_prob(states.flatten(0, 1))  # (batch * pieces, vocabulary)
         return log_prob[range(n * n_pieces), word.repeat(n)].view(n, -1).sum(1)
-
-    @property
-    def module(self) -> CausalLM:
-        """The network behind the score."""
-        return self.lm
 
 
 def next_word_batch(

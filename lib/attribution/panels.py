@@ -123,7 +123,8 @@ def integrate_in_panels(
             paths[row].add(place, value, rate, gradient.clone())
         still, asked = list(asked), {}
         for row in still:
-            path, more = paths[row], []
+            path = paths[row]
+            more: list[float] = []
             for panel in path.wanting(allowed[row]):
                 if (n := len(path.places) + len(more)) + 2 <= max_steps:
                     more += path.halve(panel, n)

@@ -8,7 +8,7 @@ needs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -66,7 +66,8 @@ def integrated_gradients(
         raise TouchstoneError(
             f"the rule of Integrated Gradients is {rule!r}{did_you_mean(rule, SUPPORTED_METHODS)}"
         )
-    change, about = batch.change(), {}
+    change = batch.change()
+    about: Mapping[str, Tensor] = {}
     if tolerance is None:
         sizes, places = (make(n_steps) for make in approximation_parameters(rule))
         rows = torch.arange(len(batch.mask)).repeat_interleave(n_steps)
@@ -230,11 +231,12 @@ def smooth_grad(
         generator = torch.Generator().manual_seed(seed)
         draws = torch.randn(n_samples, *batch.embeddings.shape[1:], generator=generator)
         points = batch.embeddings[i] + size[i] * draws.to(batch.embeddings)  # (steps, tokens, d)
-        parts = batch.budget.run(
-            [batch.mask.shape[1]] * n_samples,
-            lambda part, i=i, points=points: _at(batch, points[part], [i] * len(part))[1].sum(0),
-        )
-        means.append(torch.stack([total for _, total in parts]).sum(0) / n_samples)
+
+        def total(part: list[int], i: int = i, points: Tensor = points) -> Tensor:
+            return _at(batch, points[part], [i] * len(part))[1].sum(0)  # (tokens, d)
+
+        parts = batch.budget.run([batch.mask.shape[1]] * n_samples, total)
+        means.append(torch.stack([gradients for _, gradients in parts]).sum(0) / n_samples)
     return TokenScores(aggregate(torch.stack(means), aggregation))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -9,6 +11,7 @@ from torch import Tensor
 from ..core.errors import TouchstoneError
 from ..models.eager_attention import attention_maps, read_weights
 from ..models.ola import OneLayerNet
+from ..models.text_model import RunsFromEmbeddings
 from .batch import TokenBatch
 from .seam import ClassScore, TokenScores
 
@@ -33,7 +36,7 @@ def attention_rollout(batch: TokenBatch) -> TokenScores:
     maps = attention_maps(
         model, batch.embeddings, batch.mask
     )  # (layers, batch, heads, tokens, tokens)
-    return TokenScores(rollout(maps, read_weights(model, batch.mask)))
+    return TokenScores(rollout(maps, read_weights(cast(RunsFromEmbeddings, model), batch.mask)))
 
 
 def rollout(

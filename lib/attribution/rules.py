@@ -78,7 +78,8 @@ def _rms_norm(
     return x * size if weight is None else x * size * weight
 
 
-_COMPOSED = {"normalize": _normalize, "rms_norm": _rms_norm}  # written out in calls that have rules
+# Written out in calls that have rules.
+_COMPOSED: dict[str, Callable[..., Tensor]] = {"normalize": _normalize, "rms_norm": _rms_norm}
 
 
 class Rules(TorchFunctionMode, ABC):

@@ -34,9 +34,8 @@ class Score:
     """What is explained: one number per row, differentiable in the word embeddings.
 
     A subclass defines `logits`, and whatever else differs from the defaults here. A plain function
-    of
-    (embeddings, mask) will do as well, with an attribute `module` where its network is to be known:
-    `TokenBatch` takes it through `score_from`.
+    of (embeddings, mask) will do as well, with an attribute `module` where its network is to be
+    known: `TokenBatch` takes it through `score_from`.
 
     Attributes:
         module: the network behind the score, for methods that change how it is differentiated.
@@ -205,7 +204,11 @@ class ClassScore(Score):
     model: TextModel
     targets: Int[Tensor, "batch"]
     pick: _Pick
+    module: nn.Module = field(init=False, repr=False, compare=False)
     rows_alike = True  # the classes differ from row to row, the class scores do not
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "module", self.model.module)  # the class is frozen
 
     def logits(
         self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
@@ -220,11 +223,6 @@ class ClassScore(Score):
     def for_rows(self, rows: Int[Tensor, "batch"]) -> ClassScore:
         """The score of chosen rows, each with its own class."""
         return ClassScore(self.model, self.targets[rows], self.pick)
-
-    @property
-    def module(self) -> nn.Module:
-        """The network behind the score."""
-        return self.model.module
 
 
 def class_score(

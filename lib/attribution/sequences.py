@@ -41,7 +41,8 @@ def sequence_logits(
     pad_id, device = model.tokenizer.pad_token_id, device_of(model.module)
     budget = budget or TokenBudget.for_device(device)
     asked = [ids or (pad_id,) for ids in sequences]
-    distinct, row_of, parts = list(dict.fromkeys(asked)), {}, []
+    distinct, parts = list(dict.fromkeys(asked)), []
+    row_of: dict[Ids, int] = {}
     model.module.eval()
 
     def forward(part: list[int]) -> Tensor:

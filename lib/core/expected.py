@@ -19,6 +19,8 @@ def expected_minutes(what: str, path: Path = TIMES) -> float | None:
     Args: what: the name of a run in the table of times, `geco small` or `test`. path: the table,
     with columns `what`, `cpu_seconds` and `gflops` (of the processor where it was timed).
     """
+    if not path.is_file():  # an installed package has no reference
+        return None
     with path.open(newline="") as file:
         rows = {row["what"]: row for row in csv.DictReader(file)}
     if what not in rows:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
 IS_INSTALLED = (PACKAGE / "_data").is_dir()  # where the wheel has notebooks, material, parameters
-ROOT = PACKAGE / "_data" if IS_INSTALLED else PACKAGE.parent
+ROOT = PACKAGE / "_data" if IS_INSTALLED else PACKAGE.parent  # of notebooks and params
 
 
 def data_root() -> Path | None:
@@ -26,10 +26,10 @@ def outputs_root() -> Path:
 
 
 def home() -> Path:
-    """The folder of `outputs/`, and of a parameter's relative path: the checkout, or where one works.
+    """The folder of `outputs/`, and of a parameter's relative path.
 
-    An installed package has no checkout and writes nothing beside itself; one works in the current
-    folder then.
+    It is the checkout. An installed package has none and writes nothing beside itself: the current
+    folder takes its place.
     """
     return Path.cwd() if IS_INSTALLED else ROOT
 

@@ -28,6 +28,7 @@ import yaml
 from .alias import also_called
 from .arithmetic import in_force, variables
 from .errors import TouchstoneError, did_you_mean
+from .expected import expected_minutes
 from .files import save_json, sha256_of, sha256_of_tree, write_atomic
 from .notebooks import find_notebooks, find_studies, fold_bars, read_notebook
 from .parameters import check_params, notebook_parameters, read_params, study_parameters
@@ -168,24 +169,41 @@ def run_jobs(jobs: Sequence[Job], stages: Sequence[str] = (), force: bool = Fals
     Raises:
         TouchstoneError: a stage failed; later ones have not been begun.
     """
+    log = jobs[0].folder.parent / "run.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+
+    def say(line: str) -> None:
+        _say(line)
+        with log.open("a") as file:
+            file.write(f"{line}\n")
+
+    say(f"{_announcement(jobs)}; log: {_short(log)}")
     started = time.monotonic()
     for i, job in enumerate(jobs, 1):
         if stages and job.stage not in stages:
             if job.stage < max(stages) and (reason := why_run(job)):
-                _say(f"note: {job.stage} is not up to date ({reason}); it is used as it is")
+                say(f"note: {job.stage} is not up to date ({reason}); it is used as it is")
             continue
         label = f"[{i}/{len(jobs)}] {job.stage}"
         reason = "forced" if force else why_run(job)
         if not reason:
-            _say(f"{label}: unchanged, skipped")
+            say(f"{label}: unchanged, skipped")
             continue
-        _say(f"{label}: running ({reason})")
+        say(f"{label}: running ({reason})")
         before = time.monotonic()
         run_job(job, label)
-        _say(f"{label}: done in {time.monotonic() - before:.0f} s")
-    _say(f"\n{time.monotonic() - started:.0f} s in all. Where to look:")
+        say(f"{label}: done in {time.monotonic() - before:.0f} s")
+    say(f"\n{time.monotonic() - started:.0f} s in all. Where to look:")
     for what, kind in (("figures", "png"), ("tables", "csv"), ("notebooks", "ipynb")):
-        _say(f"  {what:<9}  {_where(jobs, kind)}")
+        say(f"  {what:<9}  {_where(jobs, kind)}")
+
+
+def _announcement(jobs: Sequence[Job]) -> str:
+    """What will run, and how long that takes on this machine where it was ever timed."""
+    study, scale = jobs[0].notebook.parent.name, jobs[0].folder.parent.name
+    minutes = expected_minutes(f"{study} {scale}")
+    about = f", about {max(1, round(minutes))} minutes on this machine" if minutes else ""
+    return f"{study} at scale {scale}, {len(jobs)} stages{about}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

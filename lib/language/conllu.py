@@ -94,7 +94,7 @@ def _rows(fields: Mapping[int, list[str]], path: Path | str) -> list[Row]:
                 f"{path}, line {number}: the head {columns[6]!r} is no word of the sentence; "
                 "correct the tree"
             )
-        rows.append(Row(*columns[:6], index[columns[6]], *columns[7:], number))
+        rows.append(Row._make([*columns[:6], index[columns[6]], *columns[7:], number]))
     return rows
 
 

@@ -264,7 +264,7 @@ def _limits(
     columns = ["AOPC_low", "AOPC_high", "NAOPC", "limits"]
     if n_beam == 0:
         return pd.DataFrame([(np.nan, np.nan, np.nan, "none")] * len(at), columns=columns)
-    limits = [list(row) for row in aopc_limits(deleted, n_exact, n_beam)]
+    limits: list[list[Any]] = [list(row) for row in aopc_limits(deleted, n_exact, n_beam)]
     for row, *tried in zip(at, falling, rising, strict=True):
         limits[row][:2] = [min(limits[row][0], *tried), max(limits[row][1], *tried)]
     lines = [

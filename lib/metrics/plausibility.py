@@ -157,8 +157,8 @@ def input_consistency(
     for key, part in saliency.groupby(_KEYS, sort=False):
         lines = _lines(part, sets)
         sides = [
-            _sides(*scores, line["tag"])
-            for *scores, line in zip(part["class_0"], part["class_1"], lines, strict=True)
+            _sides(class_0, class_1, line["tag"])
+            for class_0, class_1, line in zip(part["class_0"], part["class_1"], lines, strict=True)
         ]
         of_line = templates[key[0]].loc[part["line"]].reset_index(drop=True)
         for template, (first, *later) in of_line.groupby(of_line, sort=False).groups.items():

@@ -15,19 +15,20 @@ from torch import Tensor, nn
 
 from ..core.errors import TouchstoneError
 from .hf import HFClassifier
-from .text_model import RunsFromEmbeddings, device_of
+from .text_model import TextModel, device_of
 
 
 @contextmanager
-def first_token_only(model: RunsFromEmbeddings) -> Iterator[bool]:
+def first_token_only(model: TextModel) -> Iterator[bool]:
     """Within, the last layer of a BERT-like classifier goes on with its first token alone.
 
     Exact, since the classifier reads no other; it saves two thirds of that layer. Yields whether it
     applies: to models that read the first token and whose layers are built as BERT's are (BERT,
     RoBERTa, ELECTRA). Others run as ever.
     """
-    applies = isinstance(model, HFClassifier) and model.reads_first and model.one_token
-    output = _after_attention(model.module) if applies else None
+    output = None
+    if isinstance(model, HFClassifier) and model.reads_first and model.one_token:
+        output = _after_attention(model.module)
     if output is None:
         yield False
         return

@@ -58,7 +58,9 @@ def save_trained(
     Of a word table only the `rows` that took part in the training are stored; for OLA these are its
     vocabulary.
     """
-    table = model.module.get_input_embeddings().weight if isinstance(model, HFClassifier) else None
+    table: Any = None
+    if isinstance(model, HFClassifier):
+        table = model.module.get_input_embeddings().weight
     tensors: dict[str, Tensor] = dict(trained)
     if rows:
         tensors[_ROWS] = torch.tensor(rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -13,13 +14,13 @@ from transformers import PreTrainedModel
 
 from ..core.errors import TouchstoneError, did_you_mean
 from .eager_attention import eager_attention
-from .text_model import RunsFromEmbeddings
+from .text_model import TextModel
 
 _PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 @contextmanager
-def in_precision(model: RunsFromEmbeddings, precision: str) -> Iterator[RunsFromEmbeddings]:
+def in_precision(model: TextModel, precision: str) -> Iterator[TextModel]:
     """Within, a copy of the model that computes in `precision`.
 
     Embeddings go in and class scores come out in float32.
@@ -42,7 +43,7 @@ def in_precision(model: RunsFromEmbeddings, precision: str) -> Iterator[RunsFrom
             f"{type(model).__name__} is no model of transformers and stays in float32; leave "
             "precision out"
         )
-    low = copy.copy(model)
+    low: Any = copy.copy(model)  # two of its methods are exchanged below
     low.module = _copied(model.module, _PRECISIONS[precision])
 
     def logits(

@@ -226,7 +226,11 @@ class RunsFromEmbeddings(TextModel):
     """
 
     keeps_typed = False  # does a special token among the words (a mask) stay in the reference?
-    independent = False  # has each class its own yes or no (sigmoid), not a share (softmax)?
+
+    @property
+    def independent(self) -> bool:
+        """Whether each class has its own yes or no (sigmoid), not a share (softmax)."""
+        return False
 
     def encode(self, sentences: Sequence[Sequence[str]]) -> list[Encoded]:
         """Token ids and word ids of sentences that are given as lists of words."""

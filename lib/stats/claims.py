@@ -232,24 +232,25 @@ def judge_contrasts(
         p_effect and p_absence (after Holm's correction), verdict, why.
     """
     frame = _quick_to_select(claim, tables[claim.table])
+    rights: Sequence[Mapping[str, Any] | None] = claim.right if claim.right else [None]
     parts = pd.DataFrame(
         _contrast(
             claim,
             frame,
-            place | left,
-            right if right is None else place | right,
+            {**place, **left},
+            right if right is None else {**place, **right},
             n_bootstrap,
             alpha,
             seed,
         )
         for place in (dict(zip(claim.over, values)) for values in product(*claim.over.values()))
-        for left, right in product(claim.left, claim.right or [None])
+        for left, right in product(claim.left, rights)
     )
     parts["p_effect"], parts["p_absence"] = holm(parts["p_effect"]), holm(parts["p_absence"])
     blocked = () if claim.classifies else below
     verdicts = []
     for part in parts.to_dict("records"):
-        verdict = judge(claim, *(part[k] for k in ("estimate", "low", "high", "n")), decides)
+        verdict = judge(claim, part["estimate"], part["low"], part["high"], part["n"], decides)
         if verdict.verdict != "not run" and any(model in blocked for model in part["models"]):
             verdict = Verdict("not run", below_what)
         elif verdict.verdict in ("holds", "fails"):

@@ -123,10 +123,10 @@ def holm(p_values: Sequence[float]) -> np.ndarray:
     """
     # the one in statsmodels collects garbage at every call, half a second each; the tests compare
     # the two
-    p_values = np.asarray(p_values, float)
-    order = np.argsort(p_values)[: np.sum(~np.isnan(p_values))]  # NaN sorts last
-    adjusted = np.full(p_values.shape, np.nan)
-    steps = p_values[order] * np.arange(len(order), 0, -1)
+    raw = np.asarray(p_values, float)
+    order = np.argsort(raw)[: np.sum(~np.isnan(raw))]  # NaN sorts last
+    adjusted = np.full(raw.shape, np.nan)
+    steps = raw[order] * np.arange(len(order), 0, -1)
     adjusted[order] = np.minimum(1.0, np.maximum.accumulate(steps))
     return adjusted
 

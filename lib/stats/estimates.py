@@ -148,14 +148,15 @@ def _interval(
     below, above = np.abs(np.nanquantile(draws, [tail, 1 - tail]) - centre)
     seed_error = np.std(points, ddof=1) / np.sqrt(n_seeds) if n_seeds > 1 else 0.0
     reach = stats.t.ppf(1 - alpha / 2, n_seeds - 1) * seed_error if n_seeds > 1 else 0.0
-    limits = np.clip(
+    low, high = np.clip(
         [centre - np.hypot(below, reach), centre + np.hypot(above, reach)], known.min(), known.max()
     )
     sentence_error = stretch * np.nanstd(draws)
     df = _satterthwaite([sentence_error, seed_error], [n_clusters - 1, max(n_seeds - 1, 1)])
     return Estimate(
         centre,
-        *map(float, limits),
+        float(low),
+        float(high),
         n,
         n_clusters,
         n_seeds,

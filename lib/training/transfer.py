@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ from ..models.first_token import first_token_only
 from ..models.hf import HFClassifier, Reading, stacked_heads, with_own_head
 from ..models.load import build_model
 from ..models.ola import Variant
-from ..models.schemes import Scheme, apply_scheme, scheme_named, set_modes
+from ..models.schemes import HasParts, Scheme, apply_scheme, scheme_named, set_modes
 from ..models.text_model import (
     BATCH,
     Encoded,
@@ -117,7 +117,8 @@ class Trainer:
         model.module.to(self.device)
         data = self._data(model, train, test)
         split = self._split(train, seed)
-        rows, curve = [], pd.DataFrame(columns=CURVE)
+        rows: list[int] = []
+        curve = pd.DataFrame(columns=CURVE)
         if trained and settings is not None:
             rows, curve = self._fit(
                 model, scheme_named(scheme), trained, data, split, settings, seed
@@ -143,7 +144,7 @@ class Trainer:
             yield from (self.train(scheme, seed, train, test, classes, settings) for seed in seeds)
             return
         recipes = [self.recipe(scheme, classes, seed) for seed in seeds]
-        base, _ = build_model(recipes[0])
+        base = cast(HFClassifier, build_model(recipes[0])[0])  # no other kind has heads alone
         base.module.to(self.device)
         data = self._data(base, train, test)
         models = [with_own_head(base) for _ in seeds]
@@ -242,7 +243,7 @@ class Trainer:
         as_released = self.ola == "as_released" and scheme.is_one_layer
         if as_released:
             settings = replace(settings, gradients="accumulated", grouped=False)
-        set_modes(model, scheme, settings.dropout)
+        set_modes(cast(HasParts, model), scheme, settings.dropout)  # what learns has parts
 
         def run(forward: Forward, parameters: dict[str, nn.Parameter]) -> pd.DataFrame:
             fit_seed = seed_for("fit", scheme.name, seed)

@@ -46,7 +46,8 @@ def test_a_probe_of_another_model_or_task_is_refused_though_its_size_fits(tmp_pa
         load_probe(tmp_path / "other.safetensors", tmp_path / "probe.safetensors", NUMBER)
     with pytest.raises(
         TouchstoneError,
-        match="another task .singular plural., not of mine.safetensors for male or female",
+        match="is a probe of another task .singular plural., not of mine.safetensors "
+        "for male or female",
     ):
         load_probe(
             tmp_path / "mine.safetensors", tmp_path / "probe.safetensors", ("male", "female")

@@ -49,16 +49,13 @@ class Texts:
 
     def take(self, rows: Int[np.ndarray, "batch"]) -> Texts:
         """The texts of some rows; a row may be taken more than once."""
-        columns = (
-            self.ids,
-            self.gold,
-            self.predicted,
-            self.probabilities,
-            self.embeddings,
-            self.words,
-        )
         return Texts(
-            *(None if column is None else column[rows] for column in columns),
+            self.ids[rows],
+            self.gold[rows],
+            self.predicted[rows],
+            self.probabilities[rows],
+            None if self.embeddings is None else self.embeddings[rows],
+            None if self.words is None else self.words[rows],
             None if self.without is None else self.without[:, rows],
         )
 

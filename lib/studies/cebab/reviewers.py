@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -315,7 +315,8 @@ def read_texts(
         lambda module, inputs: caught.append(inputs[0].reshape(-1, layer.in_features))
     )
     buckets = length_buckets([len(text.ids) for text in encoded], BATCH)
-    forward, above = token_forward(model, encoded), nullcontext()
+    forward = token_forward(model, encoded)
+    above: AbstractContextManager[None] = nullcontext()
     if isinstance(model, HFClassifier) and states is not None:
         forward = state_forward(model, states)
         above = layers_between(model.module, n_frozen, len(layer_stack(model.module)))

@@ -57,7 +57,8 @@ def apply_filters(
         The documents that are left by id, the filter that took each of the others, and a table
         (step, sentences) of what was left after each step.
     """
-    left, lost, steps = dict(docs), {}, [("sentences", len(docs))]
+    left, steps = dict(docs), [("sentences", len(docs))]
+    lost: dict[str, str] = {}
     for name, keeps in filters.items():
         lost |= {key: name for key, doc in left.items() if not keeps(doc)}
         left = {key: doc for key, doc in left.items() if key not in lost}

@@ -1,5 +1,6 @@
-"""Classifiers that need no language model: what a trained one has to beat before it counts as having
-learnt the task.
+"""Classifiers without a language model: what a trained one has to beat.
+
+A model that does no better has not learnt the task.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from ...language.pronouns import as_counted, first_pronoun
 def first_pronoun_class(
     rows: pd.DataFrame, classes: Sequence[str] = tuple(PRONOUN_FORMS)
 ) -> Int[np.ndarray, "batch"]:
-    """The rule "class = first pronoun", which is fitted to nothing. A sentence without a pronoun gets class 0.
+    """The rule "class = first pronoun", which is fitted to nothing.
 
-    The classes are balanced, so the guess for those is right one time in as many as there are classes.
+    A sentence without a pronoun gets class 0. The classes are balanced, so the guess for those is
+    right one time in as many as there are classes.
     """
     found = [first_pronoun(words, classes) for words in rows["sentence"]]
     return np.array([0 if hit is None else hit[1] for hit in found])
@@ -31,10 +33,10 @@ def first_pronoun_class(
 def first_pronoun_is_other(
     rows: pd.DataFrame, classes: Sequence[str] = tuple(PRONOUN_FORMS)
 ) -> Bool[np.ndarray, "batch"]:
-    """Whether the first pronoun is somebody else's: it stands outside the ground truth, so no variant changes it.
+    """Whether the first pronoun is somebody else's, which no variant changes.
 
-    On these rows the first pronoun says nothing about the class. In D_A every gendered word is changed, so there are
-    hardly any; in D_S only the subject's words are.
+    It stands outside the ground truth then, and says nothing about the class. In D_A every gendered
+    word is changed, so there are hardly any such rows; in D_S only the subject's words are.
     """
     found = [first_pronoun(words, classes) for words in rows["sentence"]]
     masks = rows["ground_truth"]

@@ -85,7 +85,7 @@ def run_unit(
         save_trained(
             folder, f"seed{seed}", result.recipe, result.model, result.trained, result.rows
         )
-    if is_new:
+    if found is None or curve is None:
         found, curve = result.predictions, result.curve.assign(train_accuracy=result.train_accuracy)
         units.save(f"{name}-curve", key, curve)
         units.save(f"{name}-predictions", key, found)

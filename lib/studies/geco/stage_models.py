@@ -72,7 +72,7 @@ class StageSources:
         return self._rows[place]
 
     def model_of(self, unit: Unit) -> Any:
-        """The trained model; for a floor what it fits to the train split, or any model for its tokenizer."""
+        """The trained model; for a floor what it is fitted to, or any model for its tokenizer."""
         place = (unit.dataset, unit.scheme, unit.seed)
         if not unit.sees_model:
             floor = resolve_method(unit.method)
@@ -88,7 +88,10 @@ class StageSources:
         return self._model[1]
 
     def mark_of(self, unit: Unit) -> str:
-        """What the unit's model predicts on the test split, as a mark; for floors, what they are fitted to."""
+        """What the unit's model predicts on the test split, as a mark.
+
+        For floors it is the mark of what they are fitted to.
+        """
         if not unit.sees_model:
             if resolve_method(unit.method).fit is not None:
                 return mark(load_dataset(self.stage, unit.dataset, "train")[["sentence", "target"]])

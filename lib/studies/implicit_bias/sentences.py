@@ -185,7 +185,8 @@ def _rows(path: Path) -> list[tuple[int, list[str]]]:
         strict=True,
         quoting=csv.QUOTE_NONE if is_tsv else csv.QUOTE_MINIMAL,
     )
-    rows, line = [], 1
+    rows: list[tuple[int, list[str]]] = []
+    line = 1
     try:
         for fields in reader:
             fields = [_unquoted(field) for field in fields] if is_tsv else fields

@@ -210,7 +210,8 @@ def held_out_rows(lists: WordLists, task: str, n_lines: int, seed: int) -> pd.Da
         n_lines: how many different lines.
         seed: of the draws.
     """
-    rng, rows, seen = np.random.default_rng([seed, 1]), [], set()
+    rng, seen = np.random.default_rng([seed, 1]), set()
+    rows: list[tuple[Any, ...]] = []
     kinds = [kind for kind in KINDS if kind not in ("plain", "sent_comp")]
     while len(rows) < n_lines:
         if task == "gender":

@@ -103,29 +103,30 @@ def probe_saliencies(
         raise TouchstoneError(
             f"prefix {empty[0]} is empty; leave it out, for it has no word to explain"
         )
-    encoded, found = probe.encode(prefixes), [[None] * len(prefixes) for _ in settings]
+    encoded = probe.encode(prefixes)
+    saliencies: list[list[Saliency | None]] = [[None] * len(prefixes) for _ in settings]
     same_points: dict[SaliencySettings, list[int]] = {}
-    for i, one in enumerate(settings):
-        same_points.setdefault(
-            replace(one, path="standard", composition="gradient_input"), []
-        ).append(i)
+    for i, setting in enumerate(settings):
+        points = replace(setting, path="standard", composition="gradient_input")
+        same_points.setdefault(points, []).append(i)
     budget = TokenBudget.for_device(device_of(probe.module))
     for points, users in same_points.items():
         per_row = {"V": 1, "SG": points.n_samples, "IG": points.n_steps}[points.method]
-        parts = budget.run(
-            [per_row * len(one.ids) for one in encoded],
-            lambda rows, users=users: _saliencies_of(
+
+        def explain(rows: list[int], users: list[int] = users) -> list[list[Saliency]]:
+            return _saliencies_of(
                 probe,
                 [prefixes[i] for i in rows],
                 [encoded[i] for i in rows],
                 [settings[i] for i in users],
-            ),
-        )
+            )
+
+        parts = budget.run([per_row * len(tokens.ids) for tokens in encoded], explain)
         for rows, answers in progress(parts, points.method):
             for user, answer in zip(users, answers, strict=True):
-                for row, one in zip(rows, answer, strict=True):
-                    found[user][row] = one
-    return cast(list[list[Saliency]], found)
+                for row, saliency in zip(rows, answer, strict=True):
+                    saliencies[user][row] = saliency
+    return cast(list[list[Saliency]], saliencies)
 
 
 def baseline_saliency(

@@ -97,7 +97,8 @@ def winobias_rows(material: Mapping[str, Any], n_lines: int, seed: int) -> pd.Da
     Raises:
         TouchstoneError: frames and nouns do not give that many lines.
     """
-    rng, rows, used = np.random.default_rng(seed), [], set()
+    rng, used = np.random.default_rng(seed), set()
+    rows: list[dict[str, Any]] = []
     frames, women, men = (material[name] for name in ("frames", "female", "male"))
     n_possible = 2 * len(frames) * len(women) * len(men)
     if n_lines > n_possible:

@@ -1,4 +1,4 @@
-"""Saliency of probes: against autograd, against captum through the seam, and by the identities that must hold."""
+"""Saliency of probes: against autograd, against captum, and by the identities that must hold."""
 
 from __future__ import annotations
 

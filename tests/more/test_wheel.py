@@ -57,13 +57,13 @@ print(len(modules))
 LABELS = """
 from touchstone.core.paths import material
 from touchstone.language.labels import gender_variants
-from touchstone.language.names import first_names
+from touchstone.language.lexicon import load_lexicon
 from touchstone.studies.geco.labels import read_labels
 
 labels = read_labels(material("geco") / "labels.yaml")
 variants = [gender_variants(label, "all") for label in labels.values()]
 assert all(len(set(map(len, forms.values()))) == 1 for forms in variants)
-assert first_names()
+assert load_lexicon()
 print(len(labels))
 """
 

@@ -198,7 +198,9 @@ def build_dataset(
 
 def main(arguments: list[str] | None = None) -> int:
     """The command line; an error that the user can mend is printed without a trace."""
-    parser = argparse.ArgumentParser(prog="touchstone dataset", description=__doc__.split("\n")[0])  # type: ignore[union-attr]
+    parser = argparse.ArgumentParser(
+        prog="touchstone dataset", description=(__doc__ or "").partition("\n")[0]
+    )
     parser.add_argument(
         "text", help="a folder of .txt and .md files (UTF-8), and a card.yaml if you like"
     )

@@ -45,8 +45,8 @@ check: .venv/check  ## in two minutes: lint, types, the law of imports, light un
 	$(BIN)/python tools/suite.py --light
 
 .PHONY: test
-test: .venv/test  ## unit tests, every notebook, every table [JOBS=2]
-	$(BIN)/python tools/suite.py --jobs $(JOBS)
+test: .venv/test  ## unit tests, every notebook, every table [JOBS=2] [STRICT=1: no skip but those of tests/skips.txt]
+	$(BIN)/python tools/suite.py --jobs $(JOBS) $(if $(STRICT),--strict)
 
 .PHONY: test-more
 test-more: .venv/more  ## what takes an extra or longer: the wheel in a fresh environment

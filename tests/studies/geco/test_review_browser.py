@@ -22,6 +22,8 @@ import pytest
 from lib.studies.geco.corpus import read_geco
 from lib.studies.geco.dataset import DECISIONS, build_dataset
 
+pytestmark = pytest.mark.more
+
 CONTRAST = """(() => {
   const shine = (rgb) => rgb.map((c) => (c / 255 <= .04045 ? c / 255 / 12.92 : ((c / 255 + .055) /
   1.055) ** 2.4))

@@ -1,6 +1,4 @@
-"""Fixtures of the unit tests. Downloads are never made here: what needs them is skipped, with the
-reason.
-"""
+"""Fixtures of the unit tests; what needs a download is skipped, with the reason."""
 
 from __future__ import annotations
 
@@ -68,9 +66,7 @@ def small_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def paper_repository(tmp_path: Path) -> Callable[..., Path]:
-    """Makes a repository of ours whose `paper.yaml` of one study has some values changed:
-    `paper_repository(study, values)`.
-    """
+    """Makes a repository with some values of a study's `paper.yaml` changed, by (study, values)."""
 
     def build(study: str, values: dict[str, Any]) -> Path:
         root = tmp_path / "repository"

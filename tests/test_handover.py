@@ -1,6 +1,4 @@
-"""What is published of cebab's stages 2 and 3 at scale cpu gives the errors that are published of
-stage 4.
-"""
+"""What is published of cebab's stages 2 and 3 (scale cpu) gives the published errors of stage 4."""
 
 from __future__ import annotations
 

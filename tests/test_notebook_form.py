@@ -1,6 +1,4 @@
-"""The notebooks keep the anatomy that design promises; see `make form` for the figures behind these
-bounds.
-"""
+"""The notebooks keep the anatomy that design promises; `make form` has the figures behind it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""`paper.yaml` runs through all five stages, with a tiny random BERT in bert-base's place and less
-of everything.
-"""
+"""`paper.yaml` runs through all five stages, with a tiny random BERT and less of everything."""
 
 from __future__ import annotations
 
@@ -34,9 +32,7 @@ SMALLER = {
 
 @pytest.fixture
 def tiny_bert(tmp_path: Path) -> str:
-    """A masked language model of two small layers with random weights, and bert-base-uncased's word
-    pieces.
-    """
+    """A masked LM of two small layers with random weights, and bert-base-uncased's word pieces."""
     folder = tmp_path / "tiny-bert"
     config = BertConfig(
         vocab_size=30522,

@@ -41,9 +41,7 @@ class Move:
 
     @property
     def tolerance(self) -> float:
-        """The difference that is allowed; infinite where the column is compared by form and range
-        alone.
-        """
+        """The difference that is allowed; infinite where form and range alone are compared."""
         if self.is_text or FACTOR * self.spread >= self.width:
             return np.inf
         return FACTOR * self.spread
@@ -78,9 +76,7 @@ def is_number(column: pd.Series) -> bool:
 
 
 def by_key(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """The table indexed by its keys as text, and by the number of the repetition where keys
-    repeat.
-    """
+    """The table indexed by its keys as text, and by the repetition's number where keys repeat."""
     named = table[keys].astype(str) if keys else pd.DataFrame({"": [""] * len(table)})
     named[REPEATED] = named.groupby(list(named)).cumcount()
     return table.set_index(pd.MultiIndex.from_frame(named))
@@ -98,9 +94,7 @@ def differences(ours: pd.Series, reference: pd.Series) -> np.ndarray:
 
 
 def width(reference: pd.Series) -> float:
-    """How much a column holds: from its smallest to its largest value, or the size of its only one;
-    text: 1.
-    """
+    """How much a column holds: its range, or the size of its only value; text: 1."""
     if not is_number(reference) or not reference.notna().any():
         return 1.0
     numbers = reference.dropna()
@@ -119,9 +113,7 @@ def read_moves(path: Path) -> dict[tuple[str, str], Move]:
 def compare(
     name: str, ours: pd.DataFrame, reference: pd.DataFrame, moves: dict[tuple[str, str], Move]
 ) -> list[str]:
-    """What differs between two tables beyond what the arithmetic moves, a line each (at most five a
-    column).
-    """
+    """What differs between two tables beyond the arithmetic, a line each (five a column)."""
     if list(ours) != list(reference):
         return [f"{name}: columns {list(ours)} against {list(reference)}"]
     keys = key_columns(reference)

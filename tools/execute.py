@@ -1,5 +1,4 @@
-"""Run the notebooks at their defaults and write the executed copy beside each source (make
-execute).
+"""Run the notebooks at their defaults; the executed copy goes beside its source (make execute).
 
     python tools/execute.py                       all of them, in order
     python tools/execute.py geco/04_metrics ...   some

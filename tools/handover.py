@@ -1,5 +1,4 @@
-"""What stages 2 and 3 of cebab hand to stage 4, made small enough for git, and put back in a fresh
-clone.
+"""What stages 2 and 3 of cebab hand to stage 4, small enough for git, and put back in a clone.
 
     python tools/handover.py pack cpu
         after a run: writes outputs/reference/cebab/cpu/handover/, a file for each model

@@ -82,9 +82,7 @@ def _exists(room: str) -> bool:
 
 
 def _arrow(upper: tuple, lower: tuple, n: int, place: float) -> str:
-    """A line from the floor of one box to the ceiling of another; each has a place of its own along
-    the boxes.
-    """
+    """A line from the floor of a box to the ceiling of another, each with a place of its own."""
     x1 = upper[0] + upper[2] * (0.08 + 0.84 * place)
     x2 = lower[0] + lower[2] * (0.08 + 0.84 * place)
     y1, y2 = upper[1] + BOX, lower[1]

@@ -1,5 +1,4 @@
-"""Copy the tables and figures that we vouch for from a run to outputs/reference, and print what
-changed.
+"""Copy what we vouch for from a run to outputs/reference, and print what changed.
 
     python tools/reference.py geco small
 

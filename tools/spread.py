@@ -1,5 +1,4 @@
-"""Measure how far every number of the small studies moves when only the arithmetic changes
-(tests/arithmetic.csv).
+"""Measure how far the small studies' numbers move with the arithmetic (tests/arithmetic.csv).
 
     make arithmetic                              # the notebooks under every setting, then this
     python tools/spread.py REFERENCE FOLDER...   # one folder of outputs for each setting
@@ -23,9 +22,7 @@ TABLE = ROOT / "tests" / "arithmetic.csv"
 
 
 def moved(name: str, reference: pd.DataFrame, others: dict[str, pd.DataFrame]) -> list[dict]:
-    """A row for each column of a table that moved in any setting, with the settings that moved
-    it.
-    """
+    """A row for each column that moved in any setting, with the settings that moved it."""
     keys = key_columns(reference)
     right = by_key(reference, keys)
     lines: dict[str, dict] = {}

@@ -61,7 +61,6 @@ def score_explanations(explanations: pd.DataFrame, rows: pd.DataFrame) -> pd.Dat
     joined = explanations.merge(truth, on=keys, how="left", validate="many_to_one")
     _check(joined)
     names = [*_MODEL, "method", "row_id", "sentence_idx", "target"]
-    # In chunks: the pairs of words of all rows at once would fill the memory.
     parts = [_measure(joined.iloc[i : i + _CHUNK]) for i in range(0, len(joined), _CHUNK)]
     measured = pd.concat(parts, ignore_index=True)
     scored = pd.concat([joined[names].reset_index(drop=True), measured], axis=1)

@@ -124,8 +124,7 @@ def test_deep_lift_sees_only_the_poolers_tanh() -> None:
 
 
 def secant_gradient(model: TextModel, batch: TokenBatch) -> torch.Tensor:
-    """The gradient with the slope of the pooler's tanh replaced by its secant between input and
-    reference."""
+    """The gradient with the pooler's tanh given its secant between input and reference."""
     kept = {}
     hook = model.module.bert.pooler.dense.register_forward_hook(
         lambda m, i, out: kept.update(z=out)

@@ -56,8 +56,7 @@ def test_kernel_shap_tends_to_the_exact_shapley_values(model: TextModel) -> None
 
 
 def test_kernel_shap_is_efficient_even_with_few_samples(model: TextModel) -> None:
-    """The full and the empty sentence are fitted exactly, so the scores sum to the change of the
-    score."""
+    """The full and the empty sentence are fitted exactly: scores sum to the score's change."""
     batch = batch_of(model)
     with torch.no_grad():
         change = batch.score(batch.embeddings, batch.mask) - batch.score(
@@ -101,8 +100,7 @@ def record(n_words: int, n_samples: int, seed: int) -> np.ndarray:
 
 
 def closed_form(masks: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """Ridge with penalty 1 and a free intercept, weighted by sqrt(exp(-(100 cosine distance)^2 /
-    25^2))."""
+    """Ridge, penalty 1, free intercept, weights sqrt(exp(-(100 cosine distance)^2 / 25^2))."""
     n_words = masks.shape[1]
     share = (
         masks.sum(1) / n_words

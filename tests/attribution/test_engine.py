@@ -1,5 +1,4 @@
-"""The engine, which shares and pools, against captum and lime one row at a time, on seven
-architectures."""
+"""The engine, which shares and pools, against captum and lime row by row, on seven models."""
 
 from __future__ import annotations
 
@@ -282,8 +281,7 @@ def test_references_that_differ_are_not_taken_for_one(zero_shot: RunsFromEmbeddi
 
 
 class OwnWord(Score):
-    """A score with a weight of its own per row, as a language model's is that asks each row about
-    another word."""
+    """A score with a weight per row, as a language model's that asks each row for another word."""
 
     def __init__(self, weights: torch.Tensor) -> None:
         self.weights, self.module = weights, torch.nn.Identity()

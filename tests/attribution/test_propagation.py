@@ -133,8 +133,7 @@ CALLS = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_every_rule_is_exact_for_the_difference(name: str) -> None:
-    """Also where two components are the same in input and reference, and where they differ by a
-    hair."""
+    """Also where two components agree in input and reference, or differ by a hair."""
     torch.manual_seed(0)
     x, reference = torch.randn(2, 3, 4), torch.randn(2, 3, 4)
     reference[0, 0], reference[0, 1] = x[0, 0], x[0, 1] + 1e-6

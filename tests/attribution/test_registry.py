@@ -75,8 +75,7 @@ def test_every_setting_of_a_method_has_a_default() -> None:
 
 
 def test_the_settings_that_keys_of_finished_units_are_made_of() -> None:
-    """A default that changes, or an option that creeps in, would make every published unit of geco
-    anew."""
+    """A default that changes, or an option that creeps in, would make all units of geco anew."""
     token = {"normalise_special": False}
     logit, probability = {"explained": "logit", **token}, {"explained": "probability", **token}
     assert {

@@ -15,8 +15,7 @@ from lib.attribution.regression import all_masks, jackknife_error, shapley_value
 @given(st.integers(0, 10**6), st.integers(2, 6), st.booleans())
 @settings(max_examples=40, deadline=None)
 def test_the_closed_form_is_scikit_learns(seed: int, d: int, few: bool) -> None:
-    """Ridge with penalty 1, and least squares of least norm where there are fewer draws than
-    players."""
+    """Ridge with penalty 1, and least squares of least norm with fewer draws than players."""
     draw = np.random.default_rng(seed)
     n = d if few else 4 * d
     masks, values, weights = draw.random((n, d)) < 0.5, draw.normal(size=n), draw.uniform(0.5, 2, n)

@@ -1,5 +1,4 @@
-"""The model sees what its own tokenizer makes of the text that is meant, whatever the tokenizer's
-kind."""
+"""The model sees what its own tokenizer makes of the meant text, whatever the tokenizer's kind."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The benchmark runs, counts what it says it counts, and finds the two arms equal. Nothing here is
-timed.
-"""
+"""The benchmark runs, counts what it says, and finds the two arms equal; nothing here is timed."""
 
 from __future__ import annotations
 

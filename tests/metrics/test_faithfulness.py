@@ -1,6 +1,4 @@
-"""Faithfulness by hand on a model that adds up, its limits against all orders, and a floor that
-must lose.
-"""
+"""Faithfulness by hand on an additive model; limits against all orders; a floor that loses."""
 
 from __future__ import annotations
 
@@ -33,9 +31,7 @@ WORTH = {"pad": 0.0, "mask": 1.0, "a": 4.0, "b": 2.0, "c": 1.0, "d": -1.0}
 
 
 class Adding:
-    """Logit of class 0: the sum of the words' worth; of class 1: minus that. `bend` makes words
-    interact.
-    """
+    """Logit of class 0: the words' worth summed; of class 1: minus that; `bend`: they interact."""
 
     classes, max_length = ("plus", "minus"), 20
     table = torch.tensor([[x] for x in WORTH.values()])

@@ -1,6 +1,4 @@
-"""The measures by hand values, at extremes, under changes that must not matter, and against
-scikit-learn.
-"""
+"""The measures by hand, at extremes, under changes that must not matter, against scikit-learn."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""A planted token: inserted as said, learnt and verified, and found by the methods of a
-one-layer model.
-"""
+"""A planted token: inserted as said, learnt, verified, and found on a one-layer model."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Rank correlations of yardsticks: by hand, and the interval of independent and of equal
-measures.
-"""
+"""Rank correlations of yardsticks: by hand; the interval of independent and of equal measures."""
 
 from __future__ import annotations
 

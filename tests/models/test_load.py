@@ -1,6 +1,4 @@
-"""Weights: only the right ones are read, only the trained ones are kept, and they come back as they
-were.
-"""
+"""Weights: only the right ones are read, only trained ones kept; they come back as they were."""
 
 from __future__ import annotations
 

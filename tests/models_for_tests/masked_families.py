@@ -23,9 +23,7 @@ SENTENCE = ["The", "nurse", "puts", MASK, "coat", "on", "the", "chair", "."]
 
 
 def takes_the_blank(mask: str) -> tf.AddedToken:
-    """RoBERTa's and ALBERT's mask swallows the blank before it, so that it stands for a word with
-    its blank.
-    """
+    """RoBERTa's and ALBERT's mask swallows the blank before it: a word with its blank."""
     return tf.AddedToken(mask, lstrip=True, normalized=False)
 
 

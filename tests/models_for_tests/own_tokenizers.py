@@ -1,6 +1,4 @@
-"""A small tokenizer of each architecture's own kind, with the settings that its class has by
-itself.
-"""
+"""A small tokenizer of each architecture's kind, with the settings of its class."""
 
 from __future__ import annotations
 
@@ -33,9 +31,7 @@ PLACES = 24
 def byte_pairs(
     blank: str, special: Sequence[str], letters: Sequence[str]
 ) -> tuple[dict[str, int], list[tuple[str, str]]]:
-    """Vocabulary and merges in which each word is one piece, with the mark of a blank before it and
-    without.
-    """
+    """Vocabulary and merges in which each word is one piece, with a blank's mark and without."""
     pieces, merges = [*special, blank, *letters], []
     for word in [blank + word for word in WHOLE] + WHOLE + ["er"]:
         for i in range(1, len(word)):

@@ -137,9 +137,7 @@ def tokenizer_of(family: str) -> Any:
 
 
 def config_of(family: str, n_vocab: int) -> Any:
-    """A configuration of two small layers, with weights large enough for positions and neighbours
-    to matter.
-    """
+    """A configuration of two small layers, its weights so large that neighbours matter."""
     wide = {
         "hidden_size": 16,
         "num_hidden_layers": 2,

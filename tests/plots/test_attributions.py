@@ -1,6 +1,4 @@
-"""Figures show what their tables hold: every method, every floor, every model that no claim may
-rest on.
-"""
+"""Figures show what their tables hold: every method, every floor, every model below the gate."""
 
 from __future__ import annotations
 
@@ -39,9 +37,7 @@ def close_figures() -> Iterator[None]:
 
 
 def results(**columns: object) -> pd.DataFrame:
-    """A table of all methods and schemes, the floors with scheme -, and C below the first-pronoun
-    rule.
-    """
+    """A table of all methods and schemes, floors with scheme -, C below the first-pronoun rule."""
     models = [(d, s, m) for d in DATASETS for s in SCHEME_ORDER for m in METHOD_ORDER] + [
         (d, "-", m) for d in DATASETS for m in FLOORS
     ]

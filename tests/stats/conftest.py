@@ -11,9 +11,7 @@ import pytest
 
 @pytest.fixture
 def simulated() -> Callable[..., pd.DataFrame]:
-    """Draws a table of values: three forms of each sentence, with effects of sentences and of
-    seeds.
-    """
+    """Draws a table: three forms of each sentence, with effects of sentences and of seeds."""
     return draw
 
 

@@ -1,6 +1,4 @@
-"""Training whole models: the frozen encoder reads once with the same numbers, and everything can
-learn.
-"""
+"""Training whole models: a frozen encoder reads once, numbers unchanged; everything can learn."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What all benchmarks share: arms that take turns on one clock, and the machine that they ran
-on.
-"""
+"""What all benchmarks share: arms that take turns on one clock, and the machine they ran on."""
 
 from __future__ import annotations
 
@@ -21,9 +19,7 @@ SHAPE = (2016, 384, 1536)  # 96 sentences of 21 tokens through MiniLM's widest l
 
 
 def now(device: torch.device) -> float:
-    """Seconds of processor time of this process; with a GPU, wall time once all its work is
-    done.
-    """
+    """Seconds of this process's processor time; with a GPU, wall time once its work is done."""
     if device.type != "cuda":
         return time.process_time()
     torch.cuda.synchronize(device)
@@ -63,9 +59,7 @@ def take_turns(arms: Mapping[str, Arm], rounds: int) -> None:
 
 
 def compared(theirs: Arm, ours: Arm) -> dict[str, float]:
-    """The ratio of the fastest rounds, its lowest and highest value over the rounds, and both
-    spreads.
-    """
+    """The ratio of the fastest rounds, its lowest and highest over the rounds, both spreads."""
     return {
         "ratio": theirs.best / ours.best,
         "ratio_low": min(theirs.seconds) / max(ours.seconds),
@@ -77,9 +71,7 @@ def compared(theirs: Arm, ours: Arm) -> dict[str, float]:
 
 
 def machine(device: torch.device) -> dict[str, str | float]:
-    """What the figures were measured on, with the speed of a plain matrix product in both
-    precisions (GFLOP/s).
-    """
+    """What the figures were measured on; a plain matrix product in both precisions (GFLOP/s)."""
     about = Path("/proc/cpuinfo")
     text = about.read_text() if about.is_file() else ""
     name = re.search(r"model name\s*:\s*(.*)", text)
@@ -100,9 +92,7 @@ def machine(device: torch.device) -> dict[str, str | float]:
 
 @torch.inference_mode()
 def matrix_rate(dtype: torch.dtype, device: torch.device, seconds: float = 0.2) -> float:
-    """How many billion operations a second a linear layer makes at best: no engine can be faster
-    than that.
-    """
+    """How many billion operations a second a linear layer makes at best: the limit of engines."""
     rows, width, out = SHAPE
     x, w = (
         torch.randn(rows, width, dtype=dtype, device=device),

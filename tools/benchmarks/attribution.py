@@ -155,9 +155,7 @@ GROUPS = [
 
 
 def measure(group: Group, model: TextModel, rows: pd.DataFrame, rounds: int) -> pd.DataFrame:
-    """The lines of one group: the arms take turns, `rounds` times each, after one row each to warm
-    up.
-    """
+    """The lines of one group: the arms take turns, `rounds` times each, after a warm-up row."""
     device = device_of(model.module)
     as_rows = [
         Row(r.row_id, r.sentence_idx, r.target, list(r.sentence), 0) for r in rows.itertuples()
@@ -248,9 +246,7 @@ def draws_texts(group: Group) -> bool:
 def of_the_texts(
     arms: Mapping[Any, Arm], name: str, asked: Asked, texts: Sequence[tuple[Any, float]]
 ) -> dict[str, float]:
-    """LIME's own limit, if there is one: the share of plain passes of its different texts, at their
-    own lengths.
-    """
+    """LIME's own limit, if there is one: the share of plain passes of its different texts."""
     if not texts:
         return {}
     scale = sum(share * sum(map(len, some)) for some, share in texts) / sum(
@@ -281,9 +277,7 @@ def different_texts(
 
 @torch.inference_mode()
 def plain_texts(model: TextModel, texts: Sequence[Sequence[int]]) -> None:
-    """Each text once through the plain model, in batches of at most `LIMIT_BATCH` of equal
-    length.
-    """
+    """Each text once through the plain model, in batches of at most `LIMIT_BATCH` of one length."""
     for length in sorted({len(ids) for ids in texts}):
         alike = torch.tensor(
             [ids for ids in texts if len(ids) == length], device=device_of(model.module)
@@ -301,9 +295,7 @@ def _theirs(model: TextModel, rows: Sequence[Row], asked: Asked) -> dict[str, Sc
 
 
 def disagreement(theirs: dict[str, Scores], ours: pd.DataFrame) -> tuple[float, float]:
-    """The largest difference of a word's score by the row's largest, and of a word's share of the
-    attribution.
-    """
+    """The largest difference of a word's score by the row's largest, and of a word's share."""
     gaps, shares = [0.0], [0.0]
     for method, rows in theirs.items():
         for one, two in zip(rows, ours.loc[ours["method"] == method, "scores"], strict=True):
@@ -370,9 +362,7 @@ def passes(asked: Asked, found: pd.DataFrame | None = None) -> dict[Kind, float]
 
 
 def limit_kinds(group: Group) -> list[Kind]:
-    """The directions and precisions of the plain passes that a group's lines are held against,
-    float32 always.
-    """
+    """Directions and precisions of the plain passes behind a group's lines, float32 always."""
     kinds = [kind for _, methods in group.ours.values() for kind in passes(methods)]
     return list(dict.fromkeys([*_all_float32(dict.fromkeys(kinds, 0.0)), *kinds]))
 
@@ -387,9 +377,7 @@ def _all_float32(needed: Mapping[Kind, float]) -> dict[Kind, float]:
 def plain_passes(
     model: TextModel, rows: Sequence[Row], encoded: Sequence[Encoded], direction: str
 ) -> None:
-    """`PASSES` passes of the plain model for each row, in batches of `LIMIT_BATCH` copies of it: no
-    tricks.
-    """
+    """`PASSES` passes of the plain model a row, in batches of `LIMIT_BATCH` copies: no tricks."""
     with parameters_fixed(model.module):
         for row, one in zip(rows, encoded, strict=True):
             batch = token_batch(model, [row] * LIMIT_BATCH, [one] * LIMIT_BATCH, "logit")
@@ -402,9 +390,7 @@ def plain_passes(
 
 
 def load_model(options: argparse.Namespace) -> tuple[TextModel, pd.DataFrame]:
-    """The model to explain and the test rows of D_A, in a random order that does not favour a
-    class.
-    """
+    """The model to explain and the test rows of D_A, in a random order without a favoured class."""
     stage = Stage("geco", options.models.name, "03_attribution", options.models / "03_attribution")
     rows = load_dataset(stage, "D_A", "test").sample(frac=1, random_state=0).reset_index(drop=True)
     if options.shape == "trained":

@@ -304,9 +304,7 @@ def as_markdown(table: pd.DataFrame) -> str:
 
 
 def with_published(folder: Path, name: str) -> pd.DataFrame:
-    """The lines that were measured and, of lines not measured yet, those published before, in their
-    order.
-    """
+    """The lines that were measured, and those published before of what was not, in their order."""
     parts = [
         pd.read_csv(path)
         for path in (REFERENCE / f"{name}.csv", folder / f"{name}.csv")
@@ -335,9 +333,7 @@ def into_readme(table: pd.DataFrame) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run all benchmarks and write the table; `--table` only writes it again from what was
-    measured.
-    """
+    """Run all benchmarks and write the table; `--table` only writes it again."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

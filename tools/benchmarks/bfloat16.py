@@ -1,5 +1,4 @@
-"""Whether bfloat16 is safe: what becomes of the scores and of mass accuracy where the engine uses
-it.
+"""Whether bfloat16 is safe: what becomes of the scores and of mass accuracy with it.
 
     python tools/benchmarks/bfloat16.py --full --models outputs/geco/cpu    two minutes
 

@@ -55,9 +55,7 @@ EXPLAINING = "03_attribution"
 
 
 def stage_seconds(stage: str, checkout: Path, outputs: Path) -> float:
-    """Processor time of one stage of the demo, run anew by a checkout of the repository, its
-    children included.
-    """
+    """Processor time of one stage of the demo, run anew by a checkout, its children included."""
     own = {"TOUCHSTONE_OUTPUTS": str(outputs), "PYTHONPATH": str(checkout), "OMP_NUM_THREADS": "1"}
     shutil.rmtree(outputs / "geco" / "small" / stage, ignore_errors=True)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -120,9 +118,7 @@ def planned(outputs: Path) -> tuple[list[Unit], StageSources]:
 
 
 def sizes_of(unit: Unit) -> dict[str, Any]:
-    """The settings that captum and lime are given; the others must be those that `originals` has
-    built in.
-    """
+    """The settings for captum and lime; the others must be those that `originals` has built in."""
     usual = METHODS[unit.method].settings()
     if changed := [
         name for name, value in unit.settings.items() if name not in SIZES and value != usual[name]
@@ -204,8 +200,7 @@ def explain_models(store: Units, outputs: Path) -> pd.DataFrame:
 
 
 def summary(stages: pd.DataFrame | None, models: pd.DataFrame) -> pd.DataFrame:
-    """The table: stages, models, all explanations together, the demo; `ratio` is original by
-    engine.
+    """The table: stages, models, explanations together, the demo; `ratio`: original by engine.
 
     The demo of the other arm is this one with its explanations exchanged: all other work is the
     same.

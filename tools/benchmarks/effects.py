@@ -45,9 +45,7 @@ def compare(
     n: int,
     rounds: int,
 ) -> dict[str, Any]:
-    """A row of the table: the arms take turns; they must find the same. Without a plain arm, our
-    time alone.
-    """
+    """A row of the table: arms take turns and must agree; without a plain arm, our time alone."""
     arms = {"plain": Arm(plain), "ours": Arm(ours)} if plain else {"ours": Arm(ours)}
     take_turns(arms, rounds)
     mine, theirs = arms["ours"], arms.get("plain")
@@ -110,9 +108,7 @@ def drawn_texts(texts: pd.DataFrame, generator: np.random.Generator) -> Texts:
 
 
 def explainer_lines(train: Texts, questions: Questions) -> list[dict[str, Any]]:
-    """Every explainer without weights, fitted and asked about all test pairs; and all of them
-    together.
-    """
+    """Every explainer without weights, fitted and asked about all test pairs; all together."""
 
     def asked(names: list[str]) -> Callable[[], list[np.ndarray]]:
         return lambda: [
@@ -157,9 +153,7 @@ def sixteen_fits(places: np.ndarray, answers: np.ndarray) -> list[tuple[np.ndarr
 
 
 def shap_line(train: Texts, generator: np.random.Generator) -> dict[str, Any]:
-    """ConceptSHAP's 16 layers, fitted to the places of the train texts along four concept
-    vectors.
-    """
+    """ConceptSHAP's 16 layers, fitted to the places of train texts along four concept vectors."""
     places = generator.normal(size=(len(train), len(ASPECTS)))
 
     def same(one: list[tuple[np.ndarray, np.ndarray]], two: tuple[np.ndarray, np.ndarray]) -> bool:

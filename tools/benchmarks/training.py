@@ -94,9 +94,7 @@ def plain_fit(
     settings: Settings,
     seed: int,
 ) -> pd.DataFrame:
-    """The plain loop; leaves the parameters at their best epoch and returns the curve, as
-    `lib.training.classifier.fit` does.
-    """
+    """The plain loop: best epoch and curve as `lib.training.classifier.fit` leaves them."""
     optimiser = torch.optim.Adam(
         trained.values(), lr=settings.lr, weight_decay=settings.weight_decay, eps=settings.eps
     )
@@ -128,9 +126,7 @@ def plain_fit(
 
 
 class PlainOLA(nn.Module):
-    """OLA with the whole vocabulary, queries, keys and values of all tokens; starts where a
-    `OneLayerAttention` does.
-    """
+    """OLA with the whole vocabulary and all queries; starts where `OneLayerAttention` does."""
 
     def __init__(self, like: OneLayerAttention, n_vocab: int) -> None:
         super().__init__()
@@ -152,9 +148,7 @@ class PlainOLA(nn.Module):
 
 
 def plain_forward(run: Callable[[Tensor, Tensor], Tensor], data: Data, pad_id: int) -> Forward:
-    """A model's class scores of rows by number, every batch padded to the longest sentence of
-    all.
-    """
+    """A model's class scores of rows by number, every batch padded to the longest sentence."""
     ids, mask = (t.to(data.device) for t in pad(data.encoded, pad_id))
     return lambda index: run(ids[index], mask[index])
 
@@ -193,9 +187,7 @@ def plain(scheme: str, data: Data, settings: Settings, seeds: Sequence[int]) -> 
 
 
 def ours_heads(scheme: str, data: Data, settings: Settings, seeds: Sequence[int]) -> list[Found]:
-    """C as lib trains it: a frozen encoder reads each sentence once, and the heads learn side by
-    side.
-    """
+    """C as lib trains it: the frozen encoder reads once, the heads learn side by side."""
     base, _ = fresh(scheme, seeds[0], data)
     models = [with_own_head(base) for _ in seeds]
     recipes = [Trainer(ENCODER, "", data.device).recipe(scheme, CLASSES, seed) for seed in seeds]
@@ -245,8 +237,7 @@ def ours(scheme: str, data: Data, settings: Settings, seeds: Sequence[int]) -> l
 
 @dataclass(frozen=True)
 class Line:
-    """A comparison: rows, epochs and seeds of the timed runs and of the run that is compared number
-    by number.
+    """A comparison: rows, epochs, seeds of the timed runs and of the run compared by numbers.
 
     The plain loop runs `plain_epochs` of one seed and is scaled up to `epochs` and `seeds`: its
     epochs are all alike.

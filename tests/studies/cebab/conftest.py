@@ -15,9 +15,7 @@ from lib.studies.cebab.reviews import ASPECTS, VALUES
 
 @dataclass
 class Toy:
-    """Texts whose embedding is their twelve one-hot columns (and some noise), read by a linear
-    head.
-    """
+    """Texts whose embedding is twelve one-hot columns (and noise), read by a linear head."""
 
     texts: Texts
     head: Head

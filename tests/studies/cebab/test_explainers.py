@@ -37,9 +37,7 @@ from lib.training.classifier import Settings
 
 
 def texts(values: list[str], answers: list[float], predicted: list[str] | None = None) -> Texts:
-    """Texts given by one letter per aspect (P, N, u) and the probability of the second of two
-    classes.
-    """
+    """Texts by one letter per aspect (P, N, u) and the probability of the second of two classes."""
     full = {"P": "Positive", "N": "Negative", "u": "unknown"}
     table = [
         np.array([[full[v] for v in row] for row in part], dtype=object)
@@ -205,9 +203,7 @@ def test_tcav_is_the_slope_of_the_probabilities(toy, towards: bool) -> None:
 
 
 def test_tcav_looks_from_texts_without_the_concept_to_texts_that_speak_of_it(toy) -> None:
-    """Negative and Positive lie on either side; what they share, and unknown lacks, is the second
-    coordinate.
-    """
+    """Negative and Positive differ in sign; both have, and unknown lacks, coordinate two."""
     gold = np.repeat([["unknown"] * 4, ["Positive"] * 4, ["Negative"] * 4], 10, axis=0)
     vectors = np.repeat([[0.0, -1.0], [3.0, 1.0], [-3.0, 1.0]], 10, axis=0)
     head = Head(np.array([[1.0, 0.0], [0.0, 1.0]]), np.zeros(2))

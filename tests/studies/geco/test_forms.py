@@ -1,6 +1,4 @@
-"""The forms of a sentence are aligned word by word; what cannot be aligned has no truth and no
-difference.
-"""
+"""The forms of a sentence are aligned word by word; what cannot be aligned has no truth."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The floors on the published data have the values that were measured there before this code was
-written.
-"""
+"""The floors on the published data have the values that were measured before this code."""
 
 from __future__ import annotations
 

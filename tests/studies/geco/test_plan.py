@@ -1,6 +1,4 @@
-"""The arithmetic of a prediction: what is counted, how samples become intervals, how sums widen
-them.
-"""
+"""The arithmetic of a prediction: what is counted, samples to intervals, sums that widen them."""
 
 from __future__ import annotations
 

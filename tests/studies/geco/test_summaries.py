@@ -1,6 +1,4 @@
-"""Tables have a line for every group, whatever the models did, and each number can be computed
-by hand.
-"""
+"""Tables have a line for every group, and each number can be computed by hand."""
 
 from __future__ import annotations
 

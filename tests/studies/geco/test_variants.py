@@ -1,5 +1,4 @@
-"""Methods that are one function, baselines by hand, and how far a choice moves the order of the
-words."""
+"""Methods that are one function, baselines by hand, and how a choice moves the order of words."""
 
 from __future__ import annotations
 

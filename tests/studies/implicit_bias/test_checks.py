@@ -1,6 +1,4 @@
-"""No number of a training below the gate is shown, and word lists that a test cannot use are
-refused.
-"""
+"""No number of a training below the gate is shown; word lists of no use to a test are refused."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The released code's files are read as it prints them, and its groups are those that its scripts
-make.
-"""
+"""The released code's files are read as it prints them; its groups are those of its scripts."""
 
 from __future__ import annotations
 

@@ -61,6 +61,7 @@ from lib.plots import COLOURS, STYLE
 from lib.stats import estimates
 from lib.studies.cebab import causalm, reviewers, reviews
 from lib.studies.cebab.head import fit_head
+from lib.studies.cebab.reading import Reading, load_reading, load_vectors, save_vectors
 from lib.studies.cebab.upper_layers import layer_stack
 from lib.studies.cebab.worlds import World
 from lib.training.classifier import Settings
@@ -184,19 +185,19 @@ def frozen_vectors(name):
         stage.path(f"vectors/{name}-frozen.npz"),
         str((name, encoder, encoder_revision, n_classes, train_on, inputs)),
     )
-    if reviewers.load_vectors(path, key) is None:
+    if load_vectors(path, key) is None:
         reader, rows = (
             load_classifier(encoder, encoder_revision, ["1", "2"]),
             pd.concat(data[name].values()),
         )
         reader.module.to(pick_device(device))
-        reviewers.save_vectors(
+        save_vectors(
             path,
             key,
             list(rows["text_id"]),
             reviewers.sentence_vectors(reader, list(rows["text"])),
         )
-    vector_of = dict(zip(*reviewers.load_vectors(path)[:2], strict=True))
+    vector_of = dict(zip(*load_vectors(path)[:2], strict=True))
     return {
         (name, split): np.array([vector_of[i] for i in rows["text_id"]])
         for split, rows in data[name].items()
@@ -257,7 +258,7 @@ stage.table(
 # model's very answers from it.
 
 # %%
-show_source(reviewers.Reading)
+show_source(Reading)
 show_source(fit_head)
 
 # %% [markdown]
@@ -289,7 +290,7 @@ def reading_of(name, kind, number):
         name, kind, number, encoder, encoder_revision, n_classes, settings, n_frozen
     )
     path, tensors = stage.path(f"vectors/{reviewer.name}.npz"), stage.path("models")
-    if reviewers.load_reading(path, key) is None:
+    if load_reading(path, key) is None:
         parts = data[name]
         found = (
             frozen_reading(name)
@@ -299,7 +300,7 @@ def reading_of(name, kind, number):
             )
         )
         found.save(path, key, [*parts["train"]["text_id"], *parts["test"]["text_id"]])
-    return reviewers.load_reading(path)
+    return load_reading(path)
 
 
 def frozen_reading(name):
@@ -308,7 +309,7 @@ def frozen_reading(name):
     head = fit_head(
         vectors[name, "train"], data[name]["train"]["label"].to_numpy(), n_classes
     )
-    return reviewers.Reading(head.probabilities(seen), seen, head)
+    return Reading(head.probabilities(seen), seen, head)
 
 
 # %% [markdown]
@@ -433,7 +434,7 @@ def without_concepts(name):
         )
     )
     path, train = stage.path(f"vectors/{name}-without.npz"), data[name]["train"]
-    if reviewers.load_vectors(path, key) is None:
+    if load_vectors(path, key) is None:
         model, about = masked_lm_of(name)
         settings = MaskedSettings(
             unlearning["epochs"], lr["unlearning"], unlearning["batch_tokens"]
@@ -448,8 +449,8 @@ def without_concepts(name):
             adversary,
             seed,
         )
-        reviewers.save_vectors(path, key, list(told["text_id"]), found, about)
-    return reviewers.load_vectors(path, key)
+        save_vectors(path, key, list(told["text_id"]), found, about)
+    return load_vectors(path, key)
 
 
 # %% [markdown]

@@ -93,6 +93,13 @@ def differences(ours: pd.Series, reference: pd.Series) -> np.ndarray:
     return np.where(np.isnan(apart), np.inf, np.where(left == right, 0.0, apart))
 
 
+def sizes(column: pd.Series) -> np.ndarray:
+    """The absolute values of a column of numbers; 0 where there is none, and of text."""
+    if not is_number(column):
+        return np.zeros(len(column))
+    return np.nan_to_num(column.abs().to_numpy(float))
+
+
 def width(reference: pd.Series) -> float:
     """How much a column holds: its range, or the size of its only value; text: 1."""
     if not is_number(reference) or not reference.notna().any():
@@ -133,7 +140,7 @@ def compare(
             continue
         allowed = moves[name, column].tolerance if (name, column) in moves else EXACT
         a, b = left.loc[shared, column], right.loc[shared, column]
-        far = differences(a, b) > allowed + EXACT * np.nan_to_num(_size(b))
+        far = differences(a, b) > allowed + EXACT * sizes(b)
         lines += [
             f"{name}, {_said(row)}, {column}: {a[row]!r} against {b[row]!r} (+-{allowed:.2g})"
             for row in shared[far][:5]
@@ -154,10 +161,6 @@ def _form(name: str, column: str, ours: pd.Series, reference: pd.Series) -> list
     outside = numbers[(numbers < low) | (numbers > high)]
     lines += [f"{name}, {column}: {value!r} is outside [{low}, {high}]" for value in outside[:5]]
     return lines
-
-
-def _size(column: pd.Series) -> np.ndarray:
-    return pd.to_numeric(column, errors="coerce").abs().to_numpy(float)
 
 
 def _said(row: tuple) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from compare import EXACT, ROWS, by_key, differences, is_number, key_columns, tables, width
+from compare import EXACT, ROWS, by_key, differences, is_number, key_columns, sizes, tables, width
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "tests" / "arithmetic.csv"
@@ -47,8 +47,7 @@ def moved(name: str, reference: pd.DataFrame, others: dict[str, pd.DataFrame]) -
             far = differences(a, b)
             is_text = not is_number(b) or np.isinf(far).any()
             size = float(np.mean(far > 0)) if is_text else float(far.max(initial=0.0))
-            scale = 0.0 if is_text else float(pd.to_numeric(b).abs().max() or 0)
-            if size > EXACT * (1 + np.nan_to_num(scale)):
+            if (far > EXACT * (1 + (0 if is_text else sizes(b)))).any():
                 note(column, "text" if is_text else "number", size, setting)
     return [line | {"settings": " ".join(line["settings"])} for line in lines.values()]
 
@@ -58,7 +57,8 @@ def main(reference: Path, folders: list[Path]) -> None:
     names = tables(reference)
     rows = []
     for name, path in names.items():
-        others = {folder.name: pd.read_csv(folder / name) for folder in folders}
+        runs = [folder for folder in folders if (folder / name).is_file()]
+        others = {folder.name: pd.read_csv(folder / name) for folder in runs}
         rows += moved(name, pd.read_csv(path), others)
     table = pd.DataFrame(rows).sort_values(["table", "column"])
     table["spread"] = table["spread"].map("{:.3g}".format)

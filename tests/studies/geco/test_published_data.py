@@ -15,6 +15,7 @@ from tokenizers import Tokenizer
 from lib.core.paths import ROOT
 from lib.language.lexicon import PRONOUN_FORMS
 from lib.models.weights import load_encoder_path
+from lib.studies.geco import corpus
 from lib.studies.geco.corpus import (
     CLASSES,
     DATASETS,
@@ -36,7 +37,7 @@ def notebook() -> dict[str, Any]:
         "np": np,
         "pd": pd,
         "TfidfVectorizer": TfidfVectorizer,
-        "CLASSES": CLASSES,
+        "corpus": corpus,
         "seed": 0,
     }
     exec("import random", space)

@@ -25,19 +25,20 @@ from lib.studies.geco.dataset import DECISIONS, build_dataset
 pytestmark = pytest.mark.more
 
 CONTRAST = """(() => {
-  const shine = (rgb) => rgb.map((c) => (c / 255 <= .04045 ? c / 255 / 12.92 : ((c / 255 + .055) /
-  1.055) ** 2.4))
+  const shine = (rgb) => rgb.map((c) => (c / 255 <= .04045 ? c / 255 / 12.92 :
+    ((c / 255 + .055) / 1.055) ** 2.4))
     .reduce((sum, c, k) => sum + c * [.2126, .7152, .0722][k], 0);
   const numbers = (colour) => colour.match(/[\\d.]+/g).map(Number);
   const ground = (node) => { for (let up = node; up; up = up.parentElement) {
     const found = numbers(getComputedStyle(up).backgroundColor);
     if (found.length === 3 || found[3] === 1) return found.slice(0, 3); } return [255, 255, 255]; };
-  return [...document.querySelectorAll("h1, p, label, caption, th, .word, .doubt, #state, .divider
-  td")].map((node) => {
-    for (let up = node; up; up = up.parentElement) if (getComputedStyle(up).opacity !== "1") return
-    1; const [a, b] = [shine(numbers(getComputedStyle(node).color).slice(0, 3)),
-    shine(ground(node))]; return (Math.max(a, b) + .05) / (Math.min(a, b) + .05); }).reduce((least,
-    ratio) => Math.min(least, ratio));
+  const told = "h1, p, label, caption, th, .word, .doubt, #state, .divider td";
+  return [...document.querySelectorAll(told)].map((node) => {
+    for (let up = node; up; up = up.parentElement) {
+      if (getComputedStyle(up).opacity !== "1") return 1; }
+    const [a, b] = [shine(numbers(getComputedStyle(node).color).slice(0, 3)), shine(ground(node))];
+    return (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
+  }).reduce((least, ratio) => Math.min(least, ratio));
 })()"""
 TEXT = (
     "The actress sees her uncle.\nShe waves to him.\n\n"

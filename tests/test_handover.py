@@ -47,6 +47,7 @@ def test_nothing_is_put_in_the_place_of_a_run(tool: ModuleType, small_outputs: P
         tool.restore("cpu")
 
 
+@pytest.mark.slow
 def test_a_fresh_clone_gets_the_published_errors(
     tool: ModuleType, cebab: pd.DataFrame, small_outputs: Path
 ) -> None:

@@ -38,6 +38,7 @@ def prose(path: Path) -> str:
     return "\n".join(cell.source for cell in cells(path) if cell.cell_type == "markdown")
 
 
+@pytest.mark.slow
 def test_one_title_and_the_fixed_headings(path: Path) -> None:
     titles = re.findall(r"^# .+", prose(path), flags=re.M)
     assert len(titles) == 1

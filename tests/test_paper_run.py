@@ -14,6 +14,8 @@ from lib.core.files import load_parquet
 from lib.core.runner import main
 from lib.models.weights import load_tokenizer
 
+pytestmark = pytest.mark.slow
+
 # what makes the run small, and nothing else: the published data and the weights are not at hand
 # everywhere
 SMALLER = {

@@ -28,6 +28,8 @@ from lib.studies.cebab.registry import EXPLAINERS
 from lib.studies.cebab.reviews import ASPECTS
 from lib.studies.cebab.worlds import read_wordings, wordings_by_split
 
+pytestmark = pytest.mark.slow
+
 # what makes the run small, and nothing else: the published data and the weights are not at hand
 # everywhere
 SMALLER = {

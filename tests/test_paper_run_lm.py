@@ -33,6 +33,8 @@ from lib.studies.lm_saliency.lines import read_agreement, write_agreement
 from lib.studies.lm_saliency.recipes import masc_lines, review_lines, treebank_lines
 from lib.studies.lm_saliency.templates import syneval_rows, winobias_row
 
+pytestmark = pytest.mark.slow
+
 # what makes the run small, and nothing else
 SMALLER = {
     "embedding": {"LSTM": 16, "QRNN": 16, "Transformer": 32},

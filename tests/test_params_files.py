@@ -21,6 +21,7 @@ def test_small_repeats_the_defaults_of_all_notebooks(study: str) -> None:
     assert values == {name: parameter.default for name, parameter in declared.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_every_file_holds_known_names_and_its_own_scale(file: Path) -> None:
     declared = study_parameters(find_notebooks(file.parent.name))

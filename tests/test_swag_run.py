@@ -17,6 +17,8 @@ from lib.core.parameters import read_params
 from lib.core.paths import ROOT, material
 from lib.core.runner import main
 
+pytestmark = pytest.mark.slow
+
 SWAG = ROOT / "tests/swag_head.csv"  # SWAG's header and kinds of rows; the sentences are ours
 SMALLER = {
     "data_source": "bundled",

@@ -32,6 +32,7 @@ def test_every_index_is_worked_on_once_in_batches_of_one_length() -> None:
     assert sorted(i for part in parts for i in part) == list(range(6))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "error",
     [RuntimeError(CPU), torch.OutOfMemoryError("CUDA out of memory. Tried to"), MemoryError()],
@@ -70,6 +71,7 @@ def test_other_errors_come_through() -> None:
     assert not is_out_of_memory(ValueError("out of memory"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "method",
     [name for name, method in METHODS.items() if method.family not in ("floor", "attention")],
@@ -97,6 +99,7 @@ def test_a_small_memory_gives_the_same_explanations(bert: RunsFromEmbeddings, me
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "chosen"),
     [

@@ -48,6 +48,7 @@ def exact_shapley(batch: TokenBatch) -> np.ndarray:
     return values
 
 
+@pytest.mark.slow
 def test_kernel_shap_tends_to_the_exact_shapley_values(model: TextModel) -> None:
     batch = batch_of(model)
     exact = exact_shapley(batch)

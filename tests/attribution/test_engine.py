@@ -57,6 +57,7 @@ def one_by_one(model: TextModel, rows: pd.DataFrame, method: str) -> list[np.nda
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", DEFINITIONS)
 def test_the_engine_is_captum_one_row_at_a_time(
     family: RunsFromEmbeddings, rows: pd.DataFrame, method: str
@@ -78,6 +79,7 @@ def test_the_engine_is_lime_one_row_at_a_time(
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6 * np.abs(theirs).max() + 1e-7)
 
 
+@pytest.mark.slow
 def test_many_methods_at_once_are_the_methods_one_by_one(
     family: RunsFromEmbeddings, rows: pd.DataFrame
 ) -> None:

@@ -56,6 +56,7 @@ def what_it_sees(method: str, model: TextModel, rows: pd.DataFrame) -> object:
     return fit_pattern(rows) if method == "Pattern Variant" else model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_a_batched_result_equals_the_single_one_in_any_order(
     model: TextModel, rows: pd.DataFrame, method: str
@@ -79,6 +80,7 @@ def test_draws_depend_on_method_row_and_seed_alone(bert: TextModel, method: str)
     assert first[0] != first[1] and first[0] != other[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_results_keep_to_the_format(model: TextModel, rows: pd.DataFrame, method: str) -> None:
     found = explain(
@@ -151,6 +153,7 @@ def test_dropout_is_off_while_explaining(bert: TextModel) -> None:
     assert explain(bert, row, "Saliency").scores[0] == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "method", [name for name, method in METHODS.items() if method.family != "floor"]
 )

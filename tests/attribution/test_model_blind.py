@@ -24,6 +24,7 @@ def test_pronouns_by_hand() -> None:
     assert scores(rows, "Pronoun list") == [[0, 1, 0, 1, 0], [1, 1]]
 
 
+@pytest.mark.slow
 def test_noise_is_uniform_per_sub_word(bert: TextModel) -> None:
     rows = pd.concat([as_rows(["he sings ."], [0]).assign(row_id=f"{i}-F") for i in range(600)])
     found = np.array(scores(rows, "Uniform random", bert))
@@ -82,6 +83,7 @@ def test_pattern_wants_its_fit(bert: TextModel) -> None:
         explain(bert, as_rows(["she"]), "Pattern Variant")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("folder", "first", "pattern"),
     [("non_binary_gender_all", 0.98, 0.964), ("non_binary_gender_subj", 0.91, 0.776)],

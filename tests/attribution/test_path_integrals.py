@@ -64,6 +64,7 @@ def test_no_point_is_asked_for_twice(bert: TextModel) -> None:
     assert sum(seen) == found.about["steps"].item() + 2  # and the input, and the reference
 
 
+@pytest.mark.slow
 def test_every_row_keeps_the_tolerance_and_stops_by_itself(
     family: RunsFromEmbeddings, rows: pd.DataFrame
 ) -> None:
@@ -181,6 +182,7 @@ def test_bfloat16_does_not_search_for_its_own_rounding(bert: TextModel) -> None:
     )  # of 729 that are allowed
 
 
+@pytest.mark.slow
 def test_panels_and_tripling_tend_to_the_same(
     family: RunsFromEmbeddings, rows: pd.DataFrame
 ) -> None:
@@ -202,6 +204,7 @@ def test_panels_and_tripling_tend_to_the_same(
                 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["Llama", "Qwen", "Gemma"])
 def test_a_reference_of_zeros_before_an_rms_norm_is_a_jump_that_only_panels_find(kind: str) -> None:
     """RMSNorm does not see the length of a vector.

@@ -50,6 +50,7 @@ def plain(
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [*FAMILIES, "masked LM", "causal LM"])
 @pytest.mark.parametrize("explained", ["logit", "probability", "log_probability", "margin"])
 def test_deep_lift_is_complete_where_captums_is_not(kind: str, explained: str) -> None:
@@ -62,6 +63,7 @@ def test_deep_lift_is_complete_where_captums_is_not(kind: str, explained: str) -
     assert abs(captums.delta.item()) > 1e-3
 
 
+@pytest.mark.slow
 def test_deep_lift_is_complete_in_single_precision(
     family: RunsFromEmbeddings, zero_shot: RunsFromEmbeddings
 ) -> None:

@@ -109,6 +109,7 @@ def close(found: np.ndarray, expected: np.ndarray, what: str) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-3, atol=2e-4 * size + 1e-5, err_msg=what)
 
 
+@pytest.mark.slow
 @kinds
 @quick
 @given(sentences=st.lists(SENTENCE, min_size=2, max_size=3), data=st.data())
@@ -133,6 +134,7 @@ def test_neighbours_and_order_change_nothing(
         close(scores, together[key], str(key))
 
 
+@pytest.mark.slow
 @kinds
 @quick
 @given(words=SENTENCE, tokens=st.integers(1, 60))
@@ -143,6 +145,7 @@ def test_the_size_of_a_batch_changes_nothing(kind: str, words: list[str], tokens
         close(small.scores.numpy(), METHODS[name].function(batch, **chosen).scores.numpy(), name)
 
 
+@pytest.mark.slow
 @kinds
 @quick
 @given(words=SENTENCE, n=st.integers(1, 4))
@@ -188,6 +191,7 @@ def test_complete_methods_sum_to_the_change(left: list[str]) -> None:
             assert scores == pytest.approx([adds[word] for word in left], abs=1e-4), name
 
 
+@pytest.mark.slow
 @kinds
 @quick
 @given(
@@ -233,6 +237,7 @@ def test_complete_methods_are_complete_on_any_model(
             ), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["OLA", "BERT", "RoBERTa"])
 @quick
 @given(
@@ -270,6 +275,7 @@ def test_two_words_that_do_the_same_get_the_same(kind: str, word: str, others: l
     }  # what draws, and what groups words by their place
 
 
+@pytest.mark.slow
 @kinds
 @quick
 @given(words=SENTENCE, at=st.integers(0, 5))
@@ -290,6 +296,7 @@ def test_a_word_without_a_token_gets_zero_and_changes_nothing(
         close(np.delete(scores, at), np.array(plain[name]), name)
 
 
+@pytest.mark.slow
 @kinds
 @quick
 @given(words=SENTENCE)
@@ -313,6 +320,7 @@ def test_a_word_is_the_sum_of_its_pieces(kind: str, words: list[str]) -> None:
         close(expected, np.array(by_hand), name)
 
 
+@pytest.mark.slow
 @kinds
 @quick
 @given(words=SENTENCE, order=st.permutations(range(3)))
@@ -334,6 +342,7 @@ def test_relabelling_the_classes_relabels_the_explanations(
         close(np.array(two), np.array(one), name)
 
 
+@pytest.mark.slow
 @kinds
 @quick
 @given(texts=st.lists(SENTENCE.map(" ".join), min_size=2, max_size=3), data=st.data())

@@ -22,6 +22,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> object:
     return attribution
 
 
+@pytest.mark.slow
 def test_every_line_runs_and_the_arms_agree(bench: object, bert: RunsFromEmbeddings) -> None:
     rows = as_rows(["he sings the old song .", "they sing ."], [1, 2])
     for group in bench.GROUPS:

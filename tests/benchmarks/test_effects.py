@@ -32,6 +32,7 @@ def reviews() -> pd.DataFrame:
     )
 
 
+@pytest.mark.slow
 def test_every_line_runs_and_the_arms_agree(bench: object, reviews: pd.DataFrame) -> None:
     rng = np.random.default_rng(0)
     test = reviews[reviews["split"] == "test"]

@@ -18,6 +18,7 @@ def training(monkeypatch: pytest.MonkeyPatch) -> object:
     return training
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scheme", "seeds"), [("C", 2), ("CEfAf", 1), ("OLA-CEA", 2)])
 def test_both_arms_make_the_same_steps(training: object, scheme: str, seeds: int) -> None:
     line = training.Line("toy", scheme, 20, 2, seeds, 2, 20, 2, seeds)
@@ -29,6 +30,7 @@ def test_both_arms_make_the_same_steps(training: object, scheme: str, seeds: int
     )
 
 
+@pytest.mark.slow
 def test_in_double_nothing_is_left_of_a_difference(training: object) -> None:
     line = training.Line("toy", "OLA-CEA", 20, 30, 1, 30, 20, 30, 1, check_double=True)
     found = training.measure(line, toy_rows(), torch.device("cpu"), rounds=1)

@@ -105,6 +105,7 @@ def test_an_arm_processor_has_no_avx2(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not has_avx2()
 
 
+@pytest.mark.slow
 def test_a_fresh_process_computes_with_avx2() -> None:
     if not has_avx2():
         pytest.skip(f"needs a processor with AVX2, and this is {processor()}")

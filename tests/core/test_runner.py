@@ -20,6 +20,8 @@ from lib.core.files import sha256_of
 from lib.core.paths import ROOT
 from lib.core.runner import main
 
+pytestmark = pytest.mark.slow
+
 HEADER = """# ---
 # jupyter:
 #   kernelspec:

@@ -236,6 +236,7 @@ def test_a_model_that_is_another_from_its_embeddings_is_refused(module: nn.Modul
         wrap(FromIdsOnly(module.config).eval(), tiny_tokenizer())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["BERT", "GPT-2", "Llama"])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_a_short_checkpoint_is_explained(kind: str, dtype: torch.dtype) -> None:

@@ -46,6 +46,7 @@ def test_the_order_is_from_the_head_down_and_holds_every_parameter():
         assert sorted(names) == sorted(name for name, _ in model.module.named_parameters())
 
 
+@pytest.mark.slow
 def test_explanations_fall_from_one_to_about_zero():
     model, rows = build("BERT"), sentences(2)
     before = {name: p.clone() for name, p in model.module.named_parameters()}

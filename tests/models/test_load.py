@@ -31,6 +31,7 @@ def trained_into(folder, tmp_path, scheme, family="bert"):
     return found, rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["bert", "gpt2"])
 @pytest.mark.parametrize("scheme", ["C", "CE", "CEf", "CEfAf", "OLA-CEA"])
 def test_a_trained_model_comes_back_the_same(scheme, family, tmp_path):

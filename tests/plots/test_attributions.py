@@ -82,6 +82,7 @@ def test_a_method_stands_on_its_own_line():
         assert labels[int(where[round(row.MA, 6)])] == row.method
 
 
+@pytest.mark.slow
 def test_a_model_below_the_rule_is_marked_and_explained():
     figure, _ = plot_mass_accuracy(results())
     marked = [ax.get_title() for ax in figure.axes if "\N{DAGGER}" in ax.get_title()]

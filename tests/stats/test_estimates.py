@@ -10,6 +10,7 @@ from lib.core.errors import TouchstoneError
 from lib.stats.estimates import estimate, estimates
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n_sentences", "n_seeds", "seed_sd"),
     [(12, 1, 0.0), (60, 1, 0.0), (60, 3, 0.05), (60, 5, 0.05)],

@@ -85,6 +85,7 @@ def test_tables_by_hand() -> None:
     assert ranks["AUC"].tolist() == [0.875] * 3
 
 
+@pytest.mark.slow
 def test_doubts_tell_on_geco(geco_data: Path, spacy_pipeline: str) -> None:
     measured = measure_doubts(load_pipeline(spacy_pipeline), geco_data, every=6)
     ranks = rank_table(measured).groupby("dataset")["AUC"].first()
@@ -95,6 +96,7 @@ def test_doubts_tell_on_geco(geco_data: Path, spacy_pipeline: str) -> None:
     )
 
 
+@pytest.mark.slow
 def test_parsing_the_text_again_gives_the_stored_annotation(
     spacy_pipeline: str, tmp_path: Path
 ) -> None:

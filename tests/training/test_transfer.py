@@ -68,6 +68,7 @@ def test_the_encoder_reads_each_sentence_once_for_all_seeds(tmp_path, monkeypatc
     assert not np.allclose(found[0].predictions["p_F"], found[1].predictions["p_F"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["CE", "CEf", "CEfAf", "OLA-CEA"])
 def test_models_learn_what_a_pronoun_says(scheme, tmp_path):
     train, test = halves()

@@ -169,6 +169,7 @@ def some_texts(n: int = 60) -> Texts:
     )
 
 
+@pytest.mark.slow
 def test_the_student_learns_what_the_wish_does() -> None:
     texts = some_texts()
     settings = ProxySettings(Settings(40, 5e-3, 16), n_questions=4, n_layers=2)

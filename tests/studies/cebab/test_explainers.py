@@ -336,6 +336,7 @@ def test_towards_a_value_is_nearer_to_the_truth_than_taking_away(
     assert l2(truth, towards).mean() < 0.9 * l2(truth, away).mean()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(EXPLAINERS))
 def test_every_explainer_answers_every_question_blindly(toy, name: str) -> None:
     entry = explainer_named(name)

@@ -72,6 +72,7 @@ def test_the_hub_holds_the_same_as_the_release(
     pd.testing.assert_frame_equal(read_hub(folder), released)
 
 
+@pytest.mark.slow
 def test_the_published_data_by_way_of_the_hub(tmp_path: Path, cebab: pd.DataFrame) -> None:
     files = {name: json.loads((data_root() / "cebab" / name).read_text()) for name in CEBAB_SHA256}
     assert read_hub(hub_folder(tmp_path, files, "cells")).equals(cebab)

@@ -125,6 +125,7 @@ def test_repeated_edits_of_the_published_data(cebab: pd.DataFrame) -> None:
     assert counts == {"train": (141, 11), "dev": (16, 1), "test": (15, 2)}, counts
 
 
+@pytest.mark.slow
 def test_the_join_is_much_faster_than_the_loop(cebab: pd.DataFrame) -> None:
     test = cebab[cebab["split"] == "test"]
     seconds = []

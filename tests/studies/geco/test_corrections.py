@@ -201,6 +201,7 @@ def test_correcting_twice_changes_nothing() -> None:
     assert list(again["sentence"]) == list(once["sentence"]) and done.empty
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dataset", "split"), list(FROZEN))
 def test_the_correction_is_frozen(geco_data: Path, dataset: str, split: str) -> None:
     rows, done = read_corrected(dataset, split, geco_data)
@@ -220,6 +221,7 @@ def test_only_the_neutral_form_changes_its_wording(geco_data: Path) -> None:
     assert list(rows["sentence"][same]) == list(published["sentence"][same])
 
 
+@pytest.mark.slow
 def test_the_verdicts_are_of_a_random_draw_of_corrections(geco_data: Path) -> None:
     verdicts = pd.read_csv(material("geco") / "neutral_verdicts.csv")
     keys = []

@@ -172,6 +172,7 @@ def published(geco_data: Path) -> dict[tuple[str, str], pd.DataFrame]:
     }
 
 
+@pytest.mark.slow
 def test_faults_of_form_in_the_published_files(geco_data: Path, published: dict) -> None:
     def count(name: str, split: str, fault: str) -> int:
         return int((published[name, split].attrs["faults"]["fault"] == fault).sum())
@@ -202,6 +203,7 @@ def test_faults_of_form_in_the_published_files(geco_data: Path, published: dict)
             )
 
 
+@pytest.mark.slow
 def test_faults_of_wording_in_the_published_files(published: dict) -> None:
     found = {
         name: pd.concat([find_wording_faults(published[name, split]) for split in SPLITS])

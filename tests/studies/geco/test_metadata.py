@@ -97,6 +97,7 @@ def released(tmp_path: Path) -> tuple[Path, dict[str, str]]:
     return tmp_path, files
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", ["bundled", "geco"])
 def test_mlcroissant_validates_and_loads_sentences_and_masks(released, source: str) -> None:
     folder, files = released

@@ -41,6 +41,7 @@ def test_a_quarter_to_a_third_of_the_ground_truth_reads_the_same_in_both_forms(
     )  # one unaligned sentence, and words that differ in case only
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "share", "floors"),
     [

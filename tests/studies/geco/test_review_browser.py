@@ -193,6 +193,7 @@ def browser(tmp_path: Path) -> Iterator[Browser]:
     made.close()
 
 
+@pytest.mark.slow
 def test_a_reader_decides_and_the_data_set_follows(
     browser: Browser, tmp_path: Path, spacy_pipeline: str
 ) -> None:
@@ -335,6 +336,7 @@ def test_everything_can_be_read(browser: Browser, tmp_path: Path, spacy_pipeline
     assert ranks == sorted(ranks, reverse=True)
 
 
+@pytest.mark.slow
 def test_decisions_about_sentences_that_have_gone_are_shown_and_saved(
     browser: Browser, tmp_path: Path, spacy_pipeline: str
 ) -> None:

@@ -225,6 +225,7 @@ def treebanks():
     return root
 
 
+@pytest.mark.slow
 def test_ewt_gives_431_lines(treebanks) -> None:
     sentences = [
         s

@@ -221,6 +221,7 @@ def data() -> Path:
     return root
 
 
+@pytest.mark.slow
 def test_the_users_tagged_treebank_has_the_lines_that_the_treebank_gives(data) -> None:
     lines = treebank_lines(
         data / f"treebanks/en_ewt-ud-{part}.conllu" for part in ("train", "dev", "test")

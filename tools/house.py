@@ -38,7 +38,8 @@ def sentence(room: str) -> str:
     """The first line of a room's docstring."""
     path = ROOT / "lib" / room
     file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-    return (ast.get_docstring(ast.parse(file.read_text())) or "").partition("\n")[0]
+    first = (ast.get_docstring(ast.parse(file.read_text())) or "").partition("\n")[0]
+    return first.replace("`", "")
 
 
 def arrows() -> Counter[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Attribution: which words of a sentence drive a model's score.
+"""Which words of a sentence drive a model's score: the methods and their format.
 
 `explain(model, rows, "LIME")` explains a study's rows with a registered method, `explain_many` with
 several at once, which share what they have in common; `class_score` is the seam on which every

@@ -1,4 +1,4 @@
-"""Plumbing, which imports nothing else of lib and is imported by its modules, `lib.core.stage`.
+"""Plumbing: errors, paths, files, parameters, stages, kept results, the runner.
 
 What is said and where it lies: `errors`, `paths`, `files`. How a notebook is read, given its
 parameters and run: `notebooks`, `parameters`, `stage`, `units`, `runner`. What makes numbers the

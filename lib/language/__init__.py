@@ -1,4 +1,4 @@
-"""One English sentence: its parse, its gendered words, its names and verbs, and who is meant.
+"""One English sentence: parse, gendered words, names, verbs, whom a pronoun means.
 
 The way of a sentence: `parse` (spaCy, live or stored) gives a document; `dependencies` says what
 its labels mean; `lexicon` and `names` find the words that tell a gender, `possessives` tells *him*

@@ -1,5 +1,4 @@
-"""Metrics: how much of an explanation lies on the words that are known to matter, and on those
-that the model uses.
+"""How much of an explanation lies on the words known to matter, or that the model uses.
 
 `mass_accuracy(scores, mask)` and the other measures take one sentence or a padded matrix of
 sentences; `score_explanations` applies them all to a table in the explanation format. What the

@@ -107,7 +107,8 @@ def plant(
     """
     if labels not in _LABELS or not 0 <= rate <= 1:
         raise TouchstoneError(
-            f"labels is {labels!r}, rate {rate}; write random or kept, and 0 to 1"
+            f"labels is {labels!r} and rate {rate}; write random or kept, "
+            "and a share between 0 and 1"
         )
     words = {word.strip().lower() for sentence in rows["sentence"] for word in sentence}
     if known := [token for token in tokens.values() if token.lower() in words]:

@@ -1,4 +1,4 @@
-"""Networks with one face: whatever their kind, they run from word embeddings to scores.
+"""Networks with one interface: from word embeddings to scores, whatever their kind.
 
 `text_model` says what a classifier of sentences must offer, and how sentences become batches; `hf`,
 `ola`, `zero_shot`, `masked_gender` and `probe` are the kinds. `language_model`, `hf_lm` and

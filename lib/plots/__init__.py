@@ -1,4 +1,4 @@
-"""Figures: functions that draw a finished table and return the figure with what it shows.
+"""Figures: functions that draw a finished table; words coloured by their scores.
 
 Nothing is computed here, and no model, method or metric is imported: a table is taken by the names
 of its columns, which each function lists. `COLOURS` and `STYLE` are for figures that a notebook

@@ -1,4 +1,4 @@
-"""Statistics: intervals for rows that are not independent, tests, and verdicts on claims.
+"""Intervals for rows that are not independent, tests, verdicts on claims.
 
 `estimate` gives a mean (or median) with an interval over base sentences and seeds, `estimates` one
 for every group of a table; `compare_all` compares methods in pairs; `judge_contrasts` puts a claim

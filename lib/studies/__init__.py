@@ -1,1 +1,1 @@
-"""One room a study: what that study alone needs."""
+"""What one study alone needs: geco, lm_saliency, cebab, implicit_bias; none imports another."""

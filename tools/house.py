@@ -24,7 +24,7 @@ import grimp
 ROOT = Path(__file__).resolve().parents[1]
 PICTURE = ROOT / "lib" / "house.svg"
 WIDTH, MARGIN, FLOOR, BOX = 1000, 24, 104, 70  # pixels
-PER_LETTER = 6.1  # pixels of a letter at 12 points
+PER_LETTER = 6.7  # pixels of a letter at 12 points
 
 
 def floors() -> list[list[str]]:

@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,10 +100,10 @@ def run(jobs: int, folder: str, light: bool) -> list[Part]:
     more = ["-m", "not slow and not more"] if light else ["-m", "not more"]
     waiting = [Part(part.name, [*more, *part.arguments]) for part in parts(light)]
     with ThreadPoolExecutor(jobs) as pool:
-        futures = [pool.submit(part.run, folder) for part in waiting]
-        for future in futures:
-            report(future.result(), LOG)
-    done = [future.result() for future in futures]
+        done = []
+        for future in as_completed([pool.submit(part.run, folder) for part in waiting]):
+            done.append(future.result())
+            report(done[-1], LOG)
     if not light:
         done.append(Part("tables", [TABLES]).run(folder))
         report(done[-1], LOG)

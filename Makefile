@@ -49,7 +49,7 @@ test: .venv/test  ## unit tests, every notebook, every table [JOBS=2] [STRICT=1:
 	$(BIN)/python tools/suite.py --jobs $(JOBS) $(if $(STRICT),--strict)
 
 .PHONY: test-more
-test-more: .venv/more  ## what takes an extra or longer: the wheel in a fresh environment
+test-more: .venv/more  ## what needs an extra or a browser: the wheel in a fresh environment, the review page
 	$(BIN)/python -m pytest tests -m more -p no:nbval -o addopts="--import-mode=importlib -p lib.same_numbers -q --strict-markers"
 
 .PHONY: geco

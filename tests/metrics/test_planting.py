@@ -154,6 +154,9 @@ def test_the_share_by_hand():
     assert check_shortcut(swaps) == 0.95
     with pytest.raises(TouchstoneError, match="95.0% of 20 predictions"):
         check_shortcut(swaps, at_least=0.99)
+    one_less = swaps.assign(follows=[True] * 18 + [False] * 7)
+    with pytest.raises(TouchstoneError, match="90.0% of 20 predictions .* 95% are asked for"):
+        check_shortcut(one_less)  # what counts as resting on the token unless one says otherwise
 
     class Reader:
         def predict(self, sentences, batch_size):

@@ -30,6 +30,7 @@ def report(
     n_decisions: int,
     pipeline: str,
 ) -> str:
+    """The report on a data set in Markdown: counts by step, doubts by kind, what to do next."""
     kinds = Counter(reason_of(doubt) for key in labels for doubt in against[key].of("subj"))
     numbers = Counter(sum(map(len, against[key])) for key in labels)
     sizes = [
@@ -115,6 +116,7 @@ def decisions_left(out: Path, stale: Mapping[str, Decision]) -> str:
 
 
 def to_be_said(text: Path, card: Mapping[str, object]) -> str:
+    """The parts of the card that only the owner can write, as a section; empty if all are there."""
     if not (open_parts := unsaid(card)):
         return ""
     written = yaml.safe_dump(open_parts, allow_unicode=True, sort_keys=False, width=120)

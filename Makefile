@@ -48,6 +48,12 @@ check: .venv/check  ## in two minutes: lint, types, the law of imports, light un
 test: .venv/test  ## unit tests, every notebook, every table [JOBS=2] [STRICT=1: no skip but those of tests/skips.txt]
 	$(BIN)/python tools/suite.py --jobs $(JOBS) $(if $(STRICT),--strict)
 
+.PHONY: arithmetic
+arithmetic: .venv/test  ## how far the numbers move with other instructions: every notebook four times (two hours of CPU)
+	for setting in avx2 native narrow two_threads; do TOUCHSTONE_ARITHMETIC=$$setting $(BIN)/python -m pytest notebooks \
+		--nbval-cell-timeout=7200 --outputs outputs/arithmetic/$$setting || exit 1; done
+	$(BIN)/python tools/spread.py outputs/arithmetic/{avx2,native,narrow,two_threads}
+
 .PHONY: test-more
 test-more: .venv/more  ## what needs an extra or a browser: the wheel in a fresh environment, the review page
 	$(BIN)/python -m pytest tests -m more -p no:nbval -o addopts="--import-mode=importlib -p lib.same_numbers -q --strict-markers"

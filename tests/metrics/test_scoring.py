@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from made_tables import explanations
 
 from lib.core.errors import TouchstoneError
 from lib.metrics import (
@@ -15,20 +16,6 @@ from lib.metrics import (
     score_explanations,
     select_rows,
 )
-
-
-def explanations(scores: list[float], **about: object) -> pd.DataFrame:
-    base = {
-        "dataset": "D_A",
-        "scheme": "C",
-        "seed": 0,
-        "method": "LIME",
-        "row_id": "0-F",
-        "sentence_idx": 0,
-        "target": 0,
-    }
-    return pd.DataFrame([{**base, **about, "scores": scores}])
-
 
 ROWS = pd.DataFrame(
     [

@@ -66,9 +66,7 @@ def run_unit(
     settings: Settings | None,
     need_weights: bool = False,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """One model of the study, trained now or finished earlier.
-
-    Its predictions and its learning curve.
+    """Predictions and learning curve of one model of the study, trained now or finished earlier.
 
     A new model leaves its tensors in `models/<dataset>/<scheme>/seed<k>`. What was finished with
     the same settings and data is read instead; units that a fresh clone finds in the reference come

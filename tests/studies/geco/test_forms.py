@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from made_tables import explanations, predictions
 
 from lib.metrics import mass_accuracy
 from lib.studies.geco.forms import form_differences, pair_forms, summarise_forms, without_verbs
@@ -25,48 +26,12 @@ def forms(words: dict[str, list[str]], mask: list[int], idx: int = 0) -> pd.Data
     )
 
 
-def explanations(scores: list[float], **about: object) -> pd.DataFrame:
-    base = {
-        "dataset": "D_A",
-        "scheme": "C",
-        "seed": 0,
-        "method": "LIME",
-        "row_id": "0-F",
-        "sentence_idx": 0,
-        "target": 0,
-    }
-    return pd.DataFrame([{**base, **about, "scores": scores}])
-
-
 ROWS = pd.DataFrame(
     [
         {"dataset": "D_A", "row_id": f"0-{c}", "ground_truth": [1, 0], "token_counts": [3, 1]}
         for c in ("F", "M")
     ]
 )
-
-
-def predictions() -> pd.DataFrame:
-    rng = np.random.default_rng(1)
-    rows = []
-    for dataset, n_classes in (("D_A", 3), ("D_A_binary", 2)):
-        for seed in (0, 1):
-            for i in range(30):
-                for target in range(n_classes):
-                    p = rng.dirichlet(np.ones(n_classes) + 3 * np.eye(n_classes)[target])
-                    rows.append(
-                        {
-                            "dataset": dataset,
-                            "scheme": "C",
-                            "seed": seed,
-                            "row_id": f"{i}-{target}",
-                            "sentence_idx": i,
-                            "target": target,
-                            "predicted": int(p.argmax()),
-                            **dict(zip(("p_F", "p_M", "p_NB"), [*p, np.nan])),
-                        }
-                    )
-    return pd.DataFrame(rows)
 
 
 def test_verbs_leave_the_mask_and_case_is_no_difference():

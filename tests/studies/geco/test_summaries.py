@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from made_tables import predictions
 from sklearn.metrics import confusion_matrix, roc_auc_score
 
 from lib.core.errors import TouchstoneError
@@ -76,29 +77,6 @@ def scored(n_sentences: int = 40, n_seeds: int = 2) -> pd.DataFrame:
                             "RMA": mass / 0.2,
                         }
                         | dict.fromkeys(list(METRICS)[1:], 0.5)
-                    )
-    return pd.DataFrame(rows)
-
-
-def predictions() -> pd.DataFrame:
-    rng = np.random.default_rng(1)
-    rows = []
-    for dataset, n_classes in (("D_A", 3), ("D_A_binary", 2)):
-        for seed in (0, 1):
-            for i in range(30):
-                for target in range(n_classes):
-                    p = rng.dirichlet(np.ones(n_classes) + 3 * np.eye(n_classes)[target])
-                    rows.append(
-                        {
-                            "dataset": dataset,
-                            "scheme": "C",
-                            "seed": seed,
-                            "row_id": f"{i}-{target}",
-                            "sentence_idx": i,
-                            "target": target,
-                            "predicted": int(p.argmax()),
-                            **dict(zip(("p_F", "p_M", "p_NB"), [*p, np.nan])),
-                        }
                     )
     return pd.DataFrame(rows)
 

@@ -7,8 +7,6 @@ It stands above every room, and is the one file that may import studies by name.
 imported when the word is used, so that `touchstone --help` costs nothing.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence

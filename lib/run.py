@@ -1,7 +1,5 @@
 """The stage runner's old door, for one release longer: it forwards to `lib.core.runner`."""
 
-from __future__ import annotations
-
 import sys
 
 from .core.runner import main

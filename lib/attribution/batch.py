@@ -21,8 +21,6 @@ from torch import Tensor, nn
 from .budget import TokenBudget
 from .seam import Score, score_from
 
-__all__ = ["SharedPass", "TokenBatch"]
-
 # As in captum's DeepLift: the activations that it knows, and the smallest difference in an
 # activation's input at which its secant counts and not its slope.
 _ELEMENTWISE = (nn.ReLU, nn.ELU, nn.LeakyReLU, nn.Sigmoid, nn.Tanh, nn.Softplus)

@@ -11,8 +11,6 @@ import torch
 
 from ..core.errors import TouchstoneError
 
-__all__ = ["TOKENS", "TOKENS_GPU", "NotEnoughMemory", "TokenBudget", "is_out_of_memory"]
-
 _Made = TypeVar("_Made")
 # A CPU core is at nine tenths of its peak from 16 sentences of 22 tokens on; more costs memory.
 TOKENS = 2048

@@ -10,8 +10,6 @@ The word embeddings go in, and the model adds positions and LayerNorm itself, on
 method has one vector per token; `aggregation` names how it becomes a score (`words.aggregate`).
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -36,21 +34,6 @@ from ..models.text_model import Encoded, TextModel, device_of, pad
 from .batch import TokenBatch
 from .seam import Row, Score, TokenScores, class_score
 from .words import aggregate
-
-__all__ = [
-    "ScoreNetwork",
-    "deep_lift",
-    "drawing_from",
-    "gradient_shap",
-    "guided_backprop",
-    "input_x_gradient",
-    "integrated_gradients",
-    "kernel_shap",
-    "lime",
-    "mask_and_rows",
-    "saliency",
-    "seen_by_deep_lift",
-]
 
 _ROWS_AT_ONCE = 96  # sequences in one pass
 

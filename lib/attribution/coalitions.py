@@ -5,8 +5,6 @@ and prompt tokens always stay. Coalitions are scored once, however often they ar
 of all rows of a batch together.
 """
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -15,15 +13,6 @@ from ..core.errors import TouchstoneError
 from .batch import TokenBatch
 from .regression import all_masks, fit_all, shapley_values
 from .seam import TokenScores
-
-__all__ = [
-    "exact_shapley",
-    "kernel_shap",
-    "occlusion",
-    "partition_shap",
-    "shapley_sampling",
-    "worth_of",
-]
 
 # The weight of the full and the empty sentence in Kernel SHAP's regression, as in captum.
 _ANCHOR = 1e6

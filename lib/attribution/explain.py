@@ -1,7 +1,5 @@
 """Explain rows with one method or with many, and return them in the one explanation format."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -23,8 +21,6 @@ from .registry import Method, resolve_method
 from .seam import Row, TokenScores, WordScores, class_score
 from .table import in_format
 from .words import word_scores
-
-__all__ = ["COMMON", "explain", "explain_many", "token_batch"]
 
 # Settings that are dealt with here, and not by the token methods.
 COMMON = ("explained", "normalise_special", "precision")

@@ -3,8 +3,6 @@
 Each unit is kept as it is finished, so a stopped run goes on where it was.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import time
@@ -20,17 +18,6 @@ from ..core.units import Units
 from .explain import explain, explain_many
 from .registry import resolve_method
 from .table import ABOUT, NO_MODEL, in_format
-
-__all__ = [
-    "LARGEST",
-    "Sources",
-    "Unit",
-    "explain_unit",
-    "mark",
-    "packed",
-    "predicted_seconds",
-    "run_units",
-]
 
 # What the largest score of a row is kept as; three digits move mass accuracy by less than .001.
 LARGEST = 999

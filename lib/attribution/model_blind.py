@@ -1,7 +1,5 @@
 """Explanations that see no model: what every real explanation has to beat."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,15 +14,6 @@ from ..language.pronouns import as_counted
 from ..models.text_model import TextModel
 from .seam import Row
 from .words import word_scores
-
-__all__ = [
-    "Pattern",
-    "first_pronoun",
-    "fit_pattern",
-    "pattern_variant",
-    "pronoun_list",
-    "uniform_random",
-]
 
 _PRONOUNS = frozenset().union(*PRONOUN_FORMS.values())
 _Scores = list[Float[np.ndarray, "token"]]

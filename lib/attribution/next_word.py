@@ -3,8 +3,6 @@
 Example: `explain_next_word(*load_lm(path), "the keys to the cabinet".split(), "are", foil="is")`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,8 +22,6 @@ from .explain import COMMON
 from .registry import resolve_method
 from .seam import Score
 from .words import word_scores
-
-__all__ = ["explain_next_word", "next_word_batch"]
 
 
 @dataclass(frozen=True)

@@ -5,16 +5,12 @@ gradient can be held against the rise of the score between the part's ends, whic
 only the parts that fail are halved.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
-
-__all__ = ["Path", "integrate_in_panels"]
 
 # Rows, places -> scores, their rates, gradients.
 _Evaluate = Callable[[list[int], list[float]], tuple[Tensor, Tensor, Tensor]]

@@ -6,8 +6,6 @@ Gradients may also be told how exact to be, and then takes for each row as many 
 needs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -21,14 +19,6 @@ from .batch import TokenBatch
 from .panels import integrate_in_panels
 from .seam import TokenScores
 from .words import aggregate
-
-__all__ = [
-    "gradient_shap",
-    "integrate_until",
-    "integrate_where_needed",
-    "integrated_gradients",
-    "smooth_grad",
-]
 
 _ROUNDING = 1e-6  # a gap below this is float32's own, whatever the tolerance
 

@@ -21,8 +21,6 @@ from .regression import all_masks, fit_all, weighted_ridge
 from .seam import Row, WordScores, class_score
 from .sequences import Ids, sequence_logits
 
-__all__ = ["TextPool", "kernel", "lime", "lime_masks"]
-
 _POOL = 64  # sentences whose altered texts are scored together
 _KERNEL_WIDTH, _PENALTY = 25.0, 1.0  # of the authors' package
 

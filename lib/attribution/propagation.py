@@ -4,8 +4,6 @@ AttnLRP is covered by a patent application of its authors, who allow personal an
 what is here was written from the paper.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import nullcontext
 
@@ -22,8 +20,6 @@ from .rescale import Rescale
 from .rules import Rules, ruled
 from .seam import TokenScores
 from .words import aggregate
-
-__all__ = ["attn_lrp", "deep_lift_rescale"]
 
 
 def deep_lift_rescale(batch: TokenBatch, aggregation: str = "sum") -> TokenScores:

@@ -27,8 +27,6 @@ Which code runs when `explain` is asked for a method, and what the tests assert 
 (3) With placing "panels" also `panels`, equal to a fine midpoint rule.
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
@@ -47,8 +45,6 @@ from . import (
     rollout,
     single_pass,
 )
-
-__all__ = ["METHODS", "Method", "resolve_method"]
 
 # An option of every method that runs a model: see lib.models.precision.
 _PRECISION = {"precision": "float32"}

@@ -4,8 +4,6 @@ Both methods draw coalitions (who is present), score them, and fit a weighted li
 scores.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,15 +12,6 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from ..core.errors import TouchstoneError
-
-__all__ = [
-    "Fitted",
-    "all_masks",
-    "fit_all",
-    "jackknife_error",
-    "shapley_values",
-    "weighted_ridge",
-]
 
 _GROUPS = 8  # of the draws, for the jackknife
 _FIRST = 128  # draws before the first look at the error; each look comes after twice as many

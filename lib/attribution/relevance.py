@@ -1,15 +1,11 @@
 """AttnLRP's rules: relevance is handed down, and constants keep their part of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from .rules import ELEMENTWISE_PRODUCT, Backward, Rules
-
-__all__ = ["Relevance"]
 
 
 class Relevance(Rules):

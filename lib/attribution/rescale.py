@@ -1,7 +1,5 @@
 """DeepLift's rules, exact for the difference between an input and its baseline."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 
@@ -9,8 +7,6 @@ import torch
 from torch import Tensor
 
 from .rules import Backward, Rules
-
-__all__ = ["Rescale"]
 
 # Functions that bend at any scale near 0.
 _SCALE_FREE = set("rsqrt pow __pow__ reciprocal __rdiv__ __rtruediv__ sqrt log".split())

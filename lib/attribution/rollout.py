@@ -1,7 +1,5 @@
 """Attention rollout: where the encoder looked, layer upon layer, whatever the class."""
 
-from __future__ import annotations
-
 from typing import cast
 
 import torch
@@ -14,8 +12,6 @@ from ..models.ola import OneLayerNet
 from ..models.text_model import RunsFromEmbeddings
 from .batch import TokenBatch
 from .seam import ClassScore, TokenScores
-
-__all__ = ["attention_rollout", "rollout"]
 
 
 def attention_rollout(batch: TokenBatch) -> TokenScores:

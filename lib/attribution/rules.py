@@ -7,8 +7,6 @@ sums, reshaping) keep the ordinary one, and a call that is neither is refused. A
 computed step by step (`lib.models.eager_attention.eager_attention`).
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,8 +17,6 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from ..core.errors import TouchstoneError
-
-__all__ = ["ELEMENTWISE_PRODUCT", "LINEAR", "Backward", "Rules", "ruled"]
 
 Backward = Callable[[Tensor], tuple[Tensor, ...]]
 

@@ -17,16 +17,6 @@ from torch import Tensor, nn
 from ..core.errors import TouchstoneError, did_you_mean
 from ..models.text_model import TextModel
 
-__all__ = [
-    "ClassScore",
-    "Row",
-    "Score",
-    "TokenScores",
-    "WordScores",
-    "class_score",
-    "score_from",
-]
-
 _Pick = Callable[[Float[Tensor, "batch class"], Int[Tensor, "batch"]], Float[Tensor, "batch"]]
 
 

@@ -1,7 +1,5 @@
 """Class scores of token ids: each different sequence once, in batches of equal length."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch
@@ -11,8 +9,6 @@ from torch import Tensor
 from ..models.first_token import first_token_only, parameters_fixed
 from ..models.text_model import TextModel, device_of
 from .budget import TokenBudget
-
-__all__ = ["Ids", "sequence_logits", "text_logits"]
 
 Ids = tuple[int, ...]
 

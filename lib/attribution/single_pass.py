@@ -4,16 +4,12 @@ The same numbers as the definitions in `captum_route`, which go through captum o
 the tests hold the two against each other.
 """
 
-from __future__ import annotations
-
 from torch import nn
 
 from . import captum_route
 from .batch import TokenBatch
 from .seam import TokenScores
 from .words import aggregate
-
-__all__ = ["deep_lift", "gradient_norm", "guided_backprop", "input_x_gradient", "saliency"]
 
 # captum's DeepLift has rules of their own for these modules.
 _NOT_SHARED = (nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d, nn.Softmax)

@@ -6,8 +6,6 @@ on: no padding, no holes. The Shapley values of the swaps (Shapley 1953) are wha
 makes of each word, and every other method can be held against them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -24,15 +22,6 @@ from .regression import all_masks, shapley_values
 from .seam import class_score
 from .sequences import text_logits
 from .table import in_format
-
-__all__ = [
-    "Swap",
-    "SwapShapley",
-    "find_swaps",
-    "mixture_shares",
-    "players_between",
-    "swap_shapley",
-]
 
 _MOST_PLAYERS = 10  # 1024 sentences a row and direction
 _FEMALE, _MALE, _NEUTRAL = range(3)  # the class numbers, in the order of PRONOUN_FORMS

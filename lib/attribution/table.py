@@ -4,8 +4,6 @@ Explanations that were made elsewhere can be handed in as such a file; everythin
 nothing else.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,17 +14,6 @@ import pandas as pd
 
 from ..core.errors import TouchstoneError, did_you_mean
 from ..core.files import load_parquet, save_parquet
-
-__all__ = [
-    "ABOUT",
-    "KEY",
-    "NO_MODEL",
-    "SCHEMA",
-    "in_format",
-    "load_explanations",
-    "save_explanations",
-    "validated",
-]
 
 NO_MODEL = "-"  # the scheme of explanations that see no model
 SCHEMA: dict[str, tuple[type, str]] = {

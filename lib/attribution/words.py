@@ -1,7 +1,5 @@
 """From a vector per token to a score per token, and from there to a score per word."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -9,8 +7,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..core.errors import TouchstoneError, did_you_mean
-
-__all__ = ["aggregate", "word_scores"]
 
 _AGGREGATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "sum": lambda vectors: vectors.sum(-1),

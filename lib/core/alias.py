@@ -5,8 +5,6 @@ either, the checkout's `touchstone` is another name of `lib`; and the notebooks 
 package, which say `lib`, get `touchstone`.
 """
 
-from __future__ import annotations
-
 import sys
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder

@@ -12,8 +12,6 @@ kernels pay, a long run may say `native`.
 Other processors (ARM) are left alone; the numbers there are untested.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import sys

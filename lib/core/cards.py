@@ -1,7 +1,5 @@
 """What a data set says about itself: a card in Markdown, filled with the run's numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

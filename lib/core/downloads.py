@@ -1,15 +1,11 @@
 """Published files from the net: fetched once into the folder of downloads, and checked."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 
 from .errors import TouchstoneError
 from .files import sha256_of
 from .paths import data_root
-
-__all__ = ["check_files", "download", "download_folder"]
 
 
 def download_folder(name: str) -> Path:

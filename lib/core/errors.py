@@ -1,7 +1,5 @@
 """Errors that a reader can act on: one sentence naming file, row and remedy."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable
 

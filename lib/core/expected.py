@@ -2,8 +2,6 @@
 processor multiplies.
 """
 
-from __future__ import annotations
-
 import csv
 import time
 from pathlib import Path

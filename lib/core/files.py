@@ -1,7 +1,5 @@
 """Files, written whole or not at all: under a temporary name in the same folder, then renamed."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

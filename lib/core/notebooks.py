@@ -3,8 +3,6 @@
 Sources are in the percent format of jupytext.
 """
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 import textwrap

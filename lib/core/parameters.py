@@ -1,7 +1,5 @@
 """Parameters: declared by a notebook's `parameters` cell, set by a flat YAML file, checked."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Hashable, Iterable, Mapping

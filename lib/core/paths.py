@@ -1,7 +1,5 @@
 """Where things are. No other module builds a path of the repository by itself."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A progress bar for the terminal that never ends up in a saved notebook."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator
 from typing import TypeVar

@@ -8,8 +8,6 @@ A stage is complete when its folder holds `manifest.json`. The notebook removes 
 stage; the runner writes it as its very last act, after the executed notebook has its final name.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -4,8 +4,6 @@ A stage is complete when its folder holds a manifest: what it read, with checksu
 with what parameters. A later stage reads nothing else.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import platform

@@ -1,7 +1,5 @@
 """Long runs resume: a finished unit (a data set, seed and method) is a small CSV with a key."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

@@ -16,8 +16,6 @@ With a model and a tokenizer of `transformers` (here a random one that knows two
 ['she', 'sings']
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
 from typing import Any

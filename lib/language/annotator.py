@@ -6,8 +6,6 @@ those of the grammatical subject and of the pronouns that refer to it (D_S,
 `lib.language.subject_reference`), and the verbs that must agree once a subject becomes "they".
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping
 from typing import Literal

@@ -18,8 +18,6 @@ from ..core.files import read_utf8, write_atomic
 if TYPE_CHECKING:  # at run time spaCy is the business of those who ask for its documents
     from spacy.tokens import Doc
 
-__all__ = ["Row", "Tree", "read_conllu", "write_conllu"]
-
 
 class Row(NamedTuple):
     """A word: the ten columns as text, but for `head`, and its line in the file.

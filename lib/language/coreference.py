@@ -6,8 +6,6 @@ role, and "full", which also asks what a proper noun is the name of, lets an obj
 preposition of place speak of the subject, and looks further afield.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 

@@ -6,8 +6,6 @@ of it: `source`, `commit`, `licence`, `made` (what was done to the source), `use
 and for a corpus also `lines_sha256`.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,19 +16,6 @@ import yaml
 from ..core.errors import TouchstoneError
 from ..core.files import sha256_of, sha256_of_tree
 from ..core.paths import data_root
-
-__all__ = [
-    "Source",
-    "Tagged",
-    "lines_sha256",
-    "published_corpus",
-    "read_lines",
-    "read_plain",
-    "read_sources",
-    "read_tagged",
-    "source_path",
-    "split_tagged",
-]
 
 Source = Mapping[str, Any]
 Tagged = list[tuple[str, str]]  # the words of a sentence with their tags

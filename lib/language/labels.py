@@ -1,7 +1,5 @@
 """Gender labels: which words of a sentence change with the gender of its people, and how."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal

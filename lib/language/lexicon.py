@@ -5,8 +5,6 @@ those of the neutral class are defined here, once for all rooms: by case (`CASES
 (`PRONOUN_FORMS`), and as the gender of a form (`PRONOUNS`).
 """
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Iterable, Mapping

@@ -5,8 +5,6 @@ are fitted by logistic regression with `tools/fit_annotator.py` and stored as JS
 {name: value}}.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path

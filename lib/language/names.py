@@ -1,7 +1,5 @@
 """Names of people: which words are one, and what becomes of them (a pronoun, or nothing)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 

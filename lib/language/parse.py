@@ -1,7 +1,5 @@
 """From text to annotated sentences: splitting, and spaCy annotation live or stored (CoNLL-U)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache

@@ -7,8 +7,6 @@ verbs; they were written on GECO's training part. For "her" they are one feature
 (`lib.language.possessives`).
 """
 
-from __future__ import annotations
-
 import re
 
 from spacy.tokens import Token

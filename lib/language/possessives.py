@@ -7,8 +7,6 @@ word of an open corpus became "her" and left its own form behind as the answer
 (`tools/fit_annotator.py possessives`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 

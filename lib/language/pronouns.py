@@ -1,12 +1,8 @@
 """The third-person pronouns of English by the gender they tell, and the first one in a sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from .lexicon import PRONOUN_FORMS
-
-__all__ = ["as_counted", "first_pronoun"]
 
 
 def as_counted(words: Sequence[str]) -> list[str]:

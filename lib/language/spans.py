@@ -1,10 +1,6 @@
 """Spans of a sentence: pairs (start, end) of word positions, counted from 0, both ends included."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
-
-__all__ = ["Span", "span_tokens"]
 
 Span = tuple[int, int]
 

@@ -8,8 +8,6 @@ a later one. The weights were fitted on the training split of GECO alone (`tools
 reference`); they hold no word of its text.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 

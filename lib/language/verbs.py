@@ -1,7 +1,5 @@
 """Verbs that agree with "they": which ones change once a pronoun does, and into what."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable
 from typing import Literal, NamedTuple

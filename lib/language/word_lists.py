@@ -1,7 +1,5 @@
 """The word lists that the rules of this room read: words apart by blanks, `#` comments."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

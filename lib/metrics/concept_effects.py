@@ -6,31 +6,11 @@ counterfactual_id, aspect, old, new. An effect is a row of K numbers, the change
 probabilities of K classes that are steps of one scale (stars).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
-
-__all__ = [
-    "DIRECTION",
-    "DISTANCES",
-    "Effects",
-    "cosine",
-    "distances",
-    "icace",
-    "in_stars",
-    "l2",
-    "macro",
-    "mean_effects",
-    "normdiff",
-    "order_faithfulness",
-    "same_question",
-    "score_estimates",
-    "three_distances",
-]
 
 Effects = Float[
     np.ndarray, "batch class"

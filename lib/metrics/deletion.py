@@ -2,8 +2,6 @@
 operator that is named.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import combinations
 

@@ -5,8 +5,6 @@ All measures delete words, and what stands in their place is a parameter
 for a signed explanation; random scores stand beside them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -21,17 +19,6 @@ from ..core.errors import TouchstoneError
 from ..core.seeds import seed_for
 from ..models.text_model import TextModel
 from .deletion import DeletedWords, aopc, aopc_limits, steps_of
-
-__all__ = [
-    "RANDOM",
-    "comprehensiveness",
-    "faithfulness",
-    "infidelity",
-    "normalised_aopc",
-    "random_deletions",
-    "scaled_infidelity",
-    "sufficiency",
-]
 
 _SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)  # of the words: the bins of DeYoung et al. 2020, section 4
 RANDOM = "Random order"

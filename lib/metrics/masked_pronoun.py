@@ -2,8 +2,6 @@
 its rules (Ye et al., section 3.3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -8,8 +8,6 @@ matters" as loudly as +2 (GECOBench, section 3.3.3). The axis `token` is here an
 as in the explanation format.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np

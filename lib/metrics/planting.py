@@ -5,8 +5,6 @@ On such a model an explanation that puts its mass elsewhere is wrong, and no odd
 blamed for it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple

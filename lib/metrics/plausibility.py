@@ -10,8 +10,6 @@ set), class_0 and class_1 (scores, one a word); the sets have prefix (words), ta
 class), cues, attractors (lists of spans), pattern (the template) and cluster.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -20,16 +18,6 @@ import pandas as pd
 
 from ..core.errors import TouchstoneError
 from ..language.spans import Span, span_tokens
-
-__all__ = [
-    "by_slot",
-    "input_consistency",
-    "is_plausible",
-    "model_consistency",
-    "pearson",
-    "plausibility",
-    "thresholded",
-]
 
 # of a line's largest score: what lies below counts as zero in correlations, as in the released code
 _SMALL = 0.01

@@ -2,8 +2,6 @@
 explanations compared.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -18,8 +16,6 @@ from ..core.errors import TouchstoneError
 from ..core.seeds import seed_for
 from ..models.hf import redraw
 from .rank_agreement import rank_likeness
-
-__all__ = ["TRAINED", "cascading_randomisation", "randomisation_steps", "randomise"]
 
 TRAINED = "trained"  # the name of step 0, where nothing is random yet
 

@@ -2,8 +2,6 @@
 methods.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 
@@ -14,8 +12,6 @@ from scipy import stats
 
 from ..core.errors import TouchstoneError
 from ..stats import Estimate, estimate
-
-__all__ = ["correlate_methods", "correlate_rows", "rank_correlation", "rank_likeness"]
 
 _ROW = ["dataset", "scheme", "seed", "row_id", "sentence_idx"]
 

@@ -4,8 +4,6 @@ between models.
 A table of scored explanations has a line per dataset, scheme, seed, method and row_id.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,16 +19,6 @@ from .mass_accuracy import (
     relative_mass_accuracy,
     truth_share,
 )
-
-__all__ = [
-    "FLOORS",
-    "ROW_SETS",
-    "add_relative",
-    "by_correctness",
-    "piece_counts",
-    "score_explanations",
-    "select_rows",
-]
 
 FLOORS = tuple(name for name, method in METHODS.items() if method.family == "floor")
 ROW_SETS = ("all", "correct_by_model", "correct_by_all")

@@ -2,8 +2,6 @@
 else.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -23,8 +21,6 @@ from ..core.errors import TouchstoneError
 from ..core.seeds import seed_for
 from ..models.first_token import first_token_only, parameters_fixed
 from ..models.text_model import Encoded, TextModel, device_of
-
-__all__ = ["sensitivity"]
 
 
 def sensitivity(

@@ -2,8 +2,6 @@
 (`lib.attribution.swaps`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,8 +10,6 @@ import pandas as pd
 from ..attribution.swaps import SwapShapley
 from ..core.errors import TouchstoneError
 from .rank_agreement import rank_correlation
-
-__all__ = ["agreement_with_swaps", "player_agreement"]
 
 _VISIBLE = 1e-6  # a smaller Shapley value (in units of the score) has no sign that could be missed
 _MODEL = ["dataset", "scheme", "seed"]

@@ -1,7 +1,5 @@
 """The attention weights of a text model, and which token its answer is read from."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

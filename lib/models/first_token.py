@@ -4,8 +4,6 @@ A shortcut holds for the heads that `transformers` ships; `check_reading` finds 
 for a given one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

@@ -3,8 +3,6 @@
 `embed`, `run`, `log_prob`.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

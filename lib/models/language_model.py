@@ -3,8 +3,6 @@
 LSTM, QRNN and Transformer, one face for all.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field

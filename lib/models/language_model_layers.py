@@ -5,8 +5,6 @@ LSTM with dropped weights, QRNN, Transformer, adaptive input; all in plain PyTor
 Every layer is causal: what it says at a position depends on that position and the ones before it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

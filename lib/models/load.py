@@ -1,7 +1,5 @@
 """Keeping trained models: the tensors that were trained, and the recipe of all others."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

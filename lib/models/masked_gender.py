@@ -1,7 +1,5 @@
 """A masked LM as a classifier of gender: explanations of it say what decides a pronoun."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 Any of transformers, or an encoder with a new head.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass

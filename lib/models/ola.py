@@ -1,7 +1,5 @@
 """OLA, the one-layer attention model that starts from nothing (GECOBench, section 3.3.5)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """The same model with shorter numbers: bfloat16 inside, float32 at both ends."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager

@@ -3,8 +3,6 @@
 Ding & Koehn 2021, section 3.1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -3,8 +3,6 @@
 Which part of a model stays, goes on learning, or starts anew (paper, Table 3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol

@@ -1,7 +1,5 @@
 """What every text model here looks like from outside, and the batching that all of them share."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Where weights come from, and the proof that they are the ones that were meant."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -3,8 +3,6 @@
 The same numbers, much less to carry.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 

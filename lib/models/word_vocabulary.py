@@ -1,7 +1,5 @@
 """The words of a language model over whole words, and their ids."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

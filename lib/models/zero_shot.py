@@ -1,7 +1,5 @@
 """Zero-shot classifiers: pre-trained models that answer without any training."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any

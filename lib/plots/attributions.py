@@ -3,8 +3,6 @@
 Floors, which see no model, carry the scheme "-" and are drawn wherever models are.
 """
 
-from __future__ import annotations
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd

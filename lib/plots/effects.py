@@ -4,8 +4,6 @@ explainers say.
 Floors are lines in every panel, and so is the noise ceiling where there is one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import product
 

@@ -2,8 +2,6 @@
 intervals, legends.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 import matplotlib.pyplot as plt

@@ -4,8 +4,6 @@ The colours are seaborn's colour-blind palette and never the only sign: markers,
 hatches and labels say the same.
 """
 
-from __future__ import annotations
-
 import matplotlib.pyplot as plt
 import pandas as pd
 import seaborn as sns

@@ -1,7 +1,5 @@
 """A sentence's word scores to look at: as a self-contained piece of HTML."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import Counter

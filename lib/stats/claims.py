@@ -5,8 +5,6 @@ A claim fails only where a test shows that its effect is absent or reversed; whe
 tell, it is undecided.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -17,17 +15,6 @@ import pandas as pd
 import yaml
 
 from ..core.errors import TouchstoneError
-
-__all__ = [
-    "VERDICTS",
-    "Claim",
-    "Verdict",
-    "claim_row",
-    "combine",
-    "judge",
-    "read_claims",
-    "summarise",
-]
 
 VERDICTS = ("holds", "partly", "fails", "undecided", "not run")
 _ALLOWED = {

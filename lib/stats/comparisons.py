@@ -5,8 +5,6 @@ As in `lib.stats.estimates` the forms and seeds of one base sentence are one sam
 values has the columns row_id, sentence_idx, seed and a value column.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import combinations
 from typing import NamedTuple
@@ -18,20 +16,6 @@ from statsmodels.stats.weightstats import DescrStatsW
 
 from ..core.errors import TouchstoneError
 from .estimates import estimate
-
-__all__ = [
-    "SignedRank",
-    "cluster_averages",
-    "clustered_wilcoxon",
-    "cohen_dz",
-    "compare_all",
-    "equivalence_p",
-    "holm",
-    "paired_differences",
-    "rank_biserial",
-    "smallest_detectable_difference",
-    "variance_split",
-]
 
 _POWER = 0.8  # the chance to find a difference of the size that we call the smallest detectable one
 

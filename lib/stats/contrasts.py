@@ -1,7 +1,5 @@
 """The comparisons that a claim consists of: each one's estimate, interval, tests and verdict."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from itertools import product
 from typing import Any
@@ -19,8 +17,6 @@ from .comparisons import (
     paired_differences,
 )
 from .estimates import estimate
-
-__all__ = ["judge_contrasts"]
 
 
 def judge_contrasts(

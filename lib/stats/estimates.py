@@ -6,8 +6,6 @@ several seeds, the spread between seeds is part of the interval. A table of valu
 sentence_idx, seed and a value column.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -17,8 +15,6 @@ import pandas as pd
 from scipy import stats
 
 from ..core.errors import TouchstoneError
-
-__all__ = ["Estimate", "estimate", "estimates", "estimates_of"]
 
 
 class Estimate(NamedTuple):

@@ -1,7 +1,5 @@
 """Fitting a classifier: cross-entropy, Adam with a warm-up, the best epoch."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

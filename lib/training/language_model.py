@@ -1,7 +1,5 @@
 """Training language models over words, alone or from a teacher: one loop for all architectures."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterable, Iterator, Sequence

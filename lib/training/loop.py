@@ -1,7 +1,5 @@
 """The one training loop: epochs of batches, a loss, a step, and what held-out data say after it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -9,8 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import LRScheduler
-
-__all__ = ["descend", "take_step"]
 
 
 def descend(

@@ -1,7 +1,5 @@
 """Training masked language models, with a second loss where one is wanted; perplexities."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Training the output layer of a probe over a language model that never moves."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,8 +12,6 @@ from ..core.errors import TouchstoneError
 from ..models.probe import CausalLM, Probe, WordTable, features
 from .classifier import CURVE
 from .loop import descend
-
-__all__ = ["ProbeSettings", "fit_probe"]
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,6 @@ more than one. Every model keeps its own start, its own validation rows, its own
 its own clipping and its own best epoch.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Training classifiers over one encoder: one model for a data set, a transfer scheme and a seed."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -38,8 +36,6 @@ from .classifier import (
     validation_split,
 )
 from .side_by_side import can_stack, fit_seeds
-
-__all__ = ["Trained", "Trainer", "predictions"]
 
 
 @dataclass

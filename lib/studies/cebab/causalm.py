@@ -7,8 +7,6 @@ no reversal: it subtracts the adversary's loss, so that its head, too, learns to
 bound.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field

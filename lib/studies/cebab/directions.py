@@ -1,7 +1,5 @@
 """Explainers that look for concepts as directions among the embeddings: TCAV and ConceptSHAP."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from itertools import combinations
 from math import factorial

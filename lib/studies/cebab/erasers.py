@@ -5,8 +5,6 @@ were unknown, and CEBaB scores it on all. With `towards` the removed part is rep
 over the train texts with the new value (ours).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What an explainer is: fitted on train texts, then asked about changes it sees one side of."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import Self
 

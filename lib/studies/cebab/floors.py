@@ -1,7 +1,5 @@
 """Explainers that know nothing of concepts: what the others have to beat."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from .explainer import Explainer

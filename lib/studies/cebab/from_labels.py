@@ -1,7 +1,5 @@
 """Explainers that need labels of concepts and the model's answers, and no weights."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 

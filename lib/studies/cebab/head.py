@@ -1,7 +1,5 @@
 """A model's last layer: how it answers, how it is fitted, and whether it is the one it seems."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """CEBaB from the Hugging Face hub: Parquet files, checked to hold what the release holds."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

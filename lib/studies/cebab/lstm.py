@@ -3,8 +3,6 @@
 CEBaB's model without pre-trained layers (appendix C).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

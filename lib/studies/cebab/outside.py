@@ -7,8 +7,6 @@ and that layer (`Head`). CausaLM takes vectors of encoders without a concept, th
 the texts themselves.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Edit pairs: two texts of a group that differ in an aspect, both directions (CEBaB, section 5)."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 

@@ -3,8 +3,6 @@
 Wu et al. 2022 (arXiv 2209.14279).
 """
 
-from __future__ import annotations
-
 import copy
 from dataclasses import dataclass, field
 

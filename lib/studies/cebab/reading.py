@@ -4,8 +4,6 @@ A `Reading` is a classifier's answers, the vectors in front of its last linear l
 layer.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,8 +14,6 @@ import numpy as np
 from ...core.files import atomic_path
 from .head import Head
 from .questions import Effects, Vectors
-
-__all__ = ["Reading", "load_reading", "load_vectors", "save_vectors"]
 
 
 @dataclass(frozen=True)

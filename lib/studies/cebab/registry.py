@@ -1,7 +1,5 @@
 """The explainers by name; `lib.studies.cebab.explainer` says what one is and how yours joins."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 Stars come from a fine-tuned encoder or a BiLSTM, aspects from frozen embeddings.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 `python -m lib.studies.cebab.reviews` downloads what is missing of the published files.
 """
 
-from __future__ import annotations
-
 import json
 import tempfile
 import zipfile

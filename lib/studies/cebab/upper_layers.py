@@ -3,8 +3,6 @@
 What the lower ones make of a text never changes, so it is computed once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any

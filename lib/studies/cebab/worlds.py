@@ -5,8 +5,6 @@ confounder: with `confounding` above 0 it makes the aspects of one restaurant al
 leniency and mood are the noise of the rating; no text tells them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import product

@@ -1,7 +1,5 @@
 """Corpora in GECO's format, read, written and fetched: JSON lines, one form of a sentence each."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

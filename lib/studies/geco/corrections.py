@@ -9,8 +9,6 @@ common with `lib.language.annotator`), and the positions, never the words, are k
 that everybody gets the same correction.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -7,8 +7,6 @@ again. A file `card.yaml` beside the texts says what only their owner can say: l
 to cite.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import re

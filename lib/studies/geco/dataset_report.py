@@ -1,7 +1,5 @@
 """The report on a data set that was made of somebody's text: counts, doubts, what is still open."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,8 +12,6 @@ from ...language.lexicon import PRONOUNS
 from .doubts import Doubts, reason_of
 from .metadata import unsaid
 from .review import Decision
-
-__all__ = ["CARD", "DECISIONS", "count_changes", "decisions_left", "report", "to_be_said"]
 
 DECISIONS = "decisions.json"  # saved by a reader on the review page
 CARD = "card.yaml"  # written by the owner, beside the texts

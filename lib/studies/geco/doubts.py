@@ -6,8 +6,6 @@ GECO's training part, where `tools/fit_annotator.py doubts` measures them. What 
 whose first names are gone, is in `UNMEASURED`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 

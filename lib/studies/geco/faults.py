@@ -1,7 +1,5 @@
 """Faults in corpora of GECO's kind: those of form are repaired, those of wording reported."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping

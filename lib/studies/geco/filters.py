@@ -1,7 +1,5 @@
 """The sentence filters of GECO (arXiv 2406.11547, appendix A.1.2): who is a candidate."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 
 import pandas as pd

@@ -3,8 +3,6 @@
 A model that does no better has not learnt the task.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@ their explanations.
 The forms are told apart by their class: 0 is female, 1 male.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -14,8 +12,6 @@ import pandas as pd
 from ...metrics.mass_accuracy import padded, ratio
 from ...stats import clustered_wilcoxon, estimates_of, holm
 from .summaries import GROUP, in_groups
-
-__all__ = ["form_differences", "pair_forms", "summarise_forms", "without_verbs"]
 
 _FEMALE, _MALE = 0, 1
 _MODEL = ["dataset", "scheme", "seed"]

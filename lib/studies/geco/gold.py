@@ -1,7 +1,5 @@
 """What is behind the annotator's errors on GECO: faults of the gold, of the text, or its own."""
 
-from __future__ import annotations
-
 import pandas as pd
 
 

@@ -1,7 +1,5 @@
 """Hand labels in GECO's way: reading and checking them, the rows that follow, and how two agree."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ Croissant (JSON-LD) is for programs. A card that the owner of a text completes (
 the template of `material/user_card.yaml` with the parts that the owner wrote in place of ours.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

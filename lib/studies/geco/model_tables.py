@@ -2,8 +2,6 @@
 unit.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -19,8 +17,6 @@ from ...attribution.swaps import SwapShapley, swap_shapley
 from ...core.stage import Stage
 from ...core.units import Units
 from .stage_models import StageSources, choose_rows
-
-__all__ = ["ModelTables"]
 
 _NO_MODEL = "-"
 

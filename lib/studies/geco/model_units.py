@@ -1,7 +1,5 @@
 """The models of the study: how each is trained, trained once, and found again."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -18,8 +16,6 @@ from ...models.schemes import scheme_named
 from ...models.text_model import TextModel
 from ...training.classifier import Settings
 from ...training.transfer import Trainer
-
-__all__ = ["digest", "is_finished", "load_trained", "run_unit", "settings_by_scheme"]
 
 
 def settings_by_scheme(

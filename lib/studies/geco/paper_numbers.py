@@ -1,7 +1,5 @@
 """The numbers that the GECOBench papers print, each beside ours."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,8 +8,6 @@ import pandas as pd
 from scipy.stats import t
 
 from ...stats import Claim, Verdict, claim_row, judge
-
-__all__ = ["compare_numbers"]
 
 _KEYS = ["dataset", "scheme", "class"]
 _WITHOUT_BERT = ("", "OLA-CEA")  # what does not depend on the encoder

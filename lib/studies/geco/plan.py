@@ -8,8 +8,6 @@ shape; where its weights are not at hand they are drawn, since no cost depends o
 studies: what their stages took in the last run.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

@@ -1,7 +1,5 @@
 """Reviewing labels that a program made: a page to read them on, and the reader's decisions."""
 
-from __future__ import annotations
-
 import hashlib
 import html
 import json

@@ -1,7 +1,5 @@
 """What a study's grid of explanations reads from the study's earlier stages."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 from typing import Any

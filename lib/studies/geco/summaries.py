@@ -6,8 +6,6 @@ A group is a dataset, a scheme and a method. `how` stands for the settings of
 name of the quantity), low, high, n (rows), n_sentences (base sentences) and n_seeds (trainings).
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from typing import Any
 

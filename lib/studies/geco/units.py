@@ -1,7 +1,5 @@
 """Which explanations GECO's stage 03 makes: the settings of all methods, and the units of a run."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,8 +9,6 @@ from ...attribution.grid import Unit
 from ...attribution.registry import METHODS, resolve_method
 from ...attribution.table import NO_MODEL
 from ...models.schemes import scheme_named
-
-__all__ = ["plan_units", "settings_by_method"]
 
 _SEEDS_IN_FULL = 5  # of OLA; the later ones may explain with a few methods
 

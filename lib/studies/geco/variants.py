@@ -3,8 +3,6 @@
 Two methods that agree on every token of an architecture are one method with two names there.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -23,8 +21,6 @@ from ...attribution.seam import Row
 from ...core.errors import TouchstoneError, did_you_mean
 from ...models.first_token import parameters_fixed
 from ...models.text_model import TextModel
-
-__all__ = ["SAME", "identities", "with_reference"]
 
 SAME = 1e-4  # a largest difference below this share of the largest score is rounding
 _BASELINES = ("pad", "mask", "zero")

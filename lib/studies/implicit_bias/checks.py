@@ -2,15 +2,11 @@
 usable?
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 
 import pandas as pd
 
 from ...core.errors import TouchstoneError
-
-__all__ = ["check_lists", "may_be_shown", "passes_gate"]
 
 _TRAINING = ["model", "base", "seed"]
 

@@ -1,7 +1,5 @@
 """Coreference clusters that another system made, read from a file: a resolver like the rules."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -10,8 +8,6 @@ from spacy.tokens import Doc
 from ...core.errors import TouchstoneError
 from ...core.files import read_utf8
 from ...language.coreference import Clusters, Resolver
-
-__all__ = ["file_resolver"]
 
 
 def file_resolver(path: Path | str) -> Resolver:

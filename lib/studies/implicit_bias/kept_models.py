@@ -1,7 +1,5 @@
 """Masked language models that are trained once and read again."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -13,8 +11,6 @@ import pandas as pd
 
 from ...models.masked_lm import MaskedLM, read_masked_lm, save_masked_lm
 from ...training.masked_lm import MaskedSettings, fit_masked_lm
-
-__all__ = ["fit_or_read"]
 
 
 def fit_or_read(

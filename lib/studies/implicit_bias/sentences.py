@@ -4,8 +4,6 @@ Reading them from tables, what the steps of the filter ask of the words, masking
 sentence is a list of words; positions in it count from 0.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import re

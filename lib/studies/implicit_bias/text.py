@@ -4,8 +4,6 @@ Natural ones, of which none may be like those that a bias is measured on, and se
 in which a noun fixes the pronoun.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Collection, Sequence
 from pathlib import Path

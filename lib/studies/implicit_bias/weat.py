@@ -11,8 +11,6 @@ split of the targets would be?
                     with s(X', Y', A, B) > s(X, Y, A, B)
 """
 
-from __future__ import annotations
-
 from itertools import combinations
 from math import comb
 from typing import NamedTuple

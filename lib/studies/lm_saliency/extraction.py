@@ -3,8 +3,6 @@
 The filters are those of Ding & Koehn (2021), appendix A.1 (number) and A.3 (gender).
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -5,8 +5,6 @@ A tagged sentence is a list of (word, Penn tag). Which construction, word and nu
 drawn; the order of the draws is part of the corpus.
 """
 
-from __future__ import annotations
-
 import re
 import zlib
 from collections.abc import Mapping, Sequence

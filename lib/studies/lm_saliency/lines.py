@@ -16,8 +16,6 @@ file a line of the set: `all.prefx.txt`, the words separated by a space; `all.ta
 `all.subjs.txt`, cue spans and attractor spans as `[(1, 1)] ||| [(4, 5), (7, 7)]`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -5,8 +5,6 @@ gradients of the two log-probabilities are (1 - p_1) and -p_1 times the gradient
 pass therefore serves both classes, at every noisy or interpolated point with the p_1 of that point.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import cast

@@ -6,8 +6,6 @@ The table of sources (`material/sources.yaml`, `lib.language.corpora`) names for
 below TOUCHSTONE_DATA, or a download with its `url` and `checksum`.
 """
 
-from __future__ import annotations
-
 import re
 import zipfile
 from collections.abc import Callable, Iterable, Mapping

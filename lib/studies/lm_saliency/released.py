@@ -1,7 +1,5 @@
 """What the paper's released code (tarsius) does: its groups of templates, and its output files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +7,6 @@ import pandas as pd
 
 from ...core.errors import TouchstoneError
 from .lines import frame_groups
-
-__all__ = ["read_outputs", "template_groups"]
 
 _GROUPINGS = ("paper", "released")
 # the released script for the gender set reads this many template files, and leaves the others out

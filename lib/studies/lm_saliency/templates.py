@@ -3,8 +3,6 @@
 Both are tables of agreement lines (`lib.studies.lm_saliency.lines`).
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Iterator, Mapping
@@ -14,8 +12,6 @@ import numpy as np
 import pandas as pd
 
 from ...core.errors import TouchstoneError
-
-__all__ = ["syneval_rows", "winobias_row", "winobias_rows", "with_s"]
 
 
 def with_s(word: str) -> str:

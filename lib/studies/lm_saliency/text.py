@@ -1,7 +1,5 @@
 """What the models of lm_saliency read: a corpus without its test lines, and examples for probes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 import pandas as pd

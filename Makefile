@@ -104,6 +104,15 @@ execute: .venv/run  ## run every notebook at its defaults and refresh the commit
 reference: .venv/run  ## renew outputs/reference from your run of STUDY at SCALE, and print what changed
 	$(BIN)/python tools/reference.py $(STUDY) $(SCALE)
 
+.PHONY: results
+results: .venv/run  ## renew the pages of results at scale cpu (outputs/reference/STUDY/cpu) after a run [STUDY=geco]
+	$(BIN)/python tools/results.py $(if $(filter command line,$(origin STUDY)),$(STUDY))
+	$(BIN)/python tools/quoted.py
+
+.PHONY: numbers
+numbers: .venv/run  ## write today's values where README, results and *What we found* quote them
+	$(BIN)/python tools/quoted.py
+
 .PHONY: form
 form: .venv/run  ## the form figures of this repository beside their aims
 	$(BIN)/python tools/form.py

@@ -45,8 +45,13 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The comparison of what the notebooks wrote comes last."""
+    """The comparison of what the notebooks wrote comes last; results pages get their tables."""
     items.sort(key=lambda item: item.path.name == "test_reference.py")
+    pages = {item.path for item in items if "reference" in item.path.parts}
+    for page in sorted(pages):  # outputs/reference/<study>/cpu/05_figures.ipynb
+        from results import prepare  # tools/results.py; here, so that other tests do not load it
+
+        prepare(Path(os.environ["TOUCHSTONE_OUTPUTS"]), page.parent.parent.name)
 
 
 def pytest_terminal_summary(terminalreporter) -> None:

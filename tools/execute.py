@@ -33,6 +33,17 @@ LONGEST_CELL = 900  # seconds
 def execute(source: Path) -> None:
     """Run one notebook in a fresh kernel; nothing is written if a cell fails."""
     notebook = read_notebook(source)
+    run_cells(notebook, str(source.relative_to(ROOT)))
+    strip_volatile(notebook)
+    write_atomic(source.with_suffix(".ipynb"), nbformat.writes(notebook) + "\n")
+
+
+def run_cells(notebook: nbformat.NotebookNode, name: str) -> None:
+    """Execute a notebook in place, and make its pictures small.
+
+    Raises:
+        SystemExit: a cell fails; the message names the notebook, and nothing has been written.
+    """
     quiet = [
         "--IPKernelApp.log_level=CRITICAL"
     ]  # it warns at every start that it talks over local TCP
@@ -46,16 +57,12 @@ def execute(source: Path) -> None:
     try:
         client.execute()
     except CellExecutionError as error:
-        raise SystemExit(
-            f"{source.relative_to(ROOT)} failed; its committed copy is as it was.\n{error}"
-        ) from None
-    strip_volatile(notebook)
+        raise SystemExit(f"{name} failed; its committed copy is as it was.\n{error}") from None
     shrink_pictures(notebook)
-    write_atomic(source.with_suffix(".ipynb"), nbformat.writes(notebook) + "\n")
 
 
 def shrink_pictures(notebook: nbformat.NotebookNode) -> None:
-    """Store pictures with a palette of 128 colours: a third of the size, and plots have fewer
+    """Store pictures with a palette of 48 colours: a third of the size, and plots have fewer
     (those of stages keep all).
     """
     for output in (output for cell in notebook.cells for output in cell.get("outputs", [])):
@@ -64,7 +71,7 @@ def shrink_pictures(notebook: nbformat.NotebookNode) -> None:
                 "RGB"
             )
             small = io.BytesIO()
-            picture.quantize(128).save(small, "png", optimize=True)
+            picture.quantize(48).save(small, "png", optimize=True)
             output.data["image/png"] = base64.b64encode(small.getvalue()).decode()
 
 

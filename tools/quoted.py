@@ -5,12 +5,13 @@
 
 A number is followed by an HTML comment, which no reader sees:
 
-    the first pronoun has .98<!-- geco/cpu/05_figures/figure_2b[method=First pronoun, dataset=D_A].MA -->
+    the first pronoun has .98<!-- geco/cpu/04_metrics/figure[method=First pronoun, ...].MA -->
     13<!-- count geco/cpu/04_metrics/claims[verdict=fails] --> claims fail
     Approx is best: fails<!-- cebab/cpu/04_metrics/claims[id=approx_best_L2].verdict -->
 
-The cell is `path[column=value, ...].column` below outputs/reference; `count`, `min` or `max` in
-front of it reads several rows, `abs` drops the sign. The number stays written as it was: `.98`
+The cell is `path[column=value, ...].column` below outputs/reference (what a paper prints:
+`geco/material/paper_numbers[id=...].value`); `count`, `min` or `max` in front of it reads several
+rows, `abs` drops the sign. The number stays written as it was: `.98`
 with two digits, `98 %` as a percentage, `2,041` with a comma. A whole table stands between
 `<!-- table ... -->` and `<!-- end -->`; see `table_of`.
 """
@@ -34,31 +35,46 @@ REFERENCE = ROOT / "outputs" / "reference"
 VERDICTS = "holds|partly|fails|undecided|not run"
 _NUMBER = r"[-−]?(?:\d[\d,]*(?:\.\d+)?|\.\d+)"
 QUOTE = re.compile(
-    rf"(?P<text>{_NUMBER}|\b(?:{VERDICTS}))(?P<unit> ?%)?(?P<marks>[*_\])]*)<!-- (?P<cell>[^>]+?) -->"
+    rf"(?P<text>{_NUMBER}|\b(?:{VERDICTS}))(?P<unit> ?%)?(?P<marks>[*_\])]*)"
+    r"<!-- (?P<cell>[^>]+?) -->"
 )
 TABLE = re.compile(r"<!-- table\n(?P<recipe>.*?)-->\n(?P<rows>.*?)<!-- end -->", re.S)
-CELL = re.compile(r"(?:(count|min|max|abs) )?([\w/.-]+)(?:\[([^\]]*)\])?(?:\.([\w ]+))?")
+CELL = re.compile(r"(?:(count|min|max|abs) )?([\w/-]+)(?:\[([^\]]*)\])?(?:\.([\w ]+))?")
 
 # Numbers that are no results, by kind. What is left after these must name its cell.
 EXEMPT = {
     "code, links, comments": r"```.*?```|`[^`\n]*`|\]\([^)]*\)|<!--.*?-->|https?://\S+|<[^>]+>",
     "headings": r"^#+ .*$",
     "years and dates": r"\b(19|20)\d\d(-\d\d-\d\d)?\b",
-    "versions and names": r"\bv?\d+\.\d+\.\d+\b|\bv1\b|\bv1\.1\b|arXiv \S+|[A-Za-z][\w.]*-[\w.-]*\d[\w.-]*|\b[A-Z][A-Za-z]*\d\b",
-    "places in a paper or here": r"\b([Ss]ections?|[Tt]ables?|[Ff]igures?|[Ss]tages?|[Ee]quations?|RQ|CC BY(-SA)?|"
-    r"BSD-|UD|seeds?|column|at least|at most|more than|aim|top) ?\d+(\.\d+)?[a-z]?((,| and| or| to) \d+[a-z]?)*",
-    "the level of an interval": r"\b95 %( of| interval| confidence)?",
-    "what a run is set to": r"[\d,.]+(-| )?(samples?|draws?|points?|steps?|epochs?|layers?|trainings?|seeds?|models?|"
-    r"methods?|explainers?|notebooks?|classes|way|forms?|studies|papers?|lines|words|tokens?|characters?|"
-    r"minutes?|seconds?|hours?|s\b|h\b|cores?|threads?|MB|kB|GB|GPUs?|million|parameters|places|sections?|columns?)\b",
-    "numbers of things in code": r"^\s*\d+\. ",
-    "what the scale goes from and to": r"\b[01]\b(?!\.\d)",
+    "versions": r"\bv?\d+\.\d+\.\d+\b|\bv1(\.1)?\b|arXiv \S+",
+    "names with digits": r"[A-Za-z][\w.]*-[\w.-]*\d[\w.-]*|\b[A-Z][A-Za-z]*\d\b",
+    "licences": r"\bCC BY(-SA)? \d\.\d|BSD-\d",
+    "places in a paper or here": (
+        r"\b([Ss]ections?|[Tt]ables?|[Ff]igures?|[Ss]tages?|[Ee]quations?|RQ|seeds?|column) ?"
+        r"\d+(\.\d+)*[a-z]?((,| and| or| to) \d+[a-z]?)*"
+    ),
+    "what is asked for": r"\b(at least|at most|more than|aim|top) ?[\d.]+( %)?",
+    "the level of an interval": r"\b95 %",
+    "what a run is set to": (
+        r"[\d,.]+(-| )?(samples?|draws?|points?|steps?|epochs?|layers?|trainings?|seeds?|models?|"
+        r"methods?|explainers?|notebooks?|classes|way|forms?|studies|papers?|lines|words|tokens?|"
+        r"minutes?|seconds?|hours?|s\b|h\b|cores?|threads?|MB|kB|GB|GPUs?|million|parameters)\b"
+    ),
+    "items of a list": r"^\s*\d+\. ",
+    "ends and middle of a scale": r"\b[01]\b(?!\.\d)|(?<![\d.])0?\.5(?!\d)",
+    "what somebody else said": r'"[^"]*"',
+    "stages in a table": r"(?<=\| )0[1-5](?= \|)",
 }
 
 
 @functools.cache
 def _table(path: str) -> pd.DataFrame:
-    file = REFERENCE / f"{path}.csv"
+    study, _, name = path.partition("/material/")  # what a paper prints
+    file = (
+        ROOT / "notebooks" / study / "material" / f"{name}.csv"
+        if name
+        else REFERENCE / f"{path}.csv"
+    )
     if not file.is_file():
         raise TouchstoneError(f"there is no table {file.relative_to(ROOT)}")
     return pd.read_csv(file)

@@ -30,6 +30,7 @@ from lib.core.expected import expected_minutes
 ROOT = Path(__file__).resolve().parents[1]
 LOG = ROOT / "outputs" / "test.log"
 NOTEBOOKS = ("geco", "cebab", "implicit_bias", "lm_saliency", "00_start_here.ipynb")
+PAGES = "outputs/reference"  # results at scale cpu, drawn from committed tables
 TABLES = "tests/test_reference.py"
 NOTHING_TO_RUN = 5  # pytest's exit status where every test of a part was deselected
 
@@ -84,7 +85,8 @@ def parts(light: bool) -> list[Part]:
             Part(f"light tests {i}", [a for part in half for a in part.arguments])
             for i, half in enumerate(halves, 1)
         ]
-    return [Part(f"notebooks/{study}", [f"notebooks/{study}"]) for study in NOTEBOOKS] + units
+    notebooks = [Part(f"notebooks/{study}", [f"notebooks/{study}"]) for study in NOTEBOOKS]
+    return [*notebooks, Part(PAGES, [PAGES]), *units]
 
 
 def report(part: Part, log: Path) -> None:

@@ -27,6 +27,7 @@ from .comparisons import (
 )
 from .contrasts import judge_contrasts
 from .estimates import Estimate, estimate, estimates, estimates_of
+from .verdicts import show_verdicts
 
 __all__ = [
     "VERDICTS",
@@ -47,6 +48,7 @@ __all__ = [
     "judge_contrasts",
     "paired_differences",
     "read_claims",
+    "show_verdicts",
     "smallest_detectable_difference",
     "summarise",
     "variance_split",

@@ -15,6 +15,19 @@
 #
 # [Start here](../00_start_here.ipynb) · before: [04_metrics](04_metrics.ipynb) · the study: [README](README.md)
 #
+# ## What we found
+#
+# - **The paper's best explainer is worse than silence.** By the L2 distance, one sampled match (*Approx*) errs by
+#   .716<!-- cebab/cpu/04_metrics/errors[explainer=Approx, metric=L2].error -->; saying that nothing ever changes errs by
+#   .652<!-- cebab/cpu/04_metrics/errors[explainer=Zero, metric=L2].error -->. The mean over all matches is better than both.
+# - **A rule without concepts wins by the cosine, and still has the signs wrong.** Only CausaLM of the paper's methods passes it.
+#   Which explainer is best depends on the measure that one asks for.
+# - **The best explainer came after the paper**: the Causal Proxy Model, with
+#   .547<!-- cebab/cpu/04_metrics/errors[explainer=Causal Proxy Model, metric=L2].error --> by L2.
+#
+# This is the run at scale `cpu`: the published reviews, and a small encoder in the place of BERT, trained three times. Its figures and verdicts
+# are on [the results page](../../outputs/reference/cebab/cpu/05_figures.ipynb).
+#
 # This notebook computes nothing. It draws tables of stage 4, one section per figure: what the paper claims, the figure, what is plotted, the
 # verdict of stage 4 where the claim was registered, and why.
 
@@ -36,16 +49,19 @@
 # | out | holds |
 # |---|---|
 # | `figure_2`, `table_4`, `leaderboard`, `heat_map`, `three_effects` | as tables, and where they are drawn as pictures |
-# | `verdict_figure_2`, `verdict_leaderboard`, `claims_in_full` | the verdicts as they are shown |
+# | `verdict_figure_2`, `verdict_leaderboard`, `verdict_all` | the verdicts as they are shown (not at scale small) |
 
 # %%
 import lib.same_numbers  # first: the same instructions on every processor
+
+from functools import partial
 
 import pandas as pd
 
 from lib.core.paths import material
 from lib.core.stage import open_stage
 from lib.plots import plot_directions, plot_errors, plot_three_effects
+from lib.stats import show_verdicts
 from lib.studies.cebab.reviews import ASPECTS, VALUES
 
 # %% [markdown]
@@ -66,21 +82,9 @@ files = ("errors", "ceiling", "cace", "by_direction", "three_effects", "claims")
 tables = {name: pd.read_csv(stage.input("04_metrics", f"{name}.csv")) for name in files}
 printed = pd.read_csv(material("cebab") / "paper_numbers.csv")
 pd.set_option("display.max_colwidth", None)
-
-
-def verdicts(*ids: str) -> pd.DataFrame:
-    """The verdicts on some claims, with their reasons."""
-    return (
-        tables["claims"]
-        .set_index("id")
-        .loc[
-            list(ids),
-            ["quantity", "paper", "ours", "low", "high", "n", "verdict", "why"],
-        ]
-        .reset_index()
-    )
-
-
+verdicts = partial(
+    show_verdicts, stage, tables["claims"], material("cebab") / "claims.yaml"
+)
 print(", ".join(f"{name} {len(table)}" for name, table in tables.items()))
 
 # %% [markdown]
@@ -88,7 +92,7 @@ print(", ".join(f"{name} {len(table)}" for name, table in tables.items()))
 # interval. A verdict is **holds**, **partly**, **fails** (the effect is shown to be absent or reversed), **undecided** (the data
 # cannot tell) or **not run** (this run has no such rows).
 #
-# **At scale small every claim is *not run*:** the claims are about the published data, and this scale has reviews of its own.
+# The claims are about the published data. Scale small has reviews of its own and judges none of them.
 #
 # ## Figure 2 · Which explainer is nearest to the model?
 #
@@ -115,18 +119,16 @@ shown.pivot_table(
 # The table shows the mean over the models; the file has each of them with its interval. **The verdicts:**
 
 # %% tags=["nbval-ignore-output"]
-stage.table(
-    "verdict_figure_2",
-    verdicts(
-        "approx_best_L2",
-        "approx_best_cosine",
-        "approx_best_normdiff",
-        "inlp_ties_on_cosine",
-        "labels_help_beyond_direction",
-        "most_methods_cannot_beat_the_baseline",
-        "most_methods_cannot_beat_the_baseline_cosine",
-        "most_methods_cannot_beat_the_baseline_normdiff",
-    ),
+verdicts(
+    "figure_2",
+    "approx_best_L2",
+    "approx_best_cosine",
+    "approx_best_normdiff",
+    "inlp_ties_on_cosine",
+    "labels_help_beyond_direction",
+    "most_methods_cannot_beat_the_baseline",
+    "most_methods_cannot_beat_the_baseline_cosine",
+    "most_methods_cannot_beat_the_baseline_normdiff",
 )
 
 # %% [markdown]
@@ -162,16 +164,14 @@ board.astype(object).fillna("")
 # The first data set and the first model. **The verdicts** on the floors, questions that the paper did not ask:
 
 # %% tags=["nbval-ignore-output"]
-stage.table(
-    "verdict_leaderboard",
-    verdicts(
-        "baseline_beats_doing_nothing",
-        "methods_beat_the_no_concept_floor",
-        "averaging_matches_helps",
-        "known_value_helps",
-        "proxy_beats_the_baselines",
-        "proxy_beats_its_own_matches",
-    ),
+verdicts(
+    "leaderboard",
+    "baseline_beats_doing_nothing",
+    "methods_beat_the_no_concept_floor",
+    "averaging_matches_helps",
+    "known_value_helps",
+    "proxy_beats_the_baselines",
+    "proxy_beats_its_own_matches",
 )
 
 # %% [markdown]
@@ -231,12 +231,11 @@ effects.pivot(index=["dataset", "aspect"], columns="who", values="stars").round(
 # taken for a true one.
 #
 # ## All claims
+#
+# Decided claims come first.
 
 # %% tags=["nbval-ignore-output"]
-claims = stage.table("claims_in_full", tables["claims"])
-claims[["id", "source", "quantity", "paper", "ours", "verdict", "why"]].astype(
-    object
-).fillna("")
+verdicts("all")
 
 # %% [markdown]
 # The comparisons that a verdict rests on are in `contrasts.csv` of stage 4.

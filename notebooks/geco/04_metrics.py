@@ -808,9 +808,8 @@ allowed = stats.VERDICTS if decides else ("undecided", "not run")
 assert set(verdicts["verdict"]) <= set(allowed)
 assert (verdicts["why"] != "")[verdicts["verdict"].isin(["undecided", "not run"])].all()
 stage.table("comparisons", pd.concat(comparisons.values(), ignore_index=True))
-stage.table("claims", verdicts)[["id", "paper", "ours", "n", "verdict"]].iloc[
-    len(numbers) :
-].reset_index(drop=True)
+stage.table("claims", verdicts)
+print(f"{len(verdicts)} claims are judged; stage 5 shows them")
 
 # %% [markdown]
 # *Reading it.* The reason of each verdict is in the column `why` of `claims.csv`, and stage 5 prints it beside the figures; `comparisons.csv`

@@ -15,6 +15,18 @@
 #
 # [Start here](../00_start_here.ipynb) · before: [04_metrics](04_metrics.ipynb) · the study: [README](README.md)
 #
+# ## What we found
+#
+# - **The model takes *he* for granted.** Where a caption leaves a person's gender to one masked pronoun, its mean score is
+#   .74<!-- implicit_bias/cpu/04_metrics/intervals[model=base].bias --> towards the male form, and .5 would be even.
+# - **Fine-tuning on swapped sentences helps.** On nouns that it never saw, the model comes
+#   .12<!-- abs implicit_bias/cpu/04_metrics/claims[id=augmentation_reduces_bias].ours --> closer to even than with a placebo, the same sentences unswapped.
+# - **Whether that carries over to other sentences is open.** On Winogender the same comparison is
+#   undecided<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_transfers].verdict -->: three base models are too few.
+#
+# This is the run at scale `cpu`: published captions, and a small masked language model that was trained here. Its figures and verdicts are on
+# [the results page](../../outputs/reference/implicit_bias/cpu/05_figures.ipynb).
+#
 # Nothing is computed here. Each figure comes with the claim that it is about, the table that is plotted, and the verdict of stage 4.
 
 # %% [markdown]
@@ -35,16 +47,20 @@
 # | out | holds |
 # |---|---|
 # | `figure_3`, `before_after`, `changes`, `drivers`, `association`, `sensitivity` | as tables and, where they are drawn, as pictures |
-# | `verdict_figure_3`, `verdict_before_after`, `claims_in_full` | the verdicts as they are shown |
+# | `verdict_figure_3`, `verdict_before_after`, `verdict_all` | the verdicts as they are shown (not at scale small) |
 
 # %%
 import lib.same_numbers  # first: the same instructions on every processor
 
+from functools import partial
+
 import matplotlib.pyplot as plt
 import pandas as pd
 
+from lib.core.paths import material
 from lib.core.stage import open_stage
 from lib.plots import COLOURS, STYLE
+from lib.stats import show_verdicts
 
 # %% [markdown]
 # ## Settings
@@ -78,26 +94,14 @@ files = (
 tables = {name: pd.read_csv(stage.input("04_metrics", f"{name}.csv")) for name in files}
 tables["drivers"] = pd.read_csv(stage.input("03_attribution", "figure.csv"))
 pd.set_option("display.max_colwidth", None)
-
-
-def verdicts(*ids: str) -> pd.DataFrame:
-    """The verdicts on some claims, with their reasons."""
-    return (
-        tables["claims"]
-        .set_index("id")
-        .loc[
-            list(ids),
-            ["quantity", "paper", "ours", "low", "high", "n", "verdict", "why"],
-        ]
-        .reset_index()
-    )
-
-
+verdicts = partial(
+    show_verdicts, stage, tables["claims"], material("implicit_bias") / "claims.yaml"
+)
 print(", ".join(files))
 
 # %% [markdown]
-# A verdict is **holds**, **partly**, **fails** (the effect is shown to be absent or reversed), **undecided** (the data cannot tell) or **not run** (this run has no such rows). At scale small
-# nothing is decided.
+# A verdict is **holds**, **partly**, **fails** (the effect is shown to be absent or reversed), **undecided** (the data cannot tell) or **not run** (this run has no such rows).
+# Scale small has too few sentences and judges nothing.
 #
 # ## Figure 3 · How are the scores distributed?
 #
@@ -137,7 +141,7 @@ stage.table("figure_3", shown).groupby(["model", "base"], sort=False)[
 ].sum().to_frame()
 
 # %% [markdown]
-# The dashed line is the paper's 0.55, the dotted one 0.5. The mean scores, with the rules of the paper (discards included), and intervals over antecedents and trainings:
+# The dashed line is the paper's peak (0.55<!-- implicit_bias/material/paper_numbers[id=peak].value -->), the dotted one is even. The mean scores, with the rules of the paper (discards included), and intervals over antecedents and trainings:
 
 # %% tags=["nbval-ignore-output"]
 stage.table("means", tables["intervals"])
@@ -146,16 +150,14 @@ stage.table("means", tables["intervals"])
 # **The verdicts:**
 
 # %% tags=["nbval-ignore-output"]
-stage.table(
-    "verdict_figure_3",
-    verdicts(
-        "biased_to_male",
-        "peak_near_055",
-        "more_male_than_female",
-        "uncased_sum",
-        "cased_sum",
-    ),
-).astype(object).fillna("")
+verdicts(
+    "figure_3",
+    "biased_to_male",
+    "peak_near_055",
+    "more_male_than_female",
+    "uncased_sum",
+    "cased_sum",
+)
 
 # %% [markdown]
 # **Why.** Where a score lies depends on the model, on the text that it has read, and on the sentences. The paper's distribution is far narrower than ours, and no rule that we tried (k, the threshold, delta,
@@ -278,20 +280,18 @@ stage.table("price", tables["price"])
 # **The verdicts:**
 
 # %% tags=["nbval-ignore-output"]
-stage.table(
-    "verdict_before_after",
-    verdicts(
-        "augmentation_reduces_bias",
-        "augmentation_beats_base",
-        "augmentation_shifts_bias",
-        "even_share_reduces_bias",
-        "swap_beyond_share",
-        "augmentation_narrows_spread",
-        "augmentation_transfers",
-        "augmentation_beats_base_on_winogender",
-        "placebo_does_nothing",
-    ),
-).astype(object).fillna("")
+verdicts(
+    "before_after",
+    "augmentation_reduces_bias",
+    "augmentation_beats_base",
+    "augmentation_shifts_bias",
+    "even_share_reduces_bias",
+    "swap_beyond_share",
+    "augmentation_narrows_spread",
+    "augmentation_transfers",
+    "augmentation_beats_base_on_winogender",
+    "placebo_does_nothing",
+)
 
 # %% [markdown]
 # ## The words that drive the bias
@@ -346,12 +346,11 @@ stage.table("sensitivity", tables["sensitivity"])
 
 # %% [markdown]
 # ## All claims
+#
+# Decided claims come first.
 
 # %% tags=["nbval-ignore-output"]
-claims = stage.table("claims_in_full", tables["claims"])
-claims[["id", "source", "quantity", "paper", "ours", "verdict", "why"]].astype(
-    object
-).fillna("")
+verdicts("all")
 
 # %% [markdown]
 # The comparisons that a verdict rests on are in `contrasts.csv` of stage 4.
@@ -362,4 +361,4 @@ stage.close(globals())
 # %% [markdown]
 # ## Hand-over
 #
-# The tables and figures are in this stage's folder. To judge the claims on real sentences, run `python -m lib.core.runner implicit_bias --scale cpu`: 70,924 captions, and a small masked LM trained on captions and corpora.
+# The tables and figures are in this stage's folder. To judge the claims on real sentences, run `python -m lib.core.runner implicit_bias --scale cpu`: 70,924<!-- implicit_bias/cpu/04_metrics/claims[id=n_original].ours --> captions, and a small masked LM trained on captions and corpora.

@@ -1,0 +1,61 @@
+"""Verdicts as a notebook shows them: decided ones first, and a single line at scale small."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from ..core.stage import Stage
+from .claims import VERDICTS, read_claims
+
+# The two that decide, the two that do not, and what this run could not ask.
+_ORDER = ("holds", "fails", "partly", "undecided", "not run")
+assert set(_ORDER) == set(VERDICTS)
+
+
+def show_verdicts(
+    stage: Stage, claims: pd.DataFrame, registered: Path, name: str, *ids: str
+) -> pd.DataFrame | None:
+    """The verdicts on some claims with their reasons, saved as `verdict_<name>.csv`.
+
+    Scale small decides nothing: there one line says so, and no table is saved.
+
+    Args:
+        stage: the stage that shows them.
+        claims: claims.csv of stage 4.
+        registered: claims.yaml, for the statements.
+        name: of the table.
+        ids: the claims that are shown. If none is named, all are saved and those that were
+            registered are shown; of single numbers that the paper prints one line gives the counts.
+
+    Returns:
+        For display: the claim in words, what the paper has, what is found here with its interval (or
+        the range of several comparisons), the verdict and the reason; decided claims first.
+    """
+    chosen = claims.set_index("id").loc[list(ids)].reset_index() if ids else claims
+    if stage.scale == "small":
+        print(f"{len(chosen)} claims are judged at scale cpu; scale small shows the steps.")
+        return None
+    rank = chosen["verdict"].map({verdict: i for i, verdict in enumerate(_ORDER)})
+    chosen = chosen.assign(rank=rank).sort_values("rank", kind="stable").drop(columns="rank")
+    stage.table(f"verdict_{name}", chosen)
+    statements = {claim.id: claim.statement for claim in read_claims(registered)}
+    if not ids:
+        is_number = ~chosen["id"].isin(statements)
+        counts = chosen.loc[is_number, "verdict"].value_counts().reindex(_ORDER).dropna()
+        told = ", ".join(f"{count:.0f} {verdict}" for verdict, count in counts.items())
+        print(f"{is_number.sum()} printed numbers are in verdict_{name}.csv: {told or 'none'}")
+        chosen = chosen[~is_number]
+    shown = pd.DataFrame(
+        {
+            "claim": chosen["id"].map(statements).fillna(chosen["quantity"]),
+            "paper": chosen["paper"],
+            "ours": chosen["ours"].map("{:.3g}".format),
+            "from, to": [
+                f"{row.low:.3g}, {row.high:.3g}" if pd.notna(row.low) else ""
+                for row in chosen.itertuples()
+            ],
+            "verdict": chosen["verdict"],
+            "why": chosen["why"].fillna(""),
+        }
+    )
+    return shown.replace("nan", "").reset_index(drop=True)

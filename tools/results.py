@@ -1,0 +1,167 @@
+"""The pages on which results are read: stage 05 at scale cpu, from committed tables (make results).
+
+    python tools/results.py [STUDY ...]
+
+For each study outputs/reference/<study>/cpu/05_figures.ipynb is executed anew, as a reader of a
+clone could do it: from the tables of earlier stages that stand beside it, without weights or data.
+Its figures and tables are renewed too. Stage 04 needs more than is committed; its page,
+04_metrics.md, shows the committed tables and figures in the notebook's order.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import nbformat
+import pandas as pd
+from execute import run_cells
+from reference import renew
+
+from lib.core.files import write_atomic
+from lib.core.notebooks import find_studies, read_notebook, strip_volatile
+from lib.core.parameters import notebook_parameters, read_params
+from lib.core.paths import ROOT, reference_dir
+
+SCALE = "cpu"
+STAGES = ("01_data_generation", "02_training", "03_attribution", "04_metrics")
+MOST_ROWS, MOST_COLUMNS = 12, 8
+_POINTER = re.compile(r"Its \w+ and verdicts are\s+on\s+\[the results page\]\([^)]*\)\.")
+_LINK = re.compile(r"(\]\()(?!https?://|#|mailto:)([^)#\s]+)")
+
+
+def at_scale(source: Path, parameters: dict[str, object], page: Path) -> nbformat.NotebookNode:
+    """A notebook with other parameters, and with links that lead on from where the page stands.
+
+    The values are written into the `parameters` cell itself, so a reader sees one such cell.
+    """
+    notebook = read_notebook(source)
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            here = _POINTER.sub("You are reading its page.", cell.source)
+            cell["source"] = moved_links(here, source, page)
+        tags = cell.metadata.get("tags", [])
+        if "parameters" in tags:
+            for name, value in parameters.items():
+                cell["source"] = re.sub(
+                    rf"^{name} = [^#\n]*?(?=  #|$)",
+                    f"{name} = {json.dumps(value)}",
+                    cell.source,
+                    flags=re.M,
+                )
+        # What is drawn from committed tables is the same everywhere: nothing is left out of nbval.
+        cell.metadata["tags"] = [tag for tag in tags if tag != "nbval-ignore-output"]
+    return notebook
+
+
+def moved_links(text: str, source: Path, page: Path) -> str:
+    """Relative links of a text that moves from `source` to `page`."""
+
+    def moved(match: re.Match[str]) -> str:
+        target = (source.parent / match[2]).resolve()
+        return match[1] + Path(os.path.relpath(target, page.parent)).as_posix()
+
+    return _LINK.sub(moved, text)
+
+
+def page_of(study: str) -> Path:
+    """Where the page of stage 05 stands."""
+    return reference_dir(study, SCALE) / "05_figures.ipynb"
+
+
+def notebook_of(study: str) -> nbformat.NotebookNode:
+    """The page before it is executed."""
+    source = ROOT / "notebooks" / study / "05_figures.py"
+    given = read_params(ROOT / "params" / study / f"{SCALE}.yaml") | {"scale": SCALE}
+    ours = {name: given[name] for name in notebook_parameters(source) if name in given}
+    return at_scale(source, ours, page_of(study))
+
+
+def prepare(root: Path, study: str) -> None:
+    """An output root with what is committed of the earlier stages of a study."""
+    for stage in STAGES:
+        committed = reference_dir(study, SCALE) / stage
+        shutil.copytree(committed, root / study / SCALE / stage, dirs_exist_ok=True)
+
+
+def renew_figures(study: str, root: Path) -> None:
+    """Execute stage 05, then put its page, figures and tables in the place of the old ones."""
+    prepare(root, study)
+    notebook = notebook_of(study)
+    os.environ["TOUCHSTONE_OUTPUTS"] = str(root)
+    run_cells(notebook, f"{study}, the results at scale {SCALE}")
+    strip_volatile(notebook)
+    renew(root / study / SCALE / "05_figures", reference_dir(study, SCALE) / "05_figures")
+    write_atomic(page_of(study), nbformat.writes(notebook) + "\n")
+
+
+def metrics_page(study: str) -> str:
+    """The page of stage 04: under the notebook's headings the tables and figures that it saved."""
+    source = ROOT / "notebooks" / study / "04_metrics.py"
+    folder = reference_dir(study, SCALE) / "04_metrics"
+    page = folder.parent / "04_metrics.md"
+    link = Path(os.path.relpath(source.with_suffix(".ipynb"), page.parent)).as_posix()
+    parts, heading, shown = [], "", set()
+    for cell in read_notebook(source).cells:
+        if cell.cell_type == "markdown":
+            headings = re.findall(r"^#+ (.*)$", cell.source, flags=re.M)
+            heading = headings[-1] if headings else heading
+            if not parts:
+                parts = [f"# {headings[0]}: the tables at scale {SCALE}"]
+            continue
+        for kind, name in re.findall(r"stage\.(table|figure)\(\s*\"(\w+)\"", cell.source):
+            file = folder / f"{name}.{'csv' if kind == 'table' else 'png'}"
+            if not file.is_file() or file in shown or name == "claims":
+                continue
+            shown.add(file)
+            if heading:
+                parts.append(f"## {heading}")
+                heading = ""
+            picture = f"![{name}]({folder.name}/{file.name})"
+            parts.append(picture if kind == "figure" else preview(file, folder.name))
+    about = (
+        f"What [stage 04]({link}) of this study saved in the run that we vouch for; definitions "
+        "and code are in the notebook. Figures and verdicts are on "
+        "[the results page](05_figures.ipynb). This page is made by `make results`."
+    )
+    parts.insert(1, about)
+    return "\n\n".join(parts) + "\n"
+
+
+def preview(file: Path, folder: str) -> str:
+    """The head of a table as Markdown, and a link to all of it."""
+    table = pd.read_csv(file)
+    head = table.iloc[:MOST_ROWS, :MOST_COLUMNS]
+    more = f", {len(head)} of {len(table)} rows" if len(table) > len(head) else ""
+    columns = (
+        f", {head.shape[1]} of {table.shape[1]} columns" if head.shape[1] < table.shape[1] else ""
+    )
+    title = f"[`{file.stem}`]({folder}/{file.name}){more}{columns}"
+    if head.empty:
+        return f"{title}: no rows in this run."
+    lines = [list(map(str, head)), ["---"] * head.shape[1]]
+    lines += [[_cell(value) for value in row] for row in head.itertuples(index=False)]
+    return title + "\n\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return "" if pd.isna(value) else f"{value:.3g}"
+    return str(value).replace("|", "\\|").replace("\n", " ")
+
+
+def main(studies: list[str]) -> None:
+    for study in studies or find_studies():
+        with tempfile.TemporaryDirectory() as folder:
+            renew_figures(study, Path(folder))
+        write_atomic(reference_dir(study, SCALE) / "04_metrics.md", metrics_page(study))
+        print(f"{study}: {page_of(study).relative_to(ROOT)}", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import subprocess
 
@@ -72,15 +71,3 @@ def test_no_pickle_and_no_file_of_odds_and_ends() -> None:
         )
     ]
     assert not list(ROOT.glob("lib/**/utils.py"))
-
-
-def test_the_result_table_of_the_readme_is_the_reference() -> None:
-    spec = importlib.util.spec_from_file_location(
-        "readme_table", ROOT / "tools" / "readme_table.py"
-    )
-    tool = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tool)
-    _, scale, table = re.search(
-        r"readme_table.py (\w+) (\w+) -->\n(.*?)\n<!-- end", (ROOT / "README.md").read_text(), re.S
-    ).groups()
-    assert table == tool.readme_table("geco", scale)

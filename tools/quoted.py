@@ -46,9 +46,9 @@ EXEMPT = {
     "code, links, comments": r"```.*?```|`[^`\n]*`|\]\([^)]*\)|<!--.*?-->|https?://\S+|<[^>]+>",
     "headings": r"^#+ .*$",
     "years and dates": r"\b(19|20)\d\d(-\d\d-\d\d)?\b",
-    "versions": r"\bv?\d+\.\d+\.\d+\b|\bv1(\.1)?\b|arXiv \S+",
+    "versions": r"\bPython \d\.\d+ or \d\.\d+|\bv?\d+\.\d+\.\d+\b|\bv1(\.1)?\b|arXiv \S+",
     "names with digits": r"[A-Za-z][\w.]*-[\w.-]*\d[\w.-]*|\b[A-Z][A-Za-z]*\d\b",
-    "licences": r"\bCC BY(-SA)? \d\.\d|BSD-\d",
+    "licences": r"\bCC BY(-SA)? \d\.\d|BSD-\d|Apache \d\.\d",
     "places in a paper or here": (
         r"\b([Ss]ections?|[Tt]ables?|[Ff]igures?|[Ss]tages?|[Ee]quations?|RQ|seeds?|column) ?"
         r"\d+(\.\d+)*[a-z]?((,| and| or| to) \d+[a-z]?)*"

@@ -104,8 +104,21 @@ def test_results_without_a_cell_are_seen_and_other_numbers_are_not() -> None:
     assert len(quoted.untold("It has .98, others 77 % or 2,041.")) == 3
 
 
-@pytest.mark.parametrize("path", quoted.pages(), ids=lambda p: str(p.relative_to(quoted.ROOT)))
+PAGES = quoted.pages()
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda p: str(p.relative_to(quoted.ROOT)))
 def test_every_quoted_result_is_its_cell(path) -> None:
-    assert quoted.untold(quoted.pages()[path]) == []
+    assert quoted.untold(PAGES[path]) == []
     text = path.read_text()
     assert quoted.renewed(text) == text, "run `make numbers`"
+
+
+def test_a_line_of_the_readme_links_to_the_run_that_it_quotes() -> None:
+    lines = (quoted.ROOT / "README.md").read_text().splitlines()
+    quoting = [line for line in lines if quoted.QUOTE.search(line)]
+    assert len(quoting) >= 3
+    for line in quoting:
+        cells = [quoted.CELL.fullmatch(m["cell"]) for m in quoted.QUOTE.finditer(line)]
+        runs = {"/".join(cell[2].split("/")[:2]) for cell in cells}
+        assert all(f"](outputs/reference/{run}/" in line for run in runs), line[:80]

@@ -65,7 +65,6 @@ def articles(doc: Doc, changes: Mapping[int, Replacement]) -> dict[int, Replacem
 def annotate_sentence(
     doc: Doc,
     name: str = "",
-    lexicon: Lexicon | None = None,
     agreement: Agreement = "full",
     names: Names = "replace",
     known_names: Collection[str] = (),
@@ -74,7 +73,6 @@ def annotate_sentence(
 
     Args:
         name: the id of the sentence, for the label.
-        lexicon: that of the repository if none is given.
         agreement: how verbs follow "they" (`agreeing_verbs`).
         names: whether names become pronouns, or stay (the published GECO has no first names left).
         known_names: further words that are names of people in this text.
@@ -89,7 +87,7 @@ def annotate_sentence(
     >>> annotate_sentence(doc).all
     {0: ('She', 'He', 'They'), 1: ('leaves', 'leaves', 'leave')}
     """
-    lexicon = lexicon or load_lexicon()
+    lexicon = load_lexicon()
     words = gendered_words(doc, lexicon)
     named = name_replacements(doc, lexicon, known_names, words) if names == "replace" else {}
     subject = subject_head(doc, words.keys() | named.keys())

@@ -7,11 +7,13 @@ are fitted by logistic regression with `tools/fit_annotator.py` and stored as JS
 
 import json
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 
 from ..core.errors import TouchstoneError
 
 
+@cache
 def load_weights(path: Path) -> Mapping[str, float]:
     """The fitted weights by name of feature.
 

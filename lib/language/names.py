@@ -7,7 +7,7 @@ from spacy.tokens import Doc, Token
 
 from .dependencies import SUBJECTS
 from .labels import Replacement
-from .lexicon import ACCUSATIVE, NOMINATIVE, POSSESSIVE, Lexicon, Triple, like
+from .lexicon import ACCUSATIVE, NOMINATIVE, POSSESSIVE, Lexicon, in_case_of
 from .word_lists import word_list
 
 _SUFFIXES = frozenset({"Jr.", "Sr.", "Jr", "II", "III", "IV"})
@@ -87,7 +87,7 @@ def name_replacements(
         after = doc[run[-1] + 1] if run[-1] + 1 < len(doc) else None
         is_owner = after is not None and after.text in _GENITIVES and after.tag_ == "POS"
         forms = POSSESSIVE if is_owner else NOMINATIVE if _is_subject(doc, run) else ACCUSATIVE
-        replacements |= dict.fromkeys(run) | {first.i: _at_start(first, forms)}
+        replacements |= dict.fromkeys(run) | {first.i: forms if first.i else in_case_of("A", forms)}
         if is_owner and after is not None:
             replacements[after.i] = None
     return replacements
@@ -131,9 +131,3 @@ def _is_subject(doc: Doc, run: list[int]) -> bool:
     opens_clause = doc[run[0] - 1].tag_ == "CC" or doc[run[0] - 1].text == ","
     after = run[-1] + 1
     return opens_clause and after < len(doc) and doc[after].tag_ in ("VBZ", "VBD", "MD")
-
-
-def _at_start(token: Token, forms: Triple) -> Triple:
-    if token.i:
-        return forms
-    return like("A", forms[0]), like("A", forms[1]), like("A", forms[2])

@@ -7,9 +7,6 @@ word of an open corpus became "her" and left its own form behind as the answer
 (`tools/fit_annotator.py possessives`).
 """
 
-from collections.abc import Mapping
-from functools import cache
-
 from spacy.tokens import Token
 
 from .linear import load_weights, weighted_sum
@@ -33,13 +30,8 @@ def possessive_score(token: Token, rule: bool) -> float:
     Args:
         rule: what the rules say (`by_rules`).
     """
-    return weighted_sum(possessive_weights(), describe(token, rule))
-
-
-@cache
-def possessive_weights() -> Mapping[str, float]:
-    """The fitted weights by name of feature."""
-    return load_weights(resource("possessive_weights.json"))
+    weights = load_weights(resource("possessive_weights.json"))
+    return weighted_sum(weights, describe(token, rule))
 
 
 def describe(token: Token, rule: bool | None = None) -> list[str]:

@@ -8,8 +8,7 @@ a later one. The weights were fitted on the training split of GECO alone (`tools
 reference`); they hold no word of its text.
 """
 
-from collections.abc import Collection, Iterator, Mapping
-from functools import cache
+from collections.abc import Collection, Mapping
 
 from spacy.tokens import Doc, Token
 
@@ -39,7 +38,6 @@ _IN_APPOSITION = frozenset({"flat", "compound", "appos", "nmod", "flat:name", "n
 _SHARE_A_SUBJECT = frozenset({"conj", "xcomp", "advcl", "acl", "pcomp"})
 
 
-@cache
 def reference_weights() -> Mapping[str, float]:
     """The fitted weights by name of feature."""
     return load_weights(resource("reference_weights.json"))
@@ -80,9 +78,8 @@ def subject_chain(
     chain = seed_chain(doc, subject, genders, names)
     gender = next((genders[i] for i in sorted(chain) if i in genders), None)
     for i in candidates(genders, chain, None):
-        if gender not in (None, genders[i]):
-            continue
-        if weighted_sum(weights, describe(doc, i, subject, chain, genders)) > 0:
+        is_open = gender in (None, genders[i])
+        if is_open and weighted_sum(weights, describe(doc, i, subject, chain, genders)) > 0:
             chain.add(i)
             gender = gender or genders[i]
     return chain
@@ -104,15 +101,13 @@ def seed_chain(
 
 def candidates(
     genders: Mapping[int, Gender], chain: Collection[int], gender: Gender | None
-) -> Iterator[int]:
+) -> list[int]:
     """The positions to decide on, left to right: gendered words outside `chain`.
 
     Args:
         gender: the subject's; None (a name leaves it open) takes words of both.
     """
-    for i in sorted(genders):
-        if i not in chain and (gender is None or genders[i] == gender):
-            yield i
+    return [i for i in sorted(genders) if i not in chain and gender in (None, genders[i])]
 
 
 def describe(

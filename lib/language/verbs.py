@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterable
+from itertools import dropwhile
 from typing import Literal, NamedTuple
 
 from lemminflect import getLemma
@@ -130,22 +131,22 @@ def _beside(subject: Token) -> Iterable[Token]:
 
 def _past_adverbs(subject: Token) -> Iterable[Token]:
     """The verb after several adverbs, after "who", and behind a phrase between commas."""
-    words = _without_adverbs(list(subject.doc[subject.i + 1 :]))
+    words = _without_adverbs(subject.doc[subject.i + 1 :])
     if words and words[0].text == ",":
         if len(words) > 1 and words[1].lower_ == "who":
             yield from _past_adverbs(words[1])
         closing = next((k for k, word in enumerate(words[1:], 1) if word.text == ","), len(words))
         words = _without_adverbs(words[closing + 1 :])
     is_he = subject.lower_ in ("he", "she")
-    for verb in words[:1]:
-        if _inflected(verb) or (is_he and verb.tag_ == "NNS" and _mistaken(verb)):
-            yield verb
+    if words and (
+        _inflected(words[0]) or (is_he and words[0].tag_ == "NNS" and _mistaken(words[0]))
+    ):
+        yield words[0]
 
 
-def _without_adverbs(words: list[Token]) -> list[Token]:
+def _without_adverbs(words: Iterable[Token]) -> list[Token]:
     """The words from the first that is no adverb."""
-    start = next((k for k, word in enumerate(words) if not word.tag_.startswith("RB")), len(words))
-    return words[start:]
+    return list(dropwhile(lambda word: word.tag_.startswith("RB"), words))
 
 
 def _is_verb_form(token: Token) -> bool:

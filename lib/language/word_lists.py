@@ -10,6 +10,7 @@ from ..core.paths import material
 _FOLDERS = ("geco", "implicit_bias")
 
 
+@cache
 def resource(name: str) -> Path:
     """The file of this repository that holds a list, the lexicon or fitted weights.
 

@@ -85,14 +85,13 @@ def parameters_fixed(module: nn.Module) -> Iterator[None]:
 
     Only the embeddings' is wanted, and a sixth of the time is saved.
     """
-    # Only those that learnt before learn again afterwards.
-    trainable = [p for p in module.parameters() if p.requires_grad]
+    before = {p: p.requires_grad for p in module.parameters()}
     module.requires_grad_(False)
     try:
         yield
     finally:
-        for parameter in trainable:
-            parameter.requires_grad_(True)
+        for parameter, learns in before.items():
+            parameter.requires_grad_(learns)
 
 
 def _after_attention(module: nn.Module) -> nn.Module | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -157,10 +158,13 @@ def read_token(output: Any, at: Int[Tensor, "batch"]) -> Reading:
     return reading if pooled is None else reading | {"pooler_output": pooled}
 
 
-def run_head(module: PreTrainedModel, reading: Reading) -> Tensor:
+def run_head(
+    module: PreTrainedModel, reading: Reading, parameters: dict[str, Tensor] | None = None
+) -> Tensor:
     """What the module's head makes of a reading: (batch, class), or (batch, vocab) of an LM's head.
 
-    The module runs whole, its encoder answering from the reading.
+    The module runs whole, its encoder answering from the reading; with other values for the
+    `parameters` that are named.
     """
     hidden, base = reading["last_hidden_state"], module.base_model  # (batch, 1, hidden)
     # a head that looks for the last token that is not padding must find this one
@@ -169,7 +173,10 @@ def run_head(module: PreTrainedModel, reading: Reading) -> Tensor:
     # an instance's attribute hides the method of its class
     base.forward = lambda *args, **kwargs: _Answer(reading)
     try:
-        return module(input_ids=ids).logits.reshape(len(hidden), -1)
+        if parameters is None:
+            return module(input_ids=ids).logits.reshape(len(hidden), -1)
+        output = functional_call(module, parameters, kwargs={"input_ids": ids})
+        return output.logits.reshape(len(hidden), -1)
     finally:
         del base.forward
 
@@ -192,27 +199,10 @@ def stacked_heads(
     Parameters go by name and have the axes "seed ..."; rows of `reading` are "seed batch", scores
     "seed batch class".
     """
-    head = _Head(model.module)
-
-    def scores(parameters: dict[str, Tensor], rows_read: Reading) -> Tensor:
-        named = {f"module.{name}": p for name, p in parameters.items()}
-        return functional_call(head, named, (rows_read,))
-
-    return lambda parameters, rows: vmap(scores)(
-        parameters, {name: values[rows] for name, values in reading.items()}
+    of_all = vmap(partial(run_head, model.module))
+    return lambda parameters, rows: of_all(
+        {name: values[rows] for name, values in reading.items()}, parameters
     )
-
-
-class _Head(nn.Module):
-    """`run_head` as a module of its own, since PyTorch exchanges the parameters of modules only."""
-
-    def __init__(self, module: PreTrainedModel) -> None:
-        super().__init__()
-        self.module = module
-
-    def forward(self, reading: Reading) -> Tensor:
-        """The class scores from a reading."""
-        return run_head(self.module, reading)
 
 
 class _Answer(tuple):

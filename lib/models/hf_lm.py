@@ -18,7 +18,7 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from ..core.errors import TouchstoneError
 from ..core.files import save_json
-from .weights import load_encoder_path, load_tokenizer, quiet
+from .weights import load_pretrained, load_tokenizer
 from .word_vocabulary import END, PAD
 
 
@@ -131,12 +131,8 @@ def load_hf_lm(name: str, revision: str = "") -> tuple[HFLanguageModel, Subwords
 
     Raises TouchstoneError where the folder, the revision or a fast tokenizer is missing.
     """
-    with quiet():
-        module = AutoModelForCausalLM.from_pretrained(
-            load_encoder_path(name, revision), revision=revision or None
-        )
-        model = HFLanguageModel(module)
-        return model, Subwords(load_tokenizer(name, revision), model.n_words)
+    model = HFLanguageModel(load_pretrained(AutoModelForCausalLM, name, revision))
+    return model, Subwords(load_tokenizer(name, revision), model.n_words)
 
 
 def save_hf_lm(name: str, revision: str, path: Path) -> None:

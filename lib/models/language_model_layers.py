@@ -17,21 +17,12 @@ from torch.func import functional_call
 Sequences = Float[Tensor, "batch token hidden"]
 
 
-class VariationalDropout(nn.Module):
-    """Dropout with one mask for all positions of a sequence.
+def locked_dropout(x: Sequences, p: float, training: bool) -> Sequences:
+    """Dropout with one mask for all positions of a sequence (Gal & Ghahramani 2016; AWD-LSTM).
 
-    Gal & Ghahramani 2016; "locked" dropout in AWD-LSTM.
+    The same components of every position are dropped, the others scaled by 1 / (1 - p).
     """
-
-    def __init__(self, p: float) -> None:
-        super().__init__()
-        self.p = p
-
-    def forward(self, x: Sequences) -> Sequences:
-        """The same components of every position are dropped, the others scaled by 1 / (1 - p)."""
-        if not self.training or not self.p:
-            return x
-        return x * F.dropout(torch.ones_like(x[:, :1]), self.p)
+    return x * F.dropout(torch.ones_like(x[:, :1]), p) if training and p else x
 
 
 class WeightDropLSTM(nn.Module):
@@ -96,13 +87,13 @@ class RecurrentStack(nn.Module):
     def __init__(self, layers: Sequence[nn.Module], dropout: float) -> None:
         super().__init__()
         self.layers = nn.ModuleList(layers)
-        self.drop = VariationalDropout(dropout)
+        self.dropout = dropout
 
     def forward(self, x: Sequences) -> Sequences:
         """The last layer's hidden states."""
         for layer in self.layers:
-            x = layer(self.drop(x))
-        return self.drop(x)
+            x = layer(locked_dropout(x, self.dropout, self.training))
+        return locked_dropout(x, self.dropout, self.training)
 
 
 class _TransformerLayer(nn.Module):

@@ -6,6 +6,7 @@ Ding & Koehn 2021, section 3.1.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import torch
@@ -27,13 +28,6 @@ _AT_ONCE = 256  # sequences in one pass
 _ERASED = -1  # the id of a word that was taken out: its embedding is zero
 
 
-@dataclass(frozen=True)
-class _Padding:
-    """All of a tokenizer that the shared explanation methods ask a probe for."""
-
-    pad_token_id: int
-
-
 @dataclass(eq=False)
 class Probe:
     """A language model that answers with a class of the next word.
@@ -48,7 +42,7 @@ class Probe:
     layer: nn.Linear
     classes: tuple[str, ...]
     max_length: int = 1024
-    tokenizer: _Padding = field(init=False)
+    tokenizer: SimpleNamespace = field(init=False)
     module: nn.Module = field(init=False)
 
     def __post_init__(self) -> None:
@@ -63,7 +57,8 @@ class Probe:
                 f"a layer from {self.layer.in_features} to {self.layer.out_features} does not fit "
                 f"a model of size {self.lm.config.embedding} and {len(self.classes)} classes"
             )
-        self.tokenizer = _Padding(self.vocabulary.ids[PAD])
+        # All of a tokenizer that the shared explanation methods ask for.
+        self.tokenizer = SimpleNamespace(pad_token_id=self.vocabulary.ids[PAD])
         self.module = nn.ModuleDict({"lm": self.lm, "layer": self.layer})
         # Only the gradient in the embeddings is ever asked for.
         self.module.requires_grad_(False)

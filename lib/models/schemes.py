@@ -5,11 +5,15 @@ Which part of a model stays, goes on learning, or starts anew (paper, Table 3).
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 from torch import nn
 
 from ..core.errors import TouchstoneError
+
+if TYPE_CHECKING:  # who asks for the schemes alone need not load transformers
+    from .hf import HFClassifier
+    from .ola import OneLayerAttention
 
 Treatment = Literal["fixed", "fine-tuned", "re-initialised"]
 PARTS = ("embeddings", "encoder", "head")
@@ -58,18 +62,6 @@ SCHEMES = {
 }
 
 
-class HasParts(Protocol):
-    """A model that knows which of its parameters belong to which part."""
-
-    module: nn.Module
-
-    def parts(self) -> dict[str, dict[str, nn.Parameter]]:
-        """The parameters by part and name."""
-
-    def redraw(self, part: str, seed: int) -> None:
-        """Give a part new random parameters, the same ones for the same seed."""
-
-
 def scheme_named(name: str) -> Scheme:
     """The scheme of a name; an unknown one is refused with the names there are."""
     if name not in SCHEMES:
@@ -79,7 +71,9 @@ def scheme_named(name: str) -> Scheme:
     return SCHEMES[name]
 
 
-def apply_scheme(model: HasParts, scheme: Scheme, seed: int) -> dict[str, nn.Parameter]:
+def apply_scheme(
+    model: "HFClassifier | OneLayerAttention", scheme: Scheme, seed: int
+) -> dict[str, nn.Parameter]:
     """Re-draw what starts anew, freeze what stays, and return the parameters that learn, by name.
 
     Raises TouchstoneError where the parts do not cover the model, or a part that should learn has
@@ -104,7 +98,7 @@ def apply_scheme(model: HasParts, scheme: Scheme, seed: int) -> dict[str, nn.Par
     return trained
 
 
-def set_modes(model: HasParts, scheme: Scheme, dropout: float) -> None:
+def set_modes(model: "HFClassifier | OneLayerAttention", scheme: Scheme, dropout: float) -> None:
     """Put everything into evaluation mode.
 
     With dropout, the parts that learn (and only they) into training mode.

@@ -34,7 +34,10 @@ class Encoded:
 
 @runtime_checkable
 class TextModel(Protocol):
-    """A classifier that can be run from word embeddings; explanations need nothing else of it."""
+    """A classifier that can be run from word embeddings; explanations need nothing else of it.
+
+    What stands here serves any tokenizer with a word table; a model may do it in its own way.
+    """
 
     classes: tuple[str, ...]
     module: nn.Module
@@ -43,9 +46,11 @@ class TextModel(Protocol):
 
     def encode(self, sentences: Sequence[Sequence[str]]) -> list[Encoded]:
         """Token ids and word ids of sentences that are given as lists of words."""
+        return encode_words(self.tokenizer, sentences, self.max_length)
 
     def embed(self, ids: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token hidden"]:
         """The word embeddings alone: no positions, no LayerNorm."""
+        return widened(self.module.get_input_embeddings()(ids))
 
     @abstractmethod
     def logits(
@@ -55,6 +60,8 @@ class TextModel(Protocol):
 
     def reference_ids(self, ids: Int[Tensor, "batch token"]) -> Int[Tensor, "batch token"]:
         """The same sequences with nothing in them: special tokens kept, all others padding."""
+        special = torch.tensor(special_ids(self.tokenizer), device=ids.device)
+        return torch.where(torch.isin(ids, special), ids, self.tokenizer.pad_token_id)
 
     def predict(self, sentences: Sequence[Sequence[str]], batch_size: int) -> np.ndarray:
         """Class probabilities, one row a sentence."""
@@ -232,19 +239,6 @@ class RunsFromEmbeddings(TextModel):
         """Whether each class has its own yes or no (sigmoid), not a share (softmax)."""
         return False
 
-    def encode(self, sentences: Sequence[Sequence[str]]) -> list[Encoded]:
-        """Token ids and word ids of sentences that are given as lists of words."""
-        return encode_words(self.tokenizer, sentences, self.max_length)
-
-    def embed(self, ids: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token hidden"]:
-        """The word embeddings alone: no positions, no LayerNorm."""
-        return widened(self.module.get_input_embeddings()(ids))
-
-    def reference_ids(self, ids: Int[Tensor, "batch token"]) -> Int[Tensor, "batch token"]:
-        """The same sequences with nothing in them: special tokens kept, all others padding."""
-        special = torch.tensor(special_ids(self.tokenizer), device=ids.device)
-        return torch.where(torch.isin(ids, special), ids, self.tokenizer.pad_token_id)
-
     def position_read(self, mask: Int[Tensor, "batch token"]) -> Int[Tensor, "batch"]:
         """The one token of each row from which the class scores are read.
 
@@ -265,12 +259,13 @@ class RunsFromEmbeddings(TextModel):
 
     def probabilities(self, encoded: Sequence[Encoded], batch_size: int) -> np.ndarray:
         """Class probabilities of sentences that are encoded already."""
-        logits = in_buckets(self._scores, encoded, batch_size)
-        return (logits.sigmoid() if self.independent else logits.softmax(-1)).numpy()
 
-    def _scores(self, batch: Sequence[Encoded]) -> Float[Tensor, "batch class"]:
-        ids, mask = pad(batch, self.tokenizer.pad_token_id, device=device_of(self.module))
-        return self.logits(self.embed(ids), mask).cpu()
+        def scores(batch: Sequence[Encoded]) -> Float[Tensor, "batch class"]:
+            ids, mask = pad(batch, self.tokenizer.pad_token_id, device=device_of(self.module))
+            return self.logits(self.embed(ids), mask).cpu()
+
+        logits = in_buckets(scores, encoded, batch_size)
+        return (logits.sigmoid() if self.independent else logits.softmax(-1)).numpy()
 
 
 def special_ids(tokenizer: Any) -> list[int]:

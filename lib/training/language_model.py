@@ -43,18 +43,13 @@ class LMSettings:
 
 @dataclass(frozen=True)
 class Distillation:
-    """Weights of DistilBERT's loss: soft cross-entropy, LM loss, cosine.
-
-    Sanh et al. 2019; as in Ding & Koehn 2021.
+    """DistilBERT's loss (Sanh et al. 2019; as in Ding & Koehn 2021): three terms, see `batch_loss`.
 
     `every`: the soft cross-entropy, the dearest of the three, is taken at every such word of a
     batch (1: at all of them).
     """
 
     teacher: LanguageModel
-    soft: float = 1.0
-    hard: float = 1.0
-    cosine: float = 3.0
     every: int = 1
 
 
@@ -158,7 +153,7 @@ def batch_loss(
     else:
         hard = model.loss(hidden, targets)
     cosine = 1 - cosine_similarity(hidden, teacher_hidden, dim=-1).mean()
-    return distil.soft * soft + distil.hard * hard + distil.cosine * cosine
+    return soft + hard + 3.0 * cosine  # the weights of Ding & Koehn
 
 
 def minutes_ahead(

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pandas as pd
@@ -14,6 +13,7 @@ from transformers import get_linear_schedule_with_warmup
 
 from ..core.errors import TouchstoneError
 from ..core.progress import progress
+from ..models.first_token import parameters_fixed
 from ..models.masked_lm import MaskedLM
 from ..models.text_model import (
     Encoded,
@@ -100,13 +100,9 @@ def mask_tokens(
     """
     # (batch, token). Three draws whatever is chosen: the stream does not depend on the words.
     draw = torch.rand(ids.shape, generator=generator)
-    if len(watched):
-        draw = torch.where(
-            # Scaled by the ratio, so that one threshold serves both shares.
-            torch.isin(ids, torch.tensor(list(watched))),
-            draw * (share / watched_share),
-            draw,
-        )
+    is_watched = torch.isin(ids, torch.tensor(watched, dtype=torch.long))
+    # Scaled by the ratio, so that one threshold serves both shares.
+    draw = torch.where(is_watched, draw * (share / watched_share), draw)
     draw[torch.isin(ids, torch.tensor(list(special)))] = 2.0  # above every share: never chosen
     # the smallest draw of a row is chosen in any case, so that no row is without a question
     chosen = (draw < share) | ((draw == draw.amin(1, keepdim=True)) & (draw < 2))
@@ -138,7 +134,10 @@ def fit_masked_lm(
     _begin_at_frequencies(model, train)
     lengths, n_tokens = lengths_of(train), settings.batch_tokens
     n_steps = settings.epochs * len(length_buckets(lengths, n_tokens=n_tokens))
-    with _only_these_learn(model, settings.tuned) as tuned:
+    with parameters_fixed(model.module):
+        tuned = model.trained_parameters(settings.tuned).values()
+        for parameter in tuned:
+            parameter.requires_grad_(True)
         learning = [*tuned, *(second.parameters if second else ())]
         optimiser = torch.optim.AdamW(learning, lr=settings.lr, weight_decay=settings.weight_decay)
         curve = descend(
@@ -154,21 +153,6 @@ def fit_masked_lm(
             settings.max_norm,
         )
     return pd.DataFrame(curve, columns=["epoch", "train_loss", "second_loss", "perplexity"])
-
-
-@contextmanager
-def _only_these_learn(model: MaskedLM, tuned: str) -> Iterator[list[nn.Parameter]]:
-    """Within, gradients are computed for the tuned parameters alone, which are yielded."""
-    learning = list(model.trained_parameters(tuned).values())
-    before = {p: p.requires_grad for p in model.module.parameters()}
-    model.module.requires_grad_(False)
-    for p in learning:
-        p.requires_grad_(True)
-    try:
-        yield learning
-    finally:
-        for p, state in before.items():
-            p.requires_grad_(state)
 
 
 def _losses(

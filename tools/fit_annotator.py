@@ -45,7 +45,7 @@ from lib.language.parse import (
     load_pipeline,
     read_summaries,
 )
-from lib.language.possessive_rules import by_rules
+from lib.language.possessives import by_rules
 from lib.language.possessives import describe as describe_possessive
 from lib.language.subject_reference import candidates, seed_chain, subject_head
 from lib.language.subject_reference import describe as describe_reference

@@ -77,8 +77,9 @@ def published_corpus(sources: Mapping[str, Source]) -> list[Tagged]:
         if about["use"] == "tagged corpus":
             sentences += read_tagged(source_path(name, sources))
         elif about["use"] == "plain corpus":
-            plain = read_plain(source_path(name, sources))
-            sentences += [[(word, "") for word in words] for words in plain]
+            sentences += [
+                [(word, "") for word in words] for words in read_plain(source_path(name, sources))
+            ]
     return sentences
 
 
@@ -108,5 +109,5 @@ def split_tagged(line: str, where: str = "the line") -> Tagged:
 
 def read_plain(path: Path | str) -> list[list[str]]:
     """The words of the lines of a corpus without tags; empty lines and WikiText's headings go."""
-    sentences = (line.split() for line in Path(path).read_text(encoding="utf-8").splitlines())
+    sentences = map(str.split, Path(path).read_text(encoding="utf-8").splitlines())
     return [words for words in sentences if words and words[0] != "="]

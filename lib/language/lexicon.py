@@ -74,8 +74,8 @@ class Lexicon:
         """
         if word == "God":  # a name
             return None
-        if (entry := self.exact.get(word)) is not None:
-            return entry
+        if word in self.exact:
+            return self.exact[word]
         if (entry := self.folded.get(word.lower())) is not None:
             gender, forms = entry
             return gender, in_case_of(word, forms)

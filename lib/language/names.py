@@ -47,16 +47,15 @@ def names_of_text(docs: Iterable[Doc], lexicon: Lexicon) -> frozenset[str]:
     known: set[str] = set()
     acts, places = Counter[str](), Counter[str]()
     for doc in docs:
-        positions = [i for run in find_names(doc, lexicon) for i in run]
-        known |= {doc[i].text for i in positions if len(doc[i].text) > 1}
+        known |= {doc[i].text for run in find_names(doc, lexicon) for i in run}
         for token in doc:
             if _may_be_name(token, lexicon):
                 acts[token.text] += _acts_or_owns(token)
                 places[token.text] += token.i > 0 and (
                     token.nbor(-1).lower_ in _BEFORE_PLACES | {"into"}
                 )
-    actors = {word for word, n in acts.items() if n > places[word] and len(word) > 1}
-    return frozenset(known | actors)
+    known |= {word for word, n in acts.items() if n > places[word]}
+    return frozenset(word for word in known if len(word) > 1)
 
 
 def name_replacements(
@@ -95,8 +94,9 @@ def name_replacements(
 
 def _acts_or_owns(token: Token) -> bool:
     right = token.nbor() if token.i + 1 < len(token.doc) else token
-    acts = token.dep_ in SUBJECTS and token.head.pos_ in ("VERB", "ADJ", "NOUN")
-    return acts or right.tag_ == "POS"
+    return right.tag_ == "POS" or (
+        token.dep_ in SUBJECTS and token.head.pos_ in ("VERB", "ADJ", "NOUN")
+    )
 
 
 def _may_be_name(token: Token, lexicon: Lexicon) -> bool:
@@ -114,11 +114,10 @@ def _may_be_name(token: Token, lexicon: Lexicon) -> bool:
 
 
 def _is_person(doc: Doc, run: list[int], lexicon: Lexicon, people: Collection[str]) -> bool:
-    before = doc[run[0] - 1] if run[0] else None
-    after_title = before is not None and lexicon.is_title(before.text)
-    is_place = before is not None and before.lower_ in _BEFORE_PLACES and len(run) > 1
+    before = doc[run[0] - 1].text if run[0] else ""
+    is_place = before.lower() in _BEFORE_PLACES and len(run) > 1
     return (
-        after_title
+        lexicon.is_title(before)
         or any(doc[i].ent_type_ == "PERSON" for i in run)
         or (not is_place and any(doc[i].text in people for i in run))
     )

@@ -22,8 +22,7 @@ from .dependencies import (
     subject_of,
 )
 from .lexicon import PRONOUNS, Gender
-from .linear import load_weights, weighted_sum
-from .word_lists import resource
+from .word_lists import load_weights, weighted_sum
 
 _CASE_OF_FORM = {
     "he": "nom",
@@ -36,11 +35,6 @@ _CASE_OF_FORM = {
 }
 _IN_APPOSITION = frozenset({"flat", "compound", "appos", "nmod", "flat:name", "nmod:desc"})
 _SHARE_A_SUBJECT = frozenset({"conj", "xcomp", "advcl", "acl", "pcomp"})
-
-
-def reference_weights() -> Mapping[str, float]:
-    """The fitted weights by name of feature."""
-    return load_weights(resource("reference_weights.json"))
 
 
 def subject_head(doc: Doc, people: Collection[int]) -> int:
@@ -74,7 +68,7 @@ def subject_chain(
         names: the positions of names.
         weights: by name of feature; the fitted ones if none are given.
     """
-    weights = reference_weights() if weights is None else weights
+    weights = load_weights("reference_weights") if weights is None else weights
     chain = seed_chain(doc, subject, genders, names)
     gender = next((genders[i] for i in sorted(chain) if i in genders), None)
     for i in candidates(genders, chain, None):

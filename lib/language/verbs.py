@@ -137,11 +137,10 @@ def _past_adverbs(subject: Token) -> Iterable[Token]:
             yield from _past_adverbs(words[1])
         closing = next((k for k, word in enumerate(words[1:], 1) if word.text == ","), len(words))
         words = _without_adverbs(words[closing + 1 :])
-    is_he = subject.lower_ in ("he", "she")
-    if words and (
-        _inflected(words[0]) or (is_he and words[0].tag_ == "NNS" and _mistaken(words[0]))
-    ):
-        yield words[0]
+    for verb in words[:1]:
+        is_mistaken = verb.tag_ == "NNS" and _mistaken(verb) and subject.lower_ in ("he", "she")
+        if _inflected(verb) or is_mistaken:
+            yield verb
 
 
 def _without_adverbs(words: Iterable[Token]) -> list[Token]:

@@ -24,13 +24,14 @@ def first_token_only(model: TextModel) -> Iterator[bool]:
     applies: to models that read the first token and whose layers are built as BERT's are (BERT,
     RoBERTa, ELECTRA). Others run as ever.
     """
-    output = None
-    if isinstance(model, HFClassifier) and model.reads_first and model.one_token:
-        output = _after_attention(model.module)
+    reads_first = isinstance(model, HFClassifier) and model.reads_first and model.one_token
+    output = _after_attention(model.module) if reads_first else None
     if output is None:
         yield False
         return
-    hook = output.register_forward_pre_hook(_keep_first_token)
+    hook = output.register_forward_pre_hook(
+        lambda module, inputs: tuple(tensor[:, :1] for tensor in inputs)  # each (batch, 1, hidden)
+    )
     try:
         yield True
     finally:
@@ -48,16 +49,14 @@ def check_reading(model: HFClassifier) -> None:
         TouchstoneError: where they differ without the shortcuts, too: then the module does more to
             its input than it shows.
     """
-    device = device_of(model.module)
     encoded = model.encode([["a"], "this is a good film .".split()])
-    texts = [torch.tensor([row.ids], device=device) for row in encoded]
+    texts = [torch.tensor([row.ids], device=device_of(model.module)) for row in encoded]
     plain = [
         model.module(input_ids=ids, attention_mask=torch.ones_like(ids)).logits.double()
         for ids in texts
     ]
     eps = [torch.finfo(p.dtype).eps for p in model.module.parameters() if p.is_floating_point()]
-    # A model in bfloat16 differs by a few of its own last digits.
-    allowed = max(1e-4, 4 * max(eps))
+    allowed = max(1e-4, 4 * max(eps))  # in bfloat16, a few of its own last digits
     # The faster way first; the second one is the module's own.
     for model.one_token in (True, False):
         with first_token_only(model):
@@ -99,7 +98,3 @@ def _after_attention(module: nn.Module) -> nn.Module | None:
     output = getattr(getattr(layers[-1], "attention", None), "output", None) if layers else None
     known = ("BertSelfOutput", "RobertaSelfOutput", "ElectraSelfOutput")
     return output if type(output).__name__ in known else None
-
-
-def _keep_first_token(module: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    return tuple(tensor[:, :1] for tensor in inputs)  # each (batch, 1, hidden)

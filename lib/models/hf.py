@@ -43,8 +43,7 @@ class HFClassifier(RunsFromEmbeddings):
         prepare_padding(module, tokenizer)
         self.module, self.tokenizer, self.classes = module.eval(), tokenizer, tuple(classes)
         self.max_length = longest_input(module, tokenizer)
-        first = tokenizer("a")["input_ids"][0]
-        self.reads_first = tokenizer.cls_token_id is not None and first == tokenizer.cls_token_id
+        self.reads_first = tokenizer("a")["input_ids"][0] == tokenizer.cls_token_id
         self.one_token = True
 
     @property
@@ -105,8 +104,10 @@ class HFClassifier(RunsFromEmbeddings):
         buckets = length_buckets(lengths_of(encoded), batch_size)
         readings: list[Reading] = []
         for bucket in buckets:
-            batch = [encoded[i] for i in bucket]
-            ids, mask = pad(batch, self.tokenizer.pad_token_id, device=device)  # (batch, token)
+            # each (batch, token)
+            ids, mask = pad(
+                [encoded[i] for i in bucket], self.tokenizer.pad_token_id, device=device
+            )
             readings.append(self.reading(self.embed(ids), mask))
             # one batch tells whether the head reads nothing but this token
             if bucket is buckets[0] and not torch.allclose(
@@ -168,8 +169,7 @@ def run_head(
     """
     hidden, base = reading["last_hidden_state"], module.base_model  # (batch, 1, hidden)
     # a head that looks for the last token that is not padding must find this one
-    not_padding = 1 if module.config.pad_token_id == 0 else 0
-    ids = torch.full(hidden.shape[:2], not_padding, dtype=torch.long, device=hidden.device)
+    ids = torch.full(hidden.shape[:2], int(module.config.pad_token_id == 0), device=hidden.device)
     # an instance's attribute hides the method of its class
     base.forward = lambda *args, **kwargs: _Answer(reading)
     try:

@@ -173,8 +173,9 @@ def student_of(teacher: LanguageModel, layers: Sequence[int]) -> LanguageModel:
 def save_lm(model: LanguageModel, vocabulary: Vocabulary, path: Path) -> None:
     """Write the weights (.safetensors), and beside them configuration and words (.json)."""
     save_tensors(path, model.state_dict())
-    about = {"config": asdict(model.config), "words": list(vocabulary.words)}
-    save_json(about, path.with_suffix(".json"))
+    save_json(
+        {"config": asdict(model.config), "words": list(vocabulary.words)}, path.with_suffix(".json")
+    )
 
 
 def load_lm(path: Path) -> tuple[LanguageModel, Vocabulary]:

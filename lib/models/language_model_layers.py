@@ -111,17 +111,15 @@ class _TransformerLayer(nn.Module):
 
     def forward(self, x: Sequences) -> Sequences:
         """Each position looks at itself and at what is before it."""
-        x = x + self._dropped(self._attend(self.attention_norm(x)))
-        return x + self._dropped(self.feed(self.feed_norm(x)))
+        attended = self._attend(self.attention_norm(x))
+        x = x + F.dropout(attended, self.dropout, self.training)
+        return x + F.dropout(self.feed(self.feed_norm(x)), self.dropout, self.training)
 
     def _attend(self, x: Sequences) -> Sequences:
         heads = self.query_key_value(x).unflatten(-1, (3, self.n_heads, -1))
         q, k, v = heads.permute(2, 0, 3, 1, 4)  # each (batch, head, token, hidden / head)
         attended = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.out(attended.transpose(1, 2).flatten(-2))  # (batch, token, hidden)
-
-    def _dropped(self, x: Sequences) -> Sequences:
-        return F.dropout(x, self.dropout, self.training)
 
 
 class TransformerStack(nn.Module):

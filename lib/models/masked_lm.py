@@ -88,8 +88,7 @@ class MaskedLM:
         def run(batch: Sequence[Encoded]) -> Float[Tensor, "batch vocab"]:
             ids, mask = pad(batch, self.pad_id, device=device_of(self.module))  # (batch, token)
             hidden = self.hidden(self.embed(ids), mask)  # (batch, token, hidden)
-            scores = self.scores(hidden[ids == mask_id])  # (batch, vocab)
-            return scores.log_softmax(-1).cpu()
+            return self.scores(hidden[ids == mask_id]).log_softmax(-1).cpu()
 
         return in_buckets(run, encoded, batch_size, exact=False)
 

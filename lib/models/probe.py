@@ -87,8 +87,8 @@ class Probe:
 
     def reference_ids(self, ids: Int[Tensor, "batch token"]) -> Int[Tensor, "batch token"]:
         """The same sequences with every word taken out."""
-        is_first = torch.arange(ids.shape[1], device=ids.device) == 0
-        return torch.where(is_first, ids, torch.full_like(ids, _ERASED))
+        is_word = torch.arange(ids.shape[1], device=ids.device) > 0
+        return ids.masked_fill(is_word, _ERASED)
 
     @torch.no_grad()
     def predict(self, sentences: Sequence[Sequence[str]], batch_size: int = _AT_ONCE) -> np.ndarray:

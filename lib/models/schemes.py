@@ -106,8 +106,7 @@ def set_modes(model: "HFClassifier | OneLayerAttention", scheme: Scheme, dropout
     model.module.eval()
     if dropout == 0:
         return
-    parts = model.parts()
-    learns = {id(p) for part in scheme.trained() for p in parts[part].values()}
+    learns = {id(p) for part in scheme.trained() for p in model.parts()[part].values()}
     for module in model.module.modules():
         inside = {id(p) for p in module.parameters()}
         if inside and inside <= learns:

@@ -142,13 +142,11 @@ def pad(
     >>> ids.tolist(), mask.tolist()
     ([[5, 6], [7, 0]], [[1, 1], [1, 0]])
     """
-    width = max(*lengths_of(encoded), length or 0)
-    ids = torch.full((len(encoded), width), pad_id, dtype=torch.long)
-    mask = torch.zeros((len(encoded), width), dtype=torch.long)
-    for i, row in enumerate(encoded):
-        ids[i, : len(row.ids)] = torch.tensor(row.ids, dtype=torch.long)
-        mask[i, : len(row.ids)] = 1
-    return ids.to(device), mask.to(device)
+    lengths = torch.tensor(lengths_of(encoded))
+    is_token = torch.arange(max(*lengths.tolist(), length or 0)) < lengths[:, None]
+    ids = torch.full(is_token.shape, pad_id)
+    ids[is_token] = torch.tensor([i for row in encoded for i in row.ids], dtype=torch.long)
+    return ids.to(device), is_token.long().to(device)
 
 
 def length_buckets(
@@ -275,6 +273,5 @@ def special_ids(tokenizer: Any) -> list[int]:
     """
     # Not `all_special_ids`: it holds the unknown word, which stands for a word.
     names = ("cls", "sep", "bos", "eos", "mask", "pad")
-    return sorted(
-        {i for name in names if (i := getattr(tokenizer, f"{name}_token_id", None)) is not None}
-    )
+    ids = {getattr(tokenizer, f"{name}_token_id", None) for name in names}
+    return sorted(ids - {None})

@@ -124,9 +124,10 @@ def quiet() -> Iterator[None]:
 
 def load_pretrained(kind: Any, name: str, revision: str = "", **options: Any) -> Any:
     """What an Auto class of transformers makes of an encoder's files, without its reports."""
-    source = load_encoder_path(name, revision)
     with quiet():
-        return kind.from_pretrained(source, revision=revision or None, **options)
+        return kind.from_pretrained(
+            load_encoder_path(name, revision), revision=revision or None, **options
+        )
 
 
 def load_tokenizer(name: str, revision: str = "") -> Any:

@@ -5,8 +5,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-__all__ = ["END", "PAD", "UNKNOWN", "Vocabulary", "build_vocabulary"]
-
 UNKNOWN, END, PAD = "<unk>", "<eos>", "<pad>"
 _SPECIAL = (PAD, END, UNKNOWN)
 
@@ -30,8 +28,7 @@ class Vocabulary:
 
     def encode(self, words: Iterable[str]) -> list[int]:
         """Ids of words in small letters; a word that is not there becomes the unknown word."""
-        unknown = self.ids[UNKNOWN]
-        return [self.ids.get(word.lower(), unknown) for word in words]
+        return [self.ids.get(word.lower(), self.ids[UNKNOWN]) for word in words]
 
     def owners(self, words: Sequence[str]) -> list[int]:
         """For each id the index of its word; here every word has one id."""

@@ -77,9 +77,8 @@ class PromptedModel(RunsFromEmbeddings):
     ) -> Float[Tensor, "batch class"]:
         """The language model's scores of the class words, at the one position that is read."""
         output = self.module.base_model(inputs_embeds=embeddings, attention_mask=mask)
-        scores = run_head(
-            self.module, read_token(output, self.position_read(mask))
-        )  # (batch, vocab)
+        # (batch, vocab)
+        scores = run_head(self.module, read_token(output, self.position_read(mask)))
         return scores[:, torch.tensor(self.label_ids, device=scores.device)]
 
     def position_read(self, mask: Int[Tensor, "batch token"]) -> Int[Tensor, "batch"]:
@@ -134,8 +133,7 @@ class PromptedCausalLM(PromptedModel):
         label_words: Mapping[str, str] = LABEL_WORDS,
     ) -> None:
         super().__init__(module, tokenizer, label_words)
-        prompt = f"The gender of this person ( {self.choice} ) is"
-        self.cue = pieces_in_text(tokenizer, prompt)
+        self.cue = pieces_in_text(tokenizer, f"The gender of this person ( {self.choice} ) is")
         self.read = len(self.cue) - 1
 
 

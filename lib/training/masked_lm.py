@@ -210,33 +210,29 @@ def asked_positions(
     model: MaskedLM,
     encoded: Sequence[Encoded],
     share: float,
-    seed: int = 0,
-    batch_tokens: int = 4096,
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     """Batches (inputs, mask, targets) for measuring.
 
     A fixed choice of tokens, all of them replaced by the mask token.
     """
-    generator = torch.Generator().manual_seed(seed)
-    mask_id, n_vocab = model.tokenizer.mask_token_id, model.module.config.vocab_size
-    for rows in length_buckets(lengths_of(encoded), n_tokens=batch_tokens):
+    generator = torch.Generator().manual_seed(0)
+    special, mask_id = special_ids(model.tokenizer), model.tokenizer.mask_token_id
+    n_vocab = model.module.config.vocab_size
+    for rows in length_buckets(lengths_of(encoded), n_tokens=4096):
         ids, mask = pad([encoded[i] for i in rows], model.pad_id)
-        special = special_ids(model.tokenizer)
         _, targets = mask_tokens(ids, special, mask_id, n_vocab, share, generator)
         # All of them masked: 10 % left in place would be read off, and flatter the model.
         yield torch.where(targets != IGNORED, mask_id, ids), mask, targets
 
 
 @torch.no_grad()
-def masked_perplexity(
-    model: MaskedLM, encoded: Sequence[Encoded], share: float = 0.15, seed: int = 0
-) -> float:
+def masked_perplexity(model: MaskedLM, encoded: Sequence[Encoded], share: float = 0.15) -> float:
     """exp of the mean negative log-probability of masked tokens, the same at every call.
 
     NaN without text.
     """
     total, n, device = 0.0, 0, device_of(model.module)
-    for inputs, mask, targets in asked_positions(model, encoded, share, seed):
+    for inputs, mask, targets in asked_positions(model, encoded, share):
         hidden = model.hidden(model.embed(inputs.to(device)), mask.to(device)).cpu()
         is_asked = targets != IGNORED
         scores = model.scores(hidden[is_asked].to(device)).cpu()
@@ -246,17 +242,14 @@ def masked_perplexity(
 
 
 def unigram_perplexity(
-    model: MaskedLM,
-    train: Sequence[Encoded],
-    encoded: Sequence[Encoded],
-    share: float = 0.15,
-    seed: int = 0,
+    model: MaskedLM, train: Sequence[Encoded], encoded: Sequence[Encoded], share: float = 0.15
 ) -> float:
     """The same quantity for add-one word frequencies of the training text, at the same tokens.
 
     The floor to beat.
     """
     log_p = unigram(train, model.module.config.vocab_size, special_ids(model.tokenizer)).log()
-    asked = asked_positions(model, encoded, share, seed)
-    log_probs = torch.cat([log_p[targets[targets != IGNORED]] for _, _, targets in asked])
-    return math.exp(-float(log_probs.double().mean()))
+    targets = torch.cat(
+        [targets[targets != IGNORED] for _, _, targets in asked_positions(model, encoded, share)]
+    )
+    return math.exp(-float(log_p[targets].double().mean()))

@@ -168,8 +168,9 @@ class Trainer:
         return _Data(test, train_ids, test_ids, targets, torch.tensor(lengths_of(train_ids)))
 
     def _split(self, train: pd.DataFrame, seed: int) -> Split:
-        drawn = seed_for("validation", seed)
-        return validation_split(train["sentence_idx"], self.validation_share, drawn)
+        return validation_split(
+            train["sentence_idx"], self.validation_share, seed_for("validation", seed)
+        )
 
     def _trained(
         self,

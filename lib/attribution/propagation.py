@@ -13,7 +13,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from ..models.eager_attention import eager_attention
-from ..models.first_token import parameters_fixed
+from ..models.shortcuts import parameters_fixed
 from .batch import TokenBatch
 from .relevance import Relevance
 from .rescale import Rescale

@@ -34,7 +34,7 @@ class HFClassifier(RunsFromEmbeddings):
     A classifier reads one token of the encoder's output. It is the first where the tokenizer puts
     its class token there (BERT, RoBERTa), and the last real token otherwise (XLNet's class token,
     GPT-2's last word). A head that reads more (their mean, say) is a matter of
-    `lib.models.first_token.check_reading`, which sets `one_token` to False.
+    `lib.models.shortcuts.check_reading`, which sets `one_token` to False.
     """
 
     def __init__(

@@ -18,8 +18,8 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from ..core.errors import TouchstoneError
 from ..core.files import save_json
+from .language_model import END, PAD
 from .weights import load_pretrained, load_tokenizer
-from .word_vocabulary import END, PAD
 
 
 @dataclass(frozen=True)

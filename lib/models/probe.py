@@ -17,10 +17,9 @@ from torch import Tensor, nn
 
 from ..core.errors import TouchstoneError
 from .hf_lm import HFLanguageModel, Subwords, noted_hf_lm
-from .language_model import LanguageModel, load_lm
+from .language_model import END, PAD, LanguageModel, Vocabulary, load_lm
 from .text_model import Encoded, device_of, in_buckets, pad
 from .weights import save_tensors
-from .word_vocabulary import END, PAD, Vocabulary
 
 CausalLM = LanguageModel | HFLanguageModel  # embeddings -> states -> log-probabilities
 WordTable = Vocabulary | Subwords  # words -> ids, and the index of the word that each id is of

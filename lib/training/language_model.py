@@ -13,9 +13,8 @@ from torch.nn.functional import cosine_similarity
 
 from ..core.errors import TouchstoneError
 from ..core.progress import progress
-from ..models.language_model import LanguageModel
+from ..models.language_model import END, PAD, LanguageModel, Vocabulary
 from ..models.text_model import Encoded, length_buckets, lengths_of, pad
-from ..models.word_vocabulary import END, PAD, Vocabulary
 from .loop import descend
 
 TokenBatch = tuple[Int[Tensor, "batch token"], Int[Tensor, "batch token"]]  # ids and mask

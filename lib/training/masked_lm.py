@@ -13,8 +13,8 @@ from transformers import get_linear_schedule_with_warmup
 
 from ..core.errors import TouchstoneError
 from ..core.progress import progress
-from ..models.first_token import parameters_fixed
 from ..models.masked_lm import MaskedLM
+from ..models.shortcuts import parameters_fixed
 from ..models.text_model import (
     Encoded,
     device_of,

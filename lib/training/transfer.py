@@ -12,11 +12,11 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from ..core.seeds import seed_for
-from ..models.first_token import first_token_only
 from ..models.hf import HFClassifier, Reading, stacked_heads, with_own_head
 from ..models.load import build_model
 from ..models.ola import Variant
 from ..models.schemes import Scheme, apply_scheme, scheme_named, set_modes
+from ..models.shortcuts import first_token_only, ids_in_use, rows_in_use
 from ..models.text_model import (
     BATCH,
     Encoded,
@@ -26,7 +26,6 @@ from ..models.text_model import (
     lengths_of,
 )
 from ..models.weights import load_tokenizer
-from ..models.word_table import ids_in_use, rows_in_use
 from .classifier import (
     CURVE,
     Settings,

@@ -15,6 +15,7 @@ from lib.models.language_model import (
     ARCHITECTURES,
     FullSoftmax,
     LMConfig,
+    build_vocabulary,
     load_lm,
     save_lm,
     student_of,
@@ -27,7 +28,6 @@ from lib.models.language_model_layers import (
     sinusoids,
 )
 from lib.models.probe import Probe
-from lib.models.word_vocabulary import build_vocabulary
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)

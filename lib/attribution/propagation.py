@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from ..models.eager_attention import eager_attention
+from ..models.hf import eager_attention
 from ..models.shortcuts import parameters_fixed
 from .batch import TokenBatch
 from .relevance import Relevance

@@ -1,10 +1,11 @@
-"""Any Hugging Face sequence classifier, run from its word embeddings."""
+"""Any Hugging Face sequence classifier, run from its word embeddings, and its attention."""
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,7 @@ from ..core.errors import TouchstoneError
 from .text_model import (
     Encoded,
     RunsFromEmbeddings,
+    TextModel,
     device_of,
     length_buckets,
     lengths_of,
@@ -242,6 +244,50 @@ def redraw(module: PreTrainedModel, parameters: Mapping[str, nn.Parameter], seed
             p.copy_(torch.empty(p.shape).normal_(0, std, generator=generator))
         elif isinstance(owner, nn.Linear):
             p.zero_()
+
+
+@torch.no_grad()
+def attention_maps(
+    model: TextModel,
+    embeddings: Float[Tensor, "batch token hidden"],
+    mask: Int[Tensor, "batch token"],
+) -> Float[Tensor, "layer batch head token token"]:
+    """How strongly each token (second last axis) attends to each token (last axis).
+
+    The weights of a layer, a head and a token sum to 1.
+
+    Raises:
+        TouchstoneError: for a model that is no transformer, or whose attention is not the ordinary
+            kind.
+    """
+    if not isinstance(model.module, PreTrainedModel):
+        raise TouchstoneError(
+            f"{type(model).__name__} has no attention layers of transformers; choose another method"
+        )
+    dtype = model.module.get_input_embeddings().weight.dtype
+    with eager_attention(model.module):
+        output = model.module.base_model(
+            inputs_embeds=embeddings.to(dtype), attention_mask=mask, output_attentions=True
+        )
+    layers = output.attentions  # each (batch, head, token, token)
+    # Convolutions and state spaces give None, or maps of another form.
+    if not layers or any(layer is None or layer.ndim != 4 for layer in layers):
+        raise TouchstoneError(
+            f"{type(model.module).__name__} does not hand out its attention weights; choose "
+            "another method"
+        )
+    return widened(torch.stack(layers))
+
+
+@contextmanager
+def eager_attention(module: PreTrainedModel) -> Iterator[None]:
+    """Within, attention is computed step by step: fused kernels do not hand out its weights."""
+    before = module.config._attn_implementation
+    module.set_attn_implementation("eager")
+    try:
+        yield
+    finally:
+        module.set_attn_implementation(before)
 
 
 def prepare_padding(module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:

@@ -3,7 +3,6 @@
 Which part of a model stays, goes on learning, or starts anew (paper, Table 3).
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -80,7 +79,11 @@ def apply_scheme(
     no parameters: a name that matches nothing would otherwise freeze it without a word.
     """
     parts = model.parts()
-    _check_cover(model.module, parts)
+    ids = [id(p) for part in parts.values() for p in part.values()]
+    if len(ids) != len(set(ids)) or set(ids) != {id(p) for p in model.module.parameters()}:
+        raise TouchstoneError(
+            f"the parts of {type(model.module).__name__} do not cover its parameters exactly once"
+        )
     trained: dict[str, nn.Parameter] = {}
     for part in PARTS:
         treatment = getattr(scheme, part)
@@ -121,11 +124,3 @@ def _train_with(module: nn.Module, dropout: float) -> None:
     for inner in module.modules():
         if isinstance(inner, nn.Dropout):
             inner.p = dropout
-
-
-def _check_cover(module: nn.Module, parts: Mapping[str, Mapping[str, nn.Parameter]]) -> None:
-    ids = [id(p) for part in parts.values() for p in part.values()]
-    if len(ids) != len(set(ids)) or set(ids) != {id(p) for p in module.parameters()}:
-        raise TouchstoneError(
-            f"the parts of {type(module).__name__} do not cover its parameters exactly once"
-        )

@@ -17,8 +17,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from ..core.errors import TouchstoneError, did_you_mean
-from .eager_attention import eager_attention
-from .hf import HFClassifier
+from .hf import HFClassifier, eager_attention
 from .text_model import Encoded, TextModel, device_of
 
 _PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}

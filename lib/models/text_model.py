@@ -231,6 +231,7 @@ class RunsFromEmbeddings(TextModel):
     """
 
     keeps_typed = False  # does a special token among the words (a mask) stay in the reference?
+    pads_alike = False  # are all sentences padded to the longest, whatever their batch?
 
     @property
     def independent(self) -> bool:
@@ -248,6 +249,10 @@ class RunsFromEmbeddings(TextModel):
             "method"
         )
 
+    def share_read(self, mask: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token"]:
+        """The share of each token's output in what the class scores are read from."""
+        return torch.nn.functional.one_hot(self.position_read(mask), mask.shape[1]).float()
+
     def predict(self, sentences: Sequence[Sequence[str]], batch_size: int) -> np.ndarray:
         """Class probabilities, one row a sentence.
 
@@ -258,8 +263,11 @@ class RunsFromEmbeddings(TextModel):
     def probabilities(self, encoded: Sequence[Encoded], batch_size: int) -> np.ndarray:
         """Class probabilities of sentences that are encoded already."""
 
+        longest = max(lengths_of(encoded)) if self.pads_alike else None
+
         def scores(batch: Sequence[Encoded]) -> Float[Tensor, "batch class"]:
-            ids, mask = pad(batch, self.tokenizer.pad_token_id, device=device_of(self.module))
+            device = device_of(self.module)
+            ids, mask = pad(batch, self.tokenizer.pad_token_id, longest, device)
             return self.logits(self.embed(ids), mask).cpu()
 
         logits = in_buckets(scores, encoded, batch_size)

@@ -166,12 +166,16 @@ class LabelSimilarity(RunsFromEmbeddings):
         """The similarity of each sentence to each description, from the word embeddings."""
         return self.scale * self._sentence(embeddings, mask) @ self.labels.to(embeddings.device).T
 
+    def share_read(self, mask: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token"]:
+        """Equal shares of all tokens."""
+        return mask / mask.sum(1, keepdim=True)
+
     def _sentence(
         self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
     ) -> Float[Tensor, "batch hidden"]:
         hidden = self.module(inputs_embeds=embeddings, attention_mask=mask).last_hidden_state
-        weights = (mask / mask.sum(1, keepdim=True)).to(hidden.dtype)  # (batch, token)
-        return F.normalize(torch.einsum("bt,bth->bh", weights, hidden), dim=-1)
+        mean = torch.einsum("bt,bth->bh", self.share_read(mask).to(hidden.dtype), hidden)
+        return F.normalize(mean, dim=-1)
 
 
 def zero_shot_model(name: str, revision: str, classes: Sequence[str]) -> RunsFromEmbeddings:

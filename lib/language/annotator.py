@@ -90,7 +90,10 @@ def annotate_sentence(
     subject = subject_head(doc, words.keys() | named.keys())
     genders = {i: gender for i, (gender, _) in words.items()}
     chain = subject_chain(doc, subject, genders, named.keys())
-    people: dict[int, Replacement] = {i: forms for i, (_, forms) in words.items()} | named
+    people: dict[int, Replacement] = {
+        **{i: forms for i, (_, forms) in words.items()},
+        **named,
+    }
     of_subject = {i: forms for i, forms in people.items() if i in chain}
     return Label(
         name,

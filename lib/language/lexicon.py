@@ -163,6 +163,7 @@ def _enter(lexicon: Lexicon, triple: Triple, kind: str) -> None:
         rows.append((plural(triple[0]), plural(triple[1]), plural(triple[2])))
     for forms in rows:
         for gender, word in zip(genders, forms, strict=False):
+            # A word that both genders share tells none (the plural of "cousin").
             if forms[0] != forms[1]:
                 words.setdefault(word if kind == _TITLE else word.lower(), (gender, forms))
 

@@ -50,7 +50,10 @@ def names_of_text(docs: Iterable[Doc], lexicon: Lexicon) -> frozenset[str]:
         known |= {doc[i].text for run in find_names(doc, lexicon) for i in run}
         for token in doc:
             if _may_be_name(token, lexicon):
-                acts[token.text] += _acts_or_owns(token)
+                right = token.nbor() if token.i + 1 < len(doc) else token
+                acts[token.text] += right.tag_ == "POS" or (
+                    token.dep_ in SUBJECTS and token.head.pos_ in ("VERB", "ADJ", "NOUN")
+                )
                 places[token.text] += token.i > 0 and (
                     token.nbor(-1).lower_ in _BEFORE_PLACES | {"into"}
                 )
@@ -90,13 +93,6 @@ def name_replacements(
         if is_owner and after is not None:
             replacements[after.i] = None
     return replacements
-
-
-def _acts_or_owns(token: Token) -> bool:
-    right = token.nbor() if token.i + 1 < len(token.doc) else token
-    return right.tag_ == "POS" or (
-        token.dep_ in SUBJECTS and token.head.pos_ in ("VERB", "ADJ", "NOUN")
-    )
 
 
 def _may_be_name(token: Token, lexicon: Lexicon) -> bool:

@@ -217,7 +217,9 @@ def _inherited(doc: Doc, subjects: Collection[int], verbs: set[int]) -> set[int]
             if met[-1].is_of_they and is_verb:
                 inherited.add(token.i)
         elif is_finite or joint is not None:
-            met.append(_Verb(token, _own_subject(token) in subjects, _is_relative(token)))
+            owner = _own_subject(token)
+            is_relative = owner >= 0 and doc[owner].lower_ in ("who", "which", "that")
+            met.append(_Verb(token, owner in subjects, is_relative))
     return inherited
 
 
@@ -285,11 +287,6 @@ def _own_subject(verb: Token) -> int:
 
 def _clause_of(verb: Token) -> str:
     return verb.head.dep_ if verb.dep_ in FINITE_HELPERS else verb.dep_
-
-
-def _is_relative(verb: Token) -> bool:
-    subject = _own_subject(verb)
-    return subject >= 0 and verb.doc[subject].lower_ in ("who", "which", "that")
 
 
 def _opens_object(token: Token, joint: Token, verbs: Collection[int]) -> bool:

@@ -114,9 +114,9 @@ class Subwords:
     def owners(self, words: Sequence[str]) -> list[int]:
         """For each piece the index of its word."""
         ends = torch.tensor([len(word) for word in words]).cumsum(0) + torch.arange(len(words))
-        offsets = self._read(words)["offset_mapping"]  # start and end in the text, by piece
-        piece_ends = torch.tensor([end for _, end in offsets], dtype=torch.long)
-        return torch.searchsorted(ends, piece_ends).tolist()
+        # Start and end in the text, by piece.
+        offsets = torch.tensor(self._read(words)["offset_mapping"], dtype=torch.long)
+        return torch.searchsorted(ends, offsets.view(-1, 2)[:, 1].contiguous()).tolist()
 
     def _read(self, words: Sequence[str]) -> Any:
         if blank := [word for word in words if not word or word != word.strip()]:

@@ -93,10 +93,8 @@ class GenderAtMask(RunsFromEmbeddings):
 
     def encode(self, sentences: Sequence[Sequence[str]]) -> list[Encoded]:
         """Token ids and word ids; the mask of our tables becomes the model's own."""
-        mask_token = self.tokenizer.mask_token
-        return self.lm.encode(
-            [[mask_token if word == MASK else word for word in words] for words in sentences]
-        )
+        own = {MASK: self.tokenizer.mask_token}
+        return self.lm.encode([[own.get(word, word) for word in words] for words in sentences])
 
     def logits(
         self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]

@@ -92,8 +92,8 @@ class Probe:
     @torch.no_grad()
     def predict(self, sentences: Sequence[Sequence[str]], batch_size: int = _AT_ONCE) -> np.ndarray:
         """Class probabilities, one row a prefix, each from one clean pass."""
-        states = features(self.lm, self.vocabulary, sentences, batch_size)
-        return self.layer(states).softmax(-1).cpu().numpy()
+        last_states = features(self.lm, self.vocabulary, sentences, batch_size)
+        return self.layer(last_states).softmax(-1).cpu().numpy()
 
 
 def _last_state(

@@ -20,6 +20,8 @@ from ..core.errors import TouchstoneError, did_you_mean
 from .hf import HFClassifier, eager_attention
 from .text_model import Encoded, TextModel, device_of
 
+# The layers that hand each token on by itself, after the attention.
+_LIKE_BERT = ("BertSelfOutput", "RobertaSelfOutput", "ElectraSelfOutput")
 _PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
@@ -180,8 +182,7 @@ def in_precision(model: TextModel, precision: str) -> Iterator[TextModel]:
 def _after_attention(module: nn.Module) -> nn.Module | None:
     layers = getattr(getattr(module.base_model, "encoder", None), "layer", None)
     output = getattr(getattr(layers[-1], "attention", None), "output", None) if layers else None
-    known = ("BertSelfOutput", "RobertaSelfOutput", "ElectraSelfOutput")
-    return output if type(output).__name__ in known else None
+    return output if type(output).__name__ in _LIKE_BERT else None
 
 
 def _copied(module: PreTrainedModel, dtype: torch.dtype) -> PreTrainedModel:

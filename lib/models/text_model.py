@@ -282,4 +282,4 @@ def special_ids(tokenizer: Any) -> list[int]:
     # Not `all_special_ids`: it holds the unknown word, which stands for a word.
     names = ("cls", "sep", "bos", "eos", "mask", "pad")
     ids = {getattr(tokenizer, f"{name}_token_id", None) for name in names}
-    return sorted(ids - {None})
+    return sorted(i for i in ids if i is not None)

@@ -110,11 +110,13 @@ def _with_agreement(
 ) -> dict[int, Replacement]:
     """The changes together with the verbs and articles that follow from them, by position."""
     neutral = {i: forms[2].lower() for i, forms in changes.items() if forms is not None}
+    # A deleted word stands for its name, whose first word became the pronoun.
     they = {i for i in changes if neutral.get(_start_of_name(i, changes)) == "they"}
     others = {i for i, form in neutral.items() if form in ("them", "their", "theirs")}
     follow = agreeing_verbs(doc, they, agreement, others)
     if agreement == "full":
         follow |= articles(doc, changes)
+    # A word that changes of its own accord is not asked to agree.
     return dict(sorted((follow | dict(changes)).items()))
 
 

@@ -52,6 +52,7 @@ def read_conllu(path: Path | str) -> list[Tree]:
     fields: dict[int, list[str]] = {}  # the columns of the words by their line
     comments: dict[str, str] = {}
     lines = read_utf8(Path(path)).replace("\r\n", "\n").split("\n")
+    # One more empty line ends the last sentence of a file that lacks it.
     for number, line in enumerate([*lines, ""], start=1):
         if line.startswith("#"):
             key, _, value = line[1:].partition("=")

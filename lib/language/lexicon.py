@@ -88,6 +88,7 @@ class Lexicon:
     def _compound(self, word: str) -> tuple[Gender, Triple] | None:
         """A compound with a hyphen that ends in a word of the list: cabin-boy, step-mother."""
         head, _, tail = word.rpartition("-")
+        # A letter before the hyphen is no word: X-man.
         entry = self.folded.get(tail.lower()) if len(head) > 1 else None
         if entry is None:
             return None
@@ -122,6 +123,7 @@ def plural(word: str) -> str:
     for end, many in _PLURALS.items():
         if last.endswith(end):
             return head + blank + last[: -len(end)] + many
+    # Humans, Germans and Romans are no compounds of "man".
     if re.search(r"(?<!hu)(?<!Ger)(?<!Ro)man$", last):
         return head + blank + last[:-2] + "en"
     if re.search(r"[^aeiou]y$", last):
@@ -163,7 +165,7 @@ def _enter(lexicon: Lexicon, triple: Triple, kind: str) -> None:
         rows.append((plural(triple[0]), plural(triple[1]), plural(triple[2])))
     for forms in rows:
         for gender, word in zip(genders, forms, strict=False):
-            # A word that both genders share tells none (the plural of "cousin").
+            # Forms that are alike tell no gender.
             if forms[0] != forms[1]:
                 words.setdefault(word if kind == _TITLE else word.lower(), (gender, forms))
 

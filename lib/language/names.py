@@ -27,7 +27,7 @@ def find_names(doc: Doc, lexicon: Lexicon, known: Collection[str] = ()) -> list[
     elsewhere in the text, follows a title, or is a PERSON to the pipeline's entity recogniser, if
     there is one.
     """
-    runs: list[list[int]] = []
+    runs: list[list[int]] = []  # one known word makes a name of the words beside it, too
     for token in doc:
         if _may_be_name(token, lexicon):
             if runs and runs[-1][-1] == token.i - 1:
@@ -45,6 +45,7 @@ def names_of_text(docs: Iterable[Doc], lexicon: Lexicon) -> frozenset[str]:
     often than it stands after "the" or a preposition of place.
     """
     known: set[str] = set()
+    # Counted over the whole text, so that one wrong tag makes no person of a place.
     acts, places = Counter[str](), Counter[str]()
     for doc in docs:
         known |= {doc[i].text for run in find_names(doc, lexicon) for i in run}
@@ -78,6 +79,7 @@ def name_replacements(
     for run in find_names(doc, lexicon, known):
         first = doc[run[0]]
         before = doc[first.i - 1] if first.i else None
+        # A rank tells no gender, and needs its name.
         if first.text in _RANKS or (before is not None and before.text in _RANKS):
             continue
         if before is not None and before.i in words:

@@ -134,7 +134,7 @@ def stored_annotation(sentences: Sequence[str], files: Iterable[Path]) -> list[D
     Raises:
         TouchstoneError: a sentence is not stored, since the text has changed.
     """
-    stored: dict[str, Doc] = {}
+    stored: dict[str, Doc] = {}  # by text: a sentence that was changed must not get its old parse
     for file in files:
         stored |= {doc.text: doc for doc in read_docs(file).values()}
     for sentence in sentences:

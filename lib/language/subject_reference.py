@@ -72,6 +72,7 @@ def subject_chain(
     chain = seed_chain(doc, subject, genders, names)
     gender = next((genders[i] for i in sorted(chain) if i in genders), None)
     for i in candidates(genders, chain, None):
+        # Until a word of the chain has told the gender, words of both may join it.
         is_open = gender in (None, genders[i])
         if is_open and weighted_sum(weights, describe(doc, i, subject, chain, genders)) > 0:
             chain.add(i)
@@ -182,6 +183,7 @@ def _clause(token: Token) -> tuple[Token, str]:
 def _owner(verb: Token, token: Token, chain: Collection[int], genders: Mapping[int, Gender]) -> str:
     """Whose clause it is by its subject: the word's own, the chain's, a rival's, unsaid, ..."""
     head = verb
+    # A clause without a subject of its own has that of the clause above it.
     while (subject := subject_below(head)) is None:
         if head.head.i == head.i or head.dep_ not in _SHARE_A_SUBJECT:
             return "none"

@@ -73,6 +73,7 @@ def agreeing_verbs(
             for i in subjects
             for verb in (*_beside(doc[i]), *_governed(doc[i]), *_past_adverbs(doc[i]))
         }
+        # Last, since these verbs take their subject from the ones found before.
         verbs |= _inherited(doc, subjects, verbs)
     return {i: (doc[i].text, doc[i].text, neutral_of(doc[i])) for i in sorted(verbs)}
 

@@ -57,10 +57,7 @@ def fit_seeds(
             "these seeds cannot be trained side by side: their splits differ in size, or dropout "
             "or accumulated gradients are wanted; train them one after the other"
         )
-    stack = {
-        name: torch.stack([parameters[name].detach() for parameters in trained]).requires_grad_()
-        for name in trained[0]
-    }
+    stack = _stacked(trained)
     n_train = len(splits[0].train)
     # Adam works number by number, so one optimiser for all seeds does what one for each would.
     optimiser, schedule = adam(stack.values(), settings, n_train)
@@ -86,6 +83,13 @@ def fit_seeds(
                     best_values[name][i] = p.detach()[i]
     _put_back(best_values, trained)
     return [pd.DataFrame(curve, columns=CURVE) for curve in curves]
+
+
+def _stacked(trained: Sequence[Mapping[str, nn.Parameter]]) -> Stack:
+    return {
+        name: torch.stack([parameters[name].detach() for parameters in trained]).requires_grad_()
+        for name in trained[0]
+    }
 
 
 @torch.no_grad()

@@ -85,6 +85,8 @@ class OneLayerAttention(RunsFromEmbeddings):
     ) -> None:
         self.tokenizer, self.classes, self.variant = tokenizer, tuple(classes), variant
         self.pads_alike = variant == "as_released"  # as its evaluation did
+        if tokenizer.pad_token_id is None:
+            tokenizer.pad_token = tokenizer.eos_token  # GPT-2's has none; the mask says what counts
         self.max_length = int(tokenizer.model_max_length)
         self.used_ids = sorted({*used_ids, *special_ids(tokenizer), tokenizer.unk_token_id})
         # the row of every token id; those not in use share the unknown word's

@@ -144,7 +144,7 @@ def pad(
     """
     lengths = torch.tensor(lengths_of(encoded))
     is_token = torch.arange(max(*lengths.tolist(), length or 0)) < lengths[:, None]
-    ids = torch.full(is_token.shape, pad_id)
+    ids = torch.full(is_token.shape, pad_id, dtype=torch.long)
     ids[is_token] = torch.tensor([i for row in encoded for i in row.ids], dtype=torch.long)
     return ids.to(device), is_token.long().to(device)
 

@@ -10,9 +10,9 @@ from typing import NamedTuple
 from spacy.tokens import Doc, Token
 
 from lib.language.conllu import Row, read_conllu
-from lib.language.coreference import Span, head_of
 from lib.language.lexicon import PRONOUNS
 from lib.language.parse import doc_of
+from lib.studies.implicit_bias.coreference import Span, head_of
 
 
 class GoldSentence(NamedTuple):

@@ -30,11 +30,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from spacy.language import Language
 from spacy.tokens import Doc
+from write_conllu import write_conllu
 
 from lib.core.files import save_csv
 from lib.core.paths import material
 from lib.language.annotator import annotate_sentence, gendered_words
-from lib.language.conllu import write_conllu
 from lib.language.corpora import published_corpus, read_sources
 from lib.language.labels import Label, Scope, gender_variants
 from lib.language.lexicon import Gender, load_lexicon
@@ -45,7 +45,7 @@ from lib.language.parse import (
     load_pipeline,
     read_summaries,
 )
-from lib.language.possessive_rules import by_rules
+from lib.language.possessives import by_rules
 from lib.language.possessives import describe as describe_possessive
 from lib.language.subject_reference import candidates, seed_chain, subject_head
 from lib.language.subject_reference import describe as describe_reference

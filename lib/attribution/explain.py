@@ -12,8 +12,7 @@ from jaxtyping import Bool, Float, Int
 from ..core.errors import TouchstoneError
 from ..core.progress import progress
 from ..core.seeds import seed_for
-from ..models.first_token import first_token_only, parameters_fixed
-from ..models.precision import in_precision
+from ..models.shortcuts import first_token_only, in_precision, parameters_fixed
 from ..models.text_model import Encoded, TextModel, device_of, pad, special_ids
 from .batch import SharedPass, TokenBatch
 from .budget import TokenBudget

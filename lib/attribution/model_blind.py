@@ -9,8 +9,7 @@ from jaxtyping import Float
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from ..core.errors import TouchstoneError
-from ..language.lexicon import PRONOUN_FORMS
-from ..language.pronouns import as_counted
+from ..language.lexicon import PRONOUN_FORMS, as_counted
 from ..models.text_model import TextModel
 from .seam import Row
 from .words import word_scores

@@ -14,9 +14,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..core.errors import TouchstoneError
+from ..models.language_model import UNKNOWN
 from ..models.probe import CausalLM, Probe, WordTable
 from ..models.text_model import device_of
-from ..models.word_vocabulary import UNKNOWN
 from .batch import TokenBatch
 from .explain import COMMON
 from .registry import resolve_method

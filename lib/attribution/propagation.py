@@ -12,8 +12,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from ..models.eager_attention import eager_attention
-from ..models.first_token import parameters_fixed
+from ..models.hf import eager_attention
+from ..models.shortcuts import parameters_fixed
 from .batch import TokenBatch
 from .relevance import Relevance
 from .rescale import Rescale

@@ -46,7 +46,7 @@ from . import (
     single_pass,
 )
 
-# An option of every method that runs a model: see lib.models.precision.
+# An option of every method that runs a model: see lib.models.shortcuts.
 _PRECISION = {"precision": "float32"}
 
 

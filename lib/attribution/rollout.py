@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..core.errors import TouchstoneError
-from ..models.eager_attention import attention_maps, read_weights
+from ..models.hf import attention_maps
 from ..models.ola import OneLayerNet
 from ..models.text_model import RunsFromEmbeddings
 from .batch import TokenBatch
@@ -32,7 +32,7 @@ def attention_rollout(batch: TokenBatch) -> TokenScores:
     maps = attention_maps(
         model, batch.embeddings, batch.mask
     )  # (layers, batch, heads, tokens, tokens)
-    return TokenScores(rollout(maps, read_weights(cast(RunsFromEmbeddings, model), batch.mask)))
+    return TokenScores(rollout(maps, cast(RunsFromEmbeddings, model).share_read(batch.mask)))
 
 
 def rollout(

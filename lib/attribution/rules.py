@@ -4,7 +4,7 @@ The rules are DeepLift's (`rescale`) and AttnLRP's (`relevance`). A `Rules` obje
 of a PyTorch function while a model runs. Where a call is not linear in what depends on the input,
 its result is passed on with a backward pass of the object's own; linear ones (`LINEAR`: layers,
 sums, reshaping) keep the ordinary one, and a call that is neither is refused. Attention must be
-computed step by step (`lib.models.eager_attention.eager_attention`).
+computed step by step (`lib.models.hf.eager_attention`).
 """
 
 from abc import ABC, abstractmethod

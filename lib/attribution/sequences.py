@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..models.first_token import first_token_only, parameters_fixed
+from ..models.shortcuts import first_token_only, parameters_fixed
 from ..models.text_model import TextModel, device_of
 from .budget import TokenBudget
 

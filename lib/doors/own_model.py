@@ -27,8 +27,8 @@ from torch import nn
 from ..attribution.explain import explain
 from ..attribution.registry import resolve_method
 from ..core.errors import TouchstoneError, did_you_mean
-from ..models.first_token import check_reading
 from ..models.hf import HFClassifier
+from ..models.shortcuts import check_reading
 from ..models.text_model import TextModel, device_of
 
 _BATCH = 64  # texts at a time, to predict their classes

@@ -3,23 +3,5 @@
 The way of a sentence: `parse` (spaCy, live or stored) gives a document; `dependencies` says what
 its labels mean; `lexicon` and `names` find the words that tell a gender, `possessives` tells *him*
 from *his*, `subject_reference` finds what speaks of the subject, `verbs` what must agree with
-"they"; `annotator` puts these decisions together into a `labels.Label`. `coreference` asks the
-other way round: of whom does a pronoun speak?
+"they"; `annotator` puts these decisions together into a `labels.Label`.
 """
-
-__all__ = [
-    "annotator",
-    "conllu",
-    "coreference",
-    "dependencies",
-    "labels",
-    "lexicon",
-    "linear",
-    "names",
-    "parse",
-    "possessive_rules",
-    "possessives",
-    "subject_reference",
-    "verbs",
-    "word_lists",
-]

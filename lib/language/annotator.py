@@ -32,7 +32,6 @@ Names = Literal["replace", "keep"]
 _ALSO_VERBS = frozenset(
     "miss master mother father lord lady host guy groom dame nurse king queen man".split()
 )
-_OTHER_CASES_OF_THEY = frozenset({"them", "their", "theirs"})
 
 
 def gendered_words(doc: Doc, lexicon: Lexicon) -> dict[int, tuple[Gender, Triple]]:
@@ -41,8 +40,7 @@ def gendered_words(doc: Doc, lexicon: Lexicon) -> dict[int, tuple[Gender, Triple
     for token in doc:
         word = token.text.strip()
         is_verb = word.islower() and word in _ALSO_VERBS and token.tag_.startswith(("VB", "UH"))
-        before_possessed = word.lower() in ("her", "his") and is_possessive(token)
-        if forms := pronoun_forms(word, before_possessed):
+        if forms := pronoun_forms(word, word.lower() in ("her", "his") and is_possessive(token)):
             words[token.i] = PRONOUNS[word.lower()], forms
         elif not is_verb and (entry := lexicon.find(word)):
             words[token.i] = entry
@@ -55,8 +53,7 @@ def articles(doc: Doc, changes: Mapping[int, Replacement]) -> dict[int, Replacem
     for i, forms in changes.items():
         if not i or forms is None or doc[i - 1].lower_ not in ("a", "an"):
             continue
-        article = doc[i - 1].text
-        female, male, neutral = (like(article[0], _article(word)) for word in forms)
+        female, male, neutral = (like(doc[i - 1].text[0], _article(word)) for word in forms)
         if len({female, male, neutral}) == 2:
             replacements[i - 1] = (female, male, neutral)
     return replacements
@@ -65,7 +62,6 @@ def articles(doc: Doc, changes: Mapping[int, Replacement]) -> dict[int, Replacem
 def annotate_sentence(
     doc: Doc,
     name: str = "",
-    lexicon: Lexicon | None = None,
     agreement: Agreement = "full",
     names: Names = "replace",
     known_names: Collection[str] = (),
@@ -74,7 +70,6 @@ def annotate_sentence(
 
     Args:
         name: the id of the sentence, for the label.
-        lexicon: that of the repository if none is given.
         agreement: how verbs follow "they" (`agreeing_verbs`).
         names: whether names become pronouns, or stay (the published GECO has no first names left).
         known_names: further words that are names of people in this text.
@@ -89,14 +84,16 @@ def annotate_sentence(
     >>> annotate_sentence(doc).all
     {0: ('She', 'He', 'They'), 1: ('leaves', 'leaves', 'leave')}
     """
-    lexicon = lexicon or load_lexicon()
+    lexicon = load_lexicon()
     words = gendered_words(doc, lexicon)
     named = name_replacements(doc, lexicon, known_names, words) if names == "replace" else {}
     subject = subject_head(doc, words.keys() | named.keys())
     genders = {i: gender for i, (gender, _) in words.items()}
     chain = subject_chain(doc, subject, genders, named.keys())
-    people: dict[int, Replacement] = {i: forms for i, (_, forms) in words.items()}
-    people |= named
+    people: dict[int, Replacement] = {
+        **{i: forms for i, (_, forms) in words.items()},
+        **named,
+    }
     of_subject = {i: forms for i, forms in people.items() if i in chain}
     return Label(
         name,
@@ -113,11 +110,13 @@ def _with_agreement(
 ) -> dict[int, Replacement]:
     """The changes together with the verbs and articles that follow from them, by position."""
     neutral = {i: forms[2].lower() for i, forms in changes.items() if forms is not None}
+    # A deleted word stands for its name, whose first word became the pronoun.
     they = {i for i in changes if neutral.get(_start_of_name(i, changes)) == "they"}
-    others = {i for i, form in neutral.items() if form in _OTHER_CASES_OF_THEY}
+    others = {i for i, form in neutral.items() if form in ("them", "their", "theirs")}
     follow = agreeing_verbs(doc, they, agreement, others)
     if agreement == "full":
         follow |= articles(doc, changes)
+    # A word that changes of its own accord is not asked to agree.
     return dict(sorted((follow | dict(changes)).items()))
 
 

@@ -1,22 +1,17 @@
-"""CoNLL-U, the table format of Universal Dependencies: the one reader and the one writer.
+"""CoNLL-U, the table format of Universal Dependencies, read (`tools/write_conllu.py` writes it).
 
 A file is a list of sentences with an empty line after each. Above its words a sentence may have
 comments (`# key = value`); a word is a row of ten columns split by tabs: ID, FORM, LEMMA, UPOS,
 XPOS, FEATS, HEAD, DEPREL, DEPS, MISC (https://universaldependencies.org/format.html).
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ..core.errors import TouchstoneError
-from ..core.files import read_utf8, write_atomic
-
-if TYPE_CHECKING:  # at run time spaCy is the business of those who ask for its documents
-    from spacy.tokens import Doc
+from ..core.files import read_utf8
 
 
 class Row(NamedTuple):
@@ -57,6 +52,7 @@ def read_conllu(path: Path | str) -> list[Tree]:
     fields: dict[int, list[str]] = {}  # the columns of the words by their line
     comments: dict[str, str] = {}
     lines = read_utf8(Path(path)).replace("\r\n", "\n").split("\n")
+    # One more empty line ends the last sentence of a file that lacks it.
     for number, line in enumerate([*lines, ""], start=1):
         if line.startswith("#"):
             key, _, value = line[1:].partition("=")
@@ -76,13 +72,6 @@ def read_conllu(path: Path | str) -> list[Tree]:
     return trees
 
 
-def write_conllu(docs: Mapping[str, Doc], path: Path | str, header: Sequence[str]) -> None:
-    """Write spaCy documents of one sentence each, by `sent_id`, with comments at the top."""
-    comments = "".join(f"# {line}\n" for line in header)
-    blocks = [_block(name, doc) for name, doc in docs.items()]
-    write_atomic(path, comments + "\n".join(blocks) + "\n")
-
-
 def _rows(fields: Mapping[int, list[str]], path: Path | str) -> list[Row]:
     index = {columns[0]: i for i, columns in enumerate(fields.values())} | {"0": -1}
     rows = []
@@ -94,23 +83,3 @@ def _rows(fields: Mapping[int, list[str]], path: Path | str) -> list[Row]:
             )
         rows.append(Row._make([*columns[:6], index[columns[6]], *columns[7:], number]))
     return rows
-
-
-def _block(name: str, doc: Doc) -> str:
-    lines = [f"# sent_id = {name}", f"# text = {doc.text}"]
-    for token in doc:
-        is_root = token.head.i == token.i
-        columns = (
-            str(token.i + 1),
-            token.text,
-            token.lemma_,
-            token.pos_,
-            token.tag_,
-            str(token.morph) or "_",
-            "0" if is_root else str(token.head.i + 1),
-            "root" if is_root else token.dep_,
-            "_",
-            "_" if token.whitespace_ or token.i == len(doc) - 1 else "SpaceAfter=No",
-        )
-        lines.append("\t".join(columns))
-    return "\n".join(lines) + "\n"

@@ -46,7 +46,8 @@ def source_path(name: str, sources: Mapping[str, Source]) -> Path:
     if not path.exists():
         raise TouchstoneError(f"there is no {path}; {origin}; put it there, as {about['made']}")
     sha256 = sha256_of_tree(path) if path.is_dir() else sha256_of(path)
-    if sha256 != about["sha256"] and not _has_the_lines(path, about):
+    lines = about.get("lines_sha256")
+    if sha256 != about["sha256"] and not (lines and lines == lines_sha256(read_lines(path))):
         raise TouchstoneError(
             f"{path} is not the file that this study was made with (SHA-256 {sha256[:12]}..., "
             f"expected {about['sha256'][:12]}...); {origin}; fetch it again"
@@ -76,8 +77,9 @@ def published_corpus(sources: Mapping[str, Source]) -> list[Tagged]:
         if about["use"] == "tagged corpus":
             sentences += read_tagged(source_path(name, sources))
         elif about["use"] == "plain corpus":
-            plain = read_plain(source_path(name, sources))
-            sentences += [[(word, "") for word in words] for words in plain]
+            sentences += [
+                [(word, "") for word in words] for words in read_plain(source_path(name, sources))
+            ]
     return sentences
 
 
@@ -107,10 +109,5 @@ def split_tagged(line: str, where: str = "the line") -> Tagged:
 
 def read_plain(path: Path | str) -> list[list[str]]:
     """The words of the lines of a corpus without tags; empty lines and WikiText's headings go."""
-    sentences = (line.split() for line in Path(path).read_text(encoding="utf-8").splitlines())
+    sentences = map(str.split, Path(path).read_text(encoding="utf-8").splitlines())
     return [words for words in sentences if words and words[0] != "="]
-
-
-def _has_the_lines(path: Path, about: Source) -> bool:
-    expected = about.get("lines_sha256")
-    return expected is not None and expected == lines_sha256(read_lines(path))

@@ -49,7 +49,6 @@ COARSE = {
     "obl:agent": "obl",
     "obl:unmarked": "obl",
 }
-_EXPLETIVE = "expl"
 
 
 def root_of(doc: Doc) -> Token:
@@ -68,6 +67,6 @@ def subject_of(doc: Doc) -> Token | None:
     UD calls the widow of "There is a widow" a subject and CLEAR does not; both give None here.
     """
     root = root_of(doc)
-    if any(child.dep_ == _EXPLETIVE for child in root.children):
+    if any(child.dep_ == "expl" for child in root.children):
         return None
     return subject_below(root)

@@ -7,7 +7,7 @@ those of the neutral class are defined here, once for all rooms: by case (`CASES
 
 import csv
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -22,9 +22,13 @@ Gender = Literal["F", "M"]
 NOMINATIVE: Triple = ("she", "he", "they")
 ACCUSATIVE: Triple = ("her", "him", "them")
 POSSESSIVE: Triple = ("her", "his", "their")
-_INDEPENDENT: Triple = ("hers", "his", "theirs")
-_REFLEXIVE: Triple = ("herself", "himself", "themself")
-_CASES = (NOMINATIVE, ACCUSATIVE, POSSESSIVE, _INDEPENDENT, _REFLEXIVE)
+_CASES: tuple[Triple, ...] = (
+    NOMINATIVE,
+    ACCUSATIVE,
+    POSSESSIVE,
+    ("hers", "his", "theirs"),
+    ("herself", "himself", "themself"),
+)
 # Every form of a class's pronoun once, in the order of the cases.
 PRONOUN_FORMS: Mapping[str, tuple[str, ...]] = {
     "F": tuple(dict.fromkeys(case[0] for case in _CASES)),
@@ -36,7 +40,7 @@ PRONOUNS: Mapping[str, Gender] = {
     **dict.fromkeys(PRONOUN_FORMS["M"], "M"),
 }
 _COLUMNS = ["female", "male", "neutral", "kind", "source"]
-_TITLE, _FEMININE = "title", "feminine"
+_TITLE = "title"
 # how a masked word is written in tables, whatever a model's own mask token is
 MASK = "[MASK]"
 _PLURALS = {
@@ -70,11 +74,11 @@ class Lexicon:
         """
         if word == "God":  # a name
             return None
-        if (entry := self.exact.get(word)) is not None:
-            return entry
+        if word in self.exact:
+            return self.exact[word]
         if (entry := self.folded.get(word.lower())) is not None:
             gender, forms = entry
-            return gender, _in_case_of(word, forms)
+            return gender, in_case_of(word, forms)
         return self._compound(word)
 
     def is_title(self, word: str) -> bool:
@@ -84,6 +88,7 @@ class Lexicon:
     def _compound(self, word: str) -> tuple[Gender, Triple] | None:
         """A compound with a hyphen that ends in a word of the list: cabin-boy, step-mother."""
         head, _, tail = word.rpartition("-")
+        # A letter before the hyphen is no word: X-man.
         entry = self.folded.get(tail.lower()) if len(head) > 1 else None
         if entry is None:
             return None
@@ -99,11 +104,9 @@ def like(model: str, word: str) -> str:
     """
     if len(model) > 1 and model.isupper():
         return word.upper()
-    return (
-        " ".join(part[:1].upper() + part[1:] for part in word.split(" "))
-        if model[:1].isupper()
-        else word
-    )
+    if model[:1].isupper():
+        return " ".join(part[:1].upper() + part[1:] for part in word.split(" "))
+    return word
 
 
 def plural(word: str) -> str:
@@ -120,6 +123,7 @@ def plural(word: str) -> str:
     for end, many in _PLURALS.items():
         if last.endswith(end):
             return head + blank + last[: -len(end)] + many
+    # Humans, Germans and Romans are no compounds of "man".
     if re.search(r"(?<!hu)(?<!Ger)(?<!Ro)man$", last):
         return head + blank + last[:-2] + "en"
     if re.search(r"[^aeiou]y$", last):
@@ -155,9 +159,13 @@ def _enter(lexicon: Lexicon, triple: Triple, kind: str) -> None:
     """Add a row; an earlier one wins. The male form of a row of kind "feminine" tells no gender."""
     lexicon.kinds[triple] = kind
     words = lexicon.exact if kind == _TITLE else lexicon.folded
-    for forms in _forms(triple, kind):
-        genders: tuple[Gender, ...] = ("F",) if kind == _FEMININE else ("F", "M")
+    genders: tuple[Gender, ...] = ("F",) if kind == "feminine" else ("F", "M")
+    rows = [triple]
+    if kind not in (_TITLE, "adjective") and triple[2] != "everyone":
+        rows.append((plural(triple[0]), plural(triple[1]), plural(triple[2])))
+    for forms in rows:
         for gender, word in zip(genders, forms, strict=False):
+            # Forms that are alike tell no gender.
             if forms[0] != forms[1]:
                 words.setdefault(word if kind == _TITLE else word.lower(), (gender, forms))
 
@@ -182,16 +190,36 @@ def pronoun_forms(word: str, is_possessive: bool) -> Triple | None:
     if low not in PRONOUNS:
         return None
     if low in ("her", "his") and is_possessive:
-        return _in_case_of(word, POSSESSIVE)
+        return in_case_of(word, POSSESSIVE)
     others = (case for case in _CASES if case is not POSSESSIVE)
-    return _in_case_of(word, next(case for case in others if low in case))
+    return in_case_of(word, next(case for case in others if low in case))
 
 
-def _in_case_of(word: str, forms: Triple) -> Triple:
+def in_case_of(word: str, forms: Triple) -> Triple:
+    """Three forms in the letter case of a word (`like`)."""
     return like(word, forms[0]), like(word, forms[1]), like(word, forms[2])
 
 
-def _forms(triple: Triple, kind: str) -> Iterable[Triple]:
-    yield triple
-    if kind not in (_TITLE, "adjective") and triple[2] != "everyone":
-        yield plural(triple[0]), plural(triple[1]), plural(triple[2])
+def as_counted(words: Sequence[str]) -> list[str]:
+    """Words as an uncased model reads them: in lower case, without spaces at the edges.
+
+    Nothing is split or dropped.
+
+    >>> as_counted(["Mx. ", "She"])
+    ['mx.', 'she']
+    """
+    return [word.strip().lower() for word in words]
+
+
+def first_pronoun(
+    words: Sequence[str], classes: Sequence[str] = tuple(PRONOUN_FORMS)
+) -> tuple[int, int] | None:
+    """Position and class index of the first third-person pronoun of these classes, or None.
+
+    >>> first_pronoun("Here she meets him".split())
+    (1, 0)
+    """
+    class_of = {form: k for k, name in enumerate(classes) for form in PRONOUN_FORMS[name]}
+    return next(
+        ((i, class_of[word]) for i, word in enumerate(as_counted(words)) if word in class_of), None
+    )

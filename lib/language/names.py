@@ -7,7 +7,7 @@ from spacy.tokens import Doc, Token
 
 from .dependencies import SUBJECTS
 from .labels import Replacement
-from .lexicon import ACCUSATIVE, NOMINATIVE, POSSESSIVE, Lexicon, Triple, like
+from .lexicon import ACCUSATIVE, NOMINATIVE, POSSESSIVE, Lexicon, in_case_of
 from .word_lists import word_list
 
 _SUFFIXES = frozenset({"Jr.", "Sr.", "Jr", "II", "III", "IV"})
@@ -27,7 +27,7 @@ def find_names(doc: Doc, lexicon: Lexicon, known: Collection[str] = ()) -> list[
     elsewhere in the text, follows a title, or is a PERSON to the pipeline's entity recogniser, if
     there is one.
     """
-    runs: list[list[int]] = []
+    runs: list[list[int]] = []  # one known word makes a name of the words beside it, too
     for token in doc:
         if _may_be_name(token, lexicon):
             if runs and runs[-1][-1] == token.i - 1:
@@ -45,18 +45,21 @@ def names_of_text(docs: Iterable[Doc], lexicon: Lexicon) -> frozenset[str]:
     often than it stands after "the" or a preposition of place.
     """
     known: set[str] = set()
+    # Counted over the whole text, so that one wrong tag makes no person of a place.
     acts, places = Counter[str](), Counter[str]()
     for doc in docs:
-        positions = [i for run in find_names(doc, lexicon) for i in run]
-        known |= {doc[i].text for i in positions if len(doc[i].text) > 1}
+        known |= {doc[i].text for run in find_names(doc, lexicon) for i in run}
         for token in doc:
             if _may_be_name(token, lexicon):
-                acts[token.text] += _acts_or_owns(token)
+                right = token.nbor() if token.i + 1 < len(doc) else token
+                acts[token.text] += right.tag_ == "POS" or (
+                    token.dep_ in SUBJECTS and token.head.pos_ in ("VERB", "ADJ", "NOUN")
+                )
                 places[token.text] += token.i > 0 and (
                     token.nbor(-1).lower_ in _BEFORE_PLACES | {"into"}
                 )
-    actors = {word for word, n in acts.items() if n > places[word] and len(word) > 1}
-    return frozenset(known | actors)
+    known |= {word for word, n in acts.items() if n > places[word]}
+    return frozenset(word for word in known if len(word) > 1)
 
 
 def name_replacements(
@@ -76,6 +79,7 @@ def name_replacements(
     for run in find_names(doc, lexicon, known):
         first = doc[run[0]]
         before = doc[first.i - 1] if first.i else None
+        # A rank tells no gender, and needs its name.
         if first.text in _RANKS or (before is not None and before.text in _RANKS):
             continue
         if before is not None and before.i in words:
@@ -87,16 +91,10 @@ def name_replacements(
         after = doc[run[-1] + 1] if run[-1] + 1 < len(doc) else None
         is_owner = after is not None and after.text in _GENITIVES and after.tag_ == "POS"
         forms = POSSESSIVE if is_owner else NOMINATIVE if _is_subject(doc, run) else ACCUSATIVE
-        replacements |= dict.fromkeys(run) | {first.i: _at_start(first, forms)}
+        replacements |= dict.fromkeys(run) | {first.i: forms if first.i else in_case_of("A", forms)}
         if is_owner and after is not None:
             replacements[after.i] = None
     return replacements
-
-
-def _acts_or_owns(token: Token) -> bool:
-    right = token.nbor() if token.i + 1 < len(token.doc) else token
-    acts = token.dep_ in SUBJECTS and token.head.pos_ in ("VERB", "ADJ", "NOUN")
-    return acts or right.tag_ == "POS"
 
 
 def _may_be_name(token: Token, lexicon: Lexicon) -> bool:
@@ -114,11 +112,10 @@ def _may_be_name(token: Token, lexicon: Lexicon) -> bool:
 
 
 def _is_person(doc: Doc, run: list[int], lexicon: Lexicon, people: Collection[str]) -> bool:
-    before = doc[run[0] - 1] if run[0] else None
-    after_title = before is not None and lexicon.is_title(before.text)
-    is_place = before is not None and before.lower_ in _BEFORE_PLACES and len(run) > 1
+    before = doc[run[0] - 1].text if run[0] else ""
+    is_place = before.lower() in _BEFORE_PLACES and len(run) > 1
     return (
-        after_title
+        lexicon.is_title(before)
         or any(doc[i].ent_type_ == "PERSON" for i in run)
         or (not is_place and any(doc[i].text in people for i in run))
     )
@@ -131,9 +128,3 @@ def _is_subject(doc: Doc, run: list[int]) -> bool:
     opens_clause = doc[run[0] - 1].tag_ == "CC" or doc[run[0] - 1].text == ","
     after = run[-1] + 1
     return opens_clause and after < len(doc) and doc[after].tag_ in ("VBZ", "VBD", "MD")
-
-
-def _at_start(token: Token, forms: Triple) -> Triple:
-    if token.i:
-        return forms
-    return like("A", forms[0]), like("A", forms[1]), like("A", forms[2])

@@ -33,8 +33,7 @@ def split_sentences(text: str) -> list[str]:
     ['He sits.', '"Are you ill?" she asks.']
     """
     text = text.strip()
-    sentences = _splitter()(text).sents
-    starts = sorted({_before_marks(text, sentence.start_char) for sentence in sentences})
+    starts = sorted({_before_marks(text, part.start_char) for part in _splitter()(text).sents})
     starts = [i for i in starts if i == 0 or not (text[i].islower() and _CLOSED.search(text[:i]))]
     return [text[i:j].strip() for i, j in zip(starts, [*starts[1:], len(text)], strict=False)]
 
@@ -135,7 +134,7 @@ def stored_annotation(sentences: Sequence[str], files: Iterable[Path]) -> list[D
     Raises:
         TouchstoneError: a sentence is not stored, since the text has changed.
     """
-    stored: dict[str, Doc] = {}
+    stored: dict[str, Doc] = {}  # by text: a sentence that was changed must not get its old parse
     for file in files:
         stored |= {doc.text: doc for doc in read_docs(file).values()}
     for sentence in sentences:

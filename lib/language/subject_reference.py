@@ -8,8 +8,7 @@ a later one. The weights were fitted on the training split of GECO alone (`tools
 reference`); they hold no word of its text.
 """
 
-from collections.abc import Collection, Iterator, Mapping
-from functools import cache
+from collections.abc import Collection, Mapping
 
 from spacy.tokens import Doc, Token
 
@@ -23,8 +22,7 @@ from .dependencies import (
     subject_of,
 )
 from .lexicon import PRONOUNS, Gender
-from .linear import load_weights, weighted_sum
-from .word_lists import resource
+from .word_lists import load_weights, weighted_sum
 
 _CASE_OF_FORM = {
     "he": "nom",
@@ -37,12 +35,6 @@ _CASE_OF_FORM = {
 }
 _IN_APPOSITION = frozenset({"flat", "compound", "appos", "nmod", "flat:name", "nmod:desc"})
 _SHARE_A_SUBJECT = frozenset({"conj", "xcomp", "advcl", "acl", "pcomp"})
-
-
-@cache
-def reference_weights() -> Mapping[str, float]:
-    """The fitted weights by name of feature."""
-    return load_weights(resource("reference_weights.json"))
 
 
 def subject_head(doc: Doc, people: Collection[int]) -> int:
@@ -76,13 +68,13 @@ def subject_chain(
         names: the positions of names.
         weights: by name of feature; the fitted ones if none are given.
     """
-    weights = reference_weights() if weights is None else weights
+    weights = load_weights("reference_weights") if weights is None else weights
     chain = seed_chain(doc, subject, genders, names)
     gender = next((genders[i] for i in sorted(chain) if i in genders), None)
     for i in candidates(genders, chain, None):
-        if gender not in (None, genders[i]):
-            continue
-        if weighted_sum(weights, describe(doc, i, subject, chain, genders)) > 0:
+        # Until a word of the chain has told the gender, words of both may join it.
+        is_open = gender in (None, genders[i])
+        if is_open and weighted_sum(weights, describe(doc, i, subject, chain, genders)) > 0:
             chain.add(i)
             gender = gender or genders[i]
     return chain
@@ -104,15 +96,13 @@ def seed_chain(
 
 def candidates(
     genders: Mapping[int, Gender], chain: Collection[int], gender: Gender | None
-) -> Iterator[int]:
+) -> list[int]:
     """The positions to decide on, left to right: gendered words outside `chain`.
 
     Args:
         gender: the subject's; None (a name leaves it open) takes words of both.
     """
-    for i in sorted(genders):
-        if i not in chain and (gender is None or genders[i] == gender):
-            yield i
+    return [i for i in sorted(genders) if i not in chain and gender in (None, genders[i])]
 
 
 def describe(
@@ -193,6 +183,7 @@ def _clause(token: Token) -> tuple[Token, str]:
 def _owner(verb: Token, token: Token, chain: Collection[int], genders: Mapping[int, Gender]) -> str:
     """Whose clause it is by its subject: the word's own, the chain's, a rival's, unsaid, ..."""
     head = verb
+    # A clause without a subject of its own has that of the clause above it.
     while (subject := subject_below(head)) is None:
         if head.head.i == head.i or head.dep_ not in _SHARE_A_SUBJECT:
             return "none"

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterable
+from itertools import dropwhile
 from typing import Literal, NamedTuple
 
 from lemminflect import getLemma
@@ -72,6 +73,7 @@ def agreeing_verbs(
             for i in subjects
             for verb in (*_beside(doc[i]), *_governed(doc[i]), *_past_adverbs(doc[i]))
         }
+        # Last, since these verbs take their subject from the ones found before.
         verbs |= _inherited(doc, subjects, verbs)
     return {i: (doc[i].text, doc[i].text, neutral_of(doc[i])) for i in sorted(verbs)}
 
@@ -130,22 +132,21 @@ def _beside(subject: Token) -> Iterable[Token]:
 
 def _past_adverbs(subject: Token) -> Iterable[Token]:
     """The verb after several adverbs, after "who", and behind a phrase between commas."""
-    words = _without_adverbs(list(subject.doc[subject.i + 1 :]))
+    words = _without_adverbs(subject.doc[subject.i + 1 :])
     if words and words[0].text == ",":
         if len(words) > 1 and words[1].lower_ == "who":
             yield from _past_adverbs(words[1])
         closing = next((k for k, word in enumerate(words[1:], 1) if word.text == ","), len(words))
         words = _without_adverbs(words[closing + 1 :])
-    is_he = subject.lower_ in ("he", "she")
     for verb in words[:1]:
-        if _inflected(verb) or (is_he and verb.tag_ == "NNS" and _mistaken(verb)):
+        is_mistaken = verb.tag_ == "NNS" and _mistaken(verb) and subject.lower_ in ("he", "she")
+        if _inflected(verb) or is_mistaken:
             yield verb
 
 
-def _without_adverbs(words: list[Token]) -> list[Token]:
+def _without_adverbs(words: Iterable[Token]) -> list[Token]:
     """The words from the first that is no adverb."""
-    start = next((k for k, word in enumerate(words) if not word.tag_.startswith("RB")), len(words))
-    return words[start:]
+    return list(dropwhile(lambda word: word.tag_.startswith("RB"), words))
 
 
 def _is_verb_form(token: Token) -> bool:
@@ -217,7 +218,9 @@ def _inherited(doc: Doc, subjects: Collection[int], verbs: set[int]) -> set[int]
             if met[-1].is_of_they and is_verb:
                 inherited.add(token.i)
         elif is_finite or joint is not None:
-            met.append(_Verb(token, _own_subject(token) in subjects, _is_relative(token)))
+            owner = _own_subject(token)
+            is_relative = owner >= 0 and doc[owner].lower_ in ("who", "which", "that")
+            met.append(_Verb(token, owner in subjects, is_relative))
     return inherited
 
 
@@ -285,11 +288,6 @@ def _own_subject(verb: Token) -> int:
 
 def _clause_of(verb: Token) -> str:
     return verb.head.dep_ if verb.dep_ in FINITE_HELPERS else verb.dep_
-
-
-def _is_relative(verb: Token) -> bool:
-    subject = _own_subject(verb)
-    return subject >= 0 and verb.doc[subject].lower_ in ("who", "which", "that")
 
 
 def _opens_object(token: Token, joint: Token, verbs: Collection[int]) -> bool:

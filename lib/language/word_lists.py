@@ -1,5 +1,12 @@
-"""The word lists that the rules of this room read: words apart by blanks, `#` comments."""
+"""What the decisions of this room read: word lists (blanks between, `#` comments) and weights.
 
+Two decisions are linear scores over named binary features (`possessives`, `subject_reference`): a
+sum of weights that decides by its sign. The weights are fitted by logistic regression with
+`tools/fit_annotator.py` and stored as JSON: {"weights": {name: value}}.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -37,3 +44,32 @@ def word_list(name: str) -> frozenset[str]:
     True
     """
     return read_word_list(resource(f"{name}.txt"))
+
+
+@cache
+def load_weights(name: str) -> Mapping[str, float]:
+    """Fitted weights of this repository, by name of feature."""
+    return read_weights(resource(f"{name}.json"))
+
+
+def read_weights(path: Path) -> Mapping[str, float]:
+    """The fitted weights of a file, by name of feature.
+
+    Raises:
+        TouchstoneError: the file is not such a table.
+    """
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8"))["weights"])
+    except (OSError, KeyError, TypeError, json.JSONDecodeError) as error:
+        raise TouchstoneError(
+            f"{path} holds no weights ({error!r}); restore the file of the repository"
+        ) from error
+
+
+def weighted_sum(weights: Mapping[str, float], features: Iterable[str]) -> float:
+    """The sum of the weights of the features that hold; a feature without a weight counts nothing.
+
+    >>> weighted_sum({"bias": -1.0, "word dog": 2.5}, ["bias", "word dog", "word cat"])
+    1.5
+    """
+    return sum(weights.get(name, 0.0) for name in features)

@@ -19,7 +19,7 @@ from ..attribution.seam import Row
 from ..attribution.words import word_scores
 from ..core.errors import TouchstoneError
 from ..core.seeds import seed_for
-from ..models.first_token import first_token_only, parameters_fixed
+from ..models.shortcuts import first_token_only, parameters_fixed
 from ..models.text_model import Encoded, TextModel, device_of
 
 

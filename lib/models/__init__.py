@@ -3,7 +3,7 @@
 `text_model` says what a classifier of sentences must offer, and how sentences become batches; `hf`,
 `ola`, `zero_shot`, `masked_gender` and `probe` are the kinds. `language_model`, `hf_lm` and
 `masked_lm` predict words. `weights` and `load` say where parameters come from, `schemes` which of
-them learn.
+them learn, `shortcuts` what need not be computed.
 """
 
 import warnings

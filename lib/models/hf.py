@@ -1,10 +1,12 @@
-"""Any Hugging Face sequence classifier, run from its word embeddings."""
+"""Any Hugging Face sequence classifier, run from its word embeddings, and its attention."""
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,6 +19,7 @@ from ..core.errors import TouchstoneError
 from .text_model import (
     Encoded,
     RunsFromEmbeddings,
+    TextModel,
     device_of,
     length_buckets,
     lengths_of,
@@ -33,7 +36,7 @@ class HFClassifier(RunsFromEmbeddings):
     A classifier reads one token of the encoder's output. It is the first where the tokenizer puts
     its class token there (BERT, RoBERTa), and the last real token otherwise (XLNet's class token,
     GPT-2's last word). A head that reads more (their mean, say) is a matter of
-    `lib.models.first_token.check_reading`, which sets `one_token` to False.
+    `lib.models.shortcuts.check_reading`, which sets `one_token` to False.
     """
 
     def __init__(
@@ -42,8 +45,7 @@ class HFClassifier(RunsFromEmbeddings):
         prepare_padding(module, tokenizer)
         self.module, self.tokenizer, self.classes = module.eval(), tokenizer, tuple(classes)
         self.max_length = longest_input(module, tokenizer)
-        first = tokenizer("a")["input_ids"][0]
-        self.reads_first = tokenizer.cls_token_id is not None and first == tokenizer.cls_token_id
+        self.reads_first = tokenizer("a")["input_ids"][0] == tokenizer.cls_token_id
         self.one_token = True
 
     @property
@@ -104,8 +106,10 @@ class HFClassifier(RunsFromEmbeddings):
         buckets = length_buckets(lengths_of(encoded), batch_size)
         readings: list[Reading] = []
         for bucket in buckets:
-            batch = [encoded[i] for i in bucket]
-            ids, mask = pad(batch, self.tokenizer.pad_token_id, device=device)  # (batch, token)
+            # each (batch, token)
+            ids, mask = pad(
+                [encoded[i] for i in bucket], self.tokenizer.pad_token_id, device=device
+            )
             readings.append(self.reading(self.embed(ids), mask))
             # one batch tells whether the head reads nothing but this token
             if bucket is buckets[0] and not torch.allclose(
@@ -157,19 +161,24 @@ def read_token(output: Any, at: Int[Tensor, "batch"]) -> Reading:
     return reading if pooled is None else reading | {"pooler_output": pooled}
 
 
-def run_head(module: PreTrainedModel, reading: Reading) -> Tensor:
+def run_head(
+    module: PreTrainedModel, reading: Reading, parameters: dict[str, Tensor] | None = None
+) -> Tensor:
     """What the module's head makes of a reading: (batch, class), or (batch, vocab) of an LM's head.
 
-    The module runs whole, its encoder answering from the reading.
+    The module runs whole, its encoder answering from the reading; with other values for the
+    `parameters` that are named.
     """
     hidden, base = reading["last_hidden_state"], module.base_model  # (batch, 1, hidden)
     # a head that looks for the last token that is not padding must find this one
-    not_padding = 1 if module.config.pad_token_id == 0 else 0
-    ids = torch.full(hidden.shape[:2], not_padding, dtype=torch.long, device=hidden.device)
+    ids = torch.full(hidden.shape[:2], int(module.config.pad_token_id == 0), device=hidden.device)
     # an instance's attribute hides the method of its class
     base.forward = lambda *args, **kwargs: _Answer(reading)
     try:
-        return module(input_ids=ids).logits.reshape(len(hidden), -1)
+        if parameters is None:
+            return module(input_ids=ids).logits.reshape(len(hidden), -1)
+        output = functional_call(module, parameters, kwargs={"input_ids": ids})
+        return output.logits.reshape(len(hidden), -1)
     finally:
         del base.forward
 
@@ -192,27 +201,10 @@ def stacked_heads(
     Parameters go by name and have the axes "seed ..."; rows of `reading` are "seed batch", scores
     "seed batch class".
     """
-    head = _Head(model.module)
-
-    def scores(parameters: dict[str, Tensor], rows_read: Reading) -> Tensor:
-        named = {f"module.{name}": p for name, p in parameters.items()}
-        return functional_call(head, named, (rows_read,))
-
-    return lambda parameters, rows: vmap(scores)(
-        parameters, {name: values[rows] for name, values in reading.items()}
+    of_all = vmap(partial(run_head, model.module))
+    return lambda parameters, rows: of_all(
+        {name: values[rows] for name, values in reading.items()}, parameters
     )
-
-
-class _Head(nn.Module):
-    """`run_head` as a module of its own, since PyTorch exchanges the parameters of modules only."""
-
-    def __init__(self, module: PreTrainedModel) -> None:
-        super().__init__()
-        self.module = module
-
-    def forward(self, reading: Reading) -> Tensor:
-        """The class scores from a reading."""
-        return run_head(self.module, reading)
 
 
 class _Answer(tuple):
@@ -252,6 +244,50 @@ def redraw(module: PreTrainedModel, parameters: Mapping[str, nn.Parameter], seed
             p.copy_(torch.empty(p.shape).normal_(0, std, generator=generator))
         elif isinstance(owner, nn.Linear):
             p.zero_()
+
+
+@torch.no_grad()
+def attention_maps(
+    model: TextModel,
+    embeddings: Float[Tensor, "batch token hidden"],
+    mask: Int[Tensor, "batch token"],
+) -> Float[Tensor, "layer batch head token token"]:
+    """How strongly each token (second last axis) attends to each token (last axis).
+
+    The weights of a layer, a head and a token sum to 1.
+
+    Raises:
+        TouchstoneError: for a model that is no transformer, or whose attention is not the ordinary
+            kind.
+    """
+    if not isinstance(model.module, PreTrainedModel):
+        raise TouchstoneError(
+            f"{type(model).__name__} has no attention layers of transformers; choose another method"
+        )
+    dtype = model.module.get_input_embeddings().weight.dtype
+    with eager_attention(model.module):
+        output = model.module.base_model(
+            inputs_embeds=embeddings.to(dtype), attention_mask=mask, output_attentions=True
+        )
+    layers = output.attentions  # each (batch, head, token, token)
+    # Convolutions and state spaces give None, or maps of another form.
+    if not layers or any(layer is None or layer.ndim != 4 for layer in layers):
+        raise TouchstoneError(
+            f"{type(model.module).__name__} does not hand out its attention weights; choose "
+            "another method"
+        )
+    return widened(torch.stack(layers))
+
+
+@contextmanager
+def eager_attention(module: PreTrainedModel) -> Iterator[None]:
+    """Within, attention is computed step by step: fused kernels do not hand out its weights."""
+    before = module.config._attn_implementation
+    module.set_attn_implementation("eager")
+    try:
+        yield
+    finally:
+        module.set_attn_implementation(before)
 
 
 def prepare_padding(module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:

@@ -18,8 +18,8 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from ..core.errors import TouchstoneError
 from ..core.files import save_json
-from .weights import load_encoder_path, load_tokenizer, quiet
-from .word_vocabulary import END, PAD
+from .language_model import END, PAD
+from .weights import load_pretrained, load_tokenizer
 
 
 @dataclass(frozen=True)
@@ -114,9 +114,9 @@ class Subwords:
     def owners(self, words: Sequence[str]) -> list[int]:
         """For each piece the index of its word."""
         ends = torch.tensor([len(word) for word in words]).cumsum(0) + torch.arange(len(words))
-        offsets = self._read(words)["offset_mapping"]  # start and end in the text, by piece
-        piece_ends = torch.tensor([end for _, end in offsets], dtype=torch.long)
-        return torch.searchsorted(ends, piece_ends).tolist()
+        # Start and end in the text, by piece.
+        offsets = torch.tensor(self._read(words)["offset_mapping"], dtype=torch.long)
+        return torch.searchsorted(ends, offsets.view(-1, 2)[:, 1].contiguous()).tolist()
 
     def _read(self, words: Sequence[str]) -> Any:
         if blank := [word for word in words if not word or word != word.strip()]:
@@ -131,12 +131,8 @@ def load_hf_lm(name: str, revision: str = "") -> tuple[HFLanguageModel, Subwords
 
     Raises TouchstoneError where the folder, the revision or a fast tokenizer is missing.
     """
-    with quiet():
-        module = AutoModelForCausalLM.from_pretrained(
-            load_encoder_path(name, revision), revision=revision or None
-        )
-        model = HFLanguageModel(module)
-        return model, Subwords(load_tokenizer(name, revision), model.n_words)
+    model = HFLanguageModel(load_pretrained(AutoModelForCausalLM, name, revision))
+    return model, Subwords(load_tokenizer(name, revision), model.n_words)
 
 
 def save_hf_lm(name: str, revision: str, path: Path) -> None:

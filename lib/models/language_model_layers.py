@@ -17,21 +17,12 @@ from torch.func import functional_call
 Sequences = Float[Tensor, "batch token hidden"]
 
 
-class VariationalDropout(nn.Module):
-    """Dropout with one mask for all positions of a sequence.
+def locked_dropout(x: Sequences, p: float, training: bool) -> Sequences:
+    """Dropout with one mask for all positions of a sequence (Gal & Ghahramani 2016; AWD-LSTM).
 
-    Gal & Ghahramani 2016; "locked" dropout in AWD-LSTM.
+    The same components of every position are dropped, the others scaled by 1 / (1 - p).
     """
-
-    def __init__(self, p: float) -> None:
-        super().__init__()
-        self.p = p
-
-    def forward(self, x: Sequences) -> Sequences:
-        """The same components of every position are dropped, the others scaled by 1 / (1 - p)."""
-        if not self.training or not self.p:
-            return x
-        return x * F.dropout(torch.ones_like(x[:, :1]), self.p)
+    return x * F.dropout(torch.ones_like(x[:, :1]), p) if training and p else x
 
 
 class WeightDropLSTM(nn.Module):
@@ -96,13 +87,13 @@ class RecurrentStack(nn.Module):
     def __init__(self, layers: Sequence[nn.Module], dropout: float) -> None:
         super().__init__()
         self.layers = nn.ModuleList(layers)
-        self.drop = VariationalDropout(dropout)
+        self.dropout = dropout
 
     def forward(self, x: Sequences) -> Sequences:
         """The last layer's hidden states."""
         for layer in self.layers:
-            x = layer(self.drop(x))
-        return self.drop(x)
+            x = layer(locked_dropout(x, self.dropout, self.training))
+        return locked_dropout(x, self.dropout, self.training)
 
 
 class _TransformerLayer(nn.Module):
@@ -120,17 +111,15 @@ class _TransformerLayer(nn.Module):
 
     def forward(self, x: Sequences) -> Sequences:
         """Each position looks at itself and at what is before it."""
-        x = x + self._dropped(self._attend(self.attention_norm(x)))
-        return x + self._dropped(self.feed(self.feed_norm(x)))
+        attended = self._attend(self.attention_norm(x))
+        x = x + F.dropout(attended, self.dropout, self.training)
+        return x + F.dropout(self.feed(self.feed_norm(x)), self.dropout, self.training)
 
     def _attend(self, x: Sequences) -> Sequences:
         heads = self.query_key_value(x).unflatten(-1, (3, self.n_heads, -1))
         q, k, v = heads.permute(2, 0, 3, 1, 4)  # each (batch, head, token, hidden / head)
         attended = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.out(attended.transpose(1, 2).flatten(-2))  # (batch, token, hidden)
-
-    def _dropped(self, x: Sequences) -> Sequences:
-        return F.dropout(x, self.dropout, self.training)
 
 
 class TransformerStack(nn.Module):

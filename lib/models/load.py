@@ -36,8 +36,9 @@ def build_model(
         model.module.requires_grad_(False)
         return model, {}
     if scheme.is_one_layer:
-        tokenizer = load_tokenizer(encoder, revision)
-        ola = OneLayerAttention(tokenizer, used_ids, classes, recipe["seed"], recipe["variant"])
+        ola = OneLayerAttention(
+            load_tokenizer(encoder, revision), used_ids, classes, recipe["seed"], recipe["variant"]
+        )
         return ola, apply_scheme(ola, scheme, recipe["seed"])
     classifier = load_classifier(encoder, revision, classes)
     return classifier, apply_scheme(classifier, scheme, recipe["seed"])

@@ -1,6 +1,6 @@
 """A masked LM as a classifier of gender: explanations of it say what decides a pronoun."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -37,7 +37,11 @@ def gender_ids(tokenizer: Any, words: str = "pronouns") -> GenderIds:
     if words not in ("pronouns", "identities"):
         raise TouchstoneError(f"words is {words!r}; write pronouns or identities")
     vocabulary = tokenizer.get_vocab()
-    marks = [mark for mark in "Ġ▁" if _marks_a_blank(mark, vocabulary)]
+    marks = [
+        mark
+        for mark in "Ġ▁"
+        if mark + "he" in vocabulary or sum(p.startswith(mark) for p in vocabulary) > 100
+    ]
     lead = marks[0] if marks else ""
     ids: GenderIds = {"F": [], "M": []}
     for piece, i in vocabulary.items():
@@ -49,10 +53,6 @@ def gender_ids(tokenizer: Any, words: str = "pronouns") -> GenderIds:
             f"the vocabulary holds no {words} of gender {empty[0]}; choose another model"
         )
     return {g: sorted(entries) for g, entries in ids.items()}
-
-
-def _marks_a_blank(mark: str, vocabulary: Collection[str]) -> bool:
-    return mark + "he" in vocabulary or sum(p.startswith(mark) for p in vocabulary) > 100
 
 
 def gender_of(word: str, words: str = "pronouns") -> str:
@@ -93,10 +93,8 @@ class GenderAtMask(RunsFromEmbeddings):
 
     def encode(self, sentences: Sequence[Sequence[str]]) -> list[Encoded]:
         """Token ids and word ids; the mask of our tables becomes the model's own."""
-        mask_token = self.tokenizer.mask_token
-        return self.lm.encode(
-            [[mask_token if word == MASK else word for word in words] for words in sentences]
-        )
+        own = {MASK: self.tokenizer.mask_token}
+        return self.lm.encode([[own.get(word, word) for word in words] for words in sentences])
 
     def logits(
         self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from safetensors.torch import load_file
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModelForMaskedLM, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoConfig, AutoModelForMaskedLM, PreTrainedModel
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 from ..core.errors import TouchstoneError
@@ -22,14 +22,11 @@ from .hf import longest_input, redraw, run_head
 from .text_model import Encoded, device_of, encode_words, in_buckets, pad
 from .weights import (
     check_weights,
-    load_encoder_path,
+    load_pretrained,
     load_tokenizer,
     put_in,
-    quiet,
     save_tensors,
 )
-
-_TUNED = ("head", "encoder", "all")
 
 
 @dataclass
@@ -50,6 +47,7 @@ class MaskedLM:
             )
         self.module.eval()
         self.max_length = longest_input(self.module, self.tokenizer)
+        self.pad_id = int(self.tokenizer.pad_token_id)
 
     def encode(self, sentences: Sequence[Sequence[str]]) -> list[Encoded]:
         """Token ids and word ids of sentences that are given as lists of words."""
@@ -79,14 +77,18 @@ class MaskedLM:
 
         Raises TouchstoneError, naming the sentence, where it has no mask token or several.
         """
+        mask_id = self.tokenizer.mask_token_id
         for i, sentence in enumerate(encoded):
-            mask_place(sentence, self.tokenizer, i)
+            if (n_masks := sentence.ids.count(mask_id)) != 1:
+                raise TouchstoneError(
+                    f"sentence {i} has {n_masks} mask tokens ({self.tokenizer.mask_token}) and "
+                    "needs one; mask one word of each sentence"
+                )
 
         def run(batch: Sequence[Encoded]) -> Float[Tensor, "batch vocab"]:
             ids, mask = pad(batch, self.pad_id, device=device_of(self.module))  # (batch, token)
             hidden = self.hidden(self.embed(ids), mask)  # (batch, token, hidden)
-            scores = self.scores(hidden[ids == self.tokenizer.mask_token_id])  # (batch, vocab)
-            return scores.log_softmax(-1).cpu()
+            return self.scores(hidden[ids == mask_id]).log_softmax(-1).cpu()
 
         return in_buckets(run, encoded, batch_size, exact=False)
 
@@ -108,11 +110,6 @@ class MaskedLM:
 
         return in_buckets(run, self.encode(sentences), batch_size)
 
-    @property
-    def pad_id(self) -> int:
-        """The id that fills up a batch."""
-        return int(self.tokenizer.pad_token_id)
-
     def trained_parameters(self, tuned: str) -> dict[str, nn.Parameter]:
         """The parameters that are trained, by name: the head, with the encoder, or all.
 
@@ -120,8 +117,6 @@ class MaskedLM:
 
         The word table belongs to "all" alone: its gradient is as large as the vocabulary.
         """
-        if tuned not in _TUNED:
-            raise TouchstoneError(f"tuned is {tuned!r}; write one of {', '.join(_TUNED)}")
         table = self.module.get_input_embeddings().weight
         base = {id(p) for p in self.module.base_model.parameters()}
         named = dict(self.module.named_parameters())
@@ -129,18 +124,10 @@ class MaskedLM:
         encoder = {
             name: p for name, p in named.items() if p is not table and ".embeddings." not in name
         }
-        return {"head": head, "encoder": encoder, "all": named}[tuned]
-
-
-def mask_place(sentence: Encoded, tokenizer: PreTrainedTokenizerBase, index: int = 0) -> int:
-    """The position of the only mask token of a sentence."""
-    places = [i for i, token in enumerate(sentence.ids) if token == tokenizer.mask_token_id]
-    if len(places) != 1:
-        raise TouchstoneError(
-            f"sentence {index} has {len(places)} mask tokens ({tokenizer.mask_token}) and needs "
-            "one; mask one word of each sentence"
-        )
-    return places[0]
+        choices = {"head": head, "encoder": encoder, "all": named}
+        if tuned not in choices:
+            raise TouchstoneError(f"tuned is {tuned!r}; write one of {', '.join(choices)}")
+        return choices[tuned]
 
 
 def pretrained_masked_lm(name: str, revision: str = "") -> MaskedLM:
@@ -148,18 +135,15 @@ def pretrained_masked_lm(name: str, revision: str = "") -> MaskedLM:
 
     Raises TouchstoneError for a checkpoint without one (its head would be random numbers).
     """
-    source, options = load_encoder_path(name, revision), {"revision": revision or None}
-    kinds = set(AutoConfig.from_pretrained(source, **options).architectures or ())
+    kinds = set(load_pretrained(AutoConfig, name, revision).architectures or ())
     if not kinds & set(MODEL_FOR_MASKED_LM_MAPPING_NAMES.values()):
         raise TouchstoneError(
             f"{name} has no masked-LM head "
             f"({', '.join(sorted(kinds)) or 'no architecture named'}); "
             "train one (new_masked_lm, fit_masked_lm) or choose a masked language model"
         )
-    with quiet():
-        return MaskedLM(
-            AutoModelForMaskedLM.from_pretrained(source, **options), load_tokenizer(name, revision)
-        )
+    module = load_pretrained(AutoModelForMaskedLM, name, revision)
+    return MaskedLM(module, load_tokenizer(name, revision))
 
 
 def new_masked_lm(name: str, seed: int, revision: str = "") -> MaskedLM:
@@ -170,10 +154,7 @@ def new_masked_lm(name: str, seed: int, revision: str = "") -> MaskedLM:
     For BERT's kind: dense, activation, LayerNorm, then the transposed word table and a bias for
     each entry.
     """
-    with quiet():
-        module = AutoModelForMaskedLM.from_pretrained(
-            load_encoder_path(name, revision), revision=revision or None
-        )
+    module = load_pretrained(AutoModelForMaskedLM, name, revision)
     model = MaskedLM(module, load_tokenizer(name, revision))
     redraw(module, model.trained_parameters("head"), seed)
     return model

@@ -4,18 +4,12 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
-import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from .text_model import (
-    Encoded,
     RunsFromEmbeddings,
-    device_of,
-    in_buckets,
-    lengths_of,
-    pad,
     special_ids,
 )
 
@@ -90,6 +84,9 @@ class OneLayerAttention(RunsFromEmbeddings):
         variant: Variant = "corrected",
     ) -> None:
         self.tokenizer, self.classes, self.variant = tokenizer, tuple(classes), variant
+        self.pads_alike = variant == "as_released"  # as its evaluation did
+        if tokenizer.pad_token_id is None:
+            tokenizer.pad_token = tokenizer.eos_token  # GPT-2's has none; the mask says what counts
         self.max_length = int(tokenizer.model_max_length)
         self.used_ids = sorted({*used_ids, *special_ids(tokenizer), tokenizer.unk_token_id})
         # the row of every token id; those not in use share the unknown word's
@@ -115,22 +112,6 @@ class OneLayerAttention(RunsFromEmbeddings):
     def position_read(self, mask: Int[Tensor, "batch token"]) -> Int[Tensor, "batch"]:
         """The first token of each row."""
         return torch.zeros_like(mask[:, 0])
-
-    def probabilities(self, encoded: Sequence[Encoded], batch_size: int) -> np.ndarray:
-        """Class probabilities of sentences that are encoded already.
-
-        `as_released` pads all sentences to the longest of them, as its evaluation did.
-        """
-        if self.variant == "corrected":
-            return super().probabilities(encoded, batch_size)
-        longest = max(lengths_of(encoded))
-
-        def run(batch: Sequence[Encoded]) -> Float[Tensor, "batch class"]:
-            device = device_of(self.module)
-            ids, mask = pad(batch, self.tokenizer.pad_token_id, longest, device)
-            return self.logits(self.embed(ids), mask).softmax(-1).cpu()
-
-        return in_buckets(run, encoded, batch_size).numpy()
 
     def parts(self) -> dict[str, dict[str, nn.Parameter]]:
         """The parameters by part: embeddings, encoder (attention), head (pooler, classifier)."""

@@ -6,6 +6,7 @@ Ding & Koehn 2021, section 3.1.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import torch
@@ -16,22 +17,14 @@ from torch import Tensor, nn
 
 from ..core.errors import TouchstoneError
 from .hf_lm import HFLanguageModel, Subwords, noted_hf_lm
-from .language_model import LanguageModel, load_lm
+from .language_model import END, PAD, LanguageModel, Vocabulary, load_lm
 from .text_model import Encoded, device_of, in_buckets, pad
 from .weights import save_tensors
-from .word_vocabulary import END, PAD, Vocabulary
 
 CausalLM = LanguageModel | HFLanguageModel  # embeddings -> states -> log-probabilities
 WordTable = Vocabulary | Subwords  # words -> ids, and the index of the word that each id is of
 _AT_ONCE = 256  # sequences in one pass
 _ERASED = -1  # the id of a word that was taken out: its embedding is zero
-
-
-@dataclass(frozen=True)
-class _Padding:
-    """All of a tokenizer that the shared explanation methods ask a probe for."""
-
-    pad_token_id: int
 
 
 @dataclass(eq=False)
@@ -48,7 +41,7 @@ class Probe:
     layer: nn.Linear
     classes: tuple[str, ...]
     max_length: int = 1024
-    tokenizer: _Padding = field(init=False)
+    tokenizer: SimpleNamespace = field(init=False)
     module: nn.Module = field(init=False)
 
     def __post_init__(self) -> None:
@@ -63,7 +56,8 @@ class Probe:
                 f"a layer from {self.layer.in_features} to {self.layer.out_features} does not fit "
                 f"a model of size {self.lm.config.embedding} and {len(self.classes)} classes"
             )
-        self.tokenizer = _Padding(self.vocabulary.ids[PAD])
+        # All of a tokenizer that the shared explanation methods ask for.
+        self.tokenizer = SimpleNamespace(pad_token_id=self.vocabulary.ids[PAD])
         self.module = nn.ModuleDict({"lm": self.lm, "layer": self.layer})
         # Only the gradient in the embeddings is ever asked for.
         self.module.requires_grad_(False)
@@ -92,14 +86,14 @@ class Probe:
 
     def reference_ids(self, ids: Int[Tensor, "batch token"]) -> Int[Tensor, "batch token"]:
         """The same sequences with every word taken out."""
-        is_first = torch.arange(ids.shape[1], device=ids.device) == 0
-        return torch.where(is_first, ids, torch.full_like(ids, _ERASED))
+        is_word = torch.arange(ids.shape[1], device=ids.device) > 0
+        return ids.masked_fill(is_word, _ERASED)
 
     @torch.no_grad()
     def predict(self, sentences: Sequence[Sequence[str]], batch_size: int = _AT_ONCE) -> np.ndarray:
         """Class probabilities, one row a prefix, each from one clean pass."""
-        states = features(self.lm, self.vocabulary, sentences, batch_size)
-        return self.layer(states).softmax(-1).cpu().numpy()
+        last_states = features(self.lm, self.vocabulary, sentences, batch_size)
+        return self.layer(last_states).softmax(-1).cpu().numpy()
 
 
 def _last_state(

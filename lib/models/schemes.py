@@ -3,13 +3,16 @@
 Which part of a model stays, goes on learning, or starts anew (paper, Table 3).
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 from torch import nn
 
 from ..core.errors import TouchstoneError
+
+if TYPE_CHECKING:  # who asks for the schemes alone need not load transformers
+    from .hf import HFClassifier
+    from .ola import OneLayerAttention
 
 Treatment = Literal["fixed", "fine-tuned", "re-initialised"]
 PARTS = ("embeddings", "encoder", "head")
@@ -58,18 +61,6 @@ SCHEMES = {
 }
 
 
-class HasParts(Protocol):
-    """A model that knows which of its parameters belong to which part."""
-
-    module: nn.Module
-
-    def parts(self) -> dict[str, dict[str, nn.Parameter]]:
-        """The parameters by part and name."""
-
-    def redraw(self, part: str, seed: int) -> None:
-        """Give a part new random parameters, the same ones for the same seed."""
-
-
 def scheme_named(name: str) -> Scheme:
     """The scheme of a name; an unknown one is refused with the names there are."""
     if name not in SCHEMES:
@@ -79,14 +70,20 @@ def scheme_named(name: str) -> Scheme:
     return SCHEMES[name]
 
 
-def apply_scheme(model: HasParts, scheme: Scheme, seed: int) -> dict[str, nn.Parameter]:
+def apply_scheme(
+    model: "HFClassifier | OneLayerAttention", scheme: Scheme, seed: int
+) -> dict[str, nn.Parameter]:
     """Re-draw what starts anew, freeze what stays, and return the parameters that learn, by name.
 
     Raises TouchstoneError where the parts do not cover the model, or a part that should learn has
     no parameters: a name that matches nothing would otherwise freeze it without a word.
     """
     parts = model.parts()
-    _check_cover(model.module, parts)
+    ids = [id(p) for part in parts.values() for p in part.values()]
+    if len(ids) != len(set(ids)) or set(ids) != {id(p) for p in model.module.parameters()}:
+        raise TouchstoneError(
+            f"the parts of {type(model.module).__name__} do not cover its parameters exactly once"
+        )
     trained: dict[str, nn.Parameter] = {}
     for part in PARTS:
         treatment = getattr(scheme, part)
@@ -104,7 +101,7 @@ def apply_scheme(model: HasParts, scheme: Scheme, seed: int) -> dict[str, nn.Par
     return trained
 
 
-def set_modes(model: HasParts, scheme: Scheme, dropout: float) -> None:
+def set_modes(model: "HFClassifier | OneLayerAttention", scheme: Scheme, dropout: float) -> None:
     """Put everything into evaluation mode.
 
     With dropout, the parts that learn (and only they) into training mode.
@@ -112,8 +109,7 @@ def set_modes(model: HasParts, scheme: Scheme, dropout: float) -> None:
     model.module.eval()
     if dropout == 0:
         return
-    parts = model.parts()
-    learns = {id(p) for part in scheme.trained() for p in parts[part].values()}
+    learns = {id(p) for part in scheme.trained() for p in model.parts()[part].values()}
     for module in model.module.modules():
         inside = {id(p) for p in module.parameters()}
         if inside and inside <= learns:
@@ -128,11 +124,3 @@ def _train_with(module: nn.Module, dropout: float) -> None:
     for inner in module.modules():
         if isinstance(inner, nn.Dropout):
             inner.p = dropout
-
-
-def _check_cover(module: nn.Module, parts: Mapping[str, Mapping[str, nn.Parameter]]) -> None:
-    ids = [id(p) for part in parts.values() for p in part.values()]
-    if len(ids) != len(set(ids)) or set(ids) != {id(p) for p in module.parameters()}:
-        raise TouchstoneError(
-            f"the parts of {type(module).__name__} do not cover its parameters exactly once"
-        )

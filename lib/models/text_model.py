@@ -34,7 +34,10 @@ class Encoded:
 
 @runtime_checkable
 class TextModel(Protocol):
-    """A classifier that can be run from word embeddings; explanations need nothing else of it."""
+    """A classifier that can be run from word embeddings; explanations need nothing else of it.
+
+    What stands here serves any tokenizer with a word table; a model may do it in its own way.
+    """
 
     classes: tuple[str, ...]
     module: nn.Module
@@ -43,9 +46,11 @@ class TextModel(Protocol):
 
     def encode(self, sentences: Sequence[Sequence[str]]) -> list[Encoded]:
         """Token ids and word ids of sentences that are given as lists of words."""
+        return encode_words(self.tokenizer, sentences, self.max_length)
 
     def embed(self, ids: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token hidden"]:
         """The word embeddings alone: no positions, no LayerNorm."""
+        return widened(self.module.get_input_embeddings()(ids))
 
     @abstractmethod
     def logits(
@@ -55,6 +60,8 @@ class TextModel(Protocol):
 
     def reference_ids(self, ids: Int[Tensor, "batch token"]) -> Int[Tensor, "batch token"]:
         """The same sequences with nothing in them: special tokens kept, all others padding."""
+        special = torch.tensor(special_ids(self.tokenizer), device=ids.device)
+        return torch.where(torch.isin(ids, special), ids, self.tokenizer.pad_token_id)
 
     def predict(self, sentences: Sequence[Sequence[str]], batch_size: int) -> np.ndarray:
         """Class probabilities, one row a sentence."""
@@ -135,13 +142,11 @@ def pad(
     >>> ids.tolist(), mask.tolist()
     ([[5, 6], [7, 0]], [[1, 1], [1, 0]])
     """
-    width = max(*lengths_of(encoded), length or 0)
-    ids = torch.full((len(encoded), width), pad_id, dtype=torch.long)
-    mask = torch.zeros((len(encoded), width), dtype=torch.long)
-    for i, row in enumerate(encoded):
-        ids[i, : len(row.ids)] = torch.tensor(row.ids, dtype=torch.long)
-        mask[i, : len(row.ids)] = 1
-    return ids.to(device), mask.to(device)
+    lengths = torch.tensor(lengths_of(encoded))
+    is_token = torch.arange(max(*lengths.tolist(), length or 0)) < lengths[:, None]
+    ids = torch.full(is_token.shape, pad_id, dtype=torch.long)
+    ids[is_token] = torch.tensor([i for row in encoded for i in row.ids], dtype=torch.long)
+    return ids.to(device), is_token.long().to(device)
 
 
 def length_buckets(
@@ -226,24 +231,12 @@ class RunsFromEmbeddings(TextModel):
     """
 
     keeps_typed = False  # does a special token among the words (a mask) stay in the reference?
+    pads_alike = False  # are all sentences padded to the longest, whatever their batch?
 
     @property
     def independent(self) -> bool:
         """Whether each class has its own yes or no (sigmoid), not a share (softmax)."""
         return False
-
-    def encode(self, sentences: Sequence[Sequence[str]]) -> list[Encoded]:
-        """Token ids and word ids of sentences that are given as lists of words."""
-        return encode_words(self.tokenizer, sentences, self.max_length)
-
-    def embed(self, ids: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token hidden"]:
-        """The word embeddings alone: no positions, no LayerNorm."""
-        return widened(self.module.get_input_embeddings()(ids))
-
-    def reference_ids(self, ids: Int[Tensor, "batch token"]) -> Int[Tensor, "batch token"]:
-        """The same sequences with nothing in them: special tokens kept, all others padding."""
-        special = torch.tensor(special_ids(self.tokenizer), device=ids.device)
-        return torch.where(torch.isin(ids, special), ids, self.tokenizer.pad_token_id)
 
     def position_read(self, mask: Int[Tensor, "batch token"]) -> Int[Tensor, "batch"]:
         """The one token of each row from which the class scores are read.
@@ -256,6 +249,10 @@ class RunsFromEmbeddings(TextModel):
             "method"
         )
 
+    def share_read(self, mask: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token"]:
+        """The share of each token's output in what the class scores are read from."""
+        return torch.nn.functional.one_hot(self.position_read(mask), mask.shape[1]).float()
+
     def predict(self, sentences: Sequence[Sequence[str]], batch_size: int) -> np.ndarray:
         """Class probabilities, one row a sentence.
 
@@ -265,12 +262,16 @@ class RunsFromEmbeddings(TextModel):
 
     def probabilities(self, encoded: Sequence[Encoded], batch_size: int) -> np.ndarray:
         """Class probabilities of sentences that are encoded already."""
-        logits = in_buckets(self._scores, encoded, batch_size)
-        return (logits.sigmoid() if self.independent else logits.softmax(-1)).numpy()
 
-    def _scores(self, batch: Sequence[Encoded]) -> Float[Tensor, "batch class"]:
-        ids, mask = pad(batch, self.tokenizer.pad_token_id, device=device_of(self.module))
-        return self.logits(self.embed(ids), mask).cpu()
+        longest = max(lengths_of(encoded)) if self.pads_alike else None
+
+        def scores(batch: Sequence[Encoded]) -> Float[Tensor, "batch class"]:
+            device = device_of(self.module)
+            ids, mask = pad(batch, self.tokenizer.pad_token_id, longest, device)
+            return self.logits(self.embed(ids), mask).cpu()
+
+        logits = in_buckets(scores, encoded, batch_size)
+        return (logits.sigmoid() if self.independent else logits.softmax(-1)).numpy()
 
 
 def special_ids(tokenizer: Any) -> list[int]:
@@ -280,6 +281,5 @@ def special_ids(tokenizer: Any) -> list[int]:
     """
     # Not `all_special_ids`: it holds the unknown word, which stands for a word.
     names = ("cls", "sep", "bos", "eos", "mask", "pad")
-    return sorted(
-        {i for name in names if (i := getattr(tokenizer, f"{name}_token_id", None)) is not None}
-    )
+    ids = {getattr(tokenizer, f"{name}_token_id", None) for name in names}
+    return sorted(i for i in ids if i is not None)

@@ -122,14 +122,20 @@ def quiet() -> Iterator[None]:
             transformers.logging.enable_progress_bar()
 
 
+def load_pretrained(kind: Any, name: str, revision: str = "", **options: Any) -> Any:
+    """What an Auto class of transformers makes of an encoder's files, without its reports."""
+    with quiet():
+        return kind.from_pretrained(
+            load_encoder_path(name, revision), revision=revision or None, **options
+        )
+
+
 def load_tokenizer(name: str, revision: str = "") -> Any:
     """The fast tokenizer of an encoder.
 
     Those of a byte-level class (RoBERTa's) see a space before the first word, too.
     """
-    tokenizer = AutoTokenizer.from_pretrained(
-        load_encoder_path(name, revision), revision=revision or None, add_prefix_space=True
-    )
+    tokenizer = load_pretrained(AutoTokenizer, name, revision, add_prefix_space=True)
     if not tokenizer.is_fast:
         raise TouchstoneError(
             f"{name} has no fast tokenizer, so nobody knows which token belongs to which word; "
@@ -143,11 +149,11 @@ def load_classifier(name: str, revision: str, classes: Sequence[str]) -> HFClass
 
     The head is drawn by `apply_scheme`.
     """
-    with quiet():
-        module = AutoModelForSequenceClassification.from_pretrained(
-            load_encoder_path(name, revision),
-            revision=revision or None,
-            num_labels=len(classes),
-            ignore_mismatched_sizes=True,
-        )  # a checkpoint may carry a head for other classes
-        return HFClassifier(module, load_tokenizer(name, revision), classes)
+    module = load_pretrained(
+        AutoModelForSequenceClassification,
+        name,
+        revision,
+        num_labels=len(classes),
+        ignore_mismatched_sizes=True,  # a checkpoint may carry a head for other classes
+    )
+    return HFClassifier(module, load_tokenizer(name, revision), classes)

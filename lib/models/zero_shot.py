@@ -1,12 +1,11 @@
 """Zero-shot classifiers: pre-trained models that answer without any training."""
 
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import (
     AutoConfig,
@@ -24,7 +23,7 @@ from transformers.models.auto.modeling_auto import (
 from ..core.errors import TouchstoneError
 from .hf import longest_input, prepare_padding, read_token, run_head
 from .text_model import Encoded, RunsFromEmbeddings, check_length, device_of, pad
-from .weights import load_encoder_path, load_tokenizer, quiet
+from .weights import load_pretrained, load_tokenizer
 
 LABEL_WORDS = {"F": "female", "M": "male", "NB": "neutral"}
 # No pronouns in these: they would give the answer away.
@@ -41,10 +40,13 @@ _CAUSAL_LMS = set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()) - {"XLNetLMHeadMod
 class PromptedModel(RunsFromEmbeddings):
     """A language model that fills in a class word.
 
-    A kind says where its cue stands and which token is read.
-
-    Words of the cue have no word id, so no explanation can give them a share of a sentence.
+    A kind says what its cue is, where that begins and which token of it is read. Words of the cue
+    have no word id, so no explanation can give them a share of a sentence.
     """
+
+    cue: list[int]
+    lead: int | None = None  # the tokens before the cue; None where it ends the text
+    read: int  # the token of the cue that the class word is read at
 
     def __init__(
         self,
@@ -61,9 +63,13 @@ class PromptedModel(RunsFromEmbeddings):
 
     def encode(self, sentences: Sequence[Sequence[str]]) -> list[Encoded]:
         """Token ids and word ids of the sentences with the cue around them."""
-        encoded = [self._with_cue(sentence) for sentence in super().encode(sentences)]
-        for i, words in enumerate(sentences):
-            check_length(i, words, len(encoded[i].ids), self.max_length)
+        encoded = []
+        for i, row in enumerate(super().encode(sentences)):
+            cut = len(row.ids) if self.lead is None else self.lead
+            ids = [*row.ids[:cut], *self.cue, *row.ids[cut:]]
+            check_length(i, sentences[i], len(ids), self.max_length)
+            of_cue = [None] * len(self.cue)
+            encoded.append(Encoded(ids, [*row.word_ids[:cut], *of_cue, *row.word_ids[cut:]]))
         return encoded
 
     def logits(
@@ -71,28 +77,31 @@ class PromptedModel(RunsFromEmbeddings):
     ) -> Float[Tensor, "batch class"]:
         """The language model's scores of the class words, at the one position that is read."""
         output = self.module.base_model(inputs_embeds=embeddings, attention_mask=mask)
-        scores = run_head(
-            self.module, read_token(output, self.position_read(mask))
-        )  # (batch, vocab)
+        # (batch, vocab)
+        scores = run_head(self.module, read_token(output, self.position_read(mask)))
         return scores[:, torch.tensor(self.label_ids, device=scores.device)]
+
+    def position_read(self, mask: Int[Tensor, "batch token"]) -> Int[Tensor, "batch"]:
+        """The mask token of the cue, or the last one, after which the class word would come."""
+        return self._start(mask.sum(1)) + self.read
 
     def reference_ids(self, ids: Int[Tensor, "batch token"]) -> Int[Tensor, "batch token"]:
         """The same sequences with nothing in them.
 
         Special tokens and the cue kept, all others padding.
         """
-        return torch.where(self._cue_mask(ids), ids, super().reference_ids(ids))
+        at = torch.arange(ids.shape[1], device=ids.device)
+        # The last token that is no padding ends the row: padding may stand within it, too.
+        lengths = ((ids != self.tokenizer.pad_token_id) * (at + 1)).amax(1)
+        start = self._start(lengths)[:, None]
+        in_cue = (at >= start) & (at < start + len(self.cue))
+        return torch.where(in_cue, ids, super().reference_ids(ids))
 
-    @abstractmethod
-    def _with_cue(self, sentence: Encoded) -> Encoded:
-        """The sentence with the cue."""
-
-    @abstractmethod
-    def _cue_mask(self, ids: Int[Tensor, "batch token"]) -> Bool[Tensor, "batch token"]:
-        """Which tokens are the cue's."""
-
-    def _pieces(self, text: str) -> list[int]:
-        return pieces_in_text(self.tokenizer, text)
+    def _start(self, lengths: Int[Tensor, "batch"]) -> Int[Tensor, "batch"]:
+        """Where the cue begins in texts of so many tokens."""
+        if self.lead is None:
+            return lengths - len(self.cue)
+        return torch.full_like(lengths, self.lead)
 
 
 class PromptedMaskedLM(PromptedModel):
@@ -108,26 +117,10 @@ class PromptedMaskedLM(PromptedModel):
         label_words: Mapping[str, str] = LABEL_WORDS,
     ) -> None:
         super().__init__(module, tokenizer, label_words)
-        before = self._pieces(f"{self.choice.capitalize()} :")
-        self.cue = [*before, tokenizer.mask_token_id, *self._pieces(".")]
+        before = pieces_in_text(tokenizer, f"{self.choice.capitalize()} :")
+        self.cue = [*before, tokenizer.mask_token_id, *pieces_in_text(tokenizer, ".")]
         # a class token that stands first stays first
-        self.lead = 1 if tokenizer("a").word_ids()[0] is None else 0
-        self.position = self.lead + len(before)
-
-    def _with_cue(self, sentence: Encoded) -> Encoded:
-        cut = self.lead
-        return Encoded(
-            [*sentence.ids[:cut], *self.cue, *sentence.ids[cut:]],
-            [*sentence.word_ids[:cut], *[None] * len(self.cue), *sentence.word_ids[cut:]],
-        )
-
-    def position_read(self, mask: Int[Tensor, "batch token"]) -> Int[Tensor, "batch"]:
-        """The mask token of the cue."""
-        return torch.full_like(mask[:, 0], self.position)
-
-    def _cue_mask(self, ids: Int[Tensor, "batch token"]) -> Bool[Tensor, "batch token"]:
-        at = torch.arange(ids.shape[1], device=ids.device)
-        return ((at >= self.lead) & (at < self.lead + len(self.cue))).expand_as(ids)
+        self.lead, self.read = int(tokenizer("a").word_ids()[0] is None), len(before)
 
 
 class PromptedCausalLM(PromptedModel):
@@ -140,22 +133,8 @@ class PromptedCausalLM(PromptedModel):
         label_words: Mapping[str, str] = LABEL_WORDS,
     ) -> None:
         super().__init__(module, tokenizer, label_words)
-        self.cue = self._pieces(f"The gender of this person ( {self.choice} ) is")
-
-    def _with_cue(self, sentence: Encoded) -> Encoded:
-        word_ids = [*sentence.word_ids, *[None] * len(self.cue)]
-        return Encoded([*sentence.ids, *self.cue], word_ids)
-
-    def position_read(self, mask: Int[Tensor, "batch token"]) -> Int[Tensor, "batch"]:
-        """The last token, after which the class word would come."""
-        return mask.sum(1) - 1
-
-    def _cue_mask(self, ids: Int[Tensor, "batch token"]) -> Bool[Tensor, "batch token"]:
-        real = ids != self.tokenizer.pad_token_id
-        padding = real.flip(1).long().cumsum(1).flip(1) == 0  # only what ends the row
-        ends = ids.shape[1] - padding.sum(1, keepdim=True)  # (batch, 1)
-        at = torch.arange(ids.shape[1], device=ids.device)
-        return (at >= ends - len(self.cue)) & (at < ends)
+        self.cue = pieces_in_text(tokenizer, f"The gender of this person ( {self.choice} ) is")
+        self.read = len(self.cue) - 1
 
 
 class LabelSimilarity(RunsFromEmbeddings):
@@ -187,12 +166,16 @@ class LabelSimilarity(RunsFromEmbeddings):
         """The similarity of each sentence to each description, from the word embeddings."""
         return self.scale * self._sentence(embeddings, mask) @ self.labels.to(embeddings.device).T
 
+    def share_read(self, mask: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token"]:
+        """Equal shares of all tokens."""
+        return mask / mask.sum(1, keepdim=True)
+
     def _sentence(
         self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
     ) -> Float[Tensor, "batch hidden"]:
         hidden = self.module(inputs_embeds=embeddings, attention_mask=mask).last_hidden_state
-        weights = (mask / mask.sum(1, keepdim=True)).to(hidden.dtype)  # (batch, token)
-        return F.normalize(torch.einsum("bt,bth->bh", weights, hidden), dim=-1)
+        mean = torch.einsum("bt,bth->bh", self.share_read(mask).to(hidden.dtype), hidden)
+        return F.normalize(mean, dim=-1)
 
 
 def zero_shot_model(name: str, revision: str, classes: Sequence[str]) -> RunsFromEmbeddings:
@@ -203,18 +186,17 @@ def zero_shot_model(name: str, revision: str, classes: Sequence[str]) -> RunsFro
     What it has is read from the architectures of its configuration: a language-model head that was
     trained, or none.
     """
-    source, options = load_encoder_path(name, revision), {"revision": revision or None}
-    words, tokenizer = {c: LABEL_WORDS[c] for c in classes}, load_tokenizer(name, revision)
-    with quiet():
-        kinds = set(AutoConfig.from_pretrained(source, **options).architectures or ())
-        if kinds & _MASKED_LMS and tokenizer.mask_token_id is not None:
-            module = AutoModelForMaskedLM.from_pretrained(source, **options)
-            return PromptedMaskedLM(module, tokenizer, words)
-        if kinds & _CAUSAL_LMS:
-            module = AutoModelForCausalLM.from_pretrained(source, **options)
-            return PromptedCausalLM(module, tokenizer, words)
-        module = AutoModel.from_pretrained(source, **options)
-        return LabelSimilarity(module, tokenizer, {c: DESCRIPTIONS[c] for c in classes})
+    tokenizer = load_tokenizer(name, revision)
+    words = {c: LABEL_WORDS[c] for c in classes}
+    kinds = set(load_pretrained(AutoConfig, name, revision).architectures or ())
+    if kinds & _MASKED_LMS and tokenizer.mask_token_id is not None:
+        module = load_pretrained(AutoModelForMaskedLM, name, revision)
+        return PromptedMaskedLM(module, tokenizer, words)
+    if kinds & _CAUSAL_LMS:
+        module = load_pretrained(AutoModelForCausalLM, name, revision)
+        return PromptedCausalLM(module, tokenizer, words)
+    module = load_pretrained(AutoModel, name, revision)
+    return LabelSimilarity(module, tokenizer, {c: DESCRIPTIONS[c] for c in classes})
 
 
 def _label_ids(tokenizer: Any, label_words: Mapping[str, str]) -> list[int]:

@@ -82,9 +82,9 @@ def batches(
     if not settings.grouped:
         yield from rows.split(settings.batch_size)
         return
-    pools = rows.split(POOL * settings.batch_size)
-    sorted_pools = [pool[lengths[pool].argsort(stable=True)] for pool in pools]
-    ordered = [batch for pool in sorted_pools for batch in pool.split(settings.batch_size)]
+    ordered: list[Int[Tensor, "batch"]] = []
+    for pool in rows.split(POOL * settings.batch_size):
+        ordered += pool[lengths[pool].argsort(stable=True)].split(settings.batch_size)
     yield from (ordered[i] for i in torch.randperm(len(ordered), generator=generator).tolist())
 
 
@@ -103,9 +103,8 @@ def token_forward(
     device = device_of(model.module)
     ids, mask = (t.to(device) for t in pad(encoded, model.tokenizer.pad_token_id))
     lengths = mask.sum(1).cpu()
-    ids = (
-        ids if row_of is None else row_of[ids].clamp(min=0)
-    )  # padding may have no row: any will do
+    if row_of is not None:
+        ids = row_of[ids].clamp(min=0)  # padding may have no row: any will do
 
     def forward(index: Int[Tensor, "batch"]) -> Float[Tensor, "batch class"]:
         width = ids.shape[1] if whole_width else int(lengths[index].max())
@@ -170,8 +169,9 @@ def adam(
         parameters, lr=settings.lr, weight_decay=settings.weight_decay, eps=settings.eps, fused=True
     )
     n_steps = settings.epochs * math.ceil(n_train / settings.batch_size)
-    warm_up = round(settings.warm_up * n_steps)
-    return optimiser, get_linear_schedule_with_warmup(optimiser, warm_up, n_steps)
+    return optimiser, get_linear_schedule_with_warmup(
+        optimiser, round(settings.warm_up * n_steps), n_steps
+    )
 
 
 @torch.no_grad()
@@ -187,6 +187,5 @@ def evaluate(
     scores = torch.cat([forward(batch) for batch in in_order.split(batch_size)])  # (batch, class)
     wanted = targets[in_order]
     classes = wanted if wanted.ndim == 1 else wanted.argmax(1)
-    return F.cross_entropy(scores, wanted).item(), (
-        scores.argmax(1) == classes
-    ).double().mean().item()
+    is_right = (scores.argmax(1) == classes).double()
+    return F.cross_entropy(scores, wanted).item(), is_right.mean().item()

@@ -13,9 +13,8 @@ from torch.nn.functional import cosine_similarity
 
 from ..core.errors import TouchstoneError
 from ..core.progress import progress
-from ..models.language_model import LanguageModel
+from ..models.language_model import END, PAD, LanguageModel, Vocabulary
 from ..models.text_model import Encoded, length_buckets, lengths_of, pad
-from ..models.word_vocabulary import END, PAD, Vocabulary
 from .loop import descend
 
 TokenBatch = tuple[Int[Tensor, "batch token"], Int[Tensor, "batch token"]]  # ids and mask
@@ -43,18 +42,13 @@ class LMSettings:
 
 @dataclass(frozen=True)
 class Distillation:
-    """Weights of DistilBERT's loss: soft cross-entropy, LM loss, cosine.
-
-    Sanh et al. 2019; as in Ding & Koehn 2021.
+    """DistilBERT's loss (Sanh et al. 2019; as in Ding & Koehn 2021): three terms, see `batch_loss`.
 
     `every`: the soft cross-entropy, the dearest of the three, is taken at every such word of a
     batch (1: at all of them).
     """
 
     teacher: LanguageModel
-    soft: float = 1.0
-    hard: float = 1.0
-    cosine: float = 3.0
     every: int = 1
 
 
@@ -158,7 +152,7 @@ def batch_loss(
     else:
         hard = model.loss(hidden, targets)
     cosine = 1 - cosine_similarity(hidden, teacher_hidden, dim=-1).mean()
-    return distil.soft * soft + distil.hard * hard + distil.cosine * cosine
+    return soft + hard + 3.0 * cosine  # the weights of Ding & Koehn
 
 
 def minutes_ahead(

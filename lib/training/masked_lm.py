@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pandas as pd
@@ -15,6 +14,7 @@ from transformers import get_linear_schedule_with_warmup
 from ..core.errors import TouchstoneError
 from ..core.progress import progress
 from ..models.masked_lm import MaskedLM
+from ..models.shortcuts import parameters_fixed
 from ..models.text_model import (
     Encoded,
     device_of,
@@ -100,13 +100,9 @@ def mask_tokens(
     """
     # (batch, token). Three draws whatever is chosen: the stream does not depend on the words.
     draw = torch.rand(ids.shape, generator=generator)
-    if len(watched):
-        draw = torch.where(
-            # Scaled by the ratio, so that one threshold serves both shares.
-            torch.isin(ids, torch.tensor(list(watched))),
-            draw * (share / watched_share),
-            draw,
-        )
+    is_watched = torch.isin(ids, torch.tensor(watched, dtype=torch.long))
+    # Scaled by the ratio, so that one threshold serves both shares.
+    draw = torch.where(is_watched, draw * (share / watched_share), draw)
     draw[torch.isin(ids, torch.tensor(list(special)))] = 2.0  # above every share: never chosen
     # the smallest draw of a row is chosen in any case, so that no row is without a question
     chosen = (draw < share) | ((draw == draw.amin(1, keepdim=True)) & (draw < 2))
@@ -138,7 +134,10 @@ def fit_masked_lm(
     _begin_at_frequencies(model, train)
     lengths, n_tokens = lengths_of(train), settings.batch_tokens
     n_steps = settings.epochs * len(length_buckets(lengths, n_tokens=n_tokens))
-    with _only_these_learn(model, settings.tuned) as tuned:
+    with parameters_fixed(model.module):
+        tuned = model.trained_parameters(settings.tuned).values()
+        for parameter in tuned:
+            parameter.requires_grad_(True)
         learning = [*tuned, *(second.parameters if second else ())]
         optimiser = torch.optim.AdamW(learning, lr=settings.lr, weight_decay=settings.weight_decay)
         curve = descend(
@@ -154,21 +153,6 @@ def fit_masked_lm(
             settings.max_norm,
         )
     return pd.DataFrame(curve, columns=["epoch", "train_loss", "second_loss", "perplexity"])
-
-
-@contextmanager
-def _only_these_learn(model: MaskedLM, tuned: str) -> Iterator[list[nn.Parameter]]:
-    """Within, gradients are computed for the tuned parameters alone, which are yielded."""
-    learning = list(model.trained_parameters(tuned).values())
-    before = {p: p.requires_grad for p in model.module.parameters()}
-    model.module.requires_grad_(False)
-    for p in learning:
-        p.requires_grad_(True)
-    try:
-        yield learning
-    finally:
-        for p, state in before.items():
-            p.requires_grad_(state)
 
 
 def _losses(
@@ -226,33 +210,29 @@ def asked_positions(
     model: MaskedLM,
     encoded: Sequence[Encoded],
     share: float,
-    seed: int = 0,
-    batch_tokens: int = 4096,
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     """Batches (inputs, mask, targets) for measuring.
 
     A fixed choice of tokens, all of them replaced by the mask token.
     """
-    generator = torch.Generator().manual_seed(seed)
-    mask_id, n_vocab = model.tokenizer.mask_token_id, model.module.config.vocab_size
-    for rows in length_buckets(lengths_of(encoded), n_tokens=batch_tokens):
+    generator = torch.Generator().manual_seed(0)
+    special, mask_id = special_ids(model.tokenizer), model.tokenizer.mask_token_id
+    n_vocab = model.module.config.vocab_size
+    for rows in length_buckets(lengths_of(encoded), n_tokens=4096):
         ids, mask = pad([encoded[i] for i in rows], model.pad_id)
-        special = special_ids(model.tokenizer)
         _, targets = mask_tokens(ids, special, mask_id, n_vocab, share, generator)
         # All of them masked: 10 % left in place would be read off, and flatter the model.
         yield torch.where(targets != IGNORED, mask_id, ids), mask, targets
 
 
 @torch.no_grad()
-def masked_perplexity(
-    model: MaskedLM, encoded: Sequence[Encoded], share: float = 0.15, seed: int = 0
-) -> float:
+def masked_perplexity(model: MaskedLM, encoded: Sequence[Encoded], share: float = 0.15) -> float:
     """exp of the mean negative log-probability of masked tokens, the same at every call.
 
     NaN without text.
     """
     total, n, device = 0.0, 0, device_of(model.module)
-    for inputs, mask, targets in asked_positions(model, encoded, share, seed):
+    for inputs, mask, targets in asked_positions(model, encoded, share):
         hidden = model.hidden(model.embed(inputs.to(device)), mask.to(device)).cpu()
         is_asked = targets != IGNORED
         scores = model.scores(hidden[is_asked].to(device)).cpu()
@@ -262,17 +242,14 @@ def masked_perplexity(
 
 
 def unigram_perplexity(
-    model: MaskedLM,
-    train: Sequence[Encoded],
-    encoded: Sequence[Encoded],
-    share: float = 0.15,
-    seed: int = 0,
+    model: MaskedLM, train: Sequence[Encoded], encoded: Sequence[Encoded], share: float = 0.15
 ) -> float:
     """The same quantity for add-one word frequencies of the training text, at the same tokens.
 
     The floor to beat.
     """
     log_p = unigram(train, model.module.config.vocab_size, special_ids(model.tokenizer)).log()
-    asked = asked_positions(model, encoded, share, seed)
-    log_probs = torch.cat([log_p[targets[targets != IGNORED]] for _, _, targets in asked])
-    return math.exp(-float(log_probs.double().mean()))
+    targets = torch.cat(
+        [targets[targets != IGNORED] for _, _, targets in asked_positions(model, encoded, share)]
+    )
+    return math.exp(-float(log_p[targets].double().mean()))

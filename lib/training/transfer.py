@@ -12,11 +12,11 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from ..core.seeds import seed_for
-from ..models.first_token import first_token_only
 from ..models.hf import HFClassifier, Reading, stacked_heads, with_own_head
 from ..models.load import build_model
 from ..models.ola import Variant
-from ..models.schemes import HasParts, Scheme, apply_scheme, scheme_named, set_modes
+from ..models.schemes import Scheme, apply_scheme, scheme_named, set_modes
+from ..models.shortcuts import first_token_only, ids_in_use, rows_in_use
 from ..models.text_model import (
     BATCH,
     Encoded,
@@ -26,7 +26,6 @@ from ..models.text_model import (
     lengths_of,
 )
 from ..models.weights import load_tokenizer
-from ..models.word_table import ids_in_use, rows_in_use
 from .classifier import (
     CURVE,
     Settings,
@@ -168,8 +167,9 @@ class Trainer:
         return _Data(test, train_ids, test_ids, targets, torch.tensor(lengths_of(train_ids)))
 
     def _split(self, train: pd.DataFrame, seed: int) -> Split:
-        drawn = seed_for("validation", seed)
-        return validation_split(train["sentence_idx"], self.validation_share, drawn)
+        return validation_split(
+            train["sentence_idx"], self.validation_share, seed_for("validation", seed)
+        )
 
     def _trained(
         self,
@@ -188,8 +188,7 @@ class Trainer:
             probabilities = self._probabilities(
                 model, recipe["scheme"], [data.train_ids[i] for i in some]
             )
-            is_right = probabilities.argmax(1) == data.targets[some].cpu().numpy()
-            accuracy = float(is_right.mean())
+            accuracy = float((probabilities.argmax(1) == data.targets[some].cpu().numpy()).mean())
         probabilities = self._probabilities(model, recipe["scheme"], data.test_ids)
         predicted = predictions(data.test, probabilities, recipe["classes"])
         return Trained(recipe, model, trained, rows, curve, predicted, accuracy)
@@ -239,7 +238,7 @@ class Trainer:
         as_released = self.ola == "as_released" and scheme.is_one_layer
         if as_released:
             settings = replace(settings, gradients="accumulated", grouped=False)
-        set_modes(cast(HasParts, model), scheme, settings.dropout)  # what learns has parts
+        set_modes(cast(Any, model), scheme, settings.dropout)  # what learns has parts
 
         def run(forward: Forward, parameters: dict[str, nn.Parameter]) -> pd.DataFrame:
             fit_seed = seed_for("fit", scheme.name, seed)
@@ -251,7 +250,11 @@ class Trainer:
         rows: list[int] = []
         # what a frozen encoder says of a sentence never changes, so it is computed once
         if isinstance(model, HFClassifier) and scheme.trained() == ("head",):
-            curve = run(self._head_forward(model, data.train_ids), trained)
+            reading = self._read(model, data.train_ids)
+            curve = run(
+                lambda index: model.head({name: rows[index] for name, rows in reading.items()}),
+                trained,
+            )
         elif isinstance(model, HFClassifier) and settings.weight_decay == 0:
             # without weight decay the other rows of the word table would never move
             rows = ids_in_use(data.train_ids, data.test_ids)
@@ -264,10 +267,6 @@ class Trainer:
             curve = run(token_forward(model, data.train_ids, whole_width=as_released), trained)
         model.module.eval()
         return rows, curve
-
-    def _head_forward(self, model: HFClassifier, encoded: list[Encoded]) -> Forward:
-        reading = self._read(model, encoded)
-        return lambda index: model.head({name: rows[index] for name, rows in reading.items()})
 
     def _read(self, model: HFClassifier, encoded: list[Encoded]) -> Reading:
         new = {tuple(row.ids): row for row in encoded if tuple(row.ids) not in self._kept}

@@ -51,12 +51,12 @@ from lib.core.notebooks import show_source
 from lib.core.paths import ROOT, data_root, material
 from lib.core.seeds import set_up
 from lib.core.stage import open_stage
-from lib.language.coreference import head_of, is_person, rule_resolver
 from lib.language.lexicon import PRONOUNS
 from lib.language.parse import annotate_tokens, load_pipeline, stored_annotation
 from lib.language.possessives import is_possessive
 from lib.plots import COLOURS, STYLE
 from lib.studies.implicit_bias.clusters import file_resolver
+from lib.studies.implicit_bias.coreference import head_of, is_person, rule_resolver
 from lib.studies.implicit_bias.sentences import (
     gendered_identities,
     gendered_pronouns,

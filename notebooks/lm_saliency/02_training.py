@@ -51,9 +51,9 @@ from lib.core.units import Units
 from lib.language.corpora import read_plain
 from lib.models import language_model
 from lib.models.hf_lm import load_hf_lm, save_hf_lm
+from lib.models.language_model import build_vocabulary
 from lib.models.language_model_layers import QRNNLayer, WeightDropLSTM, pooled
 from lib.models.probe import load_probe, save_probe
-from lib.models.word_vocabulary import build_vocabulary
 from lib.plots import COLOURS, STYLE
 from lib.studies.lm_saliency.lines import load_sets
 from lib.studies.lm_saliency.text import CLASSES, TASKS

@@ -17,7 +17,7 @@ from lib.attribution.seam import Row, Score
 from lib.attribution.single_pass import deep_lift, guided_backprop
 from lib.attribution.words import word_scores
 from lib.core.seeds import seed_for
-from lib.models.first_token import parameters_fixed
+from lib.models.shortcuts import parameters_fixed
 from lib.models.text_model import RunsFromEmbeddings, TextModel
 
 FEW = {

@@ -15,7 +15,7 @@ from lib.attribution.explain import token_batch
 from lib.attribution.rollout import attention_rollout, rollout
 from lib.attribution.seam import Row
 from lib.core.errors import TouchstoneError
-from lib.models.eager_attention import attention_maps, read_weights
+from lib.models.hf import attention_maps
 from lib.models.text_model import RunsFromEmbeddings
 from lib.models.zero_shot import LabelSimilarity
 
@@ -88,7 +88,7 @@ def test_padding_is_not_looked_at(kind: str) -> None:
     batch = batch_of(model)
     pads = torch.nn.functional.pad(batch.embeddings, (0, 0, 0, 2))
     mask = torch.nn.functional.pad(batch.mask, (0, 2))
-    found = rollout(attention_maps(model, pads, mask), read_weights(model, mask))
+    found = rollout(attention_maps(model, pads, mask), model.share_read(mask))
     torch.testing.assert_close(found[:, :-2], attention_rollout(batch).scores, rtol=1e-4, atol=1e-6)
     assert found[:, -2:].abs().max() < 1e-6
 
@@ -104,7 +104,7 @@ def test_prompted_models_are_read_at_their_cue_and_similarity_everywhere(
 ) -> None:
     batch = batch_of(zero_shot)
     assert attention_rollout(batch).scores.sum().item() == pytest.approx(1, abs=1e-5)
-    weights = read_weights(zero_shot, batch.mask)
+    weights = zero_shot.share_read(batch.mask)
     one = not isinstance(zero_shot, LabelSimilarity)
     assert weights.max().item() == pytest.approx(1 if one else 1 / batch.mask.shape[1])
 

@@ -9,7 +9,7 @@ import pytest
 
 from lib.core.errors import TouchstoneError
 from lib.core.paths import material
-from lib.language.lexicon import load_lexicon, plural, read_lexicon
+from lib.language.lexicon import first_pronoun, load_lexicon, plural, read_lexicon
 
 
 def test_the_lexicon_is_consistent() -> None:
@@ -54,3 +54,23 @@ def test_the_lexicon_names_its_sources() -> None:
     ].value_counts()
     assert set(sources.index) == {"own", "gn_glove", "geco"} and sources.sum() >= 300
     assert all(licence in head for licence in ("CC BY 4.0", "Apache-2.0", "BSD-3-Clause"))
+
+
+SENTENCES = [
+    ["She", "meets", "him"],
+    ["Mx. ", "Darcy", "loves ", "Their", "dog"],
+    ["Himself", "alone"],
+    ["The", "mother"],
+    ["To", "her", ",", "he", "lies"],
+]
+
+
+def test_the_first_pronoun_is_found_in_any_case() -> None:
+    assert [first_pronoun(words) for words in SENTENCES] == [
+        (0, 0),
+        (3, 2),
+        (0, 1),
+        None,
+        (1, 0),
+    ]
+    assert first_pronoun(["them", "he"], ("F", "M")) == (1, 1)  # with two classes, they is nobody's

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import spacy
 from hand_parsed import analysed
+from write_conllu import write_conllu
 
 from lib.core.errors import TouchstoneError
 from lib.core.paths import material
-from lib.language.conllu import write_conllu
 from lib.language.parse import (
     annotate,
     annotate_tokens,

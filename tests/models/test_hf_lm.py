@@ -15,8 +15,8 @@ from tiny_models import SENTENCES, saved
 from lib.attribution.next_word import explain_next_word, next_word_batch
 from lib.core.errors import TouchstoneError
 from lib.models.hf_lm import load_hf_lm, save_hf_lm
+from lib.models.language_model import END, build_vocabulary
 from lib.models.probe import Probe, load_probe, save_probe
-from lib.models.word_vocabulary import END, build_vocabulary
 from lib.studies.lm_saliency.probe_saliency import (
     SaliencySettings,
     baseline_saliency,

@@ -15,6 +15,7 @@ from lib.models.language_model import (
     ARCHITECTURES,
     FullSoftmax,
     LMConfig,
+    build_vocabulary,
     load_lm,
     save_lm,
     student_of,
@@ -22,12 +23,11 @@ from lib.models.language_model import (
 from lib.models.language_model_layers import (
     AdaptiveInput,
     QRNNLayer,
-    VariationalDropout,
     WeightDropLSTM,
+    locked_dropout,
     sinusoids,
 )
 from lib.models.probe import Probe
-from lib.models.word_vocabulary import build_vocabulary
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -81,11 +81,10 @@ def test_dropped_weights_are_dropped_in_training_only() -> None:
 
 
 def test_variational_dropout_has_one_mask_for_all_positions() -> None:
-    layer = VariationalDropout(0.5).train()
-    found = layer(torch.ones(4, 9, 50))
+    found = locked_dropout(torch.ones(4, 9, 50), 0.5, training=True)
     assert set(found.unique().tolist()) == {0.0, 2.0}
     assert (found == found[:, :1]).all() and (found[0] != found[1]).any()
-    torch.testing.assert_close(layer.eval()(found), found)
+    torch.testing.assert_close(locked_dropout(found, 0.5, training=False), found)
 
 
 def test_adaptive_input_is_a_table_and_a_map_per_band() -> None:

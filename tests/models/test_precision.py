@@ -11,7 +11,7 @@ from transformers import LlamaConfig, LlamaForSequenceClassification
 from lib.core.errors import TouchstoneError
 from lib.models.hf import HFClassifier
 from lib.models.ola import OneLayerAttention
-from lib.models.precision import in_precision
+from lib.models.shortcuts import in_precision
 from lib.models.text_model import pad
 
 

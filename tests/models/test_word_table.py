@@ -7,8 +7,8 @@ import torch
 from tiny_models import FAMILIES, SENTENCES, tiny
 
 from lib.models.schemes import SCHEMES, apply_scheme
+from lib.models.shortcuts import ids_in_use, rows_in_use
 from lib.models.text_model import pad
-from lib.models.word_table import ids_in_use, rows_in_use
 from lib.training.classifier import Settings, Split, fit, token_forward
 
 TARGETS = torch.tensor([0, 1, 2, 2, 1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lib.models.word_vocabulary import build_vocabulary
+from lib.models.language_model import build_vocabulary
 
 
 def test_the_vocabulary_orders_by_frequency_and_keeps_what_is_forced() -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from lib.models.language_model import LMConfig, build_lm
-from lib.models.word_vocabulary import build_vocabulary
+from lib.models.language_model import LMConfig, build_lm, build_vocabulary
 
 SENTENCES = [
     line.split()

@@ -11,8 +11,8 @@ from coreference_scores import gold_links, read_gum, score_resolver
 from lib.core import paths
 from lib.core.errors import TouchstoneError
 from lib.core.paths import material
-from lib.language.coreference import antecedent
 from lib.language.parse import annotate_tokens, load_pipeline, read_docs
+from lib.studies.implicit_bias.coreference import antecedent
 
 OWN = material("implicit_bias")
 DOCS = {doc.text.strip(): doc for doc in read_docs(OWN / "annotation_1.conllu").values()}

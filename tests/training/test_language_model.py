@@ -8,8 +8,7 @@ import pytest
 import torch
 from tiny_language_models import SENTENCES, VOCABULARY, tiny_lm
 
-from lib.models.language_model import ARCHITECTURES, student_of
-from lib.models.word_vocabulary import END
+from lib.models.language_model import ARCHITECTURES, END, student_of
 from lib.training.language_model import (
     Distillation,
     LMSettings,

@@ -37,9 +37,8 @@ from lib.core.paths import outputs_root
 from lib.core.seeds import pick_device, seed_for, set_up
 from lib.core.stage import Stage
 from lib.core.units import Units
-from lib.models.first_token import parameters_fixed
 from lib.models.hf import HFClassifier
-from lib.models.precision import in_precision
+from lib.models.shortcuts import in_precision, parameters_fixed
 from lib.models.text_model import Encoded, TextModel, device_of
 from lib.models.weights import load_tokenizer
 from lib.studies.geco.corpus import CLASSES, load_dataset

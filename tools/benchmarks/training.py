@@ -32,13 +32,12 @@ from lib.core.paths import outputs_root
 from lib.core.seeds import pick_device, set_up
 from lib.core.stage import Stage
 from lib.core.units import Units
-from lib.models.first_token import first_token_only
 from lib.models.hf import stacked_heads, with_own_head
 from lib.models.load import build_model
 from lib.models.ola import HIDDEN, OneLayerAttention
 from lib.models.schemes import SCHEMES, apply_scheme, scheme_named, set_modes
+from lib.models.shortcuts import first_token_only, ids_in_use, rows_in_use
 from lib.models.text_model import BATCH, Encoded, pad
-from lib.models.word_table import ids_in_use, rows_in_use
 from lib.studies.geco.corpus import CLASSES, load_dataset
 from lib.training.classifier import (
     CURVE,

@@ -23,9 +23,9 @@ from ...models.hf import HFClassifier
 from ...models.load import save_trained
 from ...models.masked_lm import MaskedLM
 from ...models.schemes import apply_scheme, scheme_named, set_modes
+from ...models.shortcuts import ids_in_use, rows_in_use
 from ...models.text_model import BATCH, Encoded, RunsFromEmbeddings, device_of, length_buckets, pad
 from ...models.weights import load_classifier
-from ...models.word_table import ids_in_use, rows_in_use
 from ...training.classifier import Settings, Split, fit, token_forward
 from .head import Head
 from .lstm import BiLSTM

@@ -15,11 +15,9 @@ from ...language.annotator import gendered_words
 from ...language.dependencies import EMBEDDED_CLAUSES, RELATIVE_CLAUSES, ROOTS, SUBJECTS
 from ...language.labels import Label, Scope
 from ...language.lexicon import PRONOUN_FORMS, PRONOUNS, load_lexicon
-from ...language.linear import weighted_sum
-from ...language.possessive_rules import by_rules
-from ...language.possessives import possessive_score
-from ...language.subject_reference import candidates, describe, reference_weights, seed_chain
-from ...language.word_lists import word_list
+from ...language.possessives import by_rules, possessive_score
+from ...language.subject_reference import candidates, describe, seed_chain
+from ...language.word_lists import load_weights, weighted_sum, word_list
 
 THEY = frozenset(PRONOUN_FORMS["NB"])
 UNMEASURED = (
@@ -68,7 +66,8 @@ def reason_of(doubt: str) -> str:
 def close_calls(doc: Doc, label: Label, margin: float) -> list[int]:
     """The words whose reference to the subject was decided by a sum of weights below a margin."""
     genders = {i: gender for i, (gender, _) in gendered_words(doc, load_lexicon()).items()}
-    seed, weights = seed_chain(doc, label.subject, genders, label.names.keys()), reference_weights()
+    seed = seed_chain(doc, label.subject, genders, label.names.keys())
+    weights = load_weights("reference_weights")
     gender = next((genders[i] for i in sorted(seed | set(label.subj)) if i in genders), None)
     close = []
     for i in candidates(genders, seed, gender):

@@ -12,8 +12,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from ...language.lexicon import PRONOUN_FORMS
-from ...language.pronouns import as_counted, first_pronoun
+from ...language.lexicon import PRONOUN_FORMS, as_counted, first_pronoun
 
 
 def first_pronoun_class(

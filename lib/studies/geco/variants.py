@@ -19,7 +19,7 @@ from ...attribution.batch import TokenBatch
 from ...attribution.explain import token_batch
 from ...attribution.seam import Row
 from ...core.errors import TouchstoneError, did_you_mean
-from ...models.first_token import parameters_fixed
+from ...models.shortcuts import parameters_fixed
 from ...models.text_model import TextModel
 
 SAME = 1e-4  # a largest difference below this share of the largest score is rounding

@@ -7,7 +7,7 @@ from spacy.tokens import Doc
 
 from ...core.errors import TouchstoneError
 from ...core.files import read_utf8
-from ...language.coreference import Clusters, Resolver
+from .coreference import Clusters, Resolver
 
 
 def file_resolver(path: Path | str) -> Resolver:

@@ -12,9 +12,8 @@ from lib.attribution.captum_route import input_x_gradient, integrated_gradients
 from lib.attribution.next_word import next_word_batch
 from lib.attribution.seam import class_score
 from lib.core.errors import TouchstoneError
-from lib.models.language_model import ARCHITECTURES, LMConfig, build_lm
+from lib.models.language_model import ARCHITECTURES, LMConfig, build_lm, build_vocabulary
 from lib.models.probe import Probe
-from lib.models.word_vocabulary import build_vocabulary
 from lib.studies.lm_saliency.probe_saliency import (
     SaliencySettings,
     baseline_saliency,

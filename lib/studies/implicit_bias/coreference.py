@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 
 from spacy.tokens import Doc, Token
 
-from ..core.errors import TouchstoneError
-from .dependencies import (
+from ...core.errors import TouchstoneError
+from ...language.dependencies import (
     CLAUSES,
     INSIDE_NAME,
     OBJECTS,
@@ -24,8 +24,8 @@ from .dependencies import (
     root_of,
     subject_below,
 )
-from .lexicon import PRONOUNS, load_lexicon
-from .word_lists import word_list
+from ...language.lexicon import PRONOUNS, load_lexicon
+from ...language.word_lists import word_list
 
 Span = tuple[int, int]
 Clusters = list[list[Span]]

@@ -6,9 +6,9 @@ import pytest
 
 from lib.core.errors import TouchstoneError
 from lib.core.paths import material
-from lib.language.coreference import antecedent, head_of, phrase, rule_resolver
 from lib.language.lexicon import PRONOUNS
 from lib.language.parse import annotate_tokens, load_pipeline, read_docs
+from lib.studies.implicit_bias.coreference import antecedent, head_of, phrase, rule_resolver
 
 OWN = material("implicit_bias")
 DOCS = {doc.text.strip(): doc for doc in read_docs(OWN / "annotation_1.conllu").values()}

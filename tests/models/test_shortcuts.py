@@ -6,7 +6,7 @@ import pytest
 import torch
 from tiny_models import FAMILIES, SENTENCES, tiny
 
-from lib.models.first_token import check_reading, first_token_only
+from lib.models.shortcuts import check_reading, first_token_only
 from lib.models.text_model import pad
 
 APPLIES = {"bert", "roberta", "electra"}

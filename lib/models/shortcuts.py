@@ -1,0 +1,206 @@
+"""The same answers with less work, while the model stays as it is.
+
+Nobody asks for other tokens' last layer (`first_token_only`) and parameters' gradients
+(`parameters_fixed`), nor for the rows of a word table that no text uses (`rows_in_use`). A shortcut
+holds for the heads that `transformers` ships; `check_reading` finds out whether it holds for a
+given one. Shorter numbers (`in_precision`) are the one shortcut that changes the answers a little.
+"""
+
+import copy
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from ..core.errors import TouchstoneError, did_you_mean
+from .hf import HFClassifier, eager_attention
+from .text_model import Encoded, TextModel, device_of
+
+# The layers that hand each token on by itself, after the attention.
+_LIKE_BERT = ("BertSelfOutput", "RobertaSelfOutput", "ElectraSelfOutput")
+_PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+@contextmanager
+def first_token_only(model: TextModel) -> Iterator[bool]:
+    """Within, the last layer of a BERT-like classifier goes on with its first token alone.
+
+    Exact, since the classifier reads no other; it saves two thirds of that layer. Yields whether it
+    applies: to models that read the first token and whose layers are built as BERT's are (BERT,
+    RoBERTa, ELECTRA). Others run as ever.
+    """
+    reads_first = isinstance(model, HFClassifier) and model.reads_first and model.one_token
+    output = _after_attention(model.module) if reads_first else None
+    if output is None:
+        yield False
+        return
+    hook = output.register_forward_pre_hook(
+        lambda module, inputs: tuple(tensor[:, :1] for tensor in inputs)  # each (batch, 1, hidden)
+    )
+    try:
+        yield True
+    finally:
+        hook.remove()
+
+
+@torch.no_grad()
+def check_reading(model: HFClassifier) -> None:
+    """Hold the module's own class scores of two texts against those that explanations would see.
+
+    Where they differ by the shortcuts (a head that reads more than one token: a mean, a maximum),
+    these are switched off.
+
+    Raises:
+        TouchstoneError: where they differ without the shortcuts, too: then the module does more to
+            its input than it shows.
+    """
+    encoded = model.encode([["a"], "this is a good film .".split()])
+    texts = [torch.tensor([row.ids], device=device_of(model.module)) for row in encoded]
+    plain = [
+        model.module(input_ids=ids, attention_mask=torch.ones_like(ids)).logits.double()
+        for ids in texts
+    ]
+    eps = [torch.finfo(p.dtype).eps for p in model.module.parameters() if p.is_floating_point()]
+    allowed = max(1e-4, 4 * max(eps))  # in bfloat16, a few of its own last digits
+    # The faster way first; the second one is the module's own.
+    for model.one_token in (True, False):
+        with first_token_only(model):
+            gap = max(_gap(model, *pair) for pair in zip(texts, plain, strict=True))
+        if gap <= allowed:
+            return
+    raise TouchstoneError(
+        f"{type(model.module).__name__} gives other class scores from its word embeddings than "
+        f"from its token ids (by {gap:.1%}), so explanations would be of another function; let its "
+        "forward pass use inputs_embeds"
+    )
+
+
+def _gap(
+    model: HFClassifier, ids: Int[Tensor, "batch token"], plain: Float[Tensor, "batch class"]
+) -> float:
+    """By how much the scores from embeddings differ from `plain`, relative to it."""
+    gap = (model.logits(model.embed(ids), torch.ones_like(ids)) - plain).abs().max()
+    return (gap / plain.abs().max().clamp(min=1e-6)).item()
+
+
+@contextmanager
+def parameters_fixed(module: nn.Module) -> Iterator[None]:
+    """Within, no parameter asks for a gradient.
+
+    Only the embeddings' is wanted, and a sixth of the time is saved.
+    """
+    before = {p: p.requires_grad for p in module.parameters()}
+    module.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for parameter, learns in before.items():
+            parameter.requires_grad_(learns)
+
+
+def ids_in_use(*encoded: Sequence[Encoded]) -> list[int]:
+    """The token ids that occur in sentences, sorted.
+
+    >>> ids_in_use([Encoded([7, 3], [0, 1])], [Encoded([3], [0])])
+    [3, 7]
+    """
+    return sorted({i for rows in encoded for row in rows for i in row.ids})
+
+
+@contextmanager
+def rows_in_use(module: PreTrainedModel, ids: Iterable[int]) -> Iterator[Int[Tensor, "vocab"]]:
+    """Within the block the word table has only the rows of `ids`.
+
+    Afterwards they are back in the whole table.
+
+    Yields the map from token id to row (-1: not in use). Exact for Adam without weight decay: a row
+    that no sentence uses has gradient 0 at every step, and Adam never moves it.
+    """
+    table: nn.Embedding = module.get_input_embeddings()
+    chosen = torch.tensor(sorted(set(ids)), device=table.weight.device)
+    row_of = torch.full((table.num_embeddings,), -1, device=table.weight.device)
+    row_of[chosen] = torch.arange(len(chosen), device=chosen.device)
+    padding = None if table.padding_idx is None else int(row_of[table.padding_idx])
+    rows = table.weight.detach()[chosen].clone()  # (row, hidden)
+    small = nn.Embedding.from_pretrained(
+        rows, freeze=not table.weight.requires_grad, padding_idx=None if padding == -1 else padding
+    )
+    module.set_input_embeddings(small)
+    try:
+        yield row_of
+    finally:
+        with torch.no_grad():
+            # In place, so that the whole table's parameter stays the object that others hold.
+            table.weight[chosen] = small.weight
+        module.set_input_embeddings(table)
+
+
+@contextmanager
+def in_precision(model: TextModel, precision: str) -> Iterator[TextModel]:
+    """Within, a copy of the model that computes in `precision`.
+
+    Embeddings go in and class scores come out in float32.
+
+    Worth it only where the processor has bfloat16 arithmetic (how much it is worth depends on the
+    processor: benchmarks/README.md) and the rows are many, since every new shape costs a while at
+    first. On a CPU attention is computed step by step, for the fused kernel's backward pass is slow
+    in bfloat16. Raises TouchstoneError for an unknown precision, or a model that is no transformer.
+    """
+    if precision not in _PRECISIONS:
+        raise TouchstoneError(
+            f"precision is {precision!r}{did_you_mean(precision, _PRECISIONS)}; write float32 or "
+            "bfloat16"
+        )
+    if precision == "float32":
+        yield model
+        return
+    if not isinstance(model.module, PreTrainedModel):
+        raise TouchstoneError(
+            f"{type(model).__name__} is no model of transformers and stays in float32; leave "
+            "precision out"
+        )
+    low: Any = copy.copy(model)  # two of its methods are exchanged below
+    low.module = _copied(model.module, _PRECISIONS[precision])
+
+    def logits(
+        embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
+    ) -> Float[Tensor, "batch class"]:
+        """The class scores in float32, from embeddings in float32."""
+        return type(model).logits(low, embeddings.to(_PRECISIONS[precision]), mask).float()
+
+    low.embed, low.logits = model.embed, logits
+    with ExitStack() as stack:
+        if next(model.module.parameters()).device.type == "cpu":
+            stack.enter_context(eager_attention(low.module))
+        yield low
+
+
+def _after_attention(module: nn.Module) -> nn.Module | None:
+    layers = getattr(getattr(module.base_model, "encoder", None), "layer", None)
+    output = getattr(getattr(layers[-1], "attention", None), "output", None) if layers else None
+    return output if type(output).__name__ in _LIKE_BERT else None
+
+
+def _copied(module: PreTrainedModel, dtype: torch.dtype) -> PreTrainedModel:
+    """A copy with its numbers in another type.
+
+    Each is converted as it is copied, so that nothing is copied twice.
+
+    The frequencies of rotary positions stay as they are: rounded, they would turn far tokens to
+    wrong places.
+    """
+    numbers = [
+        t
+        for name, t in (*module.named_parameters(), *module.named_buffers())
+        if t.is_floating_point() and not name.endswith("inv_freq")
+    ]
+    # By identity, as the memo of deepcopy: tied tensors stay tied.
+    converted = {id(t): t.detach().to(dtype) for t in numbers}
+    for tensor in numbers:
+        if isinstance(tensor, torch.nn.Parameter):
+            converted[id(tensor)] = torch.nn.Parameter(converted[id(tensor)], tensor.requires_grad)
+    return copy.deepcopy(module, converted)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import torch
@@ -17,7 +18,8 @@ from torch import Tensor, nn
 from ..core.errors import TouchstoneError, did_you_mean
 from ..models.text_model import TextModel
 
-_Pick = Callable[[Float[Tensor, "batch class"], Int[Tensor, "batch"]], Float[Tensor, "batch"]]
+# From the logits of all classes to what is explained of each; a row's own class is picked last.
+_Pick = Callable[[Float[Tensor, "batch class"]], Float[Tensor, "batch class"]]
 
 
 class Score:
@@ -136,69 +138,36 @@ class WordScores:
     about: Mapping[str, list[float]] = field(default_factory=dict)
 
 
-def _class_logit(
-    logits: Float[Tensor, "batch class"], targets: Int[Tensor, "batch"]
-) -> Float[Tensor, "batch"]:
-    return logits.gather(1, targets[:, None])[:, 0]
-
-
-def _class_probability(
-    logits: Float[Tensor, "batch class"], targets: Int[Tensor, "batch"]
-) -> Float[Tensor, "batch"]:
-    return _class_logit(logits.softmax(-1), targets)
-
-
-def _class_log_probability(
-    logits: Float[Tensor, "batch class"], targets: Int[Tensor, "batch"]
-) -> Float[Tensor, "batch"]:
-    return _class_logit(logits.log_softmax(-1), targets)
-
-
-def _class_margin(
-    logits: Float[Tensor, "batch class"], targets: Int[Tensor, "batch"]
-) -> Float[Tensor, "batch"]:
+def _margin(logits: Float[Tensor, "batch class"]) -> Float[Tensor, "batch class"]:
     """Why this class rather than the next best one: the difference of their logits."""
-    others = logits.scatter(1, targets[:, None], -torch.inf)
-    return _class_logit(logits, targets) - others.amax(1)
+    itself = torch.eye(logits.shape[-1], dtype=torch.bool, device=logits.device)
+    # (batch, class, class): without the class itself, the largest is the next best.
+    others = logits[:, None].expand(-1, len(itself), -1).masked_fill(itself, -torch.inf)
+    return logits - others.amax(-1)
 
 
-def _own_probability(
-    logits: Float[Tensor, "batch class"], targets: Int[Tensor, "batch"]
-) -> Float[Tensor, "batch"]:
-    return _class_logit(logits, targets).sigmoid()
-
-
-def _own_log_probability(
-    logits: Float[Tensor, "batch class"], targets: Int[Tensor, "batch"]
-) -> Float[Tensor, "batch"]:
-    return torch.nn.functional.logsigmoid(_class_logit(logits, targets))
-
-
+# Where one class excludes the others, and where each class has its own yes or no.
 _EXPLAINED: dict[str, _Pick] = {
-    "logit": _class_logit,
-    "probability": _class_probability,
-    "log_probability": _class_log_probability,
-    "margin": _class_margin,
+    "logit": Tensor.contiguous,  # as they are
+    "probability": partial(torch.softmax, dim=-1),
+    "log_probability": partial(torch.log_softmax, dim=-1),
+    "margin": _margin,
 }
 _INDEPENDENT: dict[str, _Pick] = {
-    "logit": _class_logit,
-    "probability": _own_probability,
-    "log_probability": _own_log_probability,
+    "logit": Tensor.contiguous,
+    "probability": torch.sigmoid,
+    "log_probability": nn.functional.logsigmoid,
 }
 
 
-@dataclass(frozen=True)
 class ClassScore(Score):
     """A classifier's score of each row's own class; made by `class_score`."""
 
-    model: TextModel
-    targets: Int[Tensor, "batch"]
-    pick: _Pick
-    module: nn.Module = field(init=False, repr=False, compare=False)
     rows_alike = True  # the classes differ from row to row, the class scores do not
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "module", self.model.module)  # the class is frozen
+    def __init__(self, model: TextModel, targets: Int[Tensor, "batch"], pick: _Pick) -> None:
+        self.model, self.module = model, model.module
+        self.targets, self.pick = targets, pick
 
     def logits(
         self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
@@ -208,7 +177,7 @@ class ClassScore(Score):
 
     def of_logits(self, logits: Float[Tensor, "batch class"]) -> Float[Tensor, "batch"]:
         """The score of each row's class."""
-        return self.pick(logits, self.targets)
+        return self.pick(logits).gather(1, self.targets[:, None])[:, 0]
 
     def for_rows(self, rows: Int[Tensor, "batch"]) -> ClassScore:
         """The score of chosen rows, each with its own class."""

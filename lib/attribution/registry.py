@@ -19,7 +19,7 @@ Which code runs when `explain` is asked for a method, and what the tests assert 
 | Exact Shapley        | `coalitions`                  | the mean over all orders of arrival    |
 | Partition SHAP       | `coalitions`                  | the mean over the orders of its tree   |
 | DeepLift rescale     | `propagation`, `rescale`, `rules` | in sum the change of the score     |
-| AttnLRP              | `propagation`, `relevance`, `rules` | on BERT a detached gradient      |
+| AttnLRP              | `propagation`, `rules`        | on BERT a detached gradient            |
 | Attention rollout    | `rollout`                     | the product of whole matrices          |
 | the four floors      | `model_blind`                 | cases by hand                          |
 

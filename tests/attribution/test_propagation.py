@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from lib.attribution import explain
 from lib.attribution.batch import TokenBatch
 from lib.attribution.explain import token_batch
-from lib.attribution.propagation import _propagate, attn_lrp, deep_lift_rescale
-from lib.attribution.relevance import Relevance
+from lib.attribution.propagation import Relevance, _propagate, attn_lrp, deep_lift_rescale
 from lib.attribution.rescale import Rescale
 from lib.attribution.rules import ruled
 from lib.attribution.seam import Row

@@ -7,7 +7,7 @@ with ReLU modules, and DeepLift on one with pooling or Softmax modules, are comp
 engine as well: captum's hooks are then the only implementation.
 
 The word embeddings go in, and the model adds positions and LayerNorm itself, once. Every gradient
-method has one vector per token; `aggregation` names how it becomes a score (`words.aggregate`).
+method has one vector per token; `aggregation` names how it becomes a score (`seam.aggregate`).
 """
 
 import warnings
@@ -32,8 +32,7 @@ from torch import Tensor, nn
 
 from ..models.text_model import Encoded, TextModel, device_of, pad
 from .batch import TokenBatch
-from .seam import Row, Score, TokenScores, class_score
-from .words import aggregate
+from .seam import Row, Score, TokenScores, aggregate, class_score
 
 _ROWS_AT_ONCE = 96  # sequences in one pass
 

@@ -18,9 +18,8 @@ from ..models.text_model import Encoded, TextModel, device_of, pad, special_ids
 from .batch import SharedPass, TokenBatch
 from .budget import TokenBudget
 from .registry import Method, resolve_method
-from .seam import Row, TokenScores, WordScores, class_score
+from .seam import Row, TokenScores, WordScores, class_score, word_scores
 from .table import in_format
-from .words import word_scores
 
 # Settings that are dealt with here, and not by the token methods.
 COMMON = ("explained", "normalise_special", "precision")

@@ -12,8 +12,7 @@ from ..core.errors import TouchstoneError
 from ..language.lexicon import PRONOUN_FORMS
 from ..language.pronouns import as_counted
 from ..models.text_model import TextModel
-from .seam import Row
-from .words import word_scores
+from .seam import Row, word_scores
 
 _PRONOUNS = frozenset().union(*PRONOUN_FORMS.values())
 _Scores = list[Float[np.ndarray, "token"]]

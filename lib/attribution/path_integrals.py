@@ -17,8 +17,7 @@ from torch import Tensor
 from ..core.errors import TouchstoneError, did_you_mean
 from .batch import TokenBatch
 from .panels import integrate_in_panels
-from .seam import TokenScores
-from .words import aggregate
+from .seam import TokenScores, aggregate
 
 _ROUNDING = 1e-6  # a gap below this is float32's own, whatever the tolerance
 
@@ -41,7 +40,7 @@ def integrated_gradients(
 
     Args:
         batch: what is explained.
-        aggregation: see `words.aggregate`.
+        aggregation: see `seam.aggregate`.
         n_steps: how many points, placed by `rule`.
         rule: riemann_middle, gausslegendre, or another of captum's.
         tolerance: where given, each row takes the points that it needs instead, see `placing`.

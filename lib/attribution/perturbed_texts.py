@@ -138,12 +138,7 @@ class TextPool:
         self._budget = TokenBudget.for_device(self._device)
         self._text_of: dict[tuple[int, bytes], int] = {}  # (row, mask) to the number of its text
         self._number: dict[Ids, int] = {}
-        self._logits = torch.zeros(0, len(model.classes))  # (texts, classes)
-
-    @property
-    def n_texts(self) -> int:
-        """How many texts went through the model."""
-        return len(self._logits)
+        self.logits = torch.zeros(0, len(model.classes))  # (texts that were run, classes)
 
     def scores(
         self, rows: Sequence[int], masks: Bool[Tensor, "batch step token"]
@@ -164,7 +159,7 @@ class TextPool:
         n_steps = masks.shape[1]
         targets = [self.rows[row].target for row in rows for _ in range(n_steps)]
         score = class_score(self.model, targets, self.explained)
-        return score.of_logits(self._logits[texts].to(self._device)).view(-1, n_steps).cpu()
+        return score.of_logits(self.logits[texts].to(self._device)).view(-1, n_steps).cpu()
 
     def _run(self, new: dict[tuple[int, bytes], np.ndarray]) -> None:
         """Encode the texts and score those whose ids were not seen before."""
@@ -175,6 +170,6 @@ class TextPool:
         for key, tokens in zip(new, self.model.encode(texts), strict=True):
             self._text_of[key] = self._number.setdefault(tuple(tokens.ids), len(self._number))
         # Numbers are given in the order of arrival, so the new texts stand at the end.
-        unseen = list(self._number)[self.n_texts :]
+        unseen = list(self._number)[len(self.logits) :]
         logits = sequence_logits(self.model, unseen, self._budget)
-        self._logits = torch.cat([self._logits.to(logits), logits])
+        self.logits = torch.cat([self.logits.to(logits), logits])

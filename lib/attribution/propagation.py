@@ -17,8 +17,7 @@ from ..models.first_token import parameters_fixed
 from .batch import TokenBatch
 from .rescale import Rescale
 from .rules import ELEMENTWISE_PRODUCT, Backward, Rules, ruled, secant
-from .seam import TokenScores
-from .words import aggregate
+from .seam import TokenScores, aggregate
 
 
 def deep_lift_rescale(batch: TokenBatch, aggregation: str = "sum") -> TokenScores:

@@ -37,8 +37,8 @@ def sequence_logits(
     pad_id, device = model.tokenizer.pad_token_id, device_of(model.module)
     budget = budget or TokenBudget.for_device(device)
     asked = [ids or (pad_id,) for ids in sequences]
-    distinct, parts = list(dict.fromkeys(asked)), []
-    row_of: dict[Ids, int] = {}
+    distinct = list(dict.fromkeys(asked))
+    logits_of: dict[Ids, Tensor] = {}
     model.module.eval()
 
     def forward(part: list[int]) -> Tensor:
@@ -47,9 +47,7 @@ def sequence_logits(
 
     with parameters_fixed(model.module), first_token_only(model):
         for part, logits in budget.run([len(ids) for ids in distinct], forward):
-            for i in part:
-                row_of[distinct[i]] = len(row_of)
-            parts.append(logits.cpu())
-    if not parts:
+            logits_of |= zip((distinct[i] for i in part), logits.cpu(), strict=True)
+    if not asked:
         return torch.zeros(0, len(model.classes))
-    return torch.cat(parts)[[row_of[ids] for ids in asked]]
+    return torch.stack([logits_of[ids] for ids in asked])

@@ -8,8 +8,7 @@ from torch import nn
 
 from . import captum_route
 from .batch import TokenBatch
-from .seam import TokenScores
-from .words import aggregate
+from .seam import TokenScores, aggregate
 
 # captum's DeepLift has rules of their own for these modules.
 _NOT_SHARED = (nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d, nn.Softmax)

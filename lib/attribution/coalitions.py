@@ -215,9 +215,17 @@ def partition_shap(batch: TokenBatch) -> TokenScores:
     while level:
         leaves = [node for node in level if len(node[2]) == 1]
         if leaves:
-            gains = _gains(batch, leaves)
-            for (row, _, span, weight), gain in zip(leaves, gains.tolist(), strict=True):
-                scores[row, span[0]] += weight * gain
+            rows, contexts, spans, weights = zip(*leaves, strict=True)
+            before = torch.zeros(len(leaves), length, dtype=torch.bool)
+            for i, context in enumerate(contexts):
+                before[i, context] = True
+            after = before.clone()
+            after[range(len(leaves)), [token for (token,) in spans]] = True
+            here, present = torch.tensor(rows).repeat(2), torch.cat([before, after])
+            without, with_token = worth_of(batch, here.to(device), present.to(device)).chunk(2)
+            gains = (with_token.double() - without.double()).tolist()
+            for row, (token,), weight, gain in zip(rows, spans, weights, gains, strict=True):
+                scores[row, token] += weight * gain
         inner = [node for node in level if len(node[2]) > 1]
         level = [
             child
@@ -230,18 +238,3 @@ def partition_shap(batch: TokenBatch) -> TokenScores:
         ]
     scores = scores.to(batch.embeddings)
     return TokenScores(scores, scores.sum(1) - batch.change())
-
-
-def _gains(batch: TokenBatch, nodes: list[_Node]) -> Float[Tensor, "step"]:
-    """What the arrival of each node's span adds to the score of its context."""
-    before = torch.zeros(
-        len(nodes), batch.mask.shape[1], dtype=torch.bool, device=batch.mask.device
-    )
-    for i, (_, context, _, _) in enumerate(nodes):
-        before[i, context] = True
-    after = before.clone()
-    for i, (_, _, span, _) in enumerate(nodes):
-        after[i, span] = True
-    rows = torch.tensor([row for row, *_ in nodes], device=batch.mask.device).repeat(2)
-    without, present = worth_of(batch, rows, torch.cat([before, after])).double().chunk(2)
-    return present - without

@@ -9,7 +9,7 @@ where only special tokens differ from padding) ask for it once.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -210,16 +210,12 @@ class _PassBy(torch.autograd.Function):
 @contextmanager
 def _watched(switches: list[_Switch], where: str) -> Iterator[None]:
     """Within, the switches note what their modules do."""
-    for switch in switches:
-        getattr(switch, where).clear()
-    hooks = [
-        switch.module.register_forward_hook(
-            lambda module, args, output, switch=switch: switch.note(where, args[0], output)
-        )
-        for switch in switches
-    ]
-    try:
+    with ExitStack() as hooks:
+        for switch in switches:
+            getattr(switch, where).clear()
+            hooks.enter_context(
+                switch.module.register_forward_hook(
+                    lambda module, args, output, switch=switch: switch.note(where, args[0], output)
+                )
+            )
         yield
-    finally:
-        for hook in hooks:
-            hook.remove()

@@ -32,8 +32,8 @@ class _Task:
     method: Method
     settings: dict[str, Any]
     rows: list[Row]
-    scores: list[Float[np.ndarray, "token"]] = field(default_factory=list)
-    deltas: list[float | None] = field(default_factory=list)
+    scores: list[Float[np.ndarray, "token"]]
+    deltas: list[float | None]
     about: dict[str, list[float]] = field(default_factory=dict)
 
     @property
@@ -77,8 +77,8 @@ def explain(
             than it reads, a score that is not finite, or a number of scores that is not the number
             of words.
     """
-    labels = {"study": study, "dataset": dataset, "scheme": scheme}
-    return explain_many(model, rows, [(method, settings or {})], seed=seed, **labels)
+    asked = [(method, settings or {})]
+    return explain_many(model, rows, asked, study=study, dataset=dataset, scheme=scheme, seed=seed)
 
 
 def explain_many(
@@ -110,9 +110,8 @@ def explain_many(
     for task in tasks:
         name = task.method.name
         _check_scores(task.scores, task.rows, name)
-        deltas = task.deltas or [None] * len(task.rows)
         tables.append(
-            in_format(rows, task.scores, deltas, name, task.settings, task.about, **labels)
+            in_format(rows, task.scores, task.deltas, name, task.settings, task.about, **labels)
         )
     return tables[0] if len(tables) == 1 else pd.concat(tables, ignore_index=True)
 
@@ -132,7 +131,8 @@ def _task(
         )
         for row, drawn in zip(rows.itertuples(), drawn_by, strict=True)
     ]
-    return _Task(chosen, chosen.settings(settings), seeded)
+    nothing = [np.empty(0)] * len(seeded), [None] * len(seeded)
+    return _Task(chosen, chosen.settings(settings), seeded, *nothing)
 
 
 def _explain_model(model: TextModel, precision: str, tasks: Sequence[_Task]) -> None:
@@ -161,9 +161,7 @@ def _explain_words(model: TextModel, task: _Task) -> None:
 def _explain_tokens(model: TextModel, tasks: Sequence[_Task], encoded: Sequence[Encoded]) -> None:
     """Explain rows of one length at a time with all methods; the answers go into the tasks."""
     # One budget for all parts: what it learnt about the memory holds for the next.
-    budget, n_rows = TokenBudget.for_device(device_of(model.module)), len(encoded)
-    for task in tasks:
-        task.scores, task.deltas = [np.empty(0)] * n_rows, [None] * n_rows
+    budget = TokenBudget.for_device(device_of(model.module))
     parts = budget.run(
         [len(tokens.ids) for tokens in encoded],
         lambda part: _explain_part(model, tasks, encoded, part, budget),
@@ -220,8 +218,9 @@ def token_batch(
         explained: the function of the class scores, see `seam.class_score`.
     """
     ids, mask = (t.to(device_of(model.module)) for t in pad(encoded, model.tokenizer.pad_token_id))
-    is_word = torch.tensor([[w is not None for w in tokens.word_ids] for tokens in encoded])
-    is_word = is_word.to(ids.device)  # (batch, tokens), as ids and mask
+    is_word = torch.tensor(  # (batch, tokens), as ids and mask
+        [[w is not None for w in tokens.word_ids] for tokens in encoded], device=ids.device
+    )
     empty = model.reference_ids(_untyped(model, ids, is_word))
     baseline_ids = torch.where(is_word, empty, ids)  # a prompt is not the sentence's
     with torch.no_grad():

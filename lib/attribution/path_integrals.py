@@ -65,6 +65,7 @@ def integrated_gradients(
         )
         mean = _path_gradients(batch, rows, placed, weights)
     elif placing in _PLACINGS:
+        _check_steps(tolerance, min_steps, max_steps)
         mean, about = _PLACINGS[placing](batch, change, tolerance, min_steps, max_steps)
     else:
         raise TouchstoneError(
@@ -89,7 +90,6 @@ def integrate_until(
     and `error`: the largest change of a token's share of the attribution since a third of the
     points.
     """
-    _check_steps(tolerance, min_steps, max_steps)
     step = batch.embeddings - batch.baselines
     total, before = torch.zeros_like(step), torch.zeros_like(step[..., 0])
     steps, error = torch.zeros_like(change), torch.ones_like(change)
@@ -131,7 +131,6 @@ def integrate_where_needed(
     by the trapezoid rule on the same points, which is rougher by far. A row's gradients are kept
     until it is done, its points times its embeddings; where they do not fit, the batch is halved.
     """
-    _check_steps(tolerance, min_steps, max_steps)
     step = batch.embeddings - batch.baselines
 
     def evaluate(rows: list[int], places: list[float]) -> tuple[Tensor, Tensor, Tensor]:

@@ -1,6 +1,7 @@
 """LIME on a pool of rows: words are really removed, and equal texts are scored once.
 
-The same draws and, to rounding, the same numbers as `captum_route.lime`, which lets the authors'
+Other explanations by altered texts use its scorer of token ids (`sequence_logits`). LIME has the
+same draws and, to rounding, the same numbers as `captum_route.lime`, which lets the authors'
 package do the drawing and fitting row by row.
 """
 
@@ -15,12 +16,13 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from ..core.errors import TouchstoneError
+from ..models.first_token import first_token_only, parameters_fixed
 from ..models.text_model import TextModel, device_of
 from .budget import TokenBudget
 from .regression import all_masks, fit_all, weighted_ridge
 from .seam import Row, WordScores, class_score
-from .sequences import Ids, sequence_logits
 
+Ids = tuple[int, ...]
 _POOL = 64  # sentences whose altered texts are scored together
 _KERNEL_WIDTH, _PENALTY = 25.0, 1.0  # of the authors' package
 
@@ -173,3 +175,43 @@ class TextPool:
         unseen = list(self._number)[len(self.logits) :]
         logits = sequence_logits(self.model, unseen, self._budget)
         self.logits = torch.cat([self.logits.to(logits), logits])
+
+
+def text_logits(model: TextModel, texts: Sequence[Sequence[str]]) -> Float[Tensor, "batch class"]:
+    """The class scores of sentences given as words, on the CPU; equal sentences are run once."""
+    number = {text: i for i, text in enumerate(dict.fromkeys(map(tuple, texts)))}
+    encoded = model.encode([list(text) for text in number])
+    logits = sequence_logits(model, [tuple(tokens.ids) for tokens in encoded])
+    return logits[[number[tuple(text)] for text in texts]]
+
+
+@torch.inference_mode()
+def sequence_logits(
+    model: TextModel, sequences: Sequence[Ids], budget: TokenBudget | None = None
+) -> Float[Tensor, "batch class"]:
+    """The class scores of token ids, on the CPU; no token is read as one padding token.
+
+    Memory that runs out halves the batch (`budget.TokenBudget`); no row depends on its neighbours.
+
+    Args:
+        model: whose class scores are wanted.
+        sequences: token ids, of any lengths.
+        budget: how much may go through at once; None: a fresh one for the model's device.
+    """
+    pad_id, device = model.tokenizer.pad_token_id, device_of(model.module)
+    budget = budget or TokenBudget.for_device(device)
+    asked = [ids or (pad_id,) for ids in sequences]
+    distinct = list(dict.fromkeys(asked))
+    logits_of: dict[Ids, Tensor] = {}
+    model.module.eval()
+
+    def forward(part: list[int]) -> Tensor:
+        ids = torch.tensor([distinct[i] for i in part], device=device)  # (batch, tokens)
+        return model.logits(model.embed(ids), torch.ones_like(ids))
+
+    with parameters_fixed(model.module), first_token_only(model):
+        for part, logits in budget.run([len(ids) for ids in distinct], forward):
+            logits_of |= zip((distinct[i] for i in part), logits.cpu(), strict=True)
+    if not asked:
+        return torch.zeros(0, len(model.classes))
+    return torch.stack([logits_of[ids] for ids in asked])

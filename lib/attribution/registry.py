@@ -20,7 +20,7 @@ Which code runs when `explain` is asked for a method, and what the tests assert 
 | Partition SHAP       | `coalitions`                  | the mean over the orders of its tree   |
 | DeepLift rescale     | `propagation`, `rescale`, `rules` | in sum the change of the score     |
 | AttnLRP              | `propagation`, `rules`        | on BERT a detached gradient            |
-| Attention rollout    | `rollout`                     | the product of whole matrices          |
+| Attention rollout    | `single_pass`                 | the product of whole matrices          |
 | the four floors      | `model_blind`                 | cases by hand                          |
 
 (1) `captum_route` where the network has ReLU modules, (2) where it has Softmax or pooling modules.
@@ -42,7 +42,6 @@ from . import (
     path_integrals,
     perturbed_texts,
     propagation,
-    rollout,
     single_pass,
 )
 
@@ -150,7 +149,7 @@ METHODS: dict[str, Method] = {
         _token("Shapley sampling", coalitions.shapley_sampling, "perturbation", "probability"),
         _token("Exact Shapley", coalitions.exact_shapley, "perturbation", "probability"),
         _token("Partition SHAP", coalitions.partition_shap, "perturbation", "probability"),
-        _token("Attention rollout", rollout.attention_rollout, "attention", "logit"),
+        _token("Attention rollout", single_pass.attention_rollout, "attention", "logit"),
         _word("Uniform random", model_blind.uniform_random, "floor", reads_tokenizer=True),
         _word("Pattern Variant", model_blind.pattern_variant, "floor", fit=model_blind.fit_pattern),
         _word("First pronoun", model_blind.first_pronoun, "floor"),

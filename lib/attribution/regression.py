@@ -39,30 +39,22 @@ def weighted_ridge(
     At penalty 0 of least norm. In float64, by the normal equations of the centred problem. A player
     who is present in every mask gets 0.
     """
-    return _solve(*_moments(masks, values, weights), penalty)
-
-
-def _moments(masks: _Masks, values: Tensor, weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Weighted sums over the draws: of 1, of (mask, value), and of their products."""
     # The score is one more column, so that one product gives the matrix and the right side.
     data = torch.cat([masks.double(), values.double()[..., None]], -1)  # (batch, steps, tokens + 1)
     weighted = data * weights.double()[..., None]
-    return weights.double().sum(-1), weighted.sum(-2), weighted.transpose(-1, -2) @ data
-
-
-def _solve(total: Tensor, first: Tensor, second: Tensor, penalty: float) -> Tensor:
-    # (batch, tokens + 1, tokens + 1)
-    # Centring takes the free intercept out of the problem.
-    centred = second - first[..., :, None] * first[..., None, :] / total[..., None, None]
+    total = weights.double().sum(-1)[..., None, None]
+    first, second = weighted.sum(-2), weighted.transpose(-1, -2) @ data
+    # Centring takes the free intercept out of the problem: (batch, tokens + 1, tokens + 1).
+    centred = second - first[..., :, None] * first[..., None, :] / total
     matrix, right = centred[..., :-1, :-1], centred[..., :-1, -1:]
     if penalty > 0:
         eye = torch.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
         return torch.linalg.solve(matrix + penalty * eye, right)[..., 0]
     # Fewer draws than players leave the matrix singular; `lstsq` on a GPU takes full rank only.
-    values, vectors = torch.linalg.eigh(matrix)
+    sizes, vectors = torch.linalg.eigh(matrix)
     # Ascending order: the last eigenvalue is the largest.
-    real = values > _RANK * values[..., -1:].clamp(min=1)
-    inverse = torch.where(real, 1 / torch.where(real, values, 1), 0)
+    real = sizes > _RANK * sizes[..., -1:].clamp(min=1)
+    inverse = torch.where(real, 1 / torch.where(real, sizes, 1), 0)
     return (vectors @ (inverse[..., None] * (vectors.transpose(-1, -2) @ right)))[..., 0]
 
 

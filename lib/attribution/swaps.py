@@ -17,9 +17,9 @@ from torch import Tensor
 from ..core.errors import TouchstoneError
 from ..language.lexicon import NOMINATIVE, PRONOUN_FORMS
 from ..models.text_model import TextModel, device_of
+from .perturbed_texts import text_logits
 from .regression import all_masks, shapley_values
 from .seam import class_score
-from .sequences import text_logits
 from .table import in_format
 
 _MOST_PLAYERS = 10  # 1024 sentences a row and direction

@@ -6,8 +6,6 @@ score of the baselines is shared as well, and rows with the same baseline (all r
 where only special tokens differ from padding) ask for it once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -75,7 +73,7 @@ class SharedPass:
         return logits.expand(len(flat), *logits.shape[1:])
 
     @cached_property
-    def _switches(self) -> list[_Switch]:
+    def _switches(self) -> "list[_Switch]":
         """The activations that DeepLift knows, each able to change its slope for its secant."""
         return [_Switch(module) for module in self.modules if type(module) in _ELEMENTWISE]
 
@@ -134,7 +132,7 @@ class TokenBatch:
         # The class is frozen.
         object.__setattr__(self, "score", score_from(self.score))
 
-    def row(self, i: int) -> TokenBatch:
+    def row(self, i: int) -> "TokenBatch":
         """One row as a batch of its own."""
         only = slice(i, i + 1)
         return TokenBatch(

@@ -1,11 +1,9 @@
 """How much goes through a model at once: a number of tokens, halved whenever memory runs out."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import torch
 
@@ -30,7 +28,7 @@ class TokenBudget:
     tokens: int = TOKENS
 
     @classmethod
-    def for_device(cls, device: torch.device) -> TokenBudget:
+    def for_device(cls, device: torch.device) -> Self:
         """A budget that keeps a device busy."""
         return cls(TOKENS if device.type == "cpu" else TOKENS_GPU)
 

@@ -204,10 +204,7 @@ def _lime_weights(
     explanation = explainer.explain_instance(
         positions, scores_of, labels=(0,), num_samples=n_samples
     )
-    weights = np.zeros(len(row.words))
-    for position, weight in explanation.local_exp[0]:
-        weights[position] = weight
-    return weights
+    return np.array([weight for _, weight in sorted(explanation.local_exp[0])])
 
 
 @contextmanager

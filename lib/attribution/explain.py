@@ -237,11 +237,10 @@ def _untyped(
     """The ids without special tokens that were typed as words, which a baseline would keep."""
     if getattr(model, "keeps_typed", False):
         return ids
-    special, unknown = special_ids(model.tokenizer), getattr(model.tokenizer, "unk_token_id", None)
-    is_ordinary = unknown is not None and unknown not in special
-    other = unknown if is_ordinary else model.tokenizer.pad_token_id
+    special, pad_id = special_ids(model.tokenizer), model.tokenizer.pad_token_id
+    other = getattr(model.tokenizer, "unk_token_id", None)
     is_special = torch.isin(ids, torch.tensor(special, device=ids.device))
-    return torch.where(is_word & is_special, other, ids)
+    return torch.where(is_word & is_special, pad_id if other in (None, *special) else other, ids)
 
 
 def _encode(model: TextModel, rows: Sequence[Row], method: str) -> list[Encoded]:

@@ -5,8 +5,6 @@ same draws and, to rounding, the same numbers as `captum_route.lime`, which lets
 package do the drawing and fitting row by row.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import comb
 
@@ -60,7 +58,7 @@ def lime(
     )
 
 
-def _pooled(pool: TextPool, n_samples: int, tolerance: float | None, exact: bool) -> WordScores:
+def _pooled(pool: "TextPool", n_samples: int, tolerance: float | None, exact: bool) -> WordScores:
     lengths = [len(row.words) for row in pool.rows]
     few = [i for i, d in enumerate(lengths) if d == 0 or exact and 2**d <= n_samples]
     drawn = [i for i in range(len(lengths)) if i not in set(few)]
@@ -83,15 +81,14 @@ def _pooled(pool: TextPool, n_samples: int, tolerance: float | None, exact: bool
             return pool.scores([drawn[row] for row in rows.tolist()], masks[rows, start:stop])
 
         fit = fit_all(masks, weights, worth, _PENALTY, tolerance)
-        for at, i in enumerate(drawn):
-            scores[i] = fit.scores[at, : lengths[i]].numpy()
-            samples[i], error[i] = fit.samples[at].item(), fit.error[at].item()
+        for i, of_row, n, gap in zip(drawn, *fit, strict=True):
+            scores[i], samples[i], error[i] = of_row[: lengths[i]].numpy(), n.item(), gap.item()
     for i in few:
         scores[i], samples[i] = _expected(pool, i, n_samples), 2.0 ** lengths[i]
     return WordScores(scores, {"samples": samples, "error": error})
 
 
-def _expected(pool: TextPool, row: int, n_samples: int) -> Float[np.ndarray, "token"]:
+def _expected(pool: "TextPool", row: int, n_samples: int) -> Float[np.ndarray, "token"]:
     """The fit to all subsets of words, weighted by how often LIME draws them on average."""
     if not (d := len(pool.rows[row].words)):
         return np.zeros(0)

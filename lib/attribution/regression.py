@@ -5,7 +5,6 @@ scores.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float
@@ -17,15 +16,6 @@ _GROUPS = 8  # of the draws, for the jackknife
 _FIRST = 128  # draws before the first look at the error; each look comes after twice as many
 _RANK = 1e-12  # relative eigenvalues below this count as zero, as in a pseudo-inverse
 _Masks = Bool[Tensor, "batch step token"]
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """Coefficients, one per player; per row the draws used and the error of the largest share."""
-
-    scores: Float[Tensor, "batch token"]
-    samples: Float[Tensor, "batch"]
-    error: Float[Tensor, "batch"]
 
 
 def weighted_ridge(
@@ -65,8 +55,8 @@ def fit_all(
     penalty: float,
     tolerance: float | None,
     anchors: int = 0,
-) -> Fitted:
-    """The fit to scored coalitions.
+) -> tuple[Float[Tensor, "batch token"], Float[Tensor, "batch"], Float[Tensor, "batch"]]:
+    """The fit to scored coalitions: coefficients, and per row the draws used and the error.
 
     To all draws, or with a `tolerance` to as many as each row needs. `worth(rows, start, stop)`
     returns the scores of draws start to stop of chosen rows. A row is done when the jackknife error
@@ -94,7 +84,7 @@ def fit_all(
         error[active] = jackknife_error(*fit, penalty, anchors).to(error)
         active = active[error[active] > tolerance] if stop < n else active[:0]
         start = stop
-    return Fitted(scores, samples, error)
+    return scores, samples, error
 
 
 def jackknife_error(

@@ -5,8 +5,6 @@ subclasses of `Score`. What comes out is a score per token (`TokenScores`, made 
 token by `aggregate`) and at the end a score per word (`word_scores`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -55,7 +53,7 @@ class Score:
         """The scores, from logits that were computed before; by default these are the scores."""
         return logits
 
-    def for_rows(self, rows: Int[Tensor, "batch"]) -> Score:
+    def for_rows(self, rows: Int[Tensor, "batch"]) -> "Score":
         """The score of chosen rows, in that order and perhaps repeatedly.
 
         To be defined where rows differ in what is asked of them (each has a class of its own, or a
@@ -232,7 +230,7 @@ class ClassScore(Score):
         """The score of each row's class."""
         return self.pick(logits).gather(1, self.targets[:, None])[:, 0]
 
-    def for_rows(self, rows: Int[Tensor, "batch"]) -> ClassScore:
+    def for_rows(self, rows: Int[Tensor, "batch"]) -> "ClassScore":
         """The score of chosen rows, each with its own class."""
         return ClassScore(self.model, self.targets[rows], self.pick)
 

@@ -116,9 +116,7 @@ def find_swaps(
         idx: dict(zip(part["target"], part["sentence"]))
         for idx, part in rows.groupby("sentence_idx")
     }
-    for row in rows.itertuples():
-        if only is not None and row.row_id not in only:
-            continue
+    for row in (rows if only is None else rows[rows["row_id"].isin(list(only))]).itertuples():
         of_base = forms[row.sentence_idx]
         for other in (c for c in classes if c != row.target):
             if why := _misfit(of_base, row.target, other):

@@ -36,11 +36,6 @@ class _Task:
     deltas: list[float | None]
     about: dict[str, list[float]] = field(default_factory=dict)
 
-    @property
-    def precision(self) -> str:
-        """The arithmetic that was asked for."""
-        return self.settings.get("precision", "float32")
-
 
 def explain(
     model: Any,
@@ -99,12 +94,14 @@ def explain_many(
     """
     pairs = [(method, {}) if isinstance(method, str) else method for method in methods]
     tasks = [_task(rows, method, settings, seed) for method, settings in pairs]
+    by_precision: dict[str, list[_Task]] = {}
     for task in tasks:
         if task.method.family == "floor":
             task.scores = task.method.function(model, task.rows, **task.settings)
-    seeing = [task for task in tasks if task.method.family != "floor"]
-    for precision in dict.fromkeys(task.precision for task in seeing):
-        _explain_model(model, precision, [t for t in seeing if t.precision == precision])
+        else:
+            by_precision.setdefault(task.settings.get("precision", "float32"), []).append(task)
+    for precision, some in by_precision.items():
+        _explain_model(model, precision, some)
     labels = {"study": study, "dataset": dataset, "scheme": scheme, "seed": seed}
     tables = []
     for task in tasks:
@@ -131,8 +128,8 @@ def _task(
         )
         for row, drawn in zip(rows.itertuples(), drawn_by, strict=True)
     ]
-    nothing = [np.empty(0)] * len(seeded), [None] * len(seeded)
-    return _Task(chosen, chosen.settings(settings), seeded, *nothing)
+    no_scores, no_deltas = [np.empty(0)] * len(seeded), [None] * len(seeded)
+    return _Task(chosen, chosen.settings(settings), seeded, no_scores, list(no_deltas))
 
 
 def _explain_model(model: TextModel, precision: str, tasks: Sequence[_Task]) -> None:

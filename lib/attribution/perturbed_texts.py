@@ -45,28 +45,25 @@ def lime(
         raise TouchstoneError(
             f"LIME has n_samples = {n_samples}; one is the sentence itself, give 2 or more"
         )
-    parts = [
-        _pooled(
+    found = [
+        of_row
+        for start in range(0, len(rows), _POOL)
+        for of_row in _pooled(
             TextPool(model, rows[start : start + _POOL], explained), n_samples, tolerance, exact
         )
-        for start in range(0, len(rows), _POOL)
     ]
-    scores = [of_row for part in parts for of_row in part.scores]
-    names = ("samples", "error") if tolerance is not None or exact else ()
-    return WordScores(
-        scores, {name: [x for part in parts for x in part.about[name]] for name in names}
-    )
+    about = {"samples": [row[1] for row in found], "error": [row[2] for row in found]}
+    return WordScores([row[0] for row in found], about if tolerance is not None or exact else {})
 
 
-def _pooled(pool: "TextPool", n_samples: int, tolerance: float | None, exact: bool) -> WordScores:
+def _pooled(
+    pool: "TextPool", n_samples: int, tolerance: float | None, exact: bool
+) -> list[tuple[Float[np.ndarray, "token"], float, float]]:
+    """A row's scores, the number of its texts, and the error of its largest share."""
     lengths = [len(row.words) for row in pool.rows]
-    few = [i for i, d in enumerate(lengths) if d == 0 or exact and 2**d <= n_samples]
-    drawn = [i for i in range(len(lengths)) if i not in set(few)]
-    scores, samples, error = (
-        [np.zeros(d) for d in lengths],
-        [0.0] * len(lengths),
-        [0.0] * len(lengths),
-    )
+    few = {i for i, d in enumerate(lengths) if d == 0 or exact and 2**d <= n_samples}
+    drawn = [i for i in range(len(lengths)) if i not in few]
+    found = {}
     if drawn:
         # Rows of all lengths in one fit: words beyond a row's own are present in every draw, which
         # gives them coefficient 0.
@@ -81,11 +78,10 @@ def _pooled(pool: "TextPool", n_samples: int, tolerance: float | None, exact: bo
             return pool.scores([drawn[row] for row in rows.tolist()], masks[rows, start:stop])
 
         fit = fit_all(masks, weights, worth, _PENALTY, tolerance)
-        for i, of_row, n, gap in zip(drawn, *fit, strict=True):
-            scores[i], samples[i], error[i] = of_row[: lengths[i]].numpy(), n.item(), gap.item()
-    for i in few:
-        scores[i], samples[i] = _expected(pool, i, n_samples), 2.0 ** lengths[i]
-    return WordScores(scores, {"samples": samples, "error": error})
+        for i, of_row, n, error in zip(drawn, *fit, strict=True):
+            found[i] = of_row[: lengths[i]].numpy(), n.item(), error.item()
+    found |= {i: (_expected(pool, i, n_samples), 2.0 ** lengths[i], 0.0) for i in sorted(few)}
+    return [found[i] for i in range(len(lengths))]
 
 
 def _expected(pool: "TextPool", row: int, n_samples: int) -> Float[np.ndarray, "token"]:
@@ -133,8 +129,7 @@ class TextPool:
 
     def __init__(self, model: TextModel, rows: Sequence[Row], explained: str) -> None:
         self.model, self.rows, self.explained = model, rows, explained
-        self._device = device_of(model.module)
-        self._budget = TokenBudget.for_device(self._device)
+        self._budget = TokenBudget.for_device(device_of(model.module))
         self._text_of: dict[tuple[int, bytes], int] = {}  # (row, mask) to the number of its text
         self._number: dict[Ids, int] = {}
         self.logits = torch.zeros(0, len(model.classes))  # (texts that were run, classes)
@@ -158,7 +153,8 @@ class TextPool:
         n_steps = masks.shape[1]
         targets = [self.rows[row].target for row in rows for _ in range(n_steps)]
         score = class_score(self.model, targets, self.explained)
-        return score.of_logits(self.logits[texts].to(self._device)).view(-1, n_steps).cpu()
+        logits = self.logits[texts].to(device_of(self.model.module))
+        return score.of_logits(logits).view(-1, n_steps).cpu()
 
     def _run(self, new: dict[tuple[int, bytes], np.ndarray]) -> None:
         """Encode the texts and score those whose ids were not seen before."""

@@ -8,7 +8,7 @@ computed step by step (`lib.models.eager_attention.eager_attention`).
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -240,18 +240,13 @@ class _Ruled(torch.autograd.Function):
 @contextmanager
 def ruled(rules: Rules, network: nn.Module) -> Iterator[None]:
     """Within, calls go by the rules; an activation module of transformers (GELU) is one call."""
-    modules = [
-        m
-        for m in network.modules()
-        if type(m).__module__ == "transformers.activations" and not any(True for _ in m.children())
-    ]
-    for module in modules:
-        inner = type(module).forward.__get__(module)
-        module.forward = lambda x, inner=inner: rules.unary(inner, x, "activation")
-    try:
-        with rules:
-            yield
-    finally:
-        for module in modules:
-            # Off the object again, which uncovers the method of its class.
-            del module.forward
+    with ExitStack() as stack:
+        for module in network.modules():
+            is_leaf = not any(True for _ in module.children())
+            if type(module).__module__ == "transformers.activations" and is_leaf:
+                inner = type(module).forward.__get__(module)
+                module.forward = lambda x, inner=inner: rules.unary(inner, x, "activation")
+                # Off the object again, which uncovers the method of its class.
+                stack.callback(delattr, module, "forward")
+        stack.enter_context(rules)
+        yield

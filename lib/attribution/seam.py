@@ -24,9 +24,9 @@ _Pick = Callable[[Float[Tensor, "batch class"]], Float[Tensor, "batch class"]]
 class Score:
     """What is explained: one number per row, differentiable in the word embeddings.
 
-    A subclass defines `logits`, and whatever else differs from the defaults here. A plain function
-    of (embeddings, mask) will do as well, with an attribute `module` where its network is to be
-    known: `TokenBatch` takes it through `score_from`.
+    It is made of a plain function of (embeddings, mask), with an attribute `module` where its
+    network is to be known: `TokenBatch` takes one through `score_from`. Or a subclass defines
+    `logits`, and whatever else differs from the defaults here.
 
     Attributes:
         module: the network behind the score, for methods that change how it is differentiated.
@@ -36,6 +36,9 @@ class Score:
 
     module: nn.Module | None = None
     pick: _Pick | None = None
+
+    def __init__(self, function: Callable[[Tensor, Tensor], Tensor]) -> None:
+        self.function, self.module = function, getattr(function, "module", None)
 
     def __call__(
         self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
@@ -47,7 +50,7 @@ class Score:
         self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
     ) -> Float[Tensor, "batch ..."]:
         """What a pass of the model gives: what `of_logits` reads the scores from."""
-        raise NotImplementedError
+        return self.function(embeddings, mask)
 
     def of_logits(self, logits: Float[Tensor, "batch ..."]) -> Float[Tensor, "batch"]:
         """The scores, from logits that were computed before; by default these are the scores."""
@@ -76,19 +79,6 @@ class Score:
         return self.module
 
 
-class _FunctionScore(Score):
-    """A plain function as a score; it scores all rows alike."""
-
-    def __init__(self, function: Callable[[Tensor, Tensor], Tensor]) -> None:
-        self.function, self.module = function, getattr(function, "module", None)
-
-    def logits(
-        self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
-    ) -> Float[Tensor, "batch"]:
-        """The function's value."""
-        return self.function(embeddings, mask)
-
-
 def score_from(score: Score | Callable[[Tensor, Tensor], Tensor]) -> Score:
     """A score as it is, or a plain function as a score.
 
@@ -102,7 +92,7 @@ def score_from(score: Score | Callable[[Tensor, Tensor], Tensor]) -> Score:
             f"{type(score).__name__} has for_rows, but is no Score of lib.attribution.seam; "
             "make it a subclass"
         )
-    return _FunctionScore(score)
+    return Score(score)
 
 
 @dataclass(frozen=True)
@@ -214,6 +204,7 @@ _INDEPENDENT: dict[str, _Pick] = {
 class ClassScore(Score):
     """A classifier's score of each row's own class; made by `class_score`."""
 
+    pick: _Pick
     rows_alike = True  # the classes differ from row to row, the class scores do not
 
     def __init__(self, model: TextModel, targets: Int[Tensor, "batch"], pick: _Pick) -> None:

@@ -103,13 +103,7 @@ def explain_many(
     for precision, some in by_precision.items():
         _explain_model(model, precision, some)
     labels = {"study": study, "dataset": dataset, "scheme": scheme, "seed": seed}
-    tables = []
-    for task in tasks:
-        name = task.method.name
-        _check_scores(task.scores, task.rows, name)
-        tables.append(
-            in_format(rows, task.scores, task.deltas, name, task.settings, task.about, **labels)
-        )
+    tables = [_checked(task, rows, labels) for task in tasks]
     return tables[0] if len(tables) == 1 else pd.concat(tables, ignore_index=True)
 
 
@@ -128,8 +122,9 @@ def _task(
         )
         for row, drawn in zip(rows.itertuples(), drawn_by, strict=True)
     ]
-    no_scores, no_deltas = [np.empty(0)] * len(seeded), [None] * len(seeded)
-    return _Task(chosen, chosen.settings(settings), seeded, no_scores, list(no_deltas))
+    return _Task(
+        chosen, chosen.settings(settings), seeded, [np.empty(0)] * len(rows), [None] * len(rows)
+    )
 
 
 def _explain_model(model: TextModel, precision: str, tasks: Sequence[_Task]) -> None:
@@ -150,9 +145,8 @@ def _explain_model(model: TextModel, precision: str, tasks: Sequence[_Task]) -> 
 def _explain_words(model: TextModel, task: _Task) -> None:
     settings = {name: value for name, value in task.settings.items() if name != "precision"}
     answer = task.method.function(model, list(task.rows), **settings)
-    if not isinstance(answer, WordScores):
-        answer = WordScores(answer)
-    task.scores, task.about = list(answer.scores), dict(answer.about)
+    scores = answer if isinstance(answer, WordScores) else WordScores(answer)
+    task.scores, task.about = list(scores.scores), dict(scores.about)
 
 
 def _explain_tokens(model: TextModel, tasks: Sequence[_Task], encoded: Sequence[Encoded]) -> None:
@@ -262,12 +256,14 @@ def _encode(model: TextModel, rows: Sequence[Row], method: str) -> list[Encoded]
         raise
 
 
-def _check_scores(scores: Sequence[Sequence[float]], rows: Sequence[Row], method: str) -> None:
+def _checked(task: _Task, rows: pd.DataFrame, labels: Mapping[str, Any]) -> pd.DataFrame:
+    """What a method found in the one format; what is not a finite score per word is refused."""
+    method, scores = task.method.name, task.scores
     if len(scores) != len(rows):
         raise TouchstoneError(
             f"{method} explained {len(scores)} of {len(rows)} rows; return a list of scores a row"
         )
-    for row, of_row in zip(rows, scores, strict=True):
+    for row, of_row in zip(task.rows, scores, strict=True):
         if len(of_row) != len(row.words):
             raise TouchstoneError(
                 f"{method} gave {len(of_row)} scores for the {len(row.words)} words of row "
@@ -278,3 +274,4 @@ def _check_scores(scores: Sequence[Sequence[float]], rows: Sequence[Row], method
                 f"{method} gave a score that is not finite for row {row.row_id}; "
                 "look at the model's output for that row, or leave it out"
             )
+    return in_format(rows, scores, task.deltas, method, task.settings, task.about, **labels)

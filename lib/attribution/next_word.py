@@ -6,7 +6,6 @@ Example: `explain_next_word(*load_lm(path), "the keys to the cabinet".split(), "
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import Float, Int
@@ -126,8 +125,8 @@ def explain_next_word(
         )
     known = {name: value for name, value in chosen.settings(settings).items() if name not in COMMON}
     scores = chosen.function(batch, **known).scores[0].detach().cpu().numpy()
-    of_words = word_scores(np.asarray(scores), [None, *vocabulary.owners(prefix)], len(prefix))
-    return pd.DataFrame({"word": list(prefix), "score": of_words})
+    owners = [None, *vocabulary.owners(prefix)]
+    return pd.DataFrame({"word": list(prefix), "score": word_scores(scores, owners, len(prefix))})
 
 
 def _pieces(vocabulary: WordTable, prefix: Sequence[str], word: str) -> Int[Tensor, "token"]:

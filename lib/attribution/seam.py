@@ -173,10 +173,9 @@ def word_scores(
         sizes = np.abs(scores)
         scores = sizes / sizes.sum() if sizes.sum() > 0 else sizes
     inside = [i for i, word in enumerate(word_ids) if word is not None]
-    words = np.zeros(n_words)
-    # `words[...] +=` would count a word of several pieces once.
-    np.add.at(words, [word_ids[i] for i in inside], scores[inside])
-    return words
+    owners = np.array([word_ids[i] for i in inside], dtype=int)
+    # A count with weights: a word of several pieces gets the sum of theirs.
+    return np.bincount(owners, scores[inside], minlength=n_words)
 
 
 def _margin(logits: Float[Tensor, "batch class"]) -> Float[Tensor, "batch class"]:

@@ -64,13 +64,9 @@ def integrated_gradients(
             for numbers in (places, sizes)
         )
         mean = _path_gradients(batch, rows, placed, weights)
-    elif placing in _PLACINGS:
-        _check_steps(tolerance, min_steps, max_steps)
-        mean, about = _PLACINGS[placing](batch, change, tolerance, min_steps, max_steps)
     else:
-        raise TouchstoneError(
-            f"the placing of Integrated Gradients is {placing!r}{did_you_mean(placing, _PLACINGS)}"
-        )
+        _check_placing(placing, tolerance, min_steps, max_steps)
+        mean, about = _PLACINGS[placing](batch, change, tolerance, min_steps, max_steps)
     vectors = (batch.embeddings - batch.baselines) * mean
     return TokenScores(aggregate(vectors, aggregation), vectors.sum((1, 2)) - change, about)
 
@@ -170,7 +166,11 @@ def _rounding_of(batch: TokenBatch) -> float:
 _PLACINGS = {"tripling": integrate_until, "panels": integrate_where_needed}
 
 
-def _check_steps(tolerance: float, min_steps: int, max_steps: int) -> None:
+def _check_placing(placing: str, tolerance: float, min_steps: int, max_steps: int) -> None:
+    if placing not in _PLACINGS:
+        raise TouchstoneError(
+            f"the placing of Integrated Gradients is {placing!r}{did_you_mean(placing, _PLACINGS)}"
+        )
     if not 0 < tolerance < 1 or not 1 <= min_steps <= max_steps:
         raise TouchstoneError(
             f"Integrated Gradients has tolerance = {tolerance}, min_steps = {min_steps}, "

@@ -192,25 +192,32 @@ def swap_shapley(
     worths = class_score(model, targets, explained).of_logits(logits).double().cpu()
     worth = worths.split(n_texts)
     values = [shapley_values(w, mask).numpy() for w, mask in zip(worth, masks, strict=True)]
-    table = pd.DataFrame(swaps).assign(
-        sentence=[list(swap.words) for swap in swaps],
-        scores=[_spread(swap, of_swap) for swap, of_swap in zip(swaps, values, strict=True)],
-        samples=n_texts,
-        # The full coalition is the row itself, the empty one the other form.
-        delta=[float(v.sum()) - float(w[-1] - w[0]) for v, w in zip(values, worth, strict=True)],
-        method=[f"Swap Shapley to {_CLASSES[swap.other]}" for swap in swaps],
-        dataset=dataset,
-        n_words=[len(swap.words) for swap in swaps],
-        n_players=[len(swap.players) for swap in swaps],
-        players=[[list(player) for player in swap.players] for swap in swaps],
-        values=[of_swap.tolist() for of_swap in values],
-    )
+    table = _table(swaps, values, worth).assign(dataset=dataset)
     labels = {"study": study, "dataset": dataset, "scheme": scheme, "seed": seed}
     return SwapShapley(
         _in_format(table, {"explained": explained}, labels),
         _mixtures(table, masks, texts, worths),
         table[_SWAPS],
         left_out,
+    )
+
+
+def _table(
+    swaps: Sequence[Swap], values: Sequence[np.ndarray], worth: Sequence[Float[Tensor, "step"]]
+) -> pd.DataFrame:
+    """A line per swap: its players and their values, and what an explanation has of it."""
+    scores = [_spread(swap, of_swap) for swap, of_swap in zip(swaps, values, strict=True)]
+    return pd.DataFrame(swaps).assign(
+        sentence=[list(swap.words) for swap in swaps],
+        scores=scores,
+        samples=[len(w) for w in worth],
+        # The full coalition is the row itself, the empty one the other form.
+        delta=[float(s.sum()) - float(w[-1] - w[0]) for s, w in zip(scores, worth, strict=True)],
+        method=[f"Swap Shapley to {_CLASSES[swap.other]}" for swap in swaps],
+        n_words=[len(swap.words) for swap in swaps],
+        n_players=[len(swap.players) for swap in swaps],
+        players=[[list(player) for player in swap.players] for swap in swaps],
+        values=[of_swap.tolist() for of_swap in values],
     )
 
 

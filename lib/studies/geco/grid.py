@@ -13,11 +13,11 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from ..core.progress import progress
-from ..core.units import Units
-from .explain import explain, explain_many
-from .registry import resolve_method
-from .table import ABOUT, NO_MODEL, in_format
+from ...attribution.explain import explain, explain_many
+from ...attribution.registry import resolve_method
+from ...attribution.table import ABOUT, NO_MODEL, in_format
+from ...core.progress import progress
+from ...core.units import Units
 
 # What the largest score of a row is kept as; three digits move mass accuracy by less than .001.
 LARGEST = 999

@@ -194,6 +194,7 @@ def test_of_the_largest_number_each_has_its_share_of_the_path() -> None:
     [
         (torch.sigmoid, 0.5),
         (nn.functional.softplus, np.log(2)),
+        (nn.functional.logsigmoid, -np.log(2)),
         (torch.exp, 1.0),
         (nn.functional.gelu, 0.0),
         (torch.cos, 1.0),

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 import yaml
 
-from lib.attribution.grid import Unit
 from lib.core.paths import ROOT, reference_dir
+from lib.studies.geco.grid import Unit
 from lib.studies.geco.units import plan_units
 
 UNITS = reference_dir("geco", "cpu") / "units"

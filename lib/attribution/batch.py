@@ -6,10 +6,8 @@ score of the baselines is shared as well, and rows with the same baseline (all r
 where only special tokens differ from padding) ask for it once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -19,6 +17,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from .budget import TokenBudget
+from .rules import secant
 from .seam import Score, score_from
 
 # As in captum's DeepLift: the activations that it knows, and the smallest difference in an
@@ -74,7 +73,7 @@ class SharedPass:
         return logits.expand(len(flat), *logits.shape[1:])
 
     @cached_property
-    def _switches(self) -> list[_Switch]:
+    def _switches(self) -> "list[_Switch]":
         """The activations that DeepLift knows, each able to change its slope for its secant."""
         return [_Switch(module) for module in self.modules if type(module) in _ELEMENTWISE]
 
@@ -133,7 +132,7 @@ class TokenBatch:
         # The class is frozen.
         object.__setattr__(self, "score", score_from(self.score))
 
-    def row(self, i: int) -> TokenBatch:
+    def row(self, i: int) -> "TokenBatch":
         """One row as a batch of its own."""
         only = slice(i, i + 1)
         return TokenBatch(
@@ -185,16 +184,8 @@ class _Switch:
     def secant(self, call: int) -> Tensor:
         """(f(z) - f(z')) / (z - z') at the input z and the baseline z'; the slope where z = z'."""
         (z, a), (z0, a0) = self.at_input[call], self.at_baselines[call]
-        step = z - z0
-        flat = step.abs() < _SMALLEST
-        if not flat.any():
-            return (a - a0) / step
-        with torch.enable_grad():
-            at = z.clone().requires_grad_()
-            slope = torch.autograd.grad(type(self.module).forward(self.module, at).sum(), at)[0]
-        # 1 in place of the small step: a division by zero would be NaN even where it is not
-        # chosen.
-        return torch.where(flat, slope, (a - a0) / torch.where(flat, 1, step))
+        forward = type(self.module).forward.__get__(self.module)  # without the hooks
+        return secant(forward, (z, z0), (a, a0), (z - z0).abs() < _SMALLEST)
 
 
 class _PassBy(torch.autograd.Function):
@@ -217,16 +208,12 @@ class _PassBy(torch.autograd.Function):
 @contextmanager
 def _watched(switches: list[_Switch], where: str) -> Iterator[None]:
     """Within, the switches note what their modules do."""
-    for switch in switches:
-        getattr(switch, where).clear()
-    hooks = [
-        switch.module.register_forward_hook(
-            lambda module, args, output, switch=switch: switch.note(where, args[0], output)
-        )
-        for switch in switches
-    ]
-    try:
+    with ExitStack() as hooks:
+        for switch in switches:
+            getattr(switch, where).clear()
+            hooks.enter_context(
+                switch.module.register_forward_hook(
+                    lambda module, args, output, switch=switch: switch.note(where, args[0], output)
+                )
+            )
         yield
-    finally:
-        for hook in hooks:
-            hook.remove()

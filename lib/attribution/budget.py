@@ -1,15 +1,14 @@
 """How much goes through a model at once: a number of tokens, halved whenever memory runs out."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import torch
 
 from ..core.errors import TouchstoneError
+from ..models.text_model import length_buckets
 
 _Made = TypeVar("_Made")
 # A CPU core is at nine tenths of its peak from 16 sentences of 22 tokens on; more costs memory.
@@ -29,7 +28,7 @@ class TokenBudget:
     tokens: int = TOKENS
 
     @classmethod
-    def for_device(cls, device: torch.device) -> TokenBudget:
+    def for_device(cls, device: torch.device) -> Self:
         """A budget that keeps a device busy."""
         return cls(TOKENS if device.type == "cpu" else TOKENS_GPU)
 
@@ -51,13 +50,10 @@ class TokenBudget:
         counts as memory that ran out: one budget may be used at two levels, and the outer batch is
         halved where the inner one cannot be.
         """
-        by_length: dict[int, list[int]] = {}
-        for index, length in enumerate(lengths):
-            by_length.setdefault(length, []).append(index)
-        for length, left in sorted(by_length.items()):
+        for left in length_buckets(lengths):  # a bucket for each length
             while left:
-                part = left[: self.rows(length)]
-                made = self._try(work, part, length)
+                part = left[: self.rows(lengths[left[0]])]
+                made = self._try(work, part, lengths[left[0]])
                 if made:
                     yield part, made[0]
                     left = left[len(part) :]
@@ -86,8 +82,6 @@ class TokenBudget:
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether an error says that memory ran out, on a GPU or on the CPU."""
-    if isinstance(error, MemoryError | torch.OutOfMemoryError):
-        return True
-    return isinstance(error, RuntimeError) and any(
-        words in str(error).lower() for words in _NO_MEMORY
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or (
+        isinstance(error, RuntimeError) and any(words in str(error).lower() for words in _NO_MEMORY)
     )

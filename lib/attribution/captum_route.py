@@ -7,16 +7,18 @@ with ReLU modules, and DeepLift on one with pooling or Softmax modules, are comp
 engine as well: captum's hooks are then the only implementation.
 
 The word embeddings go in, and the model adds positions and LayerNorm itself, once. Every gradient
-method has one vector per token; `aggregation` names how it becomes a score (`words.aggregate`).
+method has one vector per token; `aggregation` names how it becomes a score (`seam.aggregate`).
 """
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import torch
 from captum.attr import (
+    Attribution,
     DeepLift,
     GradientShap,
     GuidedBackprop,
@@ -32,26 +34,19 @@ from torch import Tensor, nn
 
 from ..models.text_model import Encoded, TextModel, device_of, pad
 from .batch import TokenBatch
-from .seam import Row, Score, TokenScores, class_score
-from .words import aggregate
+from .seam import Row, Score, TokenScores, aggregate, class_score
 
 _ROWS_AT_ONCE = 96  # sequences in one pass
 
 
 def saliency(batch: TokenBatch, aggregation: str = "l1") -> TokenScores:
     """Saliency (Simonyan et al. 2013): the size of the score's gradient in each word embedding."""
-    attributions = Saliency(ScoreNetwork(batch.score)).attribute(
-        _inputs(batch), abs=True, additional_forward_args=mask_and_rows(batch)
-    )
-    return TokenScores(aggregate(attributions, aggregation))
+    return TokenScores(aggregate(_by_captum(Saliency, batch, abs=True), aggregation))
 
 
 def input_x_gradient(batch: TokenBatch, aggregation: str = "sum") -> TokenScores:
     """Input x Gradient (Shrikumar et al. 2017): x * dS/dx, embedding times gradient."""
-    attributions = InputXGradient(ScoreNetwork(batch.score)).attribute(
-        _inputs(batch), additional_forward_args=mask_and_rows(batch)
-    )
-    return TokenScores(aggregate(attributions, aggregation))
+    return TokenScores(aggregate(_by_captum(InputXGradient, batch), aggregation))
 
 
 def guided_backprop(batch: TokenBatch, aggregation: str = "l2") -> TokenScores:
@@ -60,11 +55,7 @@ def guided_backprop(batch: TokenBatch, aggregation: str = "l2") -> TokenScores:
     A network without ReLU modules (BERT, RoBERTa, GPT-2 and OLA have none) has nothing to cut: this
     is its plain gradient.
     """
-    network = ScoreNetwork(batch.score, batch.score.network())
-    with _expected("Setting backward hooks on ReLU activations"):
-        attributions = GuidedBackprop(network).attribute(
-            _inputs(batch), additional_forward_args=mask_and_rows(batch)
-        )
+    attributions = _by_captum(GuidedBackprop, batch, network=batch.score.network())
     return TokenScores(aggregate(attributions, aggregation))
 
 
@@ -75,14 +66,13 @@ def deep_lift(batch: TokenBatch, aggregation: str = "sum") -> TokenScores:
     LayerNorm get the ordinary gradient. In BERT and OLA only the pooler's tanh is left, so the gap
     is large: it is reported, not hidden.
     """
-    network = ScoreNetwork(batch.score, batch.score.network())
-    with _expected("Setting forward, backward hooks and attributes on non-linear"):
-        attributions, delta = DeepLift(network, multiply_by_inputs=True).attribute(
-            _inputs(batch),
-            batch.baselines,
-            additional_forward_args=mask_and_rows(batch),
-            return_convergence_delta=True,
-        )
+    attributions, delta = _by_captum(
+        DeepLift,
+        batch,
+        network=batch.score.network(),
+        baselines=batch.baselines,
+        return_convergence_delta=True,
+    )
     return TokenScores(aggregate(attributions, aggregation), delta)
 
 
@@ -106,11 +96,10 @@ def integrated_gradients(
     and the completeness gap: sum of all scores - (S(x) - S(x')), which goes to 0 as the points
     become many.
     """
-    network = ScoreNetwork(batch.score)
-    attributions, delta = IntegratedGradients(network, multiply_by_inputs=True).attribute(
-        _inputs(batch),
-        batch.baselines,
-        additional_forward_args=mask_and_rows(batch),
+    attributions, delta = _by_captum(
+        IntegratedGradients,
+        batch,
+        baselines=batch.baselines,
         n_steps=n_steps,
         method=rule,
         # captum wants room for a point of each row at least.
@@ -129,15 +118,9 @@ def gradient_shap(batch: TokenBatch, aggregation: str = "sum", n_samples: int = 
     attributions = []
     for i, seed in enumerate(batch.seeds):
         row = batch.row(i)
-        explainer = GradientShap(ScoreNetwork(row.score), multiply_by_inputs=True)
         with drawing_from(seed):
             attributions.append(
-                explainer.attribute(
-                    _inputs(row),
-                    row.baselines,
-                    n_samples=n_samples,
-                    additional_forward_args=mask_and_rows(row),
-                )
+                _by_captum(GradientShap, row, baselines=row.baselines, n_samples=n_samples)
             )
     return TokenScores(aggregate(torch.cat(attributions), aggregation))
 
@@ -221,10 +204,7 @@ def _lime_weights(
     explanation = explainer.explain_instance(
         positions, scores_of, labels=(0,), num_samples=n_samples
     )
-    weights = np.zeros(len(row.words))
-    for position, weight in explanation.local_exp[0]:
-        weights[position] = weight
-    return weights
+    return np.array([weight for _, weight in sorted(explanation.local_exp[0])])
 
 
 @contextmanager
@@ -263,14 +243,18 @@ def mask_and_rows(batch: TokenBatch) -> tuple[Int[Tensor, "batch token"], Int[Te
     return batch.mask, torch.arange(len(batch.mask), device=batch.mask.device)
 
 
-def _inputs(batch: TokenBatch) -> Float[Tensor, "batch token hidden"]:
+def _by_captum(
+    kind: Callable[..., Attribution],
+    batch: TokenBatch,
+    network: nn.Module | None = None,
+    **settings: Any,
+) -> Any:
+    """What a kind of captum's finds for the embeddings; `network` where it sets hooks."""
     # With requires_grad set, captum has no reason to warn that it set it.
-    return batch.embeddings.detach().clone().requires_grad_()
-
-
-@contextmanager
-def _expected(message: str) -> Iterator[None]:
-    """Within, captum does not warn that it sets hooks, which is what we asked for."""
+    inputs = batch.embeddings.detach().clone().requires_grad_()
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=message, category=UserWarning)
-        yield
+        # That hooks are set is what we asked for.
+        warnings.filterwarnings("ignore", message="Setting .* hooks", category=UserWarning)
+        return kind(ScoreNetwork(batch.score, network)).attribute(
+            inputs, additional_forward_args=mask_and_rows(batch), **settings
+        )

@@ -79,8 +79,7 @@ def kernel_shap(
     samples, error = torch.zeros_like(scores[:, 0]), torch.zeros_like(scores[:, 0])
     if len(drawn):
         fit = fit_all(masks[drawn], weights[drawn], worth, 0.0, tolerance, anchors=2)
-        scores[drawn] = fit.scores.to(scores)
-        samples[drawn], error[drawn] = fit.samples.to(samples), fit.error.to(error)
+        scores[drawn], samples[drawn], error[drawn] = (part.to(scores) for part in fit)
     for i in (few | (n_players <= 1)).nonzero()[:, 0].tolist():
         scores[i], samples[i] = _exact(batch, i), 2.0 ** float(n_players[i])
     about = {"samples": samples} if tolerance is not None or exact else {}
@@ -143,21 +142,19 @@ def shapley_sampling(batch: TokenBatch, n_samples: int = 25) -> TokenScores:
     mean, as a share.
     """
     length, players = batch.mask.shape[1], [row.nonzero()[:, 0] for row in batch.is_word.cpu()]
-    rows, present = [], []
+    present = []
     orders = [
         _orders(len(p), n_samples, seed) for p, seed in zip(players, batch.seeds, strict=True)
     ]
-    for i, (who, order) in enumerate(zip(players, orders, strict=True)):
+    for who, order in zip(players, orders, strict=True):
         place = order.argsort(1)  # when each player arrives
         # (orders, players + 1, players): who has arrived after 0, 1, ... arrivals
         steps = place[:, None, :] < torch.arange(len(who) + 1)[None, :, None]
         masks = torch.zeros(n_samples, len(who) + 1, length, dtype=torch.bool)
         masks[..., who] = steps
         present.append(masks.flatten(0, 1))
-        rows.append(torch.full((len(present[-1]),), i))
-    worths = worth_of(
-        batch, torch.cat(rows).to(batch.mask.device), torch.cat(present).to(batch.mask.device)
-    )
+    rows = torch.arange(len(present)).repeat_interleave(torch.tensor([len(p) for p in present]))
+    worths = worth_of(batch, *(t.to(batch.mask.device) for t in (rows, torch.cat(present))))
     scores = torch.zeros_like(batch.embeddings[..., 0])  # (batch, tokens)
     errors = torch.zeros_like(scores[:, 0])
     for i, part in enumerate(worths.split([len(p) for p in present])):
@@ -215,9 +212,17 @@ def partition_shap(batch: TokenBatch) -> TokenScores:
     while level:
         leaves = [node for node in level if len(node[2]) == 1]
         if leaves:
-            gains = _gains(batch, leaves)
-            for (row, _, span, weight), gain in zip(leaves, gains.tolist(), strict=True):
-                scores[row, span[0]] += weight * gain
+            rows, contexts, spans, weights = zip(*leaves, strict=True)
+            before = torch.zeros(len(leaves), length, dtype=torch.bool)
+            for i, context in enumerate(contexts):
+                before[i, context] = True
+            after = before.clone()
+            after[range(len(leaves)), [token for (token,) in spans]] = True
+            here, present = torch.tensor(rows).repeat(2), torch.cat([before, after])
+            without, with_token = worth_of(batch, here.to(device), present.to(device)).chunk(2)
+            gains = (with_token.double() - without.double()).tolist()
+            for row, (token,), weight, gain in zip(rows, spans, weights, gains, strict=True):
+                scores[row, token] += weight * gain
         inner = [node for node in level if len(node[2]) > 1]
         level = [
             child
@@ -230,18 +235,3 @@ def partition_shap(batch: TokenBatch) -> TokenScores:
         ]
     scores = scores.to(batch.embeddings)
     return TokenScores(scores, scores.sum(1) - batch.change())
-
-
-def _gains(batch: TokenBatch, nodes: list[_Node]) -> Float[Tensor, "step"]:
-    """What the arrival of each node's span adds to the score of its context."""
-    before = torch.zeros(
-        len(nodes), batch.mask.shape[1], dtype=torch.bool, device=batch.mask.device
-    )
-    for i, (_, context, _, _) in enumerate(nodes):
-        before[i, context] = True
-    after = before.clone()
-    for i, (_, _, span, _) in enumerate(nodes):
-        after[i, span] = True
-    rows = torch.tensor([row for row, *_ in nodes], device=batch.mask.device).repeat(2)
-    without, present = worth_of(batch, rows, torch.cat([before, after])).double().chunk(2)
-    return present - without

@@ -17,9 +17,8 @@ from ..models.text_model import Encoded, TextModel, device_of, pad, special_ids
 from .batch import SharedPass, TokenBatch
 from .budget import TokenBudget
 from .registry import Method, resolve_method
-from .seam import Row, TokenScores, WordScores, class_score
+from .seam import Row, TokenScores, WordScores, class_score, word_scores
 from .table import in_format
-from .words import word_scores
 
 # Settings that are dealt with here, and not by the token methods.
 COMMON = ("explained", "normalise_special", "precision")
@@ -32,14 +31,9 @@ class _Task:
     method: Method
     settings: dict[str, Any]
     rows: list[Row]
-    scores: list[Float[np.ndarray, "token"]] = field(default_factory=list)
-    deltas: list[float | None] = field(default_factory=list)
+    scores: list[Float[np.ndarray, "token"]]
+    deltas: list[float | None]
     about: dict[str, list[float]] = field(default_factory=dict)
-
-    @property
-    def precision(self) -> str:
-        """The arithmetic that was asked for."""
-        return self.settings.get("precision", "float32")
 
 
 def explain(
@@ -77,8 +71,8 @@ def explain(
             than it reads, a score that is not finite, or a number of scores that is not the number
             of words.
     """
-    labels = {"study": study, "dataset": dataset, "scheme": scheme}
-    return explain_many(model, rows, [(method, settings or {})], seed=seed, **labels)
+    asked = [(method, settings or {})]
+    return explain_many(model, rows, asked, study=study, dataset=dataset, scheme=scheme, seed=seed)
 
 
 def explain_many(
@@ -99,21 +93,16 @@ def explain_many(
     """
     pairs = [(method, {}) if isinstance(method, str) else method for method in methods]
     tasks = [_task(rows, method, settings, seed) for method, settings in pairs]
+    by_precision: dict[str, list[_Task]] = {}
     for task in tasks:
         if task.method.family == "floor":
             task.scores = task.method.function(model, task.rows, **task.settings)
-    seeing = [task for task in tasks if task.method.family != "floor"]
-    for precision in dict.fromkeys(task.precision for task in seeing):
-        _explain_model(model, precision, [t for t in seeing if t.precision == precision])
+        else:
+            by_precision.setdefault(task.settings.get("precision", "float32"), []).append(task)
+    for precision, some in by_precision.items():
+        _explain_model(model, precision, some)
     labels = {"study": study, "dataset": dataset, "scheme": scheme, "seed": seed}
-    tables = []
-    for task in tasks:
-        name = task.method.name
-        _check_scores(task.scores, task.rows, name)
-        deltas = task.deltas or [None] * len(task.rows)
-        tables.append(
-            in_format(rows, task.scores, deltas, name, task.settings, task.about, **labels)
-        )
+    tables = [_checked(task, rows, labels) for task in tasks]
     return tables[0] if len(tables) == 1 else pd.concat(tables, ignore_index=True)
 
 
@@ -132,7 +121,9 @@ def _task(
         )
         for row, drawn in zip(rows.itertuples(), drawn_by, strict=True)
     ]
-    return _Task(chosen, chosen.settings(settings), seeded)
+    return _Task(
+        chosen, chosen.settings(settings), seeded, [np.empty(0)] * len(rows), [None] * len(rows)
+    )
 
 
 def _explain_model(model: TextModel, precision: str, tasks: Sequence[_Task]) -> None:
@@ -153,17 +144,14 @@ def _explain_model(model: TextModel, precision: str, tasks: Sequence[_Task]) -> 
 def _explain_words(model: TextModel, task: _Task) -> None:
     settings = {name: value for name, value in task.settings.items() if name != "precision"}
     answer = task.method.function(model, list(task.rows), **settings)
-    if not isinstance(answer, WordScores):
-        answer = WordScores(answer)
-    task.scores, task.about = list(answer.scores), dict(answer.about)
+    scores = answer if isinstance(answer, WordScores) else WordScores(answer)
+    task.scores, task.about = list(scores.scores), dict(scores.about)
 
 
 def _explain_tokens(model: TextModel, tasks: Sequence[_Task], encoded: Sequence[Encoded]) -> None:
     """Explain rows of one length at a time with all methods; the answers go into the tasks."""
     # One budget for all parts: what it learnt about the memory holds for the next.
-    budget, n_rows = TokenBudget.for_device(device_of(model.module)), len(encoded)
-    for task in tasks:
-        task.scores, task.deltas = [np.empty(0)] * n_rows, [None] * n_rows
+    budget = TokenBudget.for_device(device_of(model.module))
     parts = budget.run(
         [len(tokens.ids) for tokens in encoded],
         lambda part: _explain_part(model, tasks, encoded, part, budget),
@@ -220,8 +208,9 @@ def token_batch(
         explained: the function of the class scores, see `seam.class_score`.
     """
     ids, mask = (t.to(device_of(model.module)) for t in pad(encoded, model.tokenizer.pad_token_id))
-    is_word = torch.tensor([[w is not None for w in tokens.word_ids] for tokens in encoded])
-    is_word = is_word.to(ids.device)  # (batch, tokens), as ids and mask
+    is_word = torch.tensor(  # (batch, tokens), as ids and mask
+        [[w is not None for w in tokens.word_ids] for tokens in encoded], device=ids.device
+    )
     empty = model.reference_ids(_untyped(model, ids, is_word))
     baseline_ids = torch.where(is_word, empty, ids)  # a prompt is not the sentence's
     with torch.no_grad():
@@ -238,11 +227,10 @@ def _untyped(
     """The ids without special tokens that were typed as words, which a baseline would keep."""
     if getattr(model, "keeps_typed", False):
         return ids
-    special, unknown = special_ids(model.tokenizer), getattr(model.tokenizer, "unk_token_id", None)
-    is_ordinary = unknown is not None and unknown not in special
-    other = unknown if is_ordinary else model.tokenizer.pad_token_id
+    special, pad_id = special_ids(model.tokenizer), model.tokenizer.pad_token_id
+    other = getattr(model.tokenizer, "unk_token_id", None)
     is_special = torch.isin(ids, torch.tensor(special, device=ids.device))
-    return torch.where(is_word & is_special, other, ids)
+    return torch.where(is_word & is_special, pad_id if other in (None, *special) else other, ids)
 
 
 def _encode(model: TextModel, rows: Sequence[Row], method: str) -> list[Encoded]:
@@ -267,12 +255,14 @@ def _encode(model: TextModel, rows: Sequence[Row], method: str) -> list[Encoded]
         raise
 
 
-def _check_scores(scores: Sequence[Sequence[float]], rows: Sequence[Row], method: str) -> None:
+def _checked(task: _Task, rows: pd.DataFrame, labels: Mapping[str, Any]) -> pd.DataFrame:
+    """What a method found in the one format; what is not a finite score per word is refused."""
+    method, scores = task.method.name, task.scores
     if len(scores) != len(rows):
         raise TouchstoneError(
             f"{method} explained {len(scores)} of {len(rows)} rows; return a list of scores a row"
         )
-    for row, of_row in zip(rows, scores, strict=True):
+    for row, of_row in zip(task.rows, scores, strict=True):
         if len(of_row) != len(row.words):
             raise TouchstoneError(
                 f"{method} gave {len(of_row)} scores for the {len(row.words)} words of row "
@@ -283,3 +273,4 @@ def _check_scores(scores: Sequence[Sequence[float]], rows: Sequence[Row], method
                 f"{method} gave a score that is not finite for row {row.row_id}; "
                 "look at the model's output for that row, or leave it out"
             )
+    return in_format(rows, scores, task.deltas, method, task.settings, task.about, **labels)

@@ -11,8 +11,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from ..core.errors import TouchstoneError
 from ..language.lexicon import PRONOUN_FORMS, as_counted
 from ..models.text_model import TextModel
-from .seam import Row
-from .words import word_scores
+from .seam import Row, word_scores
 
 _PRONOUNS = frozenset().union(*PRONOUN_FORMS.values())
 _Scores = list[Float[np.ndarray, "token"]]

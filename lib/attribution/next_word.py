@@ -4,10 +4,8 @@ Example: `explain_next_word(*load_lm(path), "the keys to the cabinet".split(), "
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import Float, Int
@@ -20,24 +18,21 @@ from ..models.text_model import device_of
 from .batch import TokenBatch
 from .explain import COMMON
 from .registry import resolve_method
-from .seam import Score
-from .words import word_scores
+from .seam import Score, word_scores
+
+_Pieces = Int[Tensor, "token"]
 
 
-@dataclass(frozen=True)
 class _NextWordScore(Score):
     """The log-probability of a chosen next word, minus that of another one if there is a foil.
 
     A word of several pieces is predicted piece by piece, each after the ones before it.
     """
 
-    lm: CausalLM
-    word: Int[Tensor, "token"]
-    foil: Int[Tensor, "token"] | None = None
-    module: CausalLM = field(init=False, repr=False, compare=False)
+    module: CausalLM
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "module", self.lm)  # the class is frozen
+    def __init__(self, lm: CausalLM, word: _Pieces, foil: _Pieces | None = None) -> None:
+        self.module, self.word, self.foil = lm, word, foil
 
     def logits(
         self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
@@ -47,12 +42,12 @@ class _NextWordScore(Score):
         return of_word if self.foil is None else of_word - self._log_prob(embeddings, self.foil)
 
     def _log_prob(
-        self, embeddings: Float[Tensor, "batch token hidden"], word: Int[Tensor, "token"]
+        self, embeddings: Float[Tensor, "batch token hidden"], word: _Pieces
     ) -> Float[Tensor, "batch"]:
         n, n_pieces = len(embeddings), len(word)
-        pieces = self.lm.embed(word[None, :-1]).expand(n, -1, -1)  # (batch, pieces - 1, d)
-        states = self.lm.run(torch.cat([embeddings, pieces], dim=1))[:, -n_pieces:]
-        log_prob = self.lm.log_prob(states.flatten(0, 1))  # (batch * pieces, vocabulary)
+        pieces = self.module.embed(word[None, :-1]).expand(n, -1, -1)  # (batch, pieces - 1, d)
+        states = self.module.run(torch.cat([embeddings, pieces], dim=1))[:, -n_pieces:]
+        log_prob = self.module.log_prob(states.flatten(0, 1))  # (batch * pieces, vocabulary)
         return log_prob[range(n * n_pieces), word.repeat(n)].view(n, -1).sum(1)
 
 
@@ -130,8 +125,8 @@ def explain_next_word(
         )
     known = {name: value for name, value in chosen.settings(settings).items() if name not in COMMON}
     scores = chosen.function(batch, **known).scores[0].detach().cpu().numpy()
-    of_words = word_scores(np.asarray(scores), [None, *vocabulary.owners(prefix)], len(prefix))
-    return pd.DataFrame({"word": list(prefix), "score": of_words})
+    owners = [None, *vocabulary.owners(prefix)]
+    return pd.DataFrame({"word": list(prefix), "score": word_scores(scores, owners, len(prefix))})
 
 
 def _pieces(vocabulary: WordTable, prefix: Sequence[str], word: str) -> Int[Tensor, "token"]:

@@ -8,6 +8,7 @@ only the parts that fail are halved.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -16,6 +17,8 @@ from torch import Tensor
 _Evaluate = Callable[[list[int], list[float]], tuple[Tensor, Tensor, Tensor]]
 # The numbers of the points at its left end, in its middle, at its right end.
 _Panel = tuple[int, int, int]
+# The weights of these three by Simpson's rule and by two trapezoids, for a panel of width 1.
+_PARTS = np.array([[1 / 6, 4 / 6, 1 / 6], [1 / 4, 2 / 4, 1 / 4]])
 
 
 @dataclass
@@ -45,7 +48,14 @@ class Path:
 
     def finish(self) -> None:
         """Settle the gradient's integral by Simpson's rule (`fine`) and trapezoids (`rough`)."""
-        self.fine, self.rough = self.mean_gradient(), self.mean_gradient(simpson=False)
+        weights = np.zeros((2, len(self.places)))
+        for panel in self.panels:
+            weights[:, panel] += _PARTS * (self.places[panel[2]] - self.places[panel[0]])
+        stacked = torch.stack(self.gradients)  # (steps, tokens, d)
+        self.fine, self.rough = (
+            torch.einsum("s,sth->th", of_rule, stacked)
+            for of_rule in torch.from_numpy(weights).to(stacked)
+        )
         # A row's gradients are its points times its embeddings: the largest thing that is kept.
         self.gradients.clear()
 
@@ -66,17 +76,12 @@ class Path:
         gaps = sorted(
             ((max(abs(self.gap(panel)) - noise, 0.0), panel) for panel in self.panels), reverse=True
         )
-        left = sum(gap for gap, _ in gaps)
-        if left <= allowed:
+        # What is left when all panels with larger gaps are halved.
+        left = np.cumsum([gap for gap, _ in gaps[::-1]])[::-1]
+        if left[0] <= allowed:
             return []
-        chosen: list[_Panel] = []
-        for gap, panel in gaps:
-            # Half, not all: a panel that is halved has gaps left, and one round more would follow.
-            if left <= allowed / 2:
-                break
-            chosen.append(panel)
-            left -= gap
-        return chosen
+        # Half, not all: a panel that is halved has gaps left, and one round more would follow.
+        return [panel for (_, panel), rest in zip(gaps, left, strict=True) if rest > allowed / 2]
 
     def halve(self, panel: _Panel, new: int) -> list[float]:
         """Put two panels in a panel's place; their middles will be points `new` and `new` + 1."""
@@ -88,17 +93,6 @@ class Path:
             (self.places[left] + self.places[middle]) / 2,
             (self.places[middle] + self.places[right]) / 2,
         ]
-
-    def mean_gradient(self, simpson: bool = True) -> Float[Tensor, "token hidden"]:
-        """The integral of the gradient over the path, by Simpson's or the trapezoid rule."""
-        weights = [0.0] * len(self.places)
-        for left, middle, right in self.panels:
-            width = self.places[right] - self.places[left]
-            parts = (1 / 6, 4 / 6, 1 / 6) if simpson else (1 / 4, 2 / 4, 1 / 4)
-            for point, part in zip((left, middle, right), parts, strict=True):
-                weights[point] += part * width
-        stacked = torch.stack(self.gradients)  # (steps, tokens, d)
-        return torch.einsum("s,sth->th", torch.tensor(weights).to(stacked), stacked)
 
 
 def integrate_in_panels(

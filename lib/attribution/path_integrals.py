@@ -17,8 +17,7 @@ from torch import Tensor
 from ..core.errors import TouchstoneError, did_you_mean
 from .batch import TokenBatch
 from .panels import integrate_in_panels
-from .seam import TokenScores
-from .words import aggregate
+from .seam import TokenScores, aggregate
 
 _ROUNDING = 1e-6  # a gap below this is float32's own, whatever the tolerance
 
@@ -41,7 +40,7 @@ def integrated_gradients(
 
     Args:
         batch: what is explained.
-        aggregation: see `words.aggregate`.
+        aggregation: see `seam.aggregate`.
         n_steps: how many points, placed by `rule`.
         rule: riemann_middle, gausslegendre, or another of captum's.
         tolerance: where given, each row takes the points that it needs instead, see `placing`.
@@ -65,12 +64,9 @@ def integrated_gradients(
             for numbers in (places, sizes)
         )
         mean = _path_gradients(batch, rows, placed, weights)
-    elif placing in _PLACINGS:
-        mean, about = _PLACINGS[placing](batch, change, tolerance, min_steps, max_steps)
     else:
-        raise TouchstoneError(
-            f"the placing of Integrated Gradients is {placing!r}{did_you_mean(placing, _PLACINGS)}"
-        )
+        _check_placing(placing, tolerance, min_steps, max_steps)
+        mean, about = _PLACINGS[placing](batch, change, tolerance, min_steps, max_steps)
     vectors = (batch.embeddings - batch.baselines) * mean
     return TokenScores(aggregate(vectors, aggregation), vectors.sum((1, 2)) - change, about)
 
@@ -90,7 +86,6 @@ def integrate_until(
     and `error`: the largest change of a token's share of the attribution since a third of the
     points.
     """
-    _check_steps(tolerance, min_steps, max_steps)
     step = batch.embeddings - batch.baselines
     total, before = torch.zeros_like(step), torch.zeros_like(step[..., 0])
     steps, error = torch.zeros_like(change), torch.ones_like(change)
@@ -132,7 +127,6 @@ def integrate_where_needed(
     by the trapezoid rule on the same points, which is rougher by far. A row's gradients are kept
     until it is done, its points times its embeddings; where they do not fit, the batch is halved.
     """
-    _check_steps(tolerance, min_steps, max_steps)
     step = batch.embeddings - batch.baselines
 
     def evaluate(rows: list[int], places: list[float]) -> tuple[Tensor, Tensor, Tensor]:
@@ -172,7 +166,11 @@ def _rounding_of(batch: TokenBatch) -> float:
 _PLACINGS = {"tripling": integrate_until, "panels": integrate_where_needed}
 
 
-def _check_steps(tolerance: float, min_steps: int, max_steps: int) -> None:
+def _check_placing(placing: str, tolerance: float, min_steps: int, max_steps: int) -> None:
+    if placing not in _PLACINGS:
+        raise TouchstoneError(
+            f"the placing of Integrated Gradients is {placing!r}{did_you_mean(placing, _PLACINGS)}"
+        )
     if not 0 < tolerance < 1 or not 1 <= min_steps <= max_steps:
         raise TouchstoneError(
             f"Integrated Gradients has tolerance = {tolerance}, min_steps = {min_steps}, "

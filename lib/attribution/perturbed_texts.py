@@ -1,10 +1,9 @@
 """LIME on a pool of rows: words are really removed, and equal texts are scored once.
 
-The same draws and, to rounding, the same numbers as `captum_route.lime`, which lets the authors'
+Other explanations by altered texts use its scorer of token ids (`sequence_logits`). LIME has the
+same draws and, to rounding, the same numbers as `captum_route.lime`, which lets the authors'
 package do the drawing and fitting row by row.
 """
-
-from __future__ import annotations
 
 from collections.abc import Sequence
 from math import comb
@@ -15,12 +14,13 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from ..core.errors import TouchstoneError
+from ..models.shortcuts import first_token_only, parameters_fixed
 from ..models.text_model import TextModel, device_of
 from .budget import TokenBudget
 from .regression import all_masks, fit_all, weighted_ridge
 from .seam import Row, WordScores, class_score
-from .sequences import Ids, sequence_logits
 
+Ids = tuple[int, ...]
 _POOL = 64  # sentences whose altered texts are scored together
 _KERNEL_WIDTH, _PENALTY = 25.0, 1.0  # of the authors' package
 
@@ -45,28 +45,25 @@ def lime(
         raise TouchstoneError(
             f"LIME has n_samples = {n_samples}; one is the sentence itself, give 2 or more"
         )
-    parts = [
-        _pooled(
+    found = [
+        of_row
+        for start in range(0, len(rows), _POOL)
+        for of_row in _pooled(
             TextPool(model, rows[start : start + _POOL], explained), n_samples, tolerance, exact
         )
-        for start in range(0, len(rows), _POOL)
     ]
-    scores = [of_row for part in parts for of_row in part.scores]
-    names = ("samples", "error") if tolerance is not None or exact else ()
-    return WordScores(
-        scores, {name: [x for part in parts for x in part.about[name]] for name in names}
-    )
+    about = {"samples": [row[1] for row in found], "error": [row[2] for row in found]}
+    return WordScores([row[0] for row in found], about if tolerance is not None or exact else {})
 
 
-def _pooled(pool: TextPool, n_samples: int, tolerance: float | None, exact: bool) -> WordScores:
+def _pooled(
+    pool: "TextPool", n_samples: int, tolerance: float | None, exact: bool
+) -> list[tuple[Float[np.ndarray, "token"], float, float]]:
+    """A row's scores, the number of its texts, and the error of its largest share."""
     lengths = [len(row.words) for row in pool.rows]
-    few = [i for i, d in enumerate(lengths) if d == 0 or exact and 2**d <= n_samples]
-    drawn = [i for i in range(len(lengths)) if i not in set(few)]
-    scores, samples, error = (
-        [np.zeros(d) for d in lengths],
-        [0.0] * len(lengths),
-        [0.0] * len(lengths),
-    )
+    few = {i for i, d in enumerate(lengths) if d == 0 or exact and 2**d <= n_samples}
+    drawn = [i for i in range(len(lengths)) if i not in few]
+    found = {}
     if drawn:
         # Rows of all lengths in one fit: words beyond a row's own are present in every draw, which
         # gives them coefficient 0.
@@ -81,15 +78,13 @@ def _pooled(pool: TextPool, n_samples: int, tolerance: float | None, exact: bool
             return pool.scores([drawn[row] for row in rows.tolist()], masks[rows, start:stop])
 
         fit = fit_all(masks, weights, worth, _PENALTY, tolerance)
-        for at, i in enumerate(drawn):
-            scores[i] = fit.scores[at, : lengths[i]].numpy()
-            samples[i], error[i] = fit.samples[at].item(), fit.error[at].item()
-    for i in few:
-        scores[i], samples[i] = _expected(pool, i, n_samples), 2.0 ** lengths[i]
-    return WordScores(scores, {"samples": samples, "error": error})
+        for i, of_row, n, error in zip(drawn, *fit, strict=True):
+            found[i] = of_row[: lengths[i]].numpy(), n.item(), error.item()
+    found |= {i: (_expected(pool, i, n_samples), 2.0 ** lengths[i], 0.0) for i in sorted(few)}
+    return [found[i] for i in range(len(lengths))]
 
 
-def _expected(pool: TextPool, row: int, n_samples: int) -> Float[np.ndarray, "token"]:
+def _expected(pool: "TextPool", row: int, n_samples: int) -> Float[np.ndarray, "token"]:
     """The fit to all subsets of words, weighted by how often LIME draws them on average."""
     if not (d := len(pool.rows[row].words)):
         return np.zeros(0)
@@ -134,16 +129,10 @@ class TextPool:
 
     def __init__(self, model: TextModel, rows: Sequence[Row], explained: str) -> None:
         self.model, self.rows, self.explained = model, rows, explained
-        self._device = device_of(model.module)
-        self._budget = TokenBudget.for_device(self._device)
+        self._budget = TokenBudget.for_device(device_of(model.module))
         self._text_of: dict[tuple[int, bytes], int] = {}  # (row, mask) to the number of its text
         self._number: dict[Ids, int] = {}
-        self._logits = torch.zeros(0, len(model.classes))  # (texts, classes)
-
-    @property
-    def n_texts(self) -> int:
-        """How many texts went through the model."""
-        return len(self._logits)
+        self.logits = torch.zeros(0, len(model.classes))  # (texts that were run, classes)
 
     def scores(
         self, rows: Sequence[int], masks: Bool[Tensor, "batch step token"]
@@ -164,7 +153,8 @@ class TextPool:
         n_steps = masks.shape[1]
         targets = [self.rows[row].target for row in rows for _ in range(n_steps)]
         score = class_score(self.model, targets, self.explained)
-        return score.of_logits(self._logits[texts].to(self._device)).view(-1, n_steps).cpu()
+        logits = self.logits[texts].to(device_of(self.model.module))
+        return score.of_logits(logits).view(-1, n_steps).cpu()
 
     def _run(self, new: dict[tuple[int, bytes], np.ndarray]) -> None:
         """Encode the texts and score those whose ids were not seen before."""
@@ -175,6 +165,46 @@ class TextPool:
         for key, tokens in zip(new, self.model.encode(texts), strict=True):
             self._text_of[key] = self._number.setdefault(tuple(tokens.ids), len(self._number))
         # Numbers are given in the order of arrival, so the new texts stand at the end.
-        unseen = list(self._number)[self.n_texts :]
+        unseen = list(self._number)[len(self.logits) :]
         logits = sequence_logits(self.model, unseen, self._budget)
-        self._logits = torch.cat([self._logits.to(logits), logits])
+        self.logits = torch.cat([self.logits.to(logits), logits])
+
+
+def text_logits(model: TextModel, texts: Sequence[Sequence[str]]) -> Float[Tensor, "batch class"]:
+    """The class scores of sentences given as words, on the CPU; equal sentences are run once."""
+    number = {text: i for i, text in enumerate(dict.fromkeys(map(tuple, texts)))}
+    encoded = model.encode([list(text) for text in number])
+    logits = sequence_logits(model, [tuple(tokens.ids) for tokens in encoded])
+    return logits[[number[tuple(text)] for text in texts]]
+
+
+@torch.inference_mode()
+def sequence_logits(
+    model: TextModel, sequences: Sequence[Ids], budget: TokenBudget | None = None
+) -> Float[Tensor, "batch class"]:
+    """The class scores of token ids, on the CPU; no token is read as one padding token.
+
+    Memory that runs out halves the batch (`budget.TokenBudget`); no row depends on its neighbours.
+
+    Args:
+        model: whose class scores are wanted.
+        sequences: token ids, of any lengths.
+        budget: how much may go through at once; None: a fresh one for the model's device.
+    """
+    pad_id, device = model.tokenizer.pad_token_id, device_of(model.module)
+    budget = budget or TokenBudget.for_device(device)
+    asked = [ids or (pad_id,) for ids in sequences]
+    distinct = list(dict.fromkeys(asked))
+    logits_of: dict[Ids, Tensor] = {}
+    model.module.eval()
+
+    def forward(part: list[int]) -> Tensor:
+        ids = torch.tensor([distinct[i] for i in part], device=device)  # (batch, tokens)
+        return model.logits(model.embed(ids), torch.ones_like(ids))
+
+    with parameters_fixed(model.module), first_token_only(model):
+        for part, logits in budget.run([len(ids) for ids in distinct], forward):
+            logits_of |= zip((distinct[i] for i in part), logits.cpu(), strict=True)
+    if not asked:
+        return torch.zeros(0, len(model.classes))
+    return torch.stack([logits_of[ids] for ids in asked])

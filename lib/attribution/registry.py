@@ -19,8 +19,8 @@ Which code runs when `explain` is asked for a method, and what the tests assert 
 | Exact Shapley        | `coalitions`                  | the mean over all orders of arrival    |
 | Partition SHAP       | `coalitions`                  | the mean over the orders of its tree   |
 | DeepLift rescale     | `propagation`, `rescale`, `rules` | in sum the change of the score     |
-| AttnLRP              | `propagation`, `relevance`, `rules` | on BERT a detached gradient      |
-| Attention rollout    | `rollout`                     | the product of whole matrices          |
+| AttnLRP              | `propagation`, `rules`        | on BERT a detached gradient            |
+| Attention rollout    | `single_pass`                 | the product of whole matrices          |
 | the four floors      | `model_blind`                 | cases by hand                          |
 
 (1) `captum_route` where the network has ReLU modules, (2) where it has Softmax or pooling modules.
@@ -42,7 +42,6 @@ from . import (
     path_integrals,
     perturbed_texts,
     propagation,
-    rollout,
     single_pass,
 )
 
@@ -89,58 +88,44 @@ class Method:
         >>> METHODS["Saliency"].settings({"aggregation": "l2"})["aggregation"]
         'l2'
         """
-        known = {**self.defaults, **self.options}
-        settings = dict(self.defaults)
-        for name, value in (chosen or {}).items():
+        known, chosen = {**self.defaults, **self.options}, chosen or {}
+        for name in chosen:
             if name not in known and not self.takes_any:
                 raise TouchstoneError(
                     f"{self.name} has no setting {name!r}{did_you_mean(name, known)}"
                 )
-            if name not in self.options or value != self.options[name]:
-                settings[name] = value
-        return settings
-
-    def has_sign(self, settings: Mapping[str, Any]) -> bool:
-        """Whether the scores under these settings tell for from against, not only how much."""
-        sizes = settings.get("aggregation") in ("l1", "l2") or settings.get("normalise_special")
-        return not sizes and self.family not in ("attention", "floor")
+        return {
+            **self.defaults,
+            **{n: v for n, v in chosen.items() if n not in self.options or v != self.options[n]},
+        }
 
 
 def _token(
     name: str, function: Callable[..., Any], family: str, explained: str, shares: bool = False
 ) -> Method:
-    return Method(
-        name,
-        function,
-        family,
-        "token",
-        {"explained": explained, "normalise_special": False, **_settings_of(function)},
-        options={**_PRECISION, **_options_of(function)},
-        shares=shares,
+    common = {"explained": explained, "normalise_special": False}
+    settings, options = (
+        common | _defaults_of(function),
+        _PRECISION | _defaults_of(function, options=True),
     )
+    return Method(name, function, family, "token", settings, options=options, shares=shares)
 
 
 def _word(name: str, function: Callable[..., Any], family: str, **about: Any) -> Method:
-    options = {**(_PRECISION if family != "floor" else {}), **_options_of(function)}
-    return Method(name, function, family, "word", _settings_of(function), options=options, **about)
+    options = ({} if family == "floor" else _PRECISION) | _defaults_of(function, options=True)
+    return Method(name, function, family, "word", _defaults_of(function), options=options, **about)
 
 
-def _defaults_of(function: Callable[..., Any], *kinds: inspect._ParameterKind) -> dict[str, Any]:
-    parameters = inspect.signature(function).parameters.values()
+def _defaults_of(function: Callable[..., Any], options: bool = False) -> dict[str, Any]:
+    """The arguments with defaults; with `options` those that can be given by keyword alone.
+
+    The latter, at their defaults, change neither a result nor a unit's key.
+    """
     return {
         p.name: p.default
-        for p in parameters
-        if p.default is not p.empty and (not kinds or p.kind in kinds)
+        for p in inspect.signature(function).parameters.values()
+        if p.default is not p.empty and (p.kind is p.KEYWORD_ONLY) is options
     }
-
-
-def _settings_of(function: Callable[..., Any]) -> dict[str, Any]:
-    return _defaults_of(function, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-
-
-def _options_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """Keyword-only arguments; at their defaults they change neither a result nor a unit's key."""
-    return _defaults_of(function, inspect.Parameter.KEYWORD_ONLY)
 
 
 METHODS: dict[str, Method] = {
@@ -164,7 +149,7 @@ METHODS: dict[str, Method] = {
         _token("Shapley sampling", coalitions.shapley_sampling, "perturbation", "probability"),
         _token("Exact Shapley", coalitions.exact_shapley, "perturbation", "probability"),
         _token("Partition SHAP", coalitions.partition_shap, "perturbation", "probability"),
-        _token("Attention rollout", rollout.attention_rollout, "attention", "logit"),
+        _token("Attention rollout", single_pass.attention_rollout, "attention", "logit"),
         _word("Uniform random", model_blind.uniform_random, "floor", reads_tokenizer=True),
         _word("Pattern Variant", model_blind.pattern_variant, "floor", fit=model_blind.fit_pattern),
         _word("First pronoun", model_blind.first_pronoun, "floor"),
@@ -187,9 +172,8 @@ def resolve_method(name: str) -> Method:
         return METHODS[name]
     module_name, colon, attribute = name.partition(":")
     if not colon:
-        spelt = [known for known in METHODS if known.lower() == name.lower()]
         raise TouchstoneError(
-            f"there is no method {name!r}{did_you_mean(name, spelt or METHODS)} "
+            f"there is no method {name!r}{did_you_mean(name, METHODS)} "
             "(your own is named as module:function)"
         )
     try:
@@ -209,4 +193,5 @@ def resolve_method(name: str) -> Method:
             f"method {name!r} is {type(chosen).__name__}, not a function; name a function"
         )
     takes_any = any(p.kind is p.VAR_KEYWORD for p in inspect.signature(chosen).parameters.values())
-    return Method(name, chosen, "own", "word", _defaults_of(chosen), takes_any)
+    defaults = _defaults_of(chosen) | _defaults_of(chosen, options=True)
+    return Method(name, chosen, "own", "word", defaults, takes_any)

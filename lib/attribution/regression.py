@@ -5,7 +5,6 @@ scores.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float
@@ -19,15 +18,6 @@ _RANK = 1e-12  # relative eigenvalues below this count as zero, as in a pseudo-i
 _Masks = Bool[Tensor, "batch step token"]
 
 
-@dataclass(frozen=True)
-class Fitted:
-    """Coefficients, one per player; per row the draws used and the error of the largest share."""
-
-    scores: Float[Tensor, "batch token"]
-    samples: Float[Tensor, "batch"]
-    error: Float[Tensor, "batch"]
-
-
 def weighted_ridge(
     masks: _Masks,
     values: Float[Tensor, "batch step"],
@@ -39,30 +29,22 @@ def weighted_ridge(
     At penalty 0 of least norm. In float64, by the normal equations of the centred problem. A player
     who is present in every mask gets 0.
     """
-    return _solve(*_moments(masks, values, weights), penalty)
-
-
-def _moments(masks: _Masks, values: Tensor, weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Weighted sums over the draws: of 1, of (mask, value), and of their products."""
     # The score is one more column, so that one product gives the matrix and the right side.
     data = torch.cat([masks.double(), values.double()[..., None]], -1)  # (batch, steps, tokens + 1)
     weighted = data * weights.double()[..., None]
-    return weights.double().sum(-1), weighted.sum(-2), weighted.transpose(-1, -2) @ data
-
-
-def _solve(total: Tensor, first: Tensor, second: Tensor, penalty: float) -> Tensor:
-    # (batch, tokens + 1, tokens + 1)
-    # Centring takes the free intercept out of the problem.
-    centred = second - first[..., :, None] * first[..., None, :] / total[..., None, None]
+    total = weights.double().sum(-1)[..., None, None]
+    first, second = weighted.sum(-2), weighted.transpose(-1, -2) @ data
+    # Centring takes the free intercept out of the problem: (batch, tokens + 1, tokens + 1).
+    centred = second - first[..., :, None] * first[..., None, :] / total
     matrix, right = centred[..., :-1, :-1], centred[..., :-1, -1:]
     if penalty > 0:
         eye = torch.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
         return torch.linalg.solve(matrix + penalty * eye, right)[..., 0]
     # Fewer draws than players leave the matrix singular; `lstsq` on a GPU takes full rank only.
-    values, vectors = torch.linalg.eigh(matrix)
+    sizes, vectors = torch.linalg.eigh(matrix)
     # Ascending order: the last eigenvalue is the largest.
-    real = values > _RANK * values[..., -1:].clamp(min=1)
-    inverse = torch.where(real, 1 / torch.where(real, values, 1), 0)
+    real = sizes > _RANK * sizes[..., -1:].clamp(min=1)
+    inverse = torch.where(real, 1 / torch.where(real, sizes, 1), 0)
     return (vectors @ (inverse[..., None] * (vectors.transpose(-1, -2) @ right)))[..., 0]
 
 
@@ -73,8 +55,8 @@ def fit_all(
     penalty: float,
     tolerance: float | None,
     anchors: int = 0,
-) -> Fitted:
-    """The fit to scored coalitions.
+) -> tuple[Float[Tensor, "batch token"], Float[Tensor, "batch"], Float[Tensor, "batch"]]:
+    """The fit to scored coalitions: coefficients, and per row the draws used and the error.
 
     To all draws, or with a `tolerance` to as many as each row needs. `worth(rows, start, stop)`
     returns the scores of draws start to stop of chosen rows. A row is done when the jackknife error
@@ -102,7 +84,7 @@ def fit_all(
         error[active] = jackknife_error(*fit, penalty, anchors).to(error)
         active = active[error[active] > tolerance] if stop < n else active[:0]
         start = stop
-    return Fitted(scores, samples, error)
+    return scores, samples, error
 
 
 def jackknife_error(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from .rules import Backward, Rules
+from .rules import Backward, Rules, secant
 
 # Functions that bend at any scale near 0.
 _SCALE_FREE = set("rsqrt pow __pow__ reciprocal __rdiv__ __rtruediv__ sqrt log".split())
@@ -30,16 +30,12 @@ class Rescale(Rules):
     ) -> Backward:
         """The secant from baseline to input; the slope in the middle where the two nearly meet."""
         x1, x0 = x.chunk(2)
-        y1, y0 = y.chunk(2)
-        step, middle = x1 - x0, (x1 + x0) / 2
         # 1 / x at 0.001 bends within a thousandth, so "near" is measured by the place itself.
-        size = middle.abs() if name in _SCALE_FREE else torch.ones_like(middle)
-        near = step.abs() <= _near_enough(x.dtype) * size
-        with torch.enable_grad():
-            at = middle.requires_grad_()
-            slope = torch.autograd.grad(call(at).sum(), at)[0]
-        secant = torch.where(near, slope, (y1 - y0) / torch.where(near, 1, step))
-        return _of_first_half(lambda grad: (grad * secant,))
+        size = ((x1 + x0) / 2).abs() if name in _SCALE_FREE else torch.ones_like(x1)
+        near = (x1 - x0).abs() <= _near_enough(x.dtype) * size
+        y1, y0 = y.chunk(2)
+        slope = secant(call, (x1, x0), (y1, y0), near)
+        return _of_first_half(lambda grad: (grad * slope,))
 
     def bilinear(
         self, call: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor, name: str
@@ -89,8 +85,10 @@ class Rescale(Rules):
         k = torch.maximum(z1, z0).amax(dim, keepdim=True)
         e1, e0 = (z1 - k).exp(), (z0 - k).exp()
         s1, s0 = (e.sum(dim, keepdim=True) for e in (e1, e0))
-        log = _secant(torch.log, s1, s0, _near_enough(z.dtype) * s1)
-        slope = _secant(torch.exp, z1 - k, z0 - k, _near_enough(z.dtype)) * log
+        near = _near_enough(z.dtype)
+        of_log = secant(torch.log, (s1, s0), (s1.log(), s0.log()), (s1 - s0).abs() <= near * s1)
+        of_exp = secant(torch.exp, (z1 - k, z0 - k), (e1, e0), (z1 - z0).abs() <= near)
+        slope = of_exp * of_log
 
         return _of_first_half(lambda grad: (grad - grad.sum(dim, keepdim=True) * slope.to(grad),))
 
@@ -140,14 +138,3 @@ def _of_first_half(back: Backward) -> Backward:
 def _near_enough(dtype: torch.dtype) -> float:
     """The step below which a secant's digits cancel, and the slope in the middle is better."""
     return torch.finfo(dtype).eps ** (1 / 3)
-
-
-def _secant(
-    function: Callable[[Tensor], Tensor], x1: Tensor, x0: Tensor, near: Tensor | float
-) -> Tensor:
-    """The secant of log or exp, or the slope in the middle where two places are `near`."""
-    step, middle = x1 - x0, (x1 + x0) / 2
-    slope = 1 / middle if function is torch.log else function(middle)
-    return torch.where(
-        step.abs() <= near, slope, (function(x1) - function(x0)) / torch.where(step == 0, 1, step)
-    )

@@ -1,15 +1,14 @@
 """Backward passes by other rules than the derivative's, for any PyTorch model.
 
-The rules are DeepLift's (`rescale`) and AttnLRP's (`relevance`). A `Rules` object sees every call
+The rules are DeepLift's (`rescale`) and AttnLRP's (`propagation`). A `Rules` object sees every call
 of a PyTorch function while a model runs. Where a call is not linear in what depends on the input,
 its result is passed on with a backward pass of the object's own; linear ones (`LINEAR`: layers,
 sums, reshaping) keep the ordinary one, and a call that is neither is refused. Attention must be
 computed step by step (`lib.models.hf.eager_attention`).
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -23,7 +22,7 @@ Backward = Callable[[Tensor], tuple[Tensor, ...]]
 _ELEMENTWISE = set(
     """
     gelu silu relu tanh sigmoid exp rsqrt pow __pow__ square softplus elu leaky_relu reciprocal
-    selu celu mish relu6 hardtanh hardsigmoid hardswish logsigmoid softsign __rdiv__
+    selu celu mish relu6 hardtanh hardsigmoid hardswish log_sigmoid softsign __rdiv__
     __rtruediv__ __rpow__ sqrt log log1p expm1 erf abs clamp clip sin cos arctan atan
     """.split()
 )
@@ -79,48 +78,38 @@ def _rms_norm(
 _COMPOSED: dict[str, Callable[..., Tensor]] = {"normalize": _normalize, "rms_norm": _rms_norm}
 
 
-class Rules(TorchFunctionMode, ABC):
-    """Exchanges the backward pass of nonlinear calls; a kind of rule says by what."""
+class Rules(TorchFunctionMode):
+    """Exchanges the backward pass of nonlinear calls; a kind of rule says by what.
+
+    A kind has a rule for each sort of call: from the operands and the result (and what else the
+    call was told) to the way back, which takes the gradient at the result to those at the operands.
+
+    Attributes:
+        title: what a complaint calls the method.
+        derivative: the calls without a rule, which keep their derivative.
+        elementwise: the rule for y = call(x), a function of single numbers.
+        bilinear: for call(a, b), a product, elementwise or of matrices, of two factors that both
+            depend on the input.
+        quotient: for a / b.
+        softmax: for p = softmax(z) along a dimension.
+        log_softmax: for y = log_softmax(z).
+        largest: for the largest number along a dimension.
+        layer_norm: for LayerNorm over the last dimensions.
+    """
 
     title = "this method"
+    derivative: frozenset[str] = frozenset()
+    elementwise: Callable[[Callable[[Tensor], Tensor], Tensor, Tensor, str], Backward]
+    bilinear: Callable[[Callable[[Tensor, Tensor], Tensor], Tensor, Tensor, str], Backward]
+    quotient: Callable[[Tensor, Tensor], Backward]
+    softmax: Callable[[Tensor, Tensor, int], Backward]
+    log_softmax: Callable[[Tensor, Tensor, int], Backward]
+    largest: Callable[[Tensor, Tensor, int, bool], Backward]
+    layer_norm: Callable[[Tensor, Tensor | None, float, tuple[int, ...]], Backward]
 
     def __init__(self) -> None:
         super().__init__()
         self.inside = False  # a call with a rule: what it calls in its turn is its own affair
-
-    @abstractmethod
-    def elementwise(
-        self, call: Callable[[Tensor], Tensor], x: Tensor, y: Tensor, name: str
-    ) -> Backward:
-        """From the gradient at y = call(x) to the one at x, for a function of single numbers."""
-
-    @abstractmethod
-    def bilinear(
-        self, call: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor, name: str
-    ) -> Backward:
-        """The same for a product, elementwise or of matrices, of two factors with a gradient."""
-
-    @abstractmethod
-    def quotient(self, a: Tensor, b: Tensor) -> Backward:
-        """The same for a / b."""
-
-    @abstractmethod
-    def softmax(self, z: Tensor, p: Tensor, dim: int) -> Backward:
-        """The same for p = softmax(z)."""
-
-    @abstractmethod
-    def log_softmax(self, z: Tensor, y: Tensor, dim: int) -> Backward:
-        """The same for y = log_softmax(z)."""
-
-    @abstractmethod
-    def largest(self, z: Tensor, y: Tensor, dim: int, keepdim: bool) -> Backward:
-        """The same for the largest number along a dimension."""
-
-    @abstractmethod
-    def layer_norm(
-        self, x: Tensor, weight: Tensor | None, eps: float, dims: tuple[int, ...]
-    ) -> Backward:
-        """The same for LayerNorm over the last dimensions."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -129,7 +118,8 @@ class Rules(TorchFunctionMode, ABC):
         kwargs, name = kwargs or {}, getattr(func, "__name__", "")
         operands = [a for a in args if isinstance(a, Tensor) and a.requires_grad]
         # No operand depends on the input, a rule is at work already, or no gradient is wanted.
-        if not operands or self.inside or not torch.is_grad_enabled():
+        nothing_to_do = not operands or self.inside or not torch.is_grad_enabled()
+        if nothing_to_do or name in self.derivative:
             return func(*args, **kwargs)
         if name in _ELEMENTWISE and isinstance(args[0], Tensor):
             # In place, there would be nothing to compare.
@@ -190,15 +180,13 @@ class Rules(TorchFunctionMode, ABC):
         return self._with(call, lambda y: self.bilinear(call, a.detach(), b.detach(), name), a, b)
 
     def _layer_norm(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
-        named = (
-            dict(zip(("input", "normalized_shape", "weight", "bias", "eps"), args, strict=False))
-            | kwargs
-        )
+        names = ("input", "normalized_shape", "weight", "bias", "eps")
+        named = {"weight": None, "eps": 1e-5} | dict(zip(names, args, strict=False)) | kwargs
         dims = tuple(range(-len(named["normalized_shape"]), 0))
-        call = lambda x: func(x, *args[1:], **kwargs)  # noqa: E731
-        weight, eps = named.get("weight"), named.get("eps", 1e-5)
         return self._with(
-            call, lambda y: self.layer_norm(args[0].detach(), weight, eps, dims), args[0]
+            lambda x: func(x, *args[1:], **kwargs),
+            lambda y: self.layer_norm(args[0].detach(), named["weight"], named["eps"], dims),
+            args[0],
         )
 
     def _with(
@@ -210,6 +198,24 @@ class Rules(TorchFunctionMode, ABC):
             return _Ruled.apply(call, rule, *inputs)
         finally:
             self.inside = False
+
+
+def secant(
+    call: Callable[[Tensor], Tensor],
+    at: tuple[Tensor, Tensor],
+    values: tuple[Tensor, Tensor],
+    near: Tensor,
+) -> Tensor:
+    """The rise of an elementwise function between two places over their distance.
+
+    Where they are `near` each other it is the slope in the middle, whose digits do not cancel.
+    """
+    step = at[0] - at[1]
+    with torch.enable_grad():
+        middle = ((at[0] + at[1]) / 2).detach().requires_grad_()
+        slope = torch.autograd.grad(call(middle).sum(), middle)[0]
+    # 1 in place of a small step: a division by zero would be NaN even where it is not chosen.
+    return torch.where(near, slope, (values[0] - values[1]) / torch.where(near, 1, step))
 
 
 class _Ruled(torch.autograd.Function):
@@ -234,18 +240,13 @@ class _Ruled(torch.autograd.Function):
 @contextmanager
 def ruled(rules: Rules, network: nn.Module) -> Iterator[None]:
     """Within, calls go by the rules; an activation module of transformers (GELU) is one call."""
-    modules = [
-        m
-        for m in network.modules()
-        if type(m).__module__ == "transformers.activations" and not any(True for _ in m.children())
-    ]
-    for module in modules:
-        inner = type(module).forward.__get__(module)
-        module.forward = lambda x, inner=inner: rules.unary(inner, x, "activation")
-    try:
-        with rules:
-            yield
-    finally:
-        for module in modules:
-            # Off the object again, which uncovers the method of its class.
-            del module.forward
+    with ExitStack() as stack:
+        for module in network.modules():
+            is_leaf = not any(True for _ in module.children())
+            if type(module).__module__ == "transformers.activations" and is_leaf:
+                inner = type(module).forward.__get__(module)
+                module.forward = lambda x, inner=inner: rules.unary(inner, x, "activation")
+                # Off the object again, which uncovers the method of its class.
+                stack.callback(delattr, module, "forward")
+        stack.enter_context(rules)
+        yield

@@ -1,13 +1,13 @@
 """The seam of every explanation: a function from (embeddings, mask) to one score per row.
 
 For any model. A classifier's score of each row's class is made by `class_score`; other scores are
-subclasses of `Score`.
+subclasses of `Score`. What comes out is a score per token (`TokenScores`, made of a vector per
+token by `aggregate`) and at the end a score per word (`word_scores`).
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import torch
@@ -17,15 +17,16 @@ from torch import Tensor, nn
 from ..core.errors import TouchstoneError, did_you_mean
 from ..models.text_model import TextModel
 
-_Pick = Callable[[Float[Tensor, "batch class"], Int[Tensor, "batch"]], Float[Tensor, "batch"]]
+# From the logits of all classes to what is explained of each; a row's own class is picked last.
+_Pick = Callable[[Float[Tensor, "batch class"]], Float[Tensor, "batch class"]]
 
 
 class Score:
     """What is explained: one number per row, differentiable in the word embeddings.
 
-    A subclass defines `logits`, and whatever else differs from the defaults here. A plain function
-    of (embeddings, mask) will do as well, with an attribute `module` where its network is to be
-    known: `TokenBatch` takes it through `score_from`.
+    It is made of a plain function of (embeddings, mask), with an attribute `module` where its
+    network is to be known: `TokenBatch` takes one through `score_from`. Or a subclass defines
+    `logits`, and whatever else differs from the defaults here.
 
     Attributes:
         module: the network behind the score, for methods that change how it is differentiated.
@@ -35,6 +36,9 @@ class Score:
 
     module: nn.Module | None = None
     pick: _Pick | None = None
+
+    def __init__(self, function: Callable[[Tensor, Tensor], Tensor]) -> None:
+        self.function, self.module = function, getattr(function, "module", None)
 
     def __call__(
         self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
@@ -46,13 +50,13 @@ class Score:
         self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
     ) -> Float[Tensor, "batch ..."]:
         """What a pass of the model gives: what `of_logits` reads the scores from."""
-        raise NotImplementedError
+        return self.function(embeddings, mask)
 
     def of_logits(self, logits: Float[Tensor, "batch ..."]) -> Float[Tensor, "batch"]:
         """The scores, from logits that were computed before; by default these are the scores."""
         return logits
 
-    def for_rows(self, rows: Int[Tensor, "batch"]) -> Score:
+    def for_rows(self, rows: Int[Tensor, "batch"]) -> "Score":
         """The score of chosen rows, in that order and perhaps repeatedly.
 
         To be defined where rows differ in what is asked of them (each has a class of its own, or a
@@ -75,19 +79,6 @@ class Score:
         return self.module
 
 
-class _FunctionScore(Score):
-    """A plain function as a score; it scores all rows alike."""
-
-    def __init__(self, function: Callable[[Tensor, Tensor], Tensor]) -> None:
-        self.function, self.module = function, getattr(function, "module", None)
-
-    def logits(
-        self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
-    ) -> Float[Tensor, "batch"]:
-        """The function's value."""
-        return self.function(embeddings, mask)
-
-
 def score_from(score: Score | Callable[[Tensor, Tensor], Tensor]) -> Score:
     """A score as it is, or a plain function as a score.
 
@@ -101,7 +92,7 @@ def score_from(score: Score | Callable[[Tensor, Tensor], Tensor]) -> Score:
             f"{type(score).__name__} has for_rows, but is no Score of lib.attribution.seam; "
             "make it a subclass"
         )
-    return _FunctionScore(score)
+    return Score(score)
 
 
 @dataclass(frozen=True)
@@ -136,69 +127,88 @@ class WordScores:
     about: Mapping[str, list[float]] = field(default_factory=dict)
 
 
-def _class_logit(
-    logits: Float[Tensor, "batch class"], targets: Int[Tensor, "batch"]
-) -> Float[Tensor, "batch"]:
-    return logits.gather(1, targets[:, None])[:, 0]
+_AGGREGATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "sum": lambda vectors: vectors.sum(-1),
+    "l1": lambda vectors: vectors.abs().sum(-1),
+    "l2": lambda vectors: vectors.norm(dim=-1),
+}
 
 
-def _class_probability(
-    logits: Float[Tensor, "batch class"], targets: Int[Tensor, "batch"]
-) -> Float[Tensor, "batch"]:
-    return _class_logit(logits.softmax(-1), targets)
+def aggregate(
+    vectors: Float[Tensor, "batch token hidden"], how: str
+) -> Float[Tensor, "batch token"]:
+    """One score per token from its vector: "sum" (signed), "l1" (sum of sizes) or "l2" (length).
+
+    No method sums a bare gradient by default: its signed sum is exactly zero wherever a LayerNorm
+    follows the embeddings, for that does not see a constant added to all components.
+
+    >>> import torch
+    >>> aggregate(torch.tensor([[[3.0, -4.0]]]), "l2").tolist()
+    [[5.0]]
+    """
+    if how not in _AGGREGATIONS:
+        raise TouchstoneError(f"aggregation is {how!r}{did_you_mean(how, _AGGREGATIONS)}")
+    return _AGGREGATIONS[how](vectors).detach()  # (batch, tokens)
 
 
-def _class_log_probability(
-    logits: Float[Tensor, "batch class"], targets: Int[Tensor, "batch"]
-) -> Float[Tensor, "batch"]:
-    return _class_logit(logits.log_softmax(-1), targets)
+def word_scores(
+    token_scores: Float[np.ndarray, "token"],
+    word_ids: Sequence[int | None],
+    n_words: int,
+    normalise_special: bool = False,
+) -> Float[np.ndarray, "token"]:
+    """One score per word: the signed sum over its sub-words (GECOBench, section 3.3.3).
+
+    Sub-words are told by the tokenizer's own word numbers, never by their letters. Special tokens
+    are left out. A word without a token (a lone space, say) scores 0. With `normalise_special` the
+    order of the released code is followed: sizes first, divided by their sum over all tokens with
+    CLS and SEP, and only then the sums over sub-words.
+
+    >>> word_scores(np.array([9.0, 1.0, -2.0, 3.0, 9.0]), [None, 0, 1, 1, None], n_words=2).tolist()
+    [1.0, 1.0]
+    """
+    scores = np.asarray(token_scores, dtype=float)
+    if normalise_special:
+        # CLS and SEP take part in the sum here, and are dropped only afterwards, as released.
+        sizes = np.abs(scores)
+        scores = sizes / sizes.sum() if sizes.sum() > 0 else sizes
+    inside = [i for i, word in enumerate(word_ids) if word is not None]
+    owners = np.array([word_ids[i] for i in inside], dtype=int)
+    # A count with weights: a word of several pieces gets the sum of theirs.
+    return np.bincount(owners, scores[inside], minlength=n_words)
 
 
-def _class_margin(
-    logits: Float[Tensor, "batch class"], targets: Int[Tensor, "batch"]
-) -> Float[Tensor, "batch"]:
+def _margin(logits: Float[Tensor, "batch class"]) -> Float[Tensor, "batch class"]:
     """Why this class rather than the next best one: the difference of their logits."""
-    others = logits.scatter(1, targets[:, None], -torch.inf)
-    return _class_logit(logits, targets) - others.amax(1)
+    itself = torch.eye(logits.shape[-1], dtype=torch.bool, device=logits.device)
+    # (batch, class, class): without the class itself, the largest is the next best.
+    others = logits[:, None].expand(-1, len(itself), -1).masked_fill(itself, -torch.inf)
+    return logits - others.amax(-1)
 
 
-def _own_probability(
-    logits: Float[Tensor, "batch class"], targets: Int[Tensor, "batch"]
-) -> Float[Tensor, "batch"]:
-    return _class_logit(logits, targets).sigmoid()
-
-
-def _own_log_probability(
-    logits: Float[Tensor, "batch class"], targets: Int[Tensor, "batch"]
-) -> Float[Tensor, "batch"]:
-    return torch.nn.functional.logsigmoid(_class_logit(logits, targets))
-
-
+# Where one class excludes the others, and where each class has its own yes or no.
 _EXPLAINED: dict[str, _Pick] = {
-    "logit": _class_logit,
-    "probability": _class_probability,
-    "log_probability": _class_log_probability,
-    "margin": _class_margin,
+    "logit": Tensor.contiguous,  # as they are
+    "probability": partial(torch.softmax, dim=-1),
+    "log_probability": partial(torch.log_softmax, dim=-1),
+    "margin": _margin,
 }
 _INDEPENDENT: dict[str, _Pick] = {
-    "logit": _class_logit,
-    "probability": _own_probability,
-    "log_probability": _own_log_probability,
+    "logit": Tensor.contiguous,
+    "probability": torch.sigmoid,
+    "log_probability": nn.functional.logsigmoid,
 }
 
 
-@dataclass(frozen=True)
 class ClassScore(Score):
     """A classifier's score of each row's own class; made by `class_score`."""
 
-    model: TextModel
-    targets: Int[Tensor, "batch"]
     pick: _Pick
-    module: nn.Module = field(init=False, repr=False, compare=False)
     rows_alike = True  # the classes differ from row to row, the class scores do not
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "module", self.model.module)  # the class is frozen
+    def __init__(self, model: TextModel, targets: Int[Tensor, "batch"], pick: _Pick) -> None:
+        self.model, self.module = model, model.module
+        self.targets, self.pick = targets, pick
 
     def logits(
         self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
@@ -208,9 +218,9 @@ class ClassScore(Score):
 
     def of_logits(self, logits: Float[Tensor, "batch class"]) -> Float[Tensor, "batch"]:
         """The score of each row's class."""
-        return self.pick(logits, self.targets)
+        return self.pick(logits).gather(1, self.targets[:, None])[:, 0]
 
-    def for_rows(self, rows: Int[Tensor, "batch"]) -> ClassScore:
+    def for_rows(self, rows: Int[Tensor, "batch"]) -> "ClassScore":
         """The score of chosen rows, each with its own class."""
         return ClassScore(self.model, self.targets[rows], self.pick)
 

@@ -6,8 +6,7 @@ on: no padding, no holes. The Shapley values of the swaps (Shapley 1953) are wha
 makes of each word, and every other method can be held against them.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,9 +17,9 @@ from torch import Tensor
 from ..core.errors import TouchstoneError
 from ..language.lexicon import NOMINATIVE, PRONOUN_FORMS
 from ..models.text_model import TextModel, device_of
+from .perturbed_texts import text_logits
 from .regression import all_masks, shapley_values
 from .seam import class_score
-from .sequences import text_logits
 from .table import in_format
 
 _MOST_PLAYERS = 10  # 1024 sentences a row and direction
@@ -29,8 +28,10 @@ _CLASSES = tuple(PRONOUN_FORMS)
 _OTHER_CASES = frozenset().union(*PRONOUN_FORMS.values()) - frozenset(NOMINATIVE)
 
 
-@dataclass(frozen=True)
-class Swap:
+_SWAPS = "dataset row_id sentence_idx target other n_words n_players players values".split()
+
+
+class Swap(NamedTuple):
     """A row, and the form of the same base sentence against which its words are valued.
 
     `players`: the positions of the words that are swapped together, a tuple for each player.
@@ -43,11 +44,6 @@ class Swap:
     words: tuple[str, ...]
     other_words: tuple[str, ...]
     players: tuple[tuple[int, ...], ...]
-
-    @property
-    def method(self) -> str:
-        """The name under which the values of this direction stand in a table of explanations."""
-        return f"Swap Shapley to {_CLASSES[self.other]}"
 
     def mixture(self, kept: Sequence[bool]) -> tuple[str, ...]:
         """The sentence with some players' words, and the other form's words for the others."""
@@ -120,9 +116,7 @@ def find_swaps(
         idx: dict(zip(part["target"], part["sentence"]))
         for idx, part in rows.groupby("sentence_idx")
     }
-    for row in rows.itertuples():
-        if only is not None and row.row_id not in only:
-            continue
+    for row in (rows if only is None else rows[rows["row_id"].isin(list(only))]).itertuples():
         of_base = forms[row.sentence_idx]
         for other in (c for c in classes if c != row.target):
             if why := _misfit(of_base, row.target, other):
@@ -186,72 +180,72 @@ def swap_shapley(
             "base sentence, of equal length"
         )
     masks = [all_masks(len(swap.players)) for swap in swaps]
+    n_texts = [len(mask) for mask in masks]
     texts = [
         swap.mixture(kept)
         for swap, mask in zip(swaps, masks, strict=True)
         for kept in mask.tolist()
     ]
-    targets = [
-        swap.target for swap, mask in zip(swaps, masks, strict=True) for _ in range(len(mask))
-    ]
+    targets = np.repeat([swap.target for swap in swaps], n_texts).tolist()
     # Mixtures of different directions are often one text; `text_logits` runs each once.
     logits = text_logits(model, texts).to(device_of(model.module))
     worths = class_score(model, targets, explained).of_logits(logits).double().cpu()
-    worth = worths.split([len(mask) for mask in masks])
+    worth = worths.split(n_texts)
     values = [shapley_values(w, mask).numpy() for w, mask in zip(worth, masks, strict=True)]
+    table = _table(swaps, values, worth).assign(dataset=dataset)
     labels = {"study": study, "dataset": dataset, "scheme": scheme, "seed": seed}
-    frames = _in_format(swaps, values, worth, explained, labels)
     return SwapShapley(
-        frames, _mixtures(swaps, masks, texts, worth), _table(swaps, values, dataset), left_out
+        _in_format(table, {"explained": explained}, labels),
+        _mixtures(table, masks, texts, worths),
+        table[_SWAPS],
+        left_out,
+    )
+
+
+def _table(
+    swaps: Sequence[Swap], values: Sequence[np.ndarray], worth: Sequence[Float[Tensor, "step"]]
+) -> pd.DataFrame:
+    """A line per swap: its players and their values, and what an explanation has of it."""
+    scores = [_spread(swap, of_swap) for swap, of_swap in zip(swaps, values, strict=True)]
+    return pd.DataFrame(swaps).assign(
+        sentence=[list(swap.words) for swap in swaps],
+        scores=scores,
+        samples=[len(w) for w in worth],
+        # The full coalition is the row itself, the empty one the other form.
+        delta=[float(s.sum()) - float(w[-1] - w[0]) for s, w in zip(scores, worth, strict=True)],
+        method=[f"Swap Shapley to {_CLASSES[swap.other]}" for swap in swaps],
+        n_words=[len(swap.words) for swap in swaps],
+        n_players=[len(swap.players) for swap in swaps],
+        players=[[list(player) for player in swap.players] for swap in swaps],
+        values=[of_swap.tolist() for of_swap in values],
     )
 
 
 def _in_format(
-    swaps: Sequence[Swap],
-    values: Sequence[np.ndarray],
-    worth: Sequence[Float[Tensor, "step"]],
-    explained: str,
-    labels: Mapping[str, Any],
+    table: pd.DataFrame, settings: Mapping[str, Any], labels: Mapping[str, Any]
 ) -> pd.DataFrame:
     """A line per row and direction, and a line per row for their mean."""
-    scores = [_spread(swap, of_swap) for swap, of_swap in zip(swaps, values, strict=True)]
-    # The full coalition is the row itself, the empty one the other form.
-    changes = [float(w[-1] - w[0]) for w in worth]
-    by_direction = pd.DataFrame(
-        {
-            "row_id": [s.row_id for s in swaps],
-            "sentence_idx": [s.sentence_idx for s in swaps],
-            "target": [s.target for s in swaps],
-            "sentence": [list(s.words) for s in swaps],
-            "method": [s.method for s in swaps],
-            "scores": scores,
-            "samples": [len(w) for w in worth],
-            "delta": [float(x.sum()) - change for x, change in zip(scores, changes, strict=True)],
-        }
-    )
     how = {
         **dict.fromkeys(("sentence_idx", "target", "sentence"), "first"),
         "samples": "sum",
         "delta": "mean",
         "scores": lambda parts: np.mean(parts.tolist(), axis=0),
     }
-    mean = by_direction.groupby("row_id", sort=False, as_index=False).agg(how)
-    mean = mean.assign(method="Swap Shapley")
-    return pd.concat(
-        [
-            in_format(
-                part,
-                part["scores"],
-                part["delta"],
-                str(name),
-                {"explained": explained},
-                {"samples": part["samples"]},
-                **labels,
-            )
-            for name, part in pd.concat([by_direction, mean]).groupby("method", sort=False)
-        ],
-        ignore_index=True,
-    )
+    mean = table.groupby("row_id", sort=False, as_index=False).agg(how)
+    by_method = pd.concat([table, mean.assign(method="Swap Shapley")]).groupby("method", sort=False)
+    parts = [
+        in_format(
+            part,
+            part["scores"],
+            part["delta"],
+            str(name),
+            settings,
+            {"samples": part["samples"]},
+            **labels,
+        )
+        for name, part in by_method
+    ]
+    return pd.concat(parts, ignore_index=True)
 
 
 def _spread(swap: Swap, values: Float[np.ndarray, "token"]) -> Float[np.ndarray, "token"]:
@@ -263,26 +257,23 @@ def _spread(swap: Swap, values: Float[np.ndarray, "token"]) -> Float[np.ndarray,
 
 
 def _mixtures(
-    swaps: Sequence[Swap],
+    table: pd.DataFrame,
     masks: Sequence[Bool[Tensor, "step token"]],
     texts: Sequence[tuple[str, ...]],
-    worth: Sequence[Float[Tensor, "step"]],
+    worths: Float[Tensor, "step"],
 ) -> pd.DataFrame:
-    lines: Iterator[tuple[Any, ...]] = (
-        (
-            swap.row_id,
-            swap.sentence_idx,
-            swap.target,
-            swap.other,
-            "".join(str(int(x)) for x in kept),
-            any(kept) and not all(kept),
-            score,
+    kept = ["".join(str(int(x)) for x in row) for mask in masks for row in mask.tolist()]
+    place = table[["row_id", "sentence_idx", "target", "other"]]
+    return (
+        place.loc[place.index.repeat(table["samples"])]
+        .assign(
+            kept=kept,
+            is_mixed=[len(set(digits)) == 2 for digits in kept],
+            score=worths.tolist(),
+            words=[list(text) for text in texts],
         )
-        for swap, mask, scores in zip(swaps, masks, worth, strict=True)
-        for kept, score in zip(mask.tolist(), scores.tolist(), strict=True)
+        .reset_index(drop=True)
     )
-    columns = ["row_id", "sentence_idx", "target", "other", "kept", "is_mixed", "score"]
-    return pd.DataFrame(lines, columns=columns).assign(words=[list(text) for text in texts])
 
 
 def mixture_shares(mixtures: pd.DataFrame, margin: float = 0.01) -> pd.DataFrame:
@@ -300,20 +291,4 @@ def mixture_shares(mixtures: pd.DataFrame, margin: float = 0.01) -> pd.DataFrame
     mixed = mixed.assign(forms=forms, outside=outside, undecided=mixed["score"].between(0.1, 0.9))
     return mixed.groupby("forms", as_index=False).agg(
         mixtures=("score", "size"), outside=("outside", "mean"), undecided=("undecided", "mean")
-    )
-
-
-def _table(swaps: Sequence[Swap], values: Sequence[np.ndarray], dataset: str) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "dataset": dataset,
-            "row_id": [s.row_id for s in swaps],
-            "sentence_idx": [s.sentence_idx for s in swaps],
-            "target": [s.target for s in swaps],
-            "other": [s.other for s in swaps],
-            "n_words": [len(s.words) for s in swaps],
-            "n_players": [len(s.players) for s in swaps],
-            "players": [[list(player) for player in s.players] for s in swaps],
-            "values": [of_swap.tolist() for of_swap in values],
-        }
     )

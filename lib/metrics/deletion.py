@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float
 
+from ..attribution.perturbed_texts import Ids, sequence_logits
 from ..attribution.regression import all_masks
 from ..attribution.seam import class_score
-from ..attribution.sequences import Ids, sequence_logits
 from ..core.errors import TouchstoneError, did_you_mean
 from ..models.text_model import TextModel, device_of
 

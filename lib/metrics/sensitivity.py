@@ -15,8 +15,7 @@ from ..attribution.batch import TokenBatch
 from ..attribution.budget import TokenBudget
 from ..attribution.explain import COMMON, token_batch
 from ..attribution.registry import resolve_method
-from ..attribution.seam import Row
-from ..attribution.words import word_scores
+from ..attribution.seam import Row, word_scores
 from ..core.errors import TouchstoneError
 from ..core.seeds import seed_for
 from ..models.shortcuts import first_token_only, parameters_fixed

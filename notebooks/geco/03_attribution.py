@@ -62,7 +62,6 @@ from transformers import (
 from lib import attribution
 from lib.attribution import captum_route
 from lib.attribution.explain import token_batch
-from lib.attribution.grid import Unit, explain_unit, predicted_seconds, run_units
 from lib.core.files import load_parquet
 from lib.core.notebooks import show_source
 from lib.core.seeds import pick_device, set_up
@@ -73,6 +72,7 @@ from lib.models.hf import HFClassifier
 from lib.models.load import build_model
 from lib.studies.geco.choices import ranking_moves, summarise_moves
 from lib.studies.geco.corpus import CLASSES, load_dataset
+from lib.studies.geco.grid import Unit, explain_unit, predicted_seconds, run_units
 from lib.studies.geco.stage_models import StageSources, choose_rows
 from lib.studies.geco.units import plan_units, settings_by_method
 from lib.studies.geco.variants import identities

@@ -25,8 +25,7 @@ from lib.attribution.captum_route import (
     seen_by_deep_lift,
 )
 from lib.attribution.explain import explain, token_batch
-from lib.attribution.seam import Row
-from lib.attribution.words import aggregate
+from lib.attribution.seam import Row, aggregate
 from lib.core.errors import TouchstoneError
 from lib.models.text_model import TextModel
 

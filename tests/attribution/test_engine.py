@@ -13,9 +13,8 @@ from lib.attribution import METHODS, captum_route, explain, explain_many
 from lib.attribution.batch import SharedPass, TokenBatch
 from lib.attribution.captum_route import ScoreNetwork, drawing_from, mask_and_rows
 from lib.attribution.explain import token_batch
-from lib.attribution.seam import Row, Score
+from lib.attribution.seam import Row, Score, word_scores
 from lib.attribution.single_pass import deep_lift, guided_backprop
-from lib.attribution.words import word_scores
 from lib.core.seeds import seed_for
 from lib.models.shortcuts import parameters_fixed
 from lib.models.text_model import RunsFromEmbeddings, TextModel

@@ -22,9 +22,8 @@ from lib.attribution import (
     save_explanations,
 )
 from lib.attribution.explain import token_batch
-from lib.attribution.seam import Row, class_score
+from lib.attribution.seam import Row, class_score, word_scores
 from lib.attribution.table import validated
-from lib.attribution.words import word_scores
 from lib.core.errors import TouchstoneError
 from lib.core.seeds import seed_for
 from lib.models.text_model import RunsFromEmbeddings, TextModel

@@ -63,8 +63,8 @@ def test_equal_texts_go_through_the_model_once(linear: LinearText) -> None:
     rows = [Row("1", 0, 0, ["she", "sings"], 0), Row("2", 0, 1, ["nothing", "sings"], 0)]
     pool = TextPool(linear, rows, "logit")
     found = pool.scores([0, 1], torch.stack([all_masks(2), all_masks(2)]))
-    assert pool.n_texts == 6
+    assert len(pool.logits) == 6
     # the empty text is one padding, (1, 0): left 1, right .5
     assert found.tolist() == [[1, 1, -3, -2], [0.5, 2.5, 6, 8.5]]
     pool.scores([1], all_masks(2)[None])
-    assert pool.n_texts == 6
+    assert len(pool.logits) == 6

@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from lib.attribution import explain
 from lib.attribution.batch import TokenBatch
 from lib.attribution.explain import token_batch
-from lib.attribution.propagation import _propagate, attn_lrp, deep_lift_rescale
-from lib.attribution.relevance import Relevance
+from lib.attribution.propagation import Relevance, _propagate, attn_lrp, deep_lift_rescale
 from lib.attribution.rescale import Rescale
 from lib.attribution.rules import ruled
 from lib.attribution.seam import Row
@@ -195,6 +194,7 @@ def test_of_the_largest_number_each_has_its_share_of_the_path() -> None:
     [
         (torch.sigmoid, 0.5),
         (nn.functional.softplus, np.log(2)),
+        (nn.functional.logsigmoid, -np.log(2)),
         (torch.exp, 1.0),
         (nn.functional.gelu, 0.0),
         (torch.cos, 1.0),

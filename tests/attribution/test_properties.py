@@ -26,8 +26,7 @@ from lib.attribution import METHODS, explain, explain_many
 from lib.attribution.batch import TokenBatch
 from lib.attribution.budget import TokenBudget
 from lib.attribution.explain import token_batch
-from lib.attribution.seam import Row
-from lib.attribution.words import word_scores
+from lib.attribution.seam import Row, word_scores
 from lib.doors import explain_texts
 from lib.models.text_model import RunsFromEmbeddings
 

@@ -12,8 +12,8 @@ from small_models import LinearText, as_rows, build
 from lib.attribution import explain
 from lib.attribution.batch import TokenBatch
 from lib.attribution.explain import token_batch
-from lib.attribution.rollout import attention_rollout, rollout
 from lib.attribution.seam import Row
+from lib.attribution.single_pass import attention_rollout, rollout
 from lib.core.errors import TouchstoneError
 from lib.models.hf import attention_maps
 from lib.models.text_model import RunsFromEmbeddings

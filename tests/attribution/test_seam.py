@@ -32,6 +32,6 @@ def test_rows_are_alike_unless_a_score_says_otherwise() -> None:
         def for_rows(self, rows: torch.Tensor) -> OfRows:
             return self
 
-    assert Score().rows_alike and score_from(lambda embeddings, mask: mask).rows_alike
-    assert not OfRows().rows_alike  # its logits may differ from row to row
+    assert Score(torch.add).rows_alike and score_from(lambda embeddings, mask: mask).rows_alike
+    assert not OfRows(torch.add).rows_alike  # its logits may differ from row to row
     assert class_score(build("BERT"), [0]).rows_alike  # class scores are the same for all

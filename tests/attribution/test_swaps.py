@@ -11,7 +11,7 @@ import pytest
 from small_models import CLASSES, LinearText, build
 
 from lib.attribution import explain
-from lib.attribution.sequences import sequence_logits, text_logits
+from lib.attribution.perturbed_texts import sequence_logits, text_logits
 from lib.attribution.swaps import find_swaps, mixture_shares, players_between, swap_shapley
 from lib.attribution.table import validated
 from lib.core.errors import TouchstoneError

@@ -13,11 +13,11 @@ import pytest
 from small_models import as_rows
 
 from lib.attribution import METHODS
-from lib.attribution.grid import Unit
 from lib.core.errors import TouchstoneError
 from lib.core.paths import ROOT
 from lib.core.units import Units
 from lib.models.text_model import RunsFromEmbeddings
+from lib.studies.geco.grid import Unit
 
 
 @pytest.fixture

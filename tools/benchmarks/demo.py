@@ -33,7 +33,6 @@ from originals import Scores, original
 
 from lib.attribution import METHODS, Row
 from lib.attribution.explain import explain_many
-from lib.attribution.grid import Unit, run_units
 from lib.core.errors import TouchstoneError
 from lib.core.files import load_parquet, save_csv
 from lib.core.notebooks import find_notebooks
@@ -41,6 +40,7 @@ from lib.core.paths import ROOT, outputs_root
 from lib.core.seeds import set_up
 from lib.core.stage import Stage
 from lib.core.units import Units
+from lib.studies.geco.grid import Unit, run_units
 from lib.studies.geco.plan import numbers_of
 from lib.studies.geco.stage_models import StageSources
 from lib.studies.geco.units import plan_units, settings_by_method

@@ -19,7 +19,7 @@ from lime.lime_text import LimeTextExplainer
 from lib.attribution import METHODS, Row, TokenBatch, captum_route
 from lib.attribution.captum_route import ScoreNetwork, drawing_from, mask_and_rows
 from lib.attribution.explain import token_batch
-from lib.attribution.words import aggregate, word_scores
+from lib.attribution.seam import aggregate, word_scores
 from lib.core.seeds import seed_for
 from lib.models.text_model import Encoded, TextModel, device_of, pad
 

@@ -11,11 +11,11 @@ from typing import Any
 import pandas as pd
 import torch
 
-from ...attribution.grid import Unit, mark
 from ...attribution.registry import METHODS
 from ...attribution.swaps import SwapShapley, swap_shapley
 from ...core.stage import Stage
 from ...core.units import Units
+from .grid import Unit, mark
 from .stage_models import StageSources, choose_rows
 
 _NO_MODEL = "-"

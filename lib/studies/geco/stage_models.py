@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import torch
 
-from ...attribution.grid import Unit, mark
 from ...attribution.registry import resolve_method
 from ...core.errors import TouchstoneError
 from ...core.seeds import seed_for
@@ -18,6 +17,7 @@ from ...models.schemes import scheme_named
 from ...training.classifier import Settings
 from ...training.transfer import Trainer
 from .corpus import CLASSES, load_dataset
+from .grid import Unit, mark
 from .model_units import load_trained
 
 N_SHOWN = 100  # base sentences that a model in place of stage 02's learns from

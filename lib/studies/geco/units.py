@@ -5,10 +5,10 @@ from typing import Any
 
 import pandas as pd
 
-from ...attribution.grid import Unit
 from ...attribution.registry import METHODS, resolve_method
 from ...attribution.table import NO_MODEL
 from ...models.schemes import scheme_named
+from .grid import Unit
 
 _SEEDS_IN_FULL = 5  # of OLA; the later ones may explain with a few methods
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from ...attribution.budget import TokenBudget
 from ...attribution.explain import explain
-from ...attribution.words import word_scores
+from ...attribution.seam import word_scores
 from ...core.errors import TouchstoneError, did_you_mean
 from ...core.progress import progress
 from ...core.seeds import seed_for

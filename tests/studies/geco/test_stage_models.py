@@ -10,7 +10,6 @@ import pytest
 import torch
 from small_models import as_rows, build
 
-from lib.attribution.grid import Unit
 from lib.attribution.model_blind import Pattern
 from lib.core.files import save_parquet
 from lib.core.parameters import notebook_parameters
@@ -18,6 +17,7 @@ from lib.core.paths import ROOT
 from lib.core.stage import Stage, open_stage
 from lib.models.load import save_trained
 from lib.studies.geco.corpus import CLASSES, DATASETS, GENDERS, write_geco
+from lib.studies.geco.grid import Unit
 from lib.studies.geco.stage_models import StageSources
 from lib.training.classifier import Settings
 from lib.training.transfer import Trainer, predictions

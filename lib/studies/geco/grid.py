@@ -13,11 +13,11 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from ..core.progress import progress
-from ..core.units import Units
-from .explain import explain, explain_many
-from .registry import resolve_method
-from .table import ABOUT, NO_MODEL, in_format
+from ...attribution.explain import explain, explain_many
+from ...attribution.registry import resolve_method
+from ...attribution.table import ABOUT, NO_MODEL, in_format
+from ...core.progress import progress
+from ...core.units import Units
 
 # What the largest score of a row is kept as; three digits move mass accuracy by less than .001.
 LARGEST = 999
@@ -121,16 +121,17 @@ def _unpacked(unit: Unit, kept: pd.DataFrame, rows: pd.DataFrame, study: str) ->
         np.multiply(whole, scale)
         for whole, scale in zip(by_row["scores"], by_row["scale"], strict=True)
     ]
-    labels = {"study": study, "dataset": unit.dataset, "scheme": unit.scheme, "seed": unit.seed}
-    about = {name: by_row[name].tolist() for name in ABOUT if name in by_row}
     return in_format(
         rows,
         scores,
         by_row["delta"].tolist(),
         resolve_method(unit.method).name,
         unit.settings,
-        about,
-        **labels,
+        {name: by_row[name].tolist() for name in ABOUT if name in by_row},
+        study=study,
+        dataset=unit.dataset,
+        scheme=unit.scheme,
+        seed=unit.seed,
     )
 
 
@@ -186,15 +187,7 @@ def predicted_seconds(
     for (scheme, method, note), units in unfinished.items():
         n = sum(len(sources.rows_of(unit)) for unit in units)
         seconds = n * _seconds_per_row(units[0], sources, n_rows)
-        lines.append(
-            {
-                "scheme": scheme,
-                "method": method + note,
-                "units": len(units),
-                "rows": n,
-                "seconds": seconds,
-            }
-        )
+        lines.append((scheme, method + note, len(units), n, seconds))
     return pd.DataFrame(lines, columns=["scheme", "method", "units", "rows", "seconds"])
 
 

@@ -11,7 +11,11 @@ import torch
 from small_models import as_rows, build
 
 from lib.attribution import METHODS, explain
-from lib.attribution.grid import (
+from lib.attribution.table import validated
+from lib.core.errors import TouchstoneError
+from lib.core.units import Units
+from lib.metrics import mass_accuracy
+from lib.studies.geco.grid import (
     LARGEST,
     Unit,
     explain_unit,
@@ -19,10 +23,6 @@ from lib.attribution.grid import (
     predicted_seconds,
     run_units,
 )
-from lib.attribution.table import validated
-from lib.core.errors import TouchstoneError
-from lib.core.units import Units
-from lib.metrics import mass_accuracy
 from lib.studies.geco.stage_models import choose_rows
 from lib.studies.geco.units import plan_units, settings_by_method
 

@@ -14,8 +14,7 @@ import pandas as pd
 from jaxtyping import Int
 
 from ...core.errors import TouchstoneError
-from .head import Head
-from .questions import TOLERANCE, Effects, Texts
+from .questions import TOLERANCE, Effects, Head, Texts
 from .reviews import ASPECTS, VALUES
 
 _ARRAYS = ("text_id", "vectors", "weight", "bias")

@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from ...core.files import atomic_path
-from .head import Head
-from .questions import Effects, Vectors
+from .questions import Effects, Head, Vectors
 
 
 @dataclass(frozen=True)

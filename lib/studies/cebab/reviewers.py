@@ -18,7 +18,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 
-from ...core.errors import TouchstoneError
+from ...core.errors import TouchstoneError, check_choice
 from ...core.seeds import seed_for
 from ...models.hf import HFClassifier
 from ...models.load import save_trained
@@ -44,7 +44,6 @@ from .reading import Reading
 from .reviews import ASPECTS, VALUES
 from .upper_layers import States, from_states, layer_stack, lower_states, upper_parameters
 
-_NETWORKS = ("encoder", "BiLSTM")
 _WHOLE = "CEfAf"  # the transfer scheme in which everything learns
 
 
@@ -154,10 +153,7 @@ def build_reviewer(
 
     The BiLSTM reads the encoder's word vectors; `seed` is that of its other parameters.
     """
-    if kind not in _NETWORKS:
-        raise TouchstoneError(
-            f"there is no network {kind!r} to train; choose from {', '.join(_NETWORKS)}"
-        )
+    check_choice("the network to train", kind, ("encoder", "BiLSTM"))
     classifier = load_classifier(encoder, revision, [str(k + 1) for k in range(n_classes)])
     return classifier if kind == "encoder" else BiLSTM(classifier, classifier.classes, seed)
 

@@ -7,7 +7,7 @@ leniency and mood are the noise of the rating; no text tells them.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import permutations, product
 from pathlib import Path
 from typing import Any
 
@@ -124,19 +124,16 @@ def average_effects(world: World) -> pd.DataFrame:
     """
     joint, stars_of = world.joint(), np.arange(1, 6)
     stars = world.rating_probabilities(joint) @ stars_of
-    rows = []
-    for aspect in ASPECTS:
-        do, see = {}, {}  # E[stars | do(value)] and E[stars | value]
-        for value in VALUES:
-            here = joint[aspect] == value
-            forced = world.rating_probabilities(joint.assign(**{aspect: value})) @ stars_of
-            do[value] = joint["probability"] @ forced
-            see[value] = np.average(stars[here], weights=joint.loc[here, "probability"])
-        rows += [
-            (aspect, old, new, do[new] - do[old], see[new] - see[old])
-            for old, new in product(VALUES, VALUES)
-            if old != new
-        ]
+    means = {}  # E[stars | do(value)] and E[stars | value]
+    for aspect, value in product(ASPECTS, VALUES):
+        here = joint[aspect] == value
+        forced = world.rating_probabilities(joint.assign(**{aspect: value})) @ stars_of
+        seen = np.average(stars[here], weights=joint.loc[here, "probability"])
+        means[aspect, value] = np.array([joint["probability"] @ forced, seen])
+    rows = [
+        (aspect, old, new, *(means[aspect, new] - means[aspect, old]))
+        for aspect, (old, new) in product(ASPECTS, permutations(VALUES, 2))
+    ]
     return pd.DataFrame(rows, columns=["aspect", "old", "new", "true", "conexp"])
 
 
@@ -189,11 +186,12 @@ def generate_reviews(
             different editors.
         seed: who the reviewers are and what they write.
     """
-    rows: list[dict[str, Any]] = []
-    for split in SPLITS:
-        for number in range(n_originals[split]):
-            rows += _group(world, wordings, split, f"{split}{number:04d}", n_edits, seed)
-    texts = pd.DataFrame(rows)
+    texts = pd.DataFrame(
+        row
+        for split in SPLITS
+        for number in range(n_originals[split])
+        for row in _group(world, wordings, split, f"{split}{number:04d}", n_edits, seed)
+    )
     pick = np.random.default_rng(seed_for("exclusive", seed))
     in_train = texts["split"] == "train"
     by_group = texts[in_train].groupby("group", sort=False)["text_id"]
@@ -218,7 +216,7 @@ def _group(
         values[aspect] = judgement if is_said else "unknown"
     clauses = {aspect: _clause(wordings, aspect, values[aspect], split, rng) for aspect in ASPECTS}
     frame = _frame(wordings, rng)
-    goals = [(aspect, value) for aspect in ASPECTS for value in VALUES if value != values[aspect]]
+    goals = [(a, value) for a, value in product(ASPECTS, VALUES) if value != values[a]]
     order = [goals[i] for i in rng.permutation(len(goals))[:n_edits]]
     rows = []
     for k, (aspect, goal) in enumerate([(None, None), *order, order[-1]]):

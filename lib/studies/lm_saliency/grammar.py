@@ -18,18 +18,6 @@ from ...language.corpora import Tagged
 from .lines import COLUMNS, Span
 from .templates import with_s
 
-__all__ = [
-    "HELD_OUT_KINDS",
-    "KINDS",
-    "corpus_sentences",
-    "gender_sentence",
-    "held_out_rows",
-    "is_held_out",
-    "number_sentence",
-    "with_ed",
-    "grammar_words",
-]
-
 KINDS = {  # N: a noun phrase, P: a preposition, V: a verb, anything else: the word itself
     "plain": "N",
     "prep": "N P N",
@@ -41,7 +29,7 @@ KINDS = {  # N: a noun phrase, P: a preposition, V: a verb, anything else: the w
     "prep_rel": "N P N that V N",
 }
 HELD_OUT_KINDS = ("two_preps", "prep_rel")
-SHARES = {  # of the corpus; the rest is about gender
+_SHARES = {  # of the corpus; the rest is about gender
     "plain": 0.13,
     "prep": 0.20,
     "subj_rel": 0.12,
@@ -52,7 +40,7 @@ SHARES = {  # of the corpus; the rest is about gender
 WordLists = Mapping[
     str, Sequence[str]
 ]  # by kind; the earlier a word stands the more frequent it is
-BE = {"is": (("is", "VBZ"), ("are", "VBP")), "was": (("was", "VBD"), ("were", "VBD"))}
+_BE = {"is": (("is", "VBZ"), ("are", "VBP")), "was": (("was", "VBD"), ("were", "VBD"))}
 
 
 def with_ed(verb: str) -> str:
@@ -181,9 +169,9 @@ def gender_sentence(
 
 
 def corpus_sentences(lists: WordLists, n_sentences: int, seed: int) -> list[Tagged]:
-    """The corpus for training: constructions by SHARES, and nothing that is held out."""
+    """The corpus for training: constructions by _SHARES, and nothing that is held out."""
     rng, sentences = np.random.default_rng(seed), []
-    kinds, shares = [*SHARES, "gender"], [*SHARES.values(), 1 - sum(SHARES.values())]
+    kinds, shares = [*_SHARES, "gender"], [*_SHARES.values(), 1 - sum(_SHARES.values())]
     for kind in rng.choice(kinds, size=n_sentences, p=shares):
         if kind == "gender":
             sentence = gender_sentence(lists, rng, both=rng.random() < 0.5)
@@ -264,8 +252,8 @@ def _verb(verb: str, number: int) -> tuple[str, str]:
 
 def _predicate(lists: WordLists, verb: str, number: int, rng: np.random.Generator) -> Tagged:
     form = rng.choice(["verb", "is", "was", "past"], p=[0.25, 0.35, 0.25, 0.15])
-    if form in BE:
-        return [BE[form][number], (_draw(lists, "adjectives", rng), "JJ"), (".", ".")]
+    if form in _BE:
+        return [_BE[form][number], (_draw(lists, "adjectives", rng), "JJ"), (".", ".")]
     finite = _verb(verb, number) if form == "verb" else (with_ed(verb), "VBD")
     return [finite, *_thing(lists, rng), (".", ".")]
 

@@ -5,10 +5,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ...core.errors import TouchstoneError
+from ...core.errors import TouchstoneError, check_choice
 from .lines import frame_groups
 
-_GROUPINGS = ("paper", "released")
 # the released script for the gender set reads this many template files, and leaves the others out
 _N_RELEASED = 147
 _OUTPUTS = ("out.verum", "out.malum", "out.pos.idx")
@@ -25,8 +24,7 @@ def template_groups(rows: pd.DataFrame, grouping: str = "paper") -> pd.Series:
             12 groups; of the gender set the first 147 frames, those with the woman first before the
             others, each in alphabetical order.
     """
-    if grouping not in _GROUPINGS:
-        raise TouchstoneError(f"grouping is {grouping!r}; write paper or released")
+    check_choice("grouping", grouping, ("paper", "released"))
     if grouping == "paper":
         return rows["pattern"]
     if rows["pattern"].str.contains("obj_rel").any():

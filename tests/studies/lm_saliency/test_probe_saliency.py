@@ -192,7 +192,7 @@ def test_a_chosen_next_word_is_explained_and_completely() -> None:
 
 
 def test_what_is_unknown_or_empty_is_refused() -> None:
-    with pytest.raises(TouchstoneError, match="'GI' is none of V, SG, IG"):
+    with pytest.raises(TouchstoneError, match="method is 'GI'; write one of V, SG, IG"):
         SaliencySettings("GI")
     with pytest.raises(TouchstoneError, match="prefix 1 is empty"):
         probe_saliency(probe_of("LSTM"), [["the"], []], SaliencySettings("V"))

@@ -79,8 +79,8 @@ class TCAV(Explainer):
         """Slopes at each text's embedding."""
         vectors, head = need_embeddings(questions.texts, self.head, "TCAV")
         changes = zip(questions.aspect, questions.old, questions.new, strict=True)
-        directions = np.array([self._direction(*change) for change in changes])
-        slopes = directions @ head.weight.T  # of the logits, (batch, class)
+        # of the logits, (batch, class)
+        slopes = np.array([self._direction(*change) for change in changes]) @ head.weight.T
         if self.as_released:
             return np.tanh(np.repeat(slopes.sum(1, keepdims=True), slopes.shape[1], axis=1))
         answers = head.probabilities(vectors)
@@ -140,8 +140,7 @@ class ConceptSHAP(Explainer):
         places = vectors @ self.directions.T
         self.centre = places.mean(0), np.maximum(places.std(0), 1e-12)
         self.layers = fit_subsets(self._places(vectors), train.probabilities)
-        values = self._values(vectors)
-        self.means = TrainMeans(train.gold, [values[:, i] for i in range(len(ASPECTS))])
+        self.means = TrainMeans(train.gold, self._values(vectors).swapaxes(0, 1))
 
     def effects(self, questions: Questions) -> Effects:
         """Minus the Shapley value of the asked concept, or what it becomes at the new value."""

@@ -134,8 +134,8 @@ def unlearn(
         fit_head(vectors[known], numbers[known].numpy(), len(VALUES))
         for numbers, known in zip(labels, is_known)
     ]
-    second = concept_losses(labels, starts, strength)
-    return fit_masked_lm(model, model.encode(words_of(texts)), [], settings, seed, second)
+    losses = concept_losses(labels, starts, strength)
+    return fit_masked_lm(model, model.encode(words_of(texts)), [], settings, seed, losses)
 
 
 def vectors_without(
@@ -274,7 +274,6 @@ class CausalProxy(Explainer):
         self.student = copy.copy(self.model)
         self.student.module = copy.deepcopy(self.model.module)
         imagined, wishes = self._wishes(train, seed)
-        targets = np.concatenate([train.probabilities, imagined])
         encoded = self.student.encode(words_of(train.words) + wishes)
         generator = torch.Generator().manual_seed(seed_for("held out", seed))
         order = torch.randperm(len(encoded), generator=generator)
@@ -282,7 +281,7 @@ class CausalProxy(Explainer):
         fit(
             token_forward(self.student, encoded),
             upper_parameters(self.student, self.settings.n_layers),
-            torch.tensor(targets, dtype=torch.float32),
+            torch.tensor(np.concatenate([train.probabilities, imagined]), dtype=torch.float32),
             torch.tensor(lengths_of(encoded)),
             Split(*order.split([len(order) - n_held, n_held])),
             self.settings.fit,

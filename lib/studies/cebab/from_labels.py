@@ -32,8 +32,7 @@ class CONEXP(Explainer):
     def effects(self, questions: Questions) -> Effects:
         """The difference of two means, by the gold labels of train, whatever the text."""
         means = TrainMeans(self.train.gold, [self.train.probabilities] * len(ASPECTS))
-        after = means.of(questions.aspect, questions.new)
-        return after - means.of(questions.aspect, questions.old)
+        return means.of(questions.aspect, questions.new) - means.of(questions.aspect, questions.old)
 
 
 @dataclass

@@ -30,15 +30,16 @@ def fetch_hub(repository: str = HUB, revision: str = HUB_REVISION) -> Path:
     from huggingface_hub import snapshot_download
 
     try:
-        folder = snapshot_download(
-            repository, repo_type="dataset", revision=revision, allow_patterns="*.parquet"
+        return Path(
+            snapshot_download(
+                repository, repo_type="dataset", revision=revision, allow_patterns="*.parquet"
+            )
         )
     except (OSError, ValueError) as error:
         raise TouchstoneError(
             f"could not fetch {repository} from the Hugging Face hub ({type(error).__name__}); try "
             'again with a connection, or take the published files: data_source = "cebab"'
         ) from error
-    return Path(folder)
 
 
 def read_hub(folder: Path | str) -> pd.DataFrame:

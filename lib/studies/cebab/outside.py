@@ -46,11 +46,15 @@ def gather_texts(
     _check_probabilities(ids, probabilities)
     predicted = _looked_up(aspects, ids, list(ASPECTS), "predicted aspects")
     _check_values(ids, predicted)
-    gold = texts[list(ASPECTS)].to_numpy(object)
-    vectors = embeddings and embeddings[1][_rows_of(embeddings[0], ids, "embeddings")]
-    unlearnt = without and without[1][:, _rows_of(without[0], ids, "vectors without a concept")]
-    words = texts["text"].to_numpy(object) if "text" in texts else None
-    return Texts(ids, gold, predicted, probabilities, vectors, words, unlearnt)
+    return Texts(
+        ids,
+        texts[list(ASPECTS)].to_numpy(object),
+        predicted,
+        probabilities,
+        embeddings and embeddings[1][_rows_of(embeddings[0], ids, "embeddings")],
+        texts["text"].to_numpy(object) if "text" in texts else None,
+        without and without[1][:, _rows_of(without[0], ids, "vectors without a concept")],
+    )
 
 
 def read_outside(path: Path | str) -> pd.DataFrame:
@@ -97,8 +101,8 @@ def read_vectors(path: Path | str) -> tuple[tuple[np.ndarray, np.ndarray], Head]
             f"{path}: text_id has shape {ids.shape}, vectors {vectors.shape}, weight "
             f"{weight.shape}, bias {bias.shape}; write n ids, n x hidden, K x hidden, K"
         )
-    head = Head(weight.astype(float), bias.astype(float))
-    return (ids.astype(object), vectors.astype(float)), head
+    vectors, weight, bias = (array.astype(float) for array in (vectors, weight, bias))
+    return (ids.astype(object), vectors), Head(weight, bias)
 
 
 def _rows_of(names: np.ndarray, ids: np.ndarray, what: str) -> Int[np.ndarray, "batch"]:

@@ -1,6 +1,6 @@
 """Edit pairs: two texts of a group that differ in an aspect, both directions (CEBaB, section 5)."""
 
-from itertools import product
+from itertools import permutations
 
 import numpy as np
 import pandas as pd
@@ -78,8 +78,9 @@ def repeated_edits(texts: pd.DataFrame, same: str = "label") -> pd.DataFrame:
     both = both[is_pair].merge(originals.rename(columns={"text_id": "original_id"}), on="group")
     both["old"] = _value_of(both, both["aspect"])
     both = both if same == "goal" else both[both["old"] != both["new"]]
-    columns = ["original_id", "aspect", "old", "new", "new_second", "first_id", "second_id"]
-    return both[["group", *columns]].reset_index(drop=True)
+    return both[
+        ["group", "original_id", "aspect", "old", "new", "new_second", "first_id", "second_id"]
+    ].reset_index(drop=True)
 
 
 def _value_of(texts: pd.DataFrame, aspect: pd.Series) -> np.ndarray:
@@ -92,20 +93,16 @@ def pairs_by_loop(texts: pd.DataFrame) -> pd.DataFrame:
     """The pairs of `edit_pairs` by a plain loop: a second implementation, to compare and time."""
     pairs = []
     for group, part in texts.groupby("group", sort=False):
-        for (_, base), (_, other) in product(part.iterrows(), repeat=2):
-            kind = _kind_of(base, other)
+        for (_, base), (_, other) in permutations(part.iterrows(), 2):
+            if base["is_original"] != other["is_original"]:
+                kind = "original" if base["is_original"] else "reverse"
+            elif base["edit_type"] == other["edit_type"] and not base["is_original"]:
+                kind = "edits"
+            else:
+                continue
             aspect = base["edit_type"] if kind == "reverse" else other["edit_type"]
-            if kind and base[aspect] != other[aspect]:
+            if base[aspect] != other[aspect]:
                 ids = base["text_id"], other["text_id"]
                 pairs.append((group, *ids, aspect, base[aspect], other[aspect], kind))
     columns = ["group", "base_id", "counterfactual_id", "aspect", "old", "new", "kind"]
     return pd.DataFrame(pairs, columns=columns)
-
-
-def _kind_of(base: pd.Series, other: pd.Series) -> str:
-    """What kind of pair two texts of a group are; "" where they are none."""
-    if base["is_original"] or other["is_original"]:
-        kind = "original" if base["is_original"] else "reverse"
-        return "" if base["is_original"] and other["is_original"] else kind
-    is_pair = base["edit_type"] == other["edit_type"] and base["text_id"] != other["text_id"]
-    return "edits" if is_pair else ""

@@ -110,9 +110,12 @@ def ask(pairs: pd.DataFrame, texts: Texts) -> Questions:
             "base texts"
         )
     base = texts.take(rows)
-    aspect = pd.Index(ASPECTS).get_indexer(pairs["aspect"])
-    old, new = (pairs[side].to_numpy(object) for side in ("old", "new"))
-    return Questions(replace(base, gold=np.full_like(base.gold, "")), aspect, old, new)
+    return Questions(
+        replace(base, gold=np.full_like(base.gold, "")),
+        pd.Index(ASPECTS).get_indexer(pairs["aspect"]),
+        pairs["old"].to_numpy(object),
+        pairs["new"].to_numpy(object),
+    )
 
 
 def one_hot(values: np.ndarray) -> Float[np.ndarray, "batch concept"]:
@@ -121,8 +124,8 @@ def one_hot(values: np.ndarray) -> Float[np.ndarray, "batch concept"]:
     >>> one_hot(np.array([["Positive", "unknown", "", "Negative"]], dtype=object)).astype(int)
     array([[0, 0, 1, 0, 1, 0, 0, 0, 0, 1, 0, 0]])
     """
-    known = np.array(VALUES, dtype=object)
-    return np.concatenate([values[:, [i]] == known for i in range(len(ASPECTS))], 1).astype(float)
+    is_it = values[:, :, None] == np.array(VALUES, dtype=object)  # (batch, aspect, value)
+    return is_it.reshape(len(values), -1).astype(float)
 
 
 class TrainMeans:

@@ -61,8 +61,8 @@ def save_vectors(
         vectors: kept as float32.
         about: numbers about them.
     """
-    notes = np.array(json.dumps(about or {}))
-    _save_arrays(path, key, ids, vectors=vectors.astype(np.float32), about=notes)
+    notes = json.dumps(about or {})
+    _save_arrays(path, key, ids, vectors=vectors.astype(np.float32), about=np.array(notes))
 
 
 def load_vectors(

@@ -100,8 +100,13 @@ class Reviewer:
             raise TouchstoneError(
                 f"{self.kind} has no settings; name it in the parameters epochs, lr and batch_size"
             )
-        seed = seed_for("model", self.kind, self.number)
-        model = build_reviewer(self.kind, self.encoder, self.revision, self.n_classes, seed)
+        model = build_reviewer(
+            self.kind,
+            self.encoder,
+            self.revision,
+            self.n_classes,
+            seed_for("model", self.kind, self.number),
+        )
         model.module.to(device)
         texts, n_train, n_known = pd.concat([train, dev, test]), len(train), len(train) + len(dev)
         encoded = model.encode(words_of(list(texts["text"])))
@@ -186,10 +191,14 @@ def train_reviewer(
     Returns:
         The curve of `fit`.
     """
-    with _in_training(model, encoded, settings, seed, states) as (forward, learning):
+    if isinstance(model, HFClassifier):
+        scheme = scheme_named(_WHOLE)
+        apply_scheme(model, scheme, seed_for("head", seed))
+        set_modes(model, scheme, settings.dropout)
+    with _in_training(model, encoded, states) as forward:
         curve = fit(
             forward,
-            learning,
+            {name: p for name, p in model.module.named_parameters() if p.requires_grad},
             torch.tensor(labels, device=device_of(model.module)),
             torch.tensor(lengths_of(encoded)),
             Split(torch.arange(n_train), torch.arange(n_train, len(encoded))),
@@ -203,28 +212,18 @@ def train_reviewer(
 
 @contextmanager
 def _in_training(
-    model: RunsFromEmbeddings,
-    encoded: Sequence[Encoded],
-    settings: Settings,
-    seed: int,
-    states: States | None,
-) -> Iterator[tuple[Forward, dict[str, nn.Parameter]]]:
-    """The class scores while a classifier is trained, and which of its parameters learn."""
+    model: RunsFromEmbeddings, encoded: Sequence[Encoded], states: States | None
+) -> Iterator[Forward]:
+    """Within, the classifier holds no more than its training needs; its class scores."""
     if not isinstance(model, HFClassifier):
-        learning = {name: p for name, p in model.module.named_parameters() if p.requires_grad}
-        yield token_forward(model, encoded), learning
-        return
-    scheme = scheme_named(_WHOLE)
-    names = set(apply_scheme(model, scheme, seed_for("head", seed)))
-    set_modes(model, scheme, settings.dropout)
-    if states is not None:
-        learning = upper_parameters(model, len(layer_stack(model.module)) - states.n_layers)
+        yield token_forward(model, encoded)
+    elif states is not None:
+        upper_parameters(model, len(layer_stack(model.module)) - states.n_layers)
         with from_states(model, states) as forward:
-            yield forward, learning
+            yield forward
     else:
         with rows_in_use(model.module, ids_in_use(encoded)) as row_of:
-            learning = {name: p for name, p in model.module.named_parameters() if name in names}
-            yield token_forward(model, encoded, row_of), learning
+            yield token_forward(model, encoded, row_of)
 
 
 @torch.no_grad()
@@ -265,8 +264,11 @@ def read_texts(
 
 def last_layer(model: RunsFromEmbeddings) -> nn.Linear:
     """The linear layer that gives the class scores: the last with an output for each class."""
-    layers = [layer for layer in model.module.modules() if isinstance(layer, nn.Linear)]
-    fitting = [layer for layer in layers if layer.out_features == len(model.classes)]
+    fitting = [
+        layer
+        for layer in model.module.modules()
+        if isinstance(layer, nn.Linear) and layer.out_features == len(model.classes)
+    ]
     if not fitting:
         raise TouchstoneError(
             f"{type(model.module).__name__} ends in no linear layer; hand in predictions alone"

@@ -158,11 +158,10 @@ def check_texts(texts: pd.DataFrame, source: str) -> None:
     for column, cells in {**dict.fromkeys(ASPECTS, CELLS), "rating": range(6)}.items():
         wrong = texts[~texts[column].isin(cells)]
         if len(wrong):
-            is_rating = column == "rating"
-            remedy = "1 to 5, or 0 for no majority" if is_rating else ", ".join(map(repr, cells))
+            known = "1 to 5, or 0 for no majority" if column == "rating" else f"one of {cells}"
             raise TouchstoneError(
                 f"{source}, text {wrong['text_id'].iloc[0]}: {column} is "
-                f"{wrong[column].to_list()[0]!r}; write {remedy}"
+                f"{wrong[column].to_list()[0]!r}; write {known}"
             )
     n_splits = texts.groupby("group")["split"].nunique()
     if (n_splits > 1).any():

@@ -110,8 +110,8 @@ class World:
         self, values: pd.DataFrame, aspect: str, new: str
     ) -> Float[np.ndarray, "batch class"]:
         """What setting an aspect to `new` does to P(rating), all else equal, row by row."""
-        after = self.rating_probabilities(values.assign(**{aspect: new}))
-        return after - self.rating_probabilities(values)
+        changed = values.assign(**{aspect: new})
+        return self.rating_probabilities(changed) - self.rating_probabilities(values)
 
 
 def average_effects(world: World) -> pd.DataFrame:

@@ -91,11 +91,10 @@ def gendered_identities(words: Sequence[str]) -> list[int]:
     >>> gendered_identities(["Her", "sister", "acts"])
     [1]
     """
-    lexicon = load_lexicon()
     return [
         i
         for i, word in enumerate(words)
-        if word.lower() not in PRONOUNS and lexicon.find(word) is not None
+        if word.lower() not in PRONOUNS and load_lexicon().find(word) is not None
     ]
 
 

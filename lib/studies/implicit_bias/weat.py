@@ -118,8 +118,7 @@ def check_lists(
         raise TouchstoneError(f"the word list {empty[0]} is empty; write at least one word")
     for first, second in equal:
         if len(lists[first]) != len(lists[second]):
-            sizes = f"{len(lists[first])} and {len(lists[second])}"
             raise TouchstoneError(
-                f"the word lists {first} and {second} have {sizes} words; the test needs lists of "
-                "one size"
+                f"the word lists {first} and {second} have {len(lists[first])} and "
+                f"{len(lists[second])} words; the test needs lists of one size"
             )

@@ -204,8 +204,7 @@ def held_out_rows(lists: WordLists, task: str, n_lines: int, seed: int) -> pd.Da
             kind, sentence = "gender", gender_sentence(lists, rng, both=True)
         else:
             kind = kinds[len(rows) % len(kinds)]
-            held_out = kind not in HELD_OUT_KINDS
-            sentence = number_sentence(lists, kind, rng, held_out=held_out)
+            sentence = number_sentence(lists, kind, rng, held_out=kind not in HELD_OUT_KINDS)
         prefix = tuple(word for word, _ in sentence.tokens[: sentence.place])
         cues, attractors = _sides(lists, task, sentence)
         is_new_pair = task == "number" or is_held_out(*sentence.partner.split())

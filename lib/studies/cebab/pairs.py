@@ -1,7 +1,5 @@
 """Edit pairs: two texts of a group that differ in an aspect, both directions (CEBaB, section 5)."""
 
-from itertools import permutations
-
 import numpy as np
 import pandas as pd
 
@@ -93,16 +91,17 @@ def pairs_by_loop(texts: pd.DataFrame) -> pd.DataFrame:
     """The pairs of `edit_pairs` by a plain loop: a second implementation, to compare and time."""
     pairs = []
     for group, part in texts.groupby("group", sort=False):
-        for (_, base), (_, other) in permutations(part.iterrows(), 2):
-            if base["is_original"] != other["is_original"]:
-                kind = "original" if base["is_original"] else "reverse"
-            elif base["edit_type"] == other["edit_type"] and not base["is_original"]:
-                kind = "edits"
-            else:
-                continue
-            aspect = base["edit_type"] if kind == "reverse" else other["edit_type"]
-            if base[aspect] != other[aspect]:
-                ids = base["text_id"], other["text_id"]
-                pairs.append((group, *ids, aspect, base[aspect], other[aspect], kind))
+        for i, base in part.iterrows():
+            for k, other in part.iterrows():
+                if base["is_original"] != other["is_original"]:
+                    kind = "original" if base["is_original"] else "reverse"
+                elif i != k and base["edit_type"] == other["edit_type"]:
+                    kind = "edits"
+                else:
+                    continue
+                aspect = base["edit_type"] if kind == "reverse" else other["edit_type"]
+                if base[aspect] != other[aspect]:
+                    ids = base["text_id"], other["text_id"]
+                    pairs.append((group, *ids, aspect, base[aspect], other[aspect], kind))
     columns = ["group", "base_id", "counterfactual_id", "aspect", "old", "new", "kind"]
     return pd.DataFrame(pairs, columns=columns)

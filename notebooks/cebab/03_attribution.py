@@ -52,9 +52,14 @@ from lib.plots import COLOURS, STYLE
 from lib.studies.cebab.directions import fit_leace, shapley_values, subsets
 from lib.studies.cebab.encoders import CausalProxy, ProxySettings, with_wish
 from lib.studies.cebab.from_labels import CONEXP, Approx, SLearner
-from lib.studies.cebab.outside import gather_texts, read_outside, read_vectors
 from lib.studies.cebab.questions import Head, Texts, ask, check_head
-from lib.studies.cebab.reading import load_reading, load_vectors
+from lib.studies.cebab.reading import (
+    gather_texts,
+    load_reading,
+    load_vectors,
+    read_outside,
+    read_vectors,
+)
 from lib.studies.cebab.registry import EXPLAINERS, explainer_named
 from lib.studies.cebab.reviews import ASPECTS
 from lib.training.classifier import Settings

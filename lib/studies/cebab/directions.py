@@ -72,7 +72,7 @@ class TCAV(Explainer):
 
     def learn(self) -> None:
         """Nothing yet; directions are found when they are asked for."""
-        need_embeddings(self.train, self.head, "TCAV")
+        self.vectors, _ = need_embeddings(self.train, self.head, "TCAV")
         self.directions: dict[tuple[int, str, str], np.ndarray] = {}
 
     def effects(self, questions: Questions) -> Effects:
@@ -104,8 +104,7 @@ class TCAV(Explainer):
         rows = np.isin(self.train.gold[:, aspect].astype(str), values.split(" or "))
         if not rows.any():
             raise no_train_text(aspect, values)
-        assert self.train.embeddings is not None
-        return self.train.embeddings[rows].astype(float)
+        return self.vectors[rows]
 
 
 @dataclass
@@ -144,8 +143,7 @@ class ConceptSHAP(Explainer):
 
     def effects(self, questions: Questions) -> Effects:
         """Minus the Shapley value of the asked concept, or what it becomes at the new value."""
-        assert questions.texts.embeddings is not None
-        values = self._values(questions.texts.embeddings.astype(float))
+        values = self._values(need_embeddings(questions.texts, self.head, "ConceptSHAP")[0])
         present = values[np.arange(len(questions)), questions.aspect]  # (batch, class)
         if self.as_released:
             return softmax(present, axis=1) - 0.5
@@ -283,9 +281,7 @@ def fit_leace(vectors: Vectors, labels: Float[np.ndarray, "batch concept"]) -> E
     return Eraser(colour @ left @ left.T @ whiten, mean)
 
 
-def fit_inlp(
-    vectors: Vectors, labels: np.ndarray, n_rounds: int = 10, seed: int = 0, alpha: float = 0.01
-) -> Eraser:
+def fit_inlp(vectors: Vectors, labels: np.ndarray, n_rounds: int = 10, seed: int = 0) -> Eraser:
     """INLP: train a linear classifier, project its directions out, and again.
 
     Ravfogel et al. 2020 (arXiv 2004.07667), algorithm 1. Each round removes the span of the
@@ -294,7 +290,7 @@ def fit_inlp(
     basis = np.zeros((vectors.shape[1], 0))  # (hidden, directions)
     for number in range(n_rounds):
         left = vectors - vectors @ basis @ basis.T
-        rows = SGDClassifier(alpha=alpha, random_state=seed + number).fit(left, labels).coef_
+        rows = SGDClassifier(alpha=0.01, random_state=seed + number).fit(left, labels).coef_
         rows = rows - rows @ basis @ basis.T
         _, strength, directions = np.linalg.svd(rows, full_matrices=False)
         new = directions[strength > 1e-6 * max(strength.max(initial=0.0), 1e-6)]

@@ -1,5 +1,6 @@
 """What the paper's released code (tarsius) does: its groups of templates, and its output files."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -33,8 +34,7 @@ def template_groups(rows: pd.DataFrame, grouping: str = "paper") -> pd.Series:
             .str.replace(r"_(in)?anim", "", regex=True)
             .mask(rows["pattern"].str.startswith("prep"))
         )
-    slots = r"\[(cue|attractor)\]"
-    frames = pd.Series(frame_groups(rows), rows.index).str.replace(slots, ",", regex=True)
+    frames = [re.sub(r"\[(cue|attractor)\]", ",", frame) for frame in frame_groups(rows)]
     second = [min(c) > min(a) for c, a in zip(rows["cues"], rows["attractors"], strict=True)]
     files = list(zip(second, frames, strict=True))
     read = set(sorted(set(files))[:_N_RELEASED])

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from lib.core.errors import TouchstoneError
-from lib.studies.cebab.outside import gather_texts, read_outside, read_vectors
 from lib.studies.cebab.questions import Head, check_head
+from lib.studies.cebab.reading import gather_texts, read_outside, read_vectors
 from lib.studies.cebab.reviews import ASPECTS
 
 TEXTS = pd.DataFrame(

@@ -45,6 +45,7 @@ def concept_vector(vectors: Vectors, present: np.ndarray, seed: int) -> Float[np
             "a concept vector needs texts with and texts without the concept; use more train texts"
         )
     normal = SGDClassifier(alpha=0.01, random_state=seed).fit(vectors, present).coef_[0]
+    # A separator that found nothing has the normal zero, and zero has no direction.
     return normal / max(np.linalg.norm(normal), 1e-12)
 
 
@@ -137,8 +138,10 @@ class ConceptSHAP(Explainer):
             directions.append(concept_vector(vectors[judged], is_positive, self.seed))
         self.directions = np.array(directions)
         places = vectors @ self.directions.T
-        self.centre = places.mean(0), np.maximum(places.std(0), 1e-12)
-        self.layers = fit_subsets(self._places(vectors), train.probabilities)
+        # In standard units, so that the decay of the weights treats all concepts alike.
+        self.mean, self.spread = places.mean(0), np.maximum(places.std(0), 1e-12)
+        places = (places - self.mean) / self.spread
+        self.weight, self.bias = fit_subsets(places, train.probabilities)
         self.means = TrainMeans(train.gold, self._values(vectors).swapaxes(0, 1))
 
     def effects(self, questions: Questions) -> Effects:
@@ -151,14 +154,10 @@ class ConceptSHAP(Explainer):
             return self.means.of(questions.aspect, questions.new) - present
         return -present
 
-    def _places(self, vectors: Vectors) -> Float[np.ndarray, "batch concept"]:
-        mean, spread = self.centre
-        return (vectors @ self.directions.T - mean) / spread
-
     def _values(self, vectors: Vectors) -> Float[np.ndarray, "batch concept class"]:
-        weight, bias = self.layers
+        places = (vectors @ self.directions.T - self.mean) / self.spread
         # (batch, concept) and (set, concept, class) give (set, batch, class)
-        logits = np.einsum("nc,sck->snk", self._places(vectors), weight) + bias[:, None]
+        logits = np.einsum("nc,sck->snk", places, self.weight) + self.bias[:, None]
         return shapley_values(logits if self.as_released else softmax(logits, axis=2))
 
 
@@ -215,6 +214,7 @@ def fit_subsets(
     weight = torch.zeros(
         len(masks), places.shape[1], answers.shape[1], dtype=torch.float64, requires_grad=True
     )
+    # Begins at the mean answer, which for the empty set is the solution.
     bias = y.mean(0).clamp(min=1e-6).log().repeat(len(masks), 1).requires_grad_()
     optimiser = torch.optim.LBFGS(
         [weight, bias], max_iter=200, tolerance_grad=1e-7, line_search_fn="strong_wolfe"
@@ -270,6 +270,7 @@ def fit_leace(vectors: Vectors, labels: Float[np.ndarray, "batch concept"]) -> E
     mean, centred_labels = vectors.mean(0), labels - labels.mean(0)
     centred = vectors - mean
     values, axes = np.linalg.eigh(centred.T @ centred / len(vectors))
+    # Where the vectors do not vary the covariance has no inverse; nothing is erased there.
     keep = values > values.max() * len(values) * np.finfo(float).eps
     root = np.sqrt(np.where(keep, values, 0.0))
     whiten = (axes * np.where(keep, 1 / np.where(keep, root, 1.0), 0.0)) @ axes.T  # W

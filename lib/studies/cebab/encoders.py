@@ -52,6 +52,7 @@ def reverse_gradient(x: Float[Tensor, "..."], strength: float) -> Float[Tensor, 
     >>> x.grad.tolist()
     [-0.5, -0.5]
     """
+    # A view, so that the hook turns the gradient of this use alone.
     same = x.view_as(x)
     if same.requires_grad:
         same.register_hook(lambda gradient: -strength * gradient)
@@ -79,11 +80,12 @@ def concept_losses(
     """
     heads = nn.ModuleList([nn.Linear(*reversed(start.weight.shape)) for start in starts])
     for head, start in zip(heads, starts, strict=True):
+        # Adam moves a number by about the learning rate; times PACE, in `loss`, it moves faster.
         head.load_state_dict({k: torch.tensor(v) / PACE for k, v in asdict(start).items()})
 
     def loss(batch: Batch) -> Tensor:
-        weight = batch.mask.unsqueeze(-1).to(batch.hidden.dtype)  # (batch, token, 1)
-        mean = F.normalize((batch.hidden * weight).sum(1), dim=-1)  # (batch, hidden)
+        # Of length one, so that the sum over tokens serves as the mean, (batch, hidden).
+        mean = F.normalize((batch.hidden * batch.mask.unsqueeze(-1)).sum(1), dim=-1)
         heads.to(mean.device)
         total = torch.zeros((), device=mean.device)
         sides = (reverse_gradient(mean, strength), mean)
@@ -124,6 +126,7 @@ def unlearn(
     control = "service" if aspect == "food" else "food"  # as released
     labels = [concept_labels(values[:, ASPECTS.index(name)]) for name in (aspect, control)]
     is_known = [numbers != _IGNORED for numbers in labels]
+    # With a single value there is nothing to tell apart, and no head to begin with.
     if any(len(numbers[known].unique()) < 2 for numbers, known in zip(labels, is_known)):
         raise TouchstoneError(
             f"the train texts have fewer than two values of {aspect} or of {control}, so nothing "
@@ -154,6 +157,7 @@ def vectors_without(
     """
     vectors = []
     for aspect in ASPECTS:
+        # Each aspect begins anew: what one encoder has lost must still be there for the next.
         model = copy.deepcopy(base)
         unlearn(model, train, values, aspect, settings, strength, seed_for("unlearn", aspect, seed))
         vectors.append(sentence_vectors(model, texts))
@@ -190,6 +194,7 @@ class CausaLM(Explainer):
     def learn(self) -> None:
         """One last layer for each encoder."""
         without, answers = _need_vectors(self.train), self.train.probabilities
+        # A class that is never answered would begin at the logarithm of zero.
         bias = np.log(np.maximum(answers.mean(0), 1e-6))
         start = Head(np.zeros((answers.shape[1], without.shape[2])), bias)
         self.heads = [refit_head(start, v.astype(float), answers, _PENALTY) for v in without]
@@ -271,6 +276,7 @@ class CausalProxy(Explainer):
                 f"the model has {len(self.model.classes)} classes and the predictions "
                 f"{train.probabilities.shape[1]}; hand in the model that made them"
             )
+        # The tokenizer is shared, the parameters are not.
         self.student = copy.copy(self.model)
         self.student.module = copy.deepcopy(self.model.module)
         imagined, wishes = self._wishes(train, seed)
@@ -297,8 +303,9 @@ class CausalProxy(Explainer):
                 "the Causal Proxy Model has no student or no texts; call fit first, and hand in "
                 "`words`"
             )
-        aspects = [ASPECTS[aspect] for aspect in questions.aspect]
+        aspects = (ASPECTS[aspect] for aspect in questions.aspect)
         wishes = list(zip(texts.words, aspects, questions.new, strict=True))
+        # Pairs of edits share their texts, so most wishes come more than once.
         different = list(dict.fromkeys(wishes))
         answers = self.student.predict([with_wish(*wish) for wish in different], BATCH)
         row_of = {wish: row for row, wish in enumerate(different)}
@@ -311,6 +318,7 @@ class CausalProxy(Explainer):
         rows = np.repeat(np.arange(len(train)), self.settings.n_questions)
         aspect = rng.integers(0, len(ASPECTS), len(rows))
         old = train.gold[rows, aspect]
+        # Drawn for all rows, so that no draw depends on which labels are known.
         new = [rng.choice([v for v in VALUES if v != value]) for value in old]
         known = np.isin(old.astype(str), VALUES)
         asked = Questions(

@@ -70,6 +70,7 @@ class Approx(Explainer):
     def effects(self, questions: Questions) -> Effects:
         """One search per different question: same aspect, new value and values of the others."""
         rng = np.random.default_rng(self.seed)
+        # As strings throughout, since rows of an array are compared by one type.
         asked = np.column_stack([questions.aspect.astype(str), questions.changed().astype(str)])
         different, question_of = np.unique(asked, axis=0, return_inverse=True)
         answers = np.empty_like(questions.texts.probabilities)
@@ -200,6 +201,7 @@ def fit_answers(
     regression.fit(places[at], classes, sample_weight=joined[at, classes])
 
     def answer(features: Vectors) -> Effects:
+        # A class without a train text is none of the regression; it keeps its zero.
         probabilities = np.zeros((len(features), n_classes))
         probabilities[:, regression.classes_] = regression.predict_proba(features)
         return probabilities

@@ -52,6 +52,7 @@ def read_hub(folder: Path | str) -> pd.DataFrame:
     folder, parts = Path(folder), {}
     for name in (file.removesuffix(".json") for file in CEBAB_SHA256):
         split = "validation" if name == "dev" else name
+        # The hub names a split by a folder, or by how the file begins.
         files = sorted(
             path
             for path in folder.rglob("*.parquet")
@@ -98,6 +99,7 @@ def _votes(cell: Any, where: str) -> dict[str, int] | str:
     """Votes from a cell for each label, from JSON, or from a dictionary as Python writes it."""
     try:
         if isinstance(cell, str) and cell:
+            # A dictionary as Python writes it has single quotes and None, JSON has neither.
             cell = json.loads(cell.replace("'", '"').replace("None", "null"))
         votes = {label: int(n) for label, n in (cell or {}).items() if n is not None and n == n}
     except (ValueError, AttributeError):

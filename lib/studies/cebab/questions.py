@@ -111,6 +111,7 @@ def ask(pairs: pd.DataFrame, texts: Texts) -> Questions:
         )
     base = texts.take(rows)
     return Questions(
+        # With the gold labels of its edits in sight an explainer could look the answer up.
         replace(base, gold=np.full_like(base.gold, "")),
         pd.Index(ASPECTS).get_indexer(pairs["aspect"]),
         pairs["old"].to_numpy(object),
@@ -200,6 +201,7 @@ def refit_head(head: Head, vectors: Vectors, answers: Effects, strength: float =
     Cross-entropy with the soft answers plus `strength` times the squared weights, which is convex,
     by L-BFGS.
     """
+    # In double precision, for a line search compares losses that hardly differ.
     weight, bias = (
         torch.tensor(part, dtype=torch.float64, requires_grad=True)
         for part in (head.weight, head.bias)

@@ -52,6 +52,7 @@ def load_reading(path: Path, key: str = "") -> tuple[np.ndarray, Reading] | None
     arrays = _load_arrays(path, key)
     if arrays is None:
         return None
+    # The answers are made again, so that they fit the rounded vectors exactly.
     head, vectors = Head(arrays["weight"], arrays["bias"]), arrays["vectors"].astype(float)
     return arrays["ids"].astype(object), Reading(head.probabilities(vectors), vectors, head)
 
@@ -83,12 +84,16 @@ def load_vectors(
     arrays = _load_arrays(path, key)
     if arrays is None:
         return None
-    ids, vectors = arrays["ids"].astype(object), arrays["vectors"].astype(float)
-    return ids, vectors, json.loads(str(arrays["about"]))
+    return (
+        arrays["ids"].astype(object),
+        arrays["vectors"].astype(float),
+        json.loads(str(arrays["about"])),
+    )
 
 
 def _save_arrays(path: Path, key: str, ids: Sequence[str], **arrays: np.ndarray) -> None:
     with atomic_path(path) as part, part.open("wb") as file:
+        # Ids as text of one width: an array of objects could only be read by running code.
         np.savez(file, key=np.array(key), ids=np.array(ids, dtype=str), **arrays)
 
 
@@ -145,6 +150,7 @@ def read_outside(path: Path | str) -> pd.DataFrame:
             f"{path} is no Parquet or CSV file that exists; write one with a column text_id"
         )
     is_csv = path.suffix == ".csv"
+    # An id such as 000123 is no number.
     table = pd.read_csv(path, dtype={"text_id": str}) if is_csv else pd.read_parquet(path)
     if "text_id" not in table:
         raise TouchstoneError(

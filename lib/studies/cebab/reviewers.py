@@ -125,6 +125,7 @@ class Reviewer:
         )
         if weights is not None and isinstance(model, HFClassifier):
             self._save(weights, model, encoded[:n_known])
+        # Dev has done its work: nobody asks about its texts.
         rows = [*range(n_train), *range(n_known, len(texts))]
         return read_texts(model, [encoded[i] for i in rows], states and states.take(rows))
 
@@ -251,6 +252,7 @@ def read_texts(
         scores = [forward(torch.tensor(bucket)) for bucket in buckets]
     order = np.argsort([i for bucket in buckets for i in bucket])
     vectors, logits = (torch.cat(parts).double().cpu().numpy()[order] for parts in (caught, scores))
+    # The layer of a decoder has no bias.
     bias = torch.zeros(layer.out_features) if layer.bias is None else layer.bias
     head = Head(*(part.detach().double().cpu().numpy() for part in (layer.weight, bias)))
     probabilities = softmax(logits, axis=1)

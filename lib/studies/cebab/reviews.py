@@ -232,6 +232,7 @@ def _download(url: str, folder: Path, names: Sequence[str]) -> None:
     pooch.get_logger().setLevel("WARNING")
     try:
         with tempfile.TemporaryDirectory() as temporary:
+            # Nobody states a checksum of the archive; its files are checked one by one.
             archive = pooch.retrieve(url, known_hash=None, path=temporary, fname="cebab.zip")
             with zipfile.ZipFile(archive) as files:
                 inside = {Path(name).name: name for name in files.namelist()}

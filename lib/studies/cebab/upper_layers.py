@@ -6,7 +6,7 @@ What the lower ones make of a text never changes, so it is computed once.
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import torch
 from jaxtyping import Float, Int
@@ -74,6 +74,7 @@ def upper_parameters(model: HFClassifier, n_layers: int) -> dict[str, nn.Paramet
     """
     stack = check_depth(model.module, n_layers)
     above = {id(p) for layer in list(stack)[len(stack) - n_layers :] for p in layer.parameters()}
+    # The head, and a last LayerNorm, are neither: they learn.
     below = {id(p) for p in (*stack.parameters(), *model.parts()["embeddings"].values())}
     for p in model.module.parameters():
         p.requires_grad_(id(p) in above or id(p) not in below)
@@ -95,7 +96,8 @@ def layers_between(module: PreTrainedModel, first: int, last: int) -> Iterator[N
     whole = list(stack)
     del stack[last:], stack[:first]
     if first:
-        embeddings.forward = _pass_on  # an instance's attribute hides the method of its class
+        # The states are handed in as embeddings; an instance's attribute hides its class's method.
+        embeddings.forward = lambda *_, inputs_embeds, **__: inputs_embeds
     try:
         yield
     finally:
@@ -119,6 +121,7 @@ def lower_states(model: HFClassifier, encoded: Sequence[Encoded], n_layers: int)
             run = model.module.base_model(inputs_embeds=embeddings, attention_mask=mask)
         found |= zip(bucket, run.last_hidden_state, strict=True)
     states = States(n_layers, [found[i] for i in range(len(encoded))])
+    # Some architectures hand more from layer to layer than states, and would go wrong silently.
     whole = model.logits(*_embedded(model, encoded[:1]))
     with from_states(model, states) as forward:
         if not torch.allclose(forward(torch.tensor([0])), whole, atol=1e-4):
@@ -148,7 +151,3 @@ def _embedded(model: HFClassifier, encoded: Sequence[Encoded]) -> tuple[Tensor, 
     """The word embeddings of a batch, and its mask."""
     ids, mask = pad(encoded, model.tokenizer.pad_token_id, device=device_of(model.module))
     return model.embed(ids), mask
-
-
-def _pass_on(*args: Any, inputs_embeds: Tensor, **kwargs: Any) -> Tensor:
-    return inputs_embeds

@@ -90,6 +90,7 @@ class World:
         Args:
             n_points: of the Gauss-Hermite quadrature.
         """
+        # The kind of Hermite polynomials whose weight is that of a normal distribution.
         points, weights = np.polynomial.hermite_e.hermegauss(n_points)
         values = pd.DataFrame(list(product(VALUES, repeat=len(ASPECTS))), columns=list(ASPECTS))
         given = np.ones((len(values), n_points))  # P(values | quality)
@@ -211,6 +212,7 @@ def _group(
     values = {}
     for aspect in ASPECTS:
         chance, is_said = rng.normal(), rng.random() < world.mention[aspect]
+        # Its variance is one for every confounding, so the shares of the values stay.
         liking = world.confounding * quality + np.sqrt(1 - world.confounding**2) * chance
         judgement = "Positive" if liking > -world.lean[aspect] else "Negative"
         values[aspect] = judgement if is_said else "unknown"
@@ -219,9 +221,11 @@ def _group(
     goals = [(a, value) for a, value in product(ASPECTS, VALUES) if value != values[a]]
     order = [goals[i] for i in rng.permutation(len(goals))[:n_edits]]
     rows = []
+    # The last question goes to two editors: how these differ nobody can foresee.
     for k, (aspect, goal) in enumerate([(None, None), *order, order[-1]]):
         edited, said = dict(values), dict(clauses)
         if aspect is not None:
+            # A stream for each editor: what one writes moves no word of another.
             writer = np.random.default_rng(seed_for("editor", group, k, seed))
             edited[aspect], said[aspect] = goal, _clause(wordings, aspect, goal, split, writer)
         added = sum(world.effects_of(a)[edited[a]] for a in ASPECTS)

@@ -37,6 +37,7 @@ def fit_or_read(
     """
     texts = ["\n".join(" ".join(words) for words in part) for part in (train, valid)]
     recipe = dict(recipe) | {
+        # JSON gives lists back, and what was kept is compared with this.
         "settings": asdict(settings) | {"watched": list(settings.watched)},
         "texts": [hashlib.sha256(text.encode()).hexdigest() for text in texts],
     }

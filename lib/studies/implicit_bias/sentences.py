@@ -166,6 +166,7 @@ def _rows(path: Path) -> list[tuple[int, list[str]]]:
     if not path.is_file():
         raise TouchstoneError(f"there is no file {path}; correct the parameter that names it")
     is_tsv = path.suffix.lower() == ".tsv"
+    # Line ends stay as they are, for a quoted field may hold some.
     reader = csv.reader(
         io.StringIO(read_utf8(path), newline=""),
         delimiter="\t" if is_tsv else ",",

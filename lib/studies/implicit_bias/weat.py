@@ -56,6 +56,7 @@ def association(w: Vectors, a: Vectors, b: Vectors) -> Float[np.ndarray, "token"
     """
     if not len(a) or not len(b) or not len(w):
         raise TouchstoneError("a word list is empty; write at least one word")
+    # The mean of cosines is one product with the mean of vectors of length one.
     unit_w, unit_a, unit_b = (v / np.linalg.norm(v, axis=1, keepdims=True) for v in (w, a, b))
     return unit_w @ unit_a.mean(0) - unit_w @ unit_b.mean(0)
 

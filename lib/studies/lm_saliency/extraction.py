@@ -253,6 +253,7 @@ def gender_lines(
         start = _prefix_start(words, pronoun.start)
         before = [m for m in mentions if start <= m.start and m.end < pronoun.start]
         nearest = max(before, key=lambda m: (m.end, m.start), default=None)
+        # Whoever looks at the nearest mention alone would pass such a line.
         if nearest is None or genders.get(nearest.cluster) == tag:
             continue
         runs = _runs(token_owners(before, pronoun.start)[start:], genders)

@@ -130,6 +130,7 @@ def number_sentence(
         tokens += _slot(lists, slot, numbers[noun], chosen[noun], rng)
     tokens += [(_draw(lists, "adverbs", rng), "RB")] if rng.random() < 0.25 else []
     verb = _draw(lists, "verbs", rng)
+    # The noun is fixed by now, so the verb is drawn until the pair is of the wanted kind.
     while is_held_out(chosen[subject], verb) != held_out:
         verb = _draw(lists, "verbs", rng)
     return AgreementSentence(
@@ -196,6 +197,7 @@ def held_out_rows(lists: WordLists, task: str, n_lines: int, seed: int) -> pd.Da
         n_lines: how many different lines.
         seed: of the draws.
     """
+    # Not the stream of the corpus, which has the same seed.
     rng, seen = np.random.default_rng([seed, 1]), set()
     rows: list[tuple[Any, ...]] = []
     kinds = [kind for kind in KINDS if kind not in ("plain", "sent_comp")]
@@ -210,8 +212,9 @@ def held_out_rows(lists: WordLists, task: str, n_lines: int, seed: int) -> pd.Da
         is_new_pair = task == "number" or is_held_out(*sentence.partner.split())
         if cues and attractors and is_new_pair and prefix not in seen:
             seen.add(prefix)
-            cluster = f"{kind} {sentence.partner}"
-            rows.append((list(prefix), sentence.tag, cues, attractors, kind, cluster))
+            rows.append(
+                (list(prefix), sentence.tag, cues, attractors, kind, f"{kind} {sentence.partner}")
+            )
     return pd.DataFrame(rows, columns=COLUMNS)
 
 

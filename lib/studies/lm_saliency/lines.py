@@ -47,8 +47,8 @@ def read_agreement(folder: Path | str) -> pd.DataFrame:
             evaluated), and spans that leave the prefix.
     """
     folder = Path(folder)
-    known = (FILES[1], "all.tags.txt")  # the second is what the source's own README says
-    tags_name = next((name for name in known if (folder / name).is_file()), FILES[1])
+    # The source's own README calls the file of tags otherwise than its files are called.
+    tags_name = "all.tags.txt" if (folder / "all.tags.txt").is_file() else FILES[1]
     names = (FILES[0], tags_name, FILES[2])
     if missing := [name for name in names if not (folder / name).is_file()]:
         raise TouchstoneError(

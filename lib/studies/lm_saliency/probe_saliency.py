@@ -18,7 +18,7 @@ from torch import Tensor
 from ...attribution.budget import TokenBudget
 from ...attribution.explain import explain
 from ...attribution.words import word_scores
-from ...core.errors import TouchstoneError, check_choice, did_you_mean
+from ...core.errors import TouchstoneError, check_choice
 from ...core.progress import progress
 from ...core.seeds import seed_for
 from ...models.probe import Probe
@@ -122,8 +122,7 @@ def baseline_saliency(
     "LIME": a local ridge regression on which words are left. Raises TouchstoneError for another
     name.
     """
-    if name not in BASELINES:
-        raise TouchstoneError(f"there is no baseline {name!r}{did_you_mean(name, BASELINES)}")
+    check_choice("the baseline", name, BASELINES)
     method, chosen = BASELINES[name]
     rows = pd.DataFrame(
         {

@@ -153,8 +153,11 @@ def _origins(about: Source, root: Path) -> list[Path]:
 def _members(archive: Path, pattern: str) -> list[str]:
     """The texts of the members of an archive whose whole name fits a pattern, by name."""
     with zipfile.ZipFile(archive) as file:
-        names = [name for name in sorted(file.namelist()) if re.fullmatch(pattern, name)]
-        return [file.read(name).decode("utf-8") for name in names]
+        return [
+            file.read(name).decode("utf-8")
+            for name in sorted(file.namelist())
+            if re.fullmatch(pattern, name)
+        ]
 
 
 _RECIPES: dict[str, Callable[..., list[str]]] = {

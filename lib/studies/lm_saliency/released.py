@@ -37,6 +37,7 @@ def template_groups(rows: pd.DataFrame, grouping: str = "paper") -> pd.Series:
     frames = [re.sub(r"\[(cue|attractor)\]", ",", frame) for frame in frame_groups(rows)]
     second = [min(c) > min(a) for c, a in zip(rows["cues"], rows["attractors"], strict=True)]
     files = list(zip(second, frames, strict=True))
+    # As the scripts meet the files: in the alphabetical order of their names.
     read = set(sorted(set(files))[:_N_RELEASED])
     return rows["pattern"].where([file in read for file in files])
 

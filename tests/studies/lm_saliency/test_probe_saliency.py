@@ -246,5 +246,5 @@ def test_lime_names_the_word_that_decides() -> None:
     erased = baseline_saliency(probe, [words], "Erasure")[0].scores[1]
     lime = baseline_saliency(probe, [words], "LIME", n_samples=200)[0].scores[1]
     assert lime.shape == erased.shape and np.isfinite(lime).all() and np.abs(lime).max() > 0
-    with pytest.raises(TouchstoneError, match="there is no baseline 'Lime'"):
+    with pytest.raises(TouchstoneError, match="the baseline is 'Lime'; write one of Contrastive"):
         baseline_saliency(probe, [words], "Lime")

@@ -100,13 +100,8 @@ class Reviewer:
             raise TouchstoneError(
                 f"{self.kind} has no settings; name it in the parameters epochs, lr and batch_size"
             )
-        model = build_reviewer(
-            self.kind,
-            self.encoder,
-            self.revision,
-            self.n_classes,
-            seed_for("model", self.kind, self.number),
-        )
+        seed = seed_for("model", self.kind, self.number)
+        model = build_reviewer(self.kind, self.encoder, self.revision, self.n_classes, seed)
         model.module.to(device)
         texts, n_train, n_known = pd.concat([train, dev, test]), len(train), len(train) + len(dev)
         encoded = model.encode(words_of(list(texts["text"])))

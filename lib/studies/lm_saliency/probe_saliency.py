@@ -203,7 +203,7 @@ def _points(
 def _weights(n_points: int, settings: SaliencySettings) -> Float[Tensor, "step"]:
     """What each point counts: the same, or on the path of the released code its alpha."""
     if settings.method == "IG" and settings.path == "released":
-        return torch.arange(1, n_points + 1) / n_points**2
+        return torch.arange(1, n_points + 1) / n_points / n_points
     return torch.ones(n_points) / n_points
 
 

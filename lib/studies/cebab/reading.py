@@ -21,7 +21,7 @@ from jaxtyping import Int
 from ...core.errors import TouchstoneError
 from ...core.files import atomic_path
 from .questions import TOLERANCE, Effects, Head, Texts, Vectors
-from .reviews import ASPECTS, VALUES
+from .reviews import ASPECTS, VALUES, refuse_duplicates
 
 _ARRAYS = ("text_id", "vectors", "weight", "bias")
 
@@ -202,12 +202,7 @@ def _looked_up(table: pd.DataFrame, ids: np.ndarray, columns: list[str], what: s
         raise TouchstoneError(
             f"the table of {what} has no column {missing[0]!r}; write text_id and one column each"
         )
-    is_double = table["text_id"].duplicated()
-    if is_double.any():
-        raise TouchstoneError(
-            f"the table of {what} has text {table['text_id'][is_double].iloc[0]!r} twice; remove "
-            "one of the two"
-        )
+    refuse_duplicates(table, f"the table of {what}")
     rows = pd.Index(table["text_id"]).get_indexer(ids)
     if (rows < 0).any():
         raise TouchstoneError(

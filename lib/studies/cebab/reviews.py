@@ -105,7 +105,7 @@ def read_reviews(path: Path | str) -> pd.DataFrame:
 def texts_of(records: Sequence[Any], source: str) -> pd.DataFrame:
     """Records as a table of texts, each checked field by field (see `read_reviews`)."""
     texts = pd.DataFrame(_row(record, f"{source}, record {i}") for i, record in enumerate(records))
-    _refuse_duplicates(texts, source)
+    refuse_duplicates(texts, source)
     return texts
 
 
@@ -154,7 +154,7 @@ def by_id(texts: pd.DataFrame) -> pd.DataFrame:
 
 def check_texts(texts: pd.DataFrame, source: str) -> None:
     """Refuse double ids, unknown aspect values or ratings, and a group in two splits."""
-    _refuse_duplicates(texts, source)
+    refuse_duplicates(texts, source)
     for column, cells in {**dict.fromkeys(ASPECTS, CELLS), "rating": range(6)}.items():
         wrong = texts[~texts[column].isin(cells)]
         if len(wrong):
@@ -299,7 +299,8 @@ def _label_of(record: Mapping[str, Any], part: str, known: Sequence[str], where:
     return label
 
 
-def _refuse_duplicates(texts: pd.DataFrame, source: str) -> None:
+def refuse_duplicates(texts: pd.DataFrame, source: str) -> None:
+    """Refuse a table in which an id stands twice: joins by id would double its rows."""
     double = texts["text_id"][texts["text_id"].duplicated()]
     if len(double):
         raise TouchstoneError(

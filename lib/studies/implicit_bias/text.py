@@ -50,9 +50,10 @@ def published_text(
         Sentences as words, by source: "captions" and "corpora" (those that the table of sources in
         `notebooks/lm_saliency/material` names).
     """
-    spoken = [split_words(text) for text in captions if may_have_pronoun(text)]
     never = [
-        words for words in spoken if len(gendered_pronouns(words)) > 1 or sure_identities(words)
+        words
+        for words in map(split_words, filter(may_have_pronoun, captions))
+        if len(gendered_pronouns(words)) > 1 or sure_identities(words)
     ]
     sources = read_sources(material("lm_saliency") / "sources.yaml")
     corpora = [[word for word, _ in sentence] for sentence in published_corpus(sources)]

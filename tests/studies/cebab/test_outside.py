@@ -40,7 +40,11 @@ def test_tables_meet_by_id_not_by_order() -> None:
         ),
         (PREDICTIONS.assign(p_1=[1.2, 0.7], p_2=[-0.2, 0.3]), PREDICTED, "text 'b' are"),
         (PREDICTIONS.assign(p_1=[np.nan, 0.7]), PREDICTED, "text 'b' are"),
-        (PREDICTIONS.assign(text_id=["b", "b"]), PREDICTED, "has text 'b' twice"),
+        (
+            PREDICTIONS.assign(text_id=["b", "b"]),
+            PREDICTED,
+            "predictions: text 'b' stands there twice",
+        ),
         (PREDICTIONS[["text_id"]], PREDICTED, "no column 'p_1'"),
         (PREDICTIONS, PREDICTED.drop(columns="noise"), "predicted aspects has no column 'noise'"),
         (PREDICTIONS, PREDICTED.assign(food="good"), "text 'a': food is 'good'"),

@@ -8,6 +8,17 @@ class TouchstoneError(ValueError):
     """Something given is not usable; the message says what, where, and what to do about it."""
 
 
+def check_choice(what: str, given: object, known: Iterable[object]) -> None:
+    """Refuse a setting that is none of those that there are.
+
+    >>> check_choice("mode", "slow", ("fast", "slow"))
+    """
+    names = [str(name) for name in known]
+    if str(given) not in names:
+        near = did_you_mean(str(given), names)
+        raise TouchstoneError(f"{what} is {given!r}; write one of {', '.join(names)}{near}")
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The end of an error about an unknown name: the nearest known one, or nothing without any.
 

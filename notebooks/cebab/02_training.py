@@ -59,8 +59,8 @@ from lib.models.masked_lm import new_masked_lm
 from lib.models.weights import load_classifier
 from lib.plots import COLOURS, STYLE
 from lib.stats import estimates
-from lib.studies.cebab import causalm, reviewers, reviews
-from lib.studies.cebab.head import fit_head
+from lib.studies.cebab import encoders, reviewers, reviews
+from lib.studies.cebab.questions import fit_head
 from lib.studies.cebab.reading import Reading, load_reading, load_vectors, save_vectors
 from lib.studies.cebab.upper_layers import layer_stack
 from lib.studies.cebab.worlds import World
@@ -371,10 +371,10 @@ print(
 
 # %%
 x = torch.ones(2, requires_grad=True)
-total = causalm.reverse_gradient(x, 0.5).sum()
+total = encoders.reverse_gradient(x, 0.5).sum()
 total.backward()
 assert total.item() == 2 and x.grad.tolist() == [-0.5, -0.5]
-show_source(causalm.concept_losses)
+show_source(encoders.concept_losses)
 
 # %% [markdown]
 # First the masked language model: the lowest layers of the encoder with a new head, trained on the train texts. `perplexity` is the number of
@@ -390,7 +390,7 @@ masked = (
 
 def masked_lm_of(name):
     """The study's masked language model of a data set, and how good it is."""
-    model = causalm.shorten(
+    model = encoders.shorten(
         new_masked_lm(masked[0], seed_for("masked LM", seed), masked[1]),
         masked_lm["layers"],
     )
@@ -440,7 +440,7 @@ def without_concepts(name):
             unlearning["epochs"], lr["unlearning"], unlearning["batch_tokens"]
         )
         told = pd.concat([train, data[name]["test"]])
-        found = causalm.vectors_without(
+        found = encoders.vectors_without(
             model,
             list(train["text"]),
             train[list(reviews.ASPECTS)].to_numpy(object),

@@ -49,14 +49,17 @@ from lib.core.units import Units
 from lib.metrics.concept_effects import in_stars
 from lib.models.load import read_trained
 from lib.plots import COLOURS, STYLE
-from lib.studies.cebab.directions import shapley_values, subsets
-from lib.studies.cebab.erasers import fit_leace
+from lib.studies.cebab.directions import fit_leace, shapley_values, subsets
+from lib.studies.cebab.encoders import CausalProxy, ProxySettings, with_wish
 from lib.studies.cebab.from_labels import CONEXP, Approx, SLearner
-from lib.studies.cebab.head import Head, check_head
-from lib.studies.cebab.outside import gather_texts, read_outside, read_vectors
-from lib.studies.cebab.proxy import CausalProxy, ProxySettings, with_wish
-from lib.studies.cebab.questions import Texts, ask
-from lib.studies.cebab.reading import load_reading, load_vectors
+from lib.studies.cebab.questions import Head, Texts, ask, check_head
+from lib.studies.cebab.reading import (
+    gather_texts,
+    load_reading,
+    load_vectors,
+    read_outside,
+    read_vectors,
+)
 from lib.studies.cebab.registry import EXPLAINERS, explainer_named
 from lib.studies.cebab.reviews import ASPECTS
 from lib.training.classifier import Settings

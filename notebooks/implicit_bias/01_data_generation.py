@@ -55,9 +55,9 @@ from lib.language.lexicon import PRONOUNS
 from lib.language.parse import annotate_tokens, load_pipeline, stored_annotation
 from lib.language.possessives import is_possessive
 from lib.plots import COLOURS, STYLE
-from lib.studies.implicit_bias.clusters import file_resolver
 from lib.studies.implicit_bias.coreference import head_of, is_person, rule_resolver
 from lib.studies.implicit_bias.sentences import (
+    file_resolver,
     gendered_identities,
     gendered_pronouns,
     masked_words,

@@ -59,8 +59,7 @@ from lib.metrics.masked_pronoun import right_gender_first, top_words
 from lib.models.masked_gender import gender_ids
 from lib.models.masked_lm import new_masked_lm, pretrained_masked_lm, read_masked_lm
 from lib.plots import COLOURS, STYLE
-from lib.studies.implicit_bias.checks import passes_gate
-from lib.studies.implicit_bias.kept_models import fit_or_read
+from lib.studies.implicit_bias.kept_models import fit_or_read, passes_gate
 from lib.studies.implicit_bias.sentences import with_gender
 from lib.training import masked_lm
 

@@ -58,9 +58,9 @@ from lib.core.stage import open_stage
 from lib.language.lexicon import PRONOUNS
 from lib.metrics.masked_pronoun import apply_rule, bias_score, judge_sentences
 from lib.plots import COLOURS, STYLE
-from lib.studies.implicit_bias.checks import check_lists, may_be_shown
+from lib.studies.implicit_bias.kept_models import may_be_shown
 from lib.studies.implicit_bias.sentences import masked_words, with_gender
-from lib.studies.implicit_bias.weat import association, weat
+from lib.studies.implicit_bias.weat import association, check_lists, weat
 
 # %% [markdown]
 # ## Settings

@@ -1,6 +1,12 @@
-"""Explainers that look for concepts as directions among the embeddings: TCAV and ConceptSHAP."""
+"""Explainers that look for concepts among the embeddings.
 
-from dataclasses import dataclass, field
+TCAV and ConceptSHAP find a concept as a direction. INLP and LEACE remove it linearly and ask what
+the last layer would say without it. Removing answers one question only, what if the concept were
+unknown, and CEBaB scores it on all. With `towards` the removed part is replaced by its mean over
+the train texts with the new value (ours).
+"""
+
+from dataclasses import dataclass
 from itertools import combinations
 from math import factorial
 
@@ -10,17 +16,18 @@ from jaxtyping import Float
 from scipy.special import softmax
 from sklearn.linear_model import SGDClassifier
 
-from ...core.errors import TouchstoneError
+from ...core.errors import TouchstoneError, check_choice
 from .explainer import Explainer
-from .head import need_embeddings
 from .questions import (
     Effects,
     Questions,
     TrainMeans,
     Vectors,
+    need_embeddings,
     no_train_text,
+    refit_head,
 )
-from .reviews import ASPECTS
+from .reviews import ASPECTS, VALUES
 
 
 def concept_vector(vectors: Vectors, present: np.ndarray, seed: int) -> Float[np.ndarray, "hidden"]:
@@ -37,8 +44,8 @@ def concept_vector(vectors: Vectors, present: np.ndarray, seed: int) -> Float[np
         raise TouchstoneError(
             "a concept vector needs texts with and texts without the concept; use more train texts"
         )
-    classifier = SGDClassifier(alpha=0.01, max_iter=1000, tol=1e-3, random_state=seed)
-    normal = classifier.fit(vectors, present).coef_[0]
+    normal = SGDClassifier(alpha=0.01, random_state=seed).fit(vectors, present).coef_[0]
+    # A separator that found nothing has the normal zero, and zero has no direction.
     return normal / max(np.linalg.norm(normal), 1e-12)
 
 
@@ -63,19 +70,18 @@ class TCAV(Explainer):
     towards: bool = False
     scaled: bool = False
     as_released: bool = False
-    directions: dict[tuple[int, str, str], np.ndarray] = field(init=False)
 
     def learn(self) -> None:
         """Nothing yet; directions are found when they are asked for."""
-        need_embeddings(self.train, self.head, "TCAV")
-        self.directions = {}
+        self.vectors, _ = need_embeddings(self.train, self.head, "TCAV")
+        self.directions: dict[tuple[int, str, str], np.ndarray] = {}
 
     def effects(self, questions: Questions) -> Effects:
         """Slopes at each text's embedding."""
         vectors, head = need_embeddings(questions.texts, self.head, "TCAV")
         changes = zip(questions.aspect, questions.old, questions.new, strict=True)
-        directions = np.array([self._direction(*change) for change in changes])
-        slopes = directions @ head.weight.T  # of the logits, (batch, class)
+        # of the logits, (batch, class)
+        slopes = np.array([self._direction(*change) for change in changes]) @ head.weight.T
         if self.as_released:
             return np.tanh(np.repeat(slopes.sum(1, keepdims=True), slopes.shape[1], axis=1))
         answers = head.probabilities(vectors)
@@ -99,8 +105,7 @@ class TCAV(Explainer):
         rows = np.isin(self.train.gold[:, aspect].astype(str), values.split(" or "))
         if not rows.any():
             raise no_train_text(aspect, values)
-        assert self.train.embeddings is not None
-        return self.train.embeddings[rows].astype(float)
+        return self.vectors[rows]
 
 
 @dataclass
@@ -122,10 +127,6 @@ class ConceptSHAP(Explainer):
 
     towards: bool = False
     as_released: bool = False
-    directions: Float[np.ndarray, "concept hidden"] = field(init=False)
-    centre: tuple[np.ndarray, np.ndarray] = field(init=False)
-    layers: tuple[np.ndarray, np.ndarray] = field(init=False)
-    means: TrainMeans = field(init=False)
 
     def learn(self) -> None:
         """Concept vectors, then the 16 layers."""
@@ -137,15 +138,15 @@ class ConceptSHAP(Explainer):
             directions.append(concept_vector(vectors[judged], is_positive, self.seed))
         self.directions = np.array(directions)
         places = vectors @ self.directions.T
-        self.centre = places.mean(0), np.maximum(places.std(0), 1e-12)
-        self.layers = fit_subsets(self._places(vectors), train.probabilities)
-        values = self._values(vectors)
-        self.means = TrainMeans(train.gold, [values[:, i] for i in range(len(ASPECTS))])
+        # In standard units, so that the decay of the weights treats all concepts alike.
+        self.mean, self.spread = places.mean(0), np.maximum(places.std(0), 1e-12)
+        places = (places - self.mean) / self.spread
+        self.weight, self.bias = fit_subsets(places, train.probabilities)
+        self.means = TrainMeans(train.gold, self._values(vectors).swapaxes(0, 1))
 
     def effects(self, questions: Questions) -> Effects:
         """Minus the Shapley value of the asked concept, or what it becomes at the new value."""
-        assert questions.texts.embeddings is not None
-        values = self._values(questions.texts.embeddings.astype(float))
+        values = self._values(need_embeddings(questions.texts, self.head, "ConceptSHAP")[0])
         present = values[np.arange(len(questions)), questions.aspect]  # (batch, class)
         if self.as_released:
             return softmax(present, axis=1) - 0.5
@@ -153,14 +154,10 @@ class ConceptSHAP(Explainer):
             return self.means.of(questions.aspect, questions.new) - present
         return -present
 
-    def _places(self, vectors: Vectors) -> Float[np.ndarray, "batch concept"]:
-        mean, spread = self.centre
-        return (vectors @ self.directions.T - mean) / spread
-
     def _values(self, vectors: Vectors) -> Float[np.ndarray, "batch concept class"]:
-        weight, bias = self.layers
+        places = (vectors @ self.directions.T - self.mean) / self.spread
         # (batch, concept) and (set, concept, class) give (set, batch, class)
-        logits = np.einsum("nc,sck->snk", self._places(vectors), weight) + bias[:, None]
+        logits = np.einsum("nc,sck->snk", places, self.weight) + self.bias[:, None]
         return shapley_values(logits if self.as_released else softmax(logits, axis=2))
 
 
@@ -211,13 +208,13 @@ def fit_subsets(
     Returns:
         Weights and biases, in the order of `subsets`.
     """
-    masks = torch.zeros(len(subsets()), places.shape[1], 1, dtype=torch.float64)
-    for i, chosen in enumerate(subsets()):
-        masks[i, list(chosen)] = 1
+    concepts = range(places.shape[1])
+    masks = torch.tensor([[[c in chosen] for c in concepts] for chosen in subsets()]).double()
     x, y = torch.tensor(places, dtype=torch.float64), torch.tensor(answers, dtype=torch.float64)
     weight = torch.zeros(
         len(masks), places.shape[1], answers.shape[1], dtype=torch.float64, requires_grad=True
     )
+    # Begins at the mean answer, which for the empty set is the solution.
     bias = y.mean(0).clamp(min=1e-6).log().repeat(len(masks), 1).requires_grad_()
     optimiser = torch.optim.LBFGS(
         [weight, bias], max_iter=200, tolerance_grad=1e-7, line_search_fn="strong_wolfe"
@@ -232,3 +229,122 @@ def fit_subsets(
 
     optimiser.step(closure)
     return (weight * masks).detach().numpy(), bias.detach().numpy()
+
+
+@dataclass(frozen=True)
+class Eraser:
+    """An affine map that removes a concept: x - (x - mean) @ removed.T.
+
+    Args:
+        removed: what is taken away, a projection.
+        mean: of the train vectors, or None for a linear map.
+
+    >>> Eraser(np.diag([1.0, 0.0]), None).erase(np.array([[3.0, 4.0]])).tolist()
+    [[0.0, 4.0]]
+    """
+
+    removed: Float[np.ndarray, "hidden hidden"]
+    mean: Float[np.ndarray, "hidden"] | None
+
+    def erase(self, vectors: Vectors) -> Vectors:
+        """The vectors without the concept."""
+        return vectors - self.part(vectors)
+
+    def part(self, vectors: Vectors) -> Vectors:
+        """What is removed of the vectors."""
+        return (vectors if self.mean is None else vectors - self.mean) @ self.removed.T
+
+
+def fit_leace(vectors: Vectors, labels: Float[np.ndarray, "batch concept"]) -> Eraser:
+    """LEACE: of all affine maps after which no linear classifier finds the concept, the nearest.
+
+    Belrose et al. 2023 (arXiv 2306.03819), theorem 4.3. With W the inverse square root of the
+    covariance (a pseudo-inverse where it has none) and P the projection onto the columns of
+    W cov(x, z): r(x) = x - W^+ P W (x - mean). The authors' package (concept-erasure) gives the
+    same without its shrinkage.
+
+    Args:
+        vectors: x, one row a text.
+        labels: z, one-hot.
+    """
+    mean, centred_labels = vectors.mean(0), labels - labels.mean(0)
+    centred = vectors - mean
+    values, axes = np.linalg.eigh(centred.T @ centred / len(vectors))
+    # Where the vectors do not vary the covariance has no inverse; nothing is erased there.
+    keep = values > values.max() * len(values) * np.finfo(float).eps
+    root = np.sqrt(np.where(keep, values, 0.0))
+    whiten = (axes * np.where(keep, 1 / np.where(keep, root, 1.0), 0.0)) @ axes.T  # W
+    colour = (axes * root) @ axes.T  # W^+
+    left, strength, _ = np.linalg.svd(
+        whiten @ (centred.T @ centred_labels / len(vectors)), full_matrices=False
+    )
+    left = left[:, strength > strength.max() * 1e-9]
+    return Eraser(colour @ left @ left.T @ whiten, mean)
+
+
+def fit_inlp(vectors: Vectors, labels: np.ndarray, n_rounds: int = 10, seed: int = 0) -> Eraser:
+    """INLP: train a linear classifier, project its directions out, and again.
+
+    Ravfogel et al. 2020 (arXiv 2004.07667), algorithm 1. Each round removes the span of the
+    classifier's weight rows (hinge loss, as released).
+    """
+    basis = np.zeros((vectors.shape[1], 0))  # (hidden, directions)
+    for number in range(n_rounds):
+        left = vectors - vectors @ basis @ basis.T
+        rows = SGDClassifier(alpha=0.01, random_state=seed + number).fit(left, labels).coef_
+        rows = rows - rows @ basis @ basis.T
+        _, strength, directions = np.linalg.svd(rows, full_matrices=False)
+        new = directions[strength > 1e-6 * max(strength.max(initial=0.0), 1e-6)]
+        basis = np.linalg.qr(np.column_stack([basis, new.T]))[0]
+    return Eraser(basis @ basis.T, None)
+
+
+@dataclass
+class Erasure(Explainer):
+    """The answer of the last layer without the concept, minus its answer with it.
+
+    CEBaB eq. 10 in embedding space.
+
+    Args:
+        method: "INLP" or "LEACE".
+        towards: put the mean removed part of the train texts with the new value back in.
+        retuned: fit the last layer again on the erased train embeddings, as the definition has it;
+            the released code takes five small steps, next to none, which is "none" here.
+    """
+
+    method: str = "INLP"
+    towards: bool = False
+    retuned: bool = False
+
+    def __post_init__(self) -> None:
+        check_choice("the eraser", self.method, ("INLP", "LEACE"))
+
+    def learn(self) -> None:
+        """One eraser per aspect, from the gold labels that are values."""
+        train = self.train
+        vectors, head = need_embeddings(train, self.head, self.method)
+        self.erasers = [self._eraser(vectors, labels.astype(str)) for labels in train.gold.T]
+        self.parts = TrainMeans(train.gold, [eraser.part(vectors) for eraser in self.erasers])
+        self.heads = [
+            refit_head(head, eraser.erase(vectors), train.probabilities) if self.retuned else head
+            for eraser in self.erasers
+        ]
+
+    def effects(self, questions: Questions) -> Effects:
+        """Erase the asked aspect from each text; the same for every change, unless `towards`."""
+        vectors, head = need_embeddings(questions.texts, self.head, self.method)
+        after = np.empty_like(questions.texts.probabilities)
+        for aspect, eraser in enumerate(self.erasers):
+            rows = questions.aspect == aspect
+            changed = eraser.erase(vectors[rows])
+            if self.towards and rows.any():
+                changed = changed + self.parts.of(questions.aspect[rows], questions.new[rows])
+            after[rows] = self.heads[aspect].probabilities(changed)
+        return after - head.probabilities(vectors)
+
+    def _eraser(self, vectors: Vectors, labels: np.ndarray) -> Eraser:
+        known = np.isin(labels, VALUES)
+        vectors, labels = vectors[known], labels[known]
+        if self.method == "LEACE":
+            return fit_leace(vectors, (labels[:, None] == np.array(VALUES)).astype(float))
+        return fit_inlp(vectors, labels, seed=self.seed)

@@ -1,10 +1,14 @@
-"""What an explainer is: fitted on train texts, then asked about changes it sees one side of."""
+"""What an explainer is: fitted on train texts, then asked about changes it sees one side of.
+
+At the end stand the floors, which know nothing of concepts: what the others have to beat.
+"""
 
 from abc import ABC, abstractmethod
 from typing import Self
 
-from .head import Head
-from .questions import Effects, Questions, Texts
+import numpy as np
+
+from .questions import Effects, Head, Questions, Texts
 
 
 class Explainer(ABC):
@@ -14,10 +18,6 @@ class Explainer(ABC):
     ignore the last layer. A class of one's own says what it learns (`learn`) and what it answers
     (`effects`), and joins the list as `EXPLAINERS["Mine"] = Entry(Mine, "ours")`.
     """
-
-    train: Texts
-    head: Head | None
-    seed: int
 
     def fit(self, train: Texts, head: Head | None, seed: int) -> Self:
         """Learn from train texts.
@@ -55,3 +55,34 @@ class Explainer(ABC):
             (m, K): for each question and class the probability after the change minus the one
             before it, from -1 to 1. Both are distributions, so a row sums to 0.
         """
+
+
+class RandomEffects(Explainer):
+    """The difference of two random answers, which sum to one each (CEBaB, Figure 2)."""
+
+    def effects(self, questions: Questions) -> Effects:
+        """A new draw for each question."""
+        draws = np.random.default_rng(self.seed).random((2, *questions.texts.probabilities.shape))
+        draws /= draws.sum(2, keepdims=True)
+        return draws[1] - draws[0]
+
+
+class ZeroEffects(Explainer):
+    """No change ever makes a difference. Its cosine is 1 by definition, its L2 is its normdiff."""
+
+    def effects(self, questions: Questions) -> Effects:
+        """Zeros."""
+        return np.zeros_like(questions.texts.probabilities)
+
+
+class NoConcept(Explainer):
+    """The mean answer on train minus the text's own: the same for every concept and every change.
+
+    Whatever a text's answer is, that to another text of its group is on average nearer to the mean:
+    probability leaves the class where it is now. Every explainer that subtracts the text's own
+    answer has this for nothing.
+    """
+
+    def effects(self, questions: Questions) -> Effects:
+        """Back to the mean."""
+        return self.train.probabilities.mean(0) - questions.texts.probabilities

@@ -1,13 +1,14 @@
 """Explainers that need labels of concepts and the model's answers, and no weights."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics.pairwise import cosine_similarity
 
-from ...core.errors import TouchstoneError
+from ...core.errors import TouchstoneError, check_choice
 from .explainer import Explainer
 from .questions import (
     Effects,
@@ -31,8 +32,7 @@ class CONEXP(Explainer):
     def effects(self, questions: Questions) -> Effects:
         """The difference of two means, by the gold labels of train, whatever the text."""
         means = TrainMeans(self.train.gold, [self.train.probabilities] * len(ASPECTS))
-        after = means.of(questions.aspect, questions.new)
-        return after - means.of(questions.aspect, questions.old)
+        return means.of(questions.aspect, questions.new) - means.of(questions.aspect, questions.old)
 
 
 @dataclass
@@ -70,6 +70,7 @@ class Approx(Explainer):
     def effects(self, questions: Questions) -> Effects:
         """One search per different question: same aspect, new value and values of the others."""
         rng = np.random.default_rng(self.seed)
+        # As strings throughout, since rows of an array are compared by one type.
         asked = np.column_stack([questions.aspect.astype(str), questions.changed().astype(str)])
         different, question_of = np.unique(asked, axis=0, return_inverse=True)
         answers = np.empty_like(questions.texts.probabilities)
@@ -98,8 +99,8 @@ class Approx(Explainer):
         if self.form == "mean" or len(candidates) <= self.k:
             return np.tile(answers[candidates].mean(0), (len(rows), 1))
         assert texts.embeddings is not None and self.train.embeddings is not None
-        asked, there = texts.embeddings[rows], self.train.embeddings[candidates]
-        nearness = _of_length_one(asked) @ _of_length_one(there).T  # (rows, candidates)
+        # (rows, candidates)
+        nearness = cosine_similarity(texts.embeddings[rows], self.train.embeddings[candidates])
         nearest = np.argsort(-nearness, axis=1, kind="stable")[:, : self.k]
         return answers[candidates[nearest]].mean(1)
 
@@ -121,7 +122,6 @@ class SLearner(Explainer):
     target: str = "hard"
     known_old: bool = True
     minus: str = "fitted"
-    answer: Callable[[np.ndarray], Effects] = field(init=False)
 
     def learn(self) -> None:
         """The regression, on the gold labels of train."""
@@ -186,14 +186,12 @@ def fit_answers(
     Raises:
         TouchstoneError: the model gives one class only.
     """
-    if target not in ("hard", "soft"):
-        raise TouchstoneError(f"the target is 'hard' or 'soft', not {target!r}")
+    check_choice("the target", target, ("hard", "soft"))
     n_classes = answers.shape[1]
     mass = np.eye(n_classes)[answers.argmax(1)] if target == "hard" else answers
-    mass = mass if weights is None else mass * weights[:, None]
     places, place_of = np.unique(features, axis=0, return_inverse=True)
     joined = np.zeros((len(places), n_classes))
-    np.add.at(joined, place_of, mass)
+    np.add.at(joined, place_of, mass if weights is None else mass * weights[:, None])
     at, classes = np.nonzero(joined)
     if len(set(classes.tolist())) < 2:
         raise TouchstoneError(
@@ -203,12 +201,9 @@ def fit_answers(
     regression.fit(places[at], classes, sample_weight=joined[at, classes])
 
     def answer(features: Vectors) -> Effects:
+        # A class without a train text is none of the regression; it keeps its zero.
         probabilities = np.zeros((len(features), n_classes))
         probabilities[:, regression.classes_] = regression.predict_proba(features)
         return probabilities
 
     return answer
-
-
-def _of_length_one(vectors: Vectors) -> Vectors:
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)

@@ -30,15 +30,16 @@ def fetch_hub(repository: str = HUB, revision: str = HUB_REVISION) -> Path:
     from huggingface_hub import snapshot_download
 
     try:
-        folder = snapshot_download(
-            repository, repo_type="dataset", revision=revision, allow_patterns="*.parquet"
+        return Path(
+            snapshot_download(
+                repository, repo_type="dataset", revision=revision, allow_patterns="*.parquet"
+            )
         )
     except (OSError, ValueError) as error:
         raise TouchstoneError(
             f"could not fetch {repository} from the Hugging Face hub ({type(error).__name__}); try "
             'again with a connection, or take the published files: data_source = "cebab"'
         ) from error
-    return Path(folder)
 
 
 def read_hub(folder: Path | str) -> pd.DataFrame:
@@ -51,6 +52,7 @@ def read_hub(folder: Path | str) -> pd.DataFrame:
     folder, parts = Path(folder), {}
     for name in (file.removesuffix(".json") for file in CEBAB_SHA256):
         split = "validation" if name == "dev" else name
+        # The hub names a split by a folder, or by how the file begins.
         files = sorted(
             path
             for path in folder.rglob("*.parquet")
@@ -97,6 +99,7 @@ def _votes(cell: Any, where: str) -> dict[str, int] | str:
     """Votes from a cell for each label, from JSON, or from a dictionary as Python writes it."""
     try:
         if isinstance(cell, str) and cell:
+            # A dictionary as Python writes it has single quotes and None, JSON has neither.
             cell = json.loads(cell.replace("'", '"').replace("None", "null"))
         votes = {label: int(n) for label, n in (cell or {}).items() if n is not None and n == n}
     except (ValueError, AttributeError):

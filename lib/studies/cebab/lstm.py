@@ -60,6 +60,7 @@ class BiLSTM(RunsFromEmbeddings):
             tuple(classes),
             source.max_length,
         )
+        # A stream of its own: drawing the network moves no other random number.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             vectors = source.module.get_input_embeddings().weight.detach().clone()

@@ -3,10 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from ...core.errors import TouchstoneError
+from ...core.errors import check_choice
 from .reviews import ASPECTS
-
-_COLUMNS = ["group", "base_id", "counterfactual_id", "aspect", "old", "new", "kind"]
 
 
 def edit_pairs(texts: pd.DataFrame) -> pd.DataFrame:
@@ -21,30 +19,34 @@ def edit_pairs(texts: pd.DataFrame) -> pd.DataFrame:
         not the editor's goal (a pair is dropped only where they are equal); kind ("original",
         "reverse", "edits").
     """
-    values, ids, groups = (
-        texts[names].to_numpy(object) for names in (list(ASPECTS), "text_id", "group")
+    rows = pd.DataFrame(
+        {
+            "group": pd.factorize(texts["group"])[0],
+            "aspect": pd.Index(ASPECTS).get_indexer(texts["edit_type"]),
+            "row": np.arange(len(texts)),
+        }
     )
-    aspects = pd.Index(ASPECTS).get_indexer(texts["edit_type"])
-    rows = pd.DataFrame({"group": pd.factorize(groups)[0], "aspect": aspects})
-    rows["row"] = np.arange(len(texts))
     is_original = texts["is_original"].to_numpy(bool)
     edits, originals = rows[~is_original], rows.loc[is_original, ["group", "row"]]
-    star = edits.merge(originals, on="group", suffixes=("", "_other"))
+    back = edits.merge(originals, on="group", suffixes=("", "_other"))
     among = edits.merge(edits, on=["group", "aspect"], suffixes=("", "_other"))
-    among = among[among["row"].to_numpy() != among["row_other"].to_numpy()]
-    sides = {
-        "original": (star["row_other"], star["row"], star["aspect"]),
-        "reverse": (star["row"], star["row_other"], star["aspect"]),
-        "edits": (among["row"], among["row_other"], among["aspect"]),
-    }
-    base, other, aspect = (np.concatenate(part) for part in zip(*sides.values()))
-    kind = np.repeat(list(sides), [len(side[0]) for side in sides.values()])
-    keep = np.flatnonzero(values[base, aspect] != values[other, aspect])
-    base, other, aspect = base[keep], other[keep], aspect[keep]
-    names = np.array(ASPECTS, dtype=object)[aspect]
-    old, new = values[base, aspect], values[other, aspect]
-    columns = groups[base], ids[base], ids[other], names, old, new, kind[keep]
-    return pd.DataFrame(dict(zip(_COLUMNS, columns, strict=True)))
+    there = back.rename(columns={"row": "row_other", "row_other": "row"})
+    kinds = {"original": there, "reverse": back, "edits": among.query("row != row_other")}
+    both = pd.concat(kinds, names=["kind"]).reset_index("kind")
+    base, other, aspect = (both[name].to_numpy() for name in ("row", "row_other", "aspect"))
+    values, ids = (texts[names].to_numpy(object) for names in (list(ASPECTS), "text_id"))
+    pairs = pd.DataFrame(
+        {
+            "group": texts["group"].to_numpy(object)[base],
+            "base_id": ids[base],
+            "counterfactual_id": ids[other],
+            "aspect": np.array(ASPECTS, dtype=object)[aspect],
+            "old": values[base, aspect],
+            "new": values[other, aspect],
+            "kind": both["kind"].to_numpy(),
+        }
+    )
+    return pairs[pairs["old"] != pairs["new"]].reset_index(drop=True)
 
 
 def repeated_edits(texts: pd.DataFrame, same: str = "label") -> pd.DataFrame:
@@ -61,23 +63,22 @@ def repeated_edits(texts: pd.DataFrame, same: str = "label") -> pd.DataFrame:
     Returns:
         group, original_id, aspect, old, new, new_second, first_id, second_id.
     """
-    if same not in ("label", "goal"):
-        raise TouchstoneError(f"edits are the same by 'label' or by 'goal', not by {same!r}")
-    edits = texts[~texts["is_original"]]
-    edits = edits.assign(new=_value_of(edits, edits["edit_type"]))
+    check_choice("what makes two edits the same", same, ("label", "goal"))
+    edits = texts[~texts["is_original"]].assign(new=lambda t: _value_of(t, t["edit_type"]))
     edits["asked"] = edits["new" if same == "label" else "edit_goal"]
     edits = edits[["group", "edit_type", "asked", "text_id", "editor", "new"]]
-    both = edits.merge(edits, on=["group", "edit_type", "asked"], suffixes=("", "_second"))
-    both = both.rename(
-        columns={"edit_type": "aspect", "text_id": "first_id", "text_id_second": "second_id"}
+    names = {"edit_type": "aspect", "text_id": "first_id", "text_id_second": "second_id"}
+    both = edits.merge(edits, on=["group", "edit_type", "asked"], suffixes=("", "_second")).rename(
+        columns=names
     )
     is_pair = (both["first_id"] < both["second_id"]) & (both["editor"] != both["editor_second"])
     originals = texts.loc[texts["is_original"], ["group", "text_id", *ASPECTS]]
     both = both[is_pair].merge(originals.rename(columns={"text_id": "original_id"}), on="group")
     both["old"] = _value_of(both, both["aspect"])
     both = both if same == "goal" else both[both["old"] != both["new"]]
-    columns = ["original_id", "aspect", "old", "new", "new_second", "first_id", "second_id"]
-    return both[["group", *columns]].reset_index(drop=True)
+    return both[
+        ["group", "original_id", "aspect", "old", "new", "new_second", "first_id", "second_id"]
+    ].reset_index(drop=True)
 
 
 def _value_of(texts: pd.DataFrame, aspect: pd.Series) -> np.ndarray:
@@ -90,20 +91,17 @@ def pairs_by_loop(texts: pd.DataFrame) -> pd.DataFrame:
     """The pairs of `edit_pairs` by a plain loop: a second implementation, to compare and time."""
     pairs = []
     for group, part in texts.groupby("group", sort=False):
-        for _, base in part.iterrows():
-            for _, other in part.iterrows():
-                kind = _kind_of(base, other)
+        for i, base in part.iterrows():
+            for k, other in part.iterrows():
+                if base["is_original"] != other["is_original"]:
+                    kind = "original" if base["is_original"] else "reverse"
+                elif i != k and base["edit_type"] == other["edit_type"]:
+                    kind = "edits"
+                else:
+                    continue
                 aspect = base["edit_type"] if kind == "reverse" else other["edit_type"]
-                if kind and base[aspect] != other[aspect]:
+                if base[aspect] != other[aspect]:
                     ids = base["text_id"], other["text_id"]
                     pairs.append((group, *ids, aspect, base[aspect], other[aspect], kind))
-    return pd.DataFrame(pairs, columns=_COLUMNS)
-
-
-def _kind_of(base: pd.Series, other: pd.Series) -> str:
-    """What kind of pair two texts of a group are; "" where they are none."""
-    if base["is_original"] or other["is_original"]:
-        kind = "original" if base["is_original"] else "reverse"
-        return "" if base["is_original"] and other["is_original"] else kind
-    is_pair = base["edit_type"] == other["edit_type"] and base["text_id"] != other["text_id"]
-    return "edits" if is_pair else ""
+    columns = ["group", "base_id", "counterfactual_id", "aspect", "old", "new", "kind"]
+    return pd.DataFrame(pairs, columns=columns)

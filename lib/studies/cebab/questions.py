@@ -1,4 +1,4 @@
-"""What explainers are given: texts with labels and a model's answers, and questions about changes.
+"""What explainers are given: texts with a model's answers, its last layer, and questions.
 
 A question shows one side of an edit pair. Four aspects are numbered in the order of ASPECTS; their
 values are those of VALUES.
@@ -11,7 +11,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
+import torch
 from jaxtyping import Float, Int
+from scipy.special import softmax
+from sklearn.linear_model import LogisticRegression
 
 from ...core.errors import TouchstoneError
 from .reviews import ASPECTS, VALUES
@@ -33,7 +36,7 @@ class Texts:
         embeddings: the vectors that the model's last layer reads, or None.
         words: the texts themselves, or None.
         without: vectors of encoders that have unlearnt a concept, one layer for each of ASPECTS,
-            and last those of an encoder that has unlearnt none (`lib.studies.cebab.causalm`).
+            and last those of an encoder that has unlearnt none (`lib.studies.cebab.encoders`).
     """
 
     ids: np.ndarray
@@ -107,9 +110,13 @@ def ask(pairs: pd.DataFrame, texts: Texts) -> Questions:
             "base texts"
         )
     base = texts.take(rows)
-    aspect = pd.Index(ASPECTS).get_indexer(pairs["aspect"])
-    old, new = (pairs[side].to_numpy(object) for side in ("old", "new"))
-    return Questions(replace(base, gold=np.full_like(base.gold, "")), aspect, old, new)
+    return Questions(
+        # With the gold labels of its edits in sight an explainer could look the answer up.
+        replace(base, gold=np.full_like(base.gold, "")),
+        pd.Index(ASPECTS).get_indexer(pairs["aspect"]),
+        pairs["old"].to_numpy(object),
+        pairs["new"].to_numpy(object),
+    )
 
 
 def one_hot(values: np.ndarray) -> Float[np.ndarray, "batch concept"]:
@@ -118,8 +125,8 @@ def one_hot(values: np.ndarray) -> Float[np.ndarray, "batch concept"]:
     >>> one_hot(np.array([["Positive", "unknown", "", "Negative"]], dtype=object)).astype(int)
     array([[0, 0, 1, 0, 1, 0, 0, 0, 0, 1, 0, 0]])
     """
-    known = np.array(VALUES, dtype=object)
-    return np.concatenate([values[:, [i]] == known for i in range(len(ASPECTS))], 1).astype(float)
+    is_it = values[:, :, None] == np.array(VALUES, dtype=object)  # (batch, aspect, value)
+    return is_it.reshape(len(values), -1).astype(float)
 
 
 class TrainMeans:
@@ -139,13 +146,101 @@ class TrainMeans:
 
     def of(self, aspects: Iterable[int], values: Iterable[str]) -> np.ndarray:
         """The means for aspects and values, a row each; refuses what no train text has."""
-        asked = list(zip(aspects, values, strict=True))
-        for aspect, value in asked:
-            if (aspect, value) not in self._means:
-                raise no_train_text(aspect, value)
-        return np.array([self._means[key] for key in asked])
+        try:
+            return np.array([self._means[key] for key in zip(aspects, values, strict=True)])
+        except KeyError as error:
+            raise no_train_text(*error.args[0]) from None
 
 
 def no_train_text(aspect: int, value: str) -> TouchstoneError:
     """The error of an explainer that is asked about a value that it has never seen."""
     return TouchstoneError(f"no train text has {ASPECTS[aspect]} {value!r}; use more train texts")
+
+
+_NEVER = -30.0  # the bias of a class without a label: a probability of nothing
+
+
+@dataclass(frozen=True)
+class Head:
+    """A model's last layer: probabilities = softmax(embedding @ weight.T + bias).
+
+    >>> Head(np.eye(2), np.zeros(2)).probabilities(np.array([[0.0, 0.0]])).tolist()
+    [[0.5, 0.5]]
+    """
+
+    weight: Float[np.ndarray, "class hidden"]
+    bias: Float[np.ndarray, "class"]
+
+    def probabilities(self, embeddings: Vectors) -> Effects:
+        """The model's answers for embeddings, (batch, class)."""
+        return softmax(embeddings @ self.weight.T + self.bias, axis=1)
+
+
+def fit_head(
+    vectors: Vectors, labels: Int[np.ndarray, "batch"], n_classes: int, penalty: float = 0.1
+) -> Head:
+    """A linear classifier on frozen vectors: logistic regression.
+
+    Args:
+        vectors: of length one, one row a text.
+        labels: the class of each text, counted from 0.
+        n_classes: how many classes there are; one that no label has gets a probability of nothing.
+        penalty: the inverse of scikit-learn's C.
+    """
+    fitted = LogisticRegression(C=1 / penalty, max_iter=2000).fit(vectors, labels)
+    weight, bias = np.zeros((n_classes, vectors.shape[1])), np.full(n_classes, _NEVER)
+    weight[fitted.classes_], bias[fitted.classes_] = fitted.coef_, fitted.intercept_
+    if len(fitted.classes_) == 2:  # scikit-learn keeps one row for two classes, the second's
+        weight[fitted.classes_[0]], bias[fitted.classes_[0]] = 0.0, 0.0
+    return Head(weight, bias)
+
+
+def refit_head(head: Head, vectors: Vectors, answers: Effects, strength: float = 1e-3) -> Head:
+    """The last layer trained on from where it is, to give the model's answers from other vectors.
+
+    Cross-entropy with the soft answers plus `strength` times the squared weights, which is convex,
+    by L-BFGS.
+    """
+    # In double precision, for a line search compares losses that hardly differ.
+    weight, bias = (
+        torch.tensor(part, dtype=torch.float64, requires_grad=True)
+        for part in (head.weight, head.bias)
+    )
+    x, y = torch.tensor(vectors, dtype=torch.float64), torch.tensor(answers, dtype=torch.float64)
+    optimiser = torch.optim.LBFGS([weight, bias], max_iter=100, line_search_fn="strong_wolfe")
+
+    def closure() -> torch.Tensor:
+        optimiser.zero_grad()
+        log_p = (x @ weight.T + bias).log_softmax(1)  # (batch, class)
+        loss = -(y * log_p).sum(1).mean() + strength * (weight**2).sum()
+        loss.backward()
+        return loss
+
+    optimiser.step(closure)
+    return Head(weight.detach().numpy(), bias.detach().numpy())
+
+
+def need_embeddings(texts: Texts, head: Head | None, name: str) -> tuple[Vectors, Head]:
+    """The embeddings and the head that an explainer needs.
+
+    Raises:
+        TouchstoneError: one of them is missing; the message says which.
+    """
+    if texts.embeddings is None or head is None:
+        raise TouchstoneError(
+            f"{name} needs {'embeddings' if texts.embeddings is None else 'a linear head'}; hand "
+            "in the vectors that the model's last layer reads, and that layer"
+        )
+    return texts.embeddings.astype(float), head
+
+
+def check_head(texts: Texts, head: Head) -> None:
+    """Refuse a head that does not make the predictions: explainers would explain another model."""
+    vectors, head = need_embeddings(texts, head, "a check of the last layer")
+    off = np.abs(head.probabilities(vectors) - texts.probabilities).max(1)
+    if off.max() > 10 * TOLERANCE:
+        raise TouchstoneError(
+            f"text {texts.ids[int(off.argmax())]!r}: softmax(weight @ vector + bias) is off its "
+            f"prediction by {off.max():.3f}; hand in the vectors that the last layer reads, that "
+            "layer, and probabilities"
+        )

@@ -1,7 +1,12 @@
-"""What explainers read of a classifier, and the files that keep it.
+"""What explainers read of a classifier, from files of our own or of others.
 
 A `Reading` is a classifier's answers, the vectors in front of its last linear layer, and that
-layer.
+layer; it is kept as arrays. Models from elsewhere come as tables and arrays, by `text_id`:
+predictions have p_1 ... p_K (probabilities of the classes), aspects have food, service, ambiance,
+noise (predicted values); CSV or Parquet. That is all that the explainers need which see no weights.
+TCAV, ConceptSHAP, INLP and LEACE also take the embeddings that the model's last, linear layer reads
+and that layer (`Head`). CausaLM takes vectors of encoders without a concept, the Causal Proxy Model
+the texts themselves.
 """
 
 import json
@@ -10,10 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+from jaxtyping import Int
 
+from ...core.errors import TouchstoneError
 from ...core.files import atomic_path
-from .head import Head
-from .questions import Effects, Vectors
+from .questions import TOLERANCE, Effects, Head, Texts, Vectors
+from .reviews import ASPECTS, VALUES, refuse_duplicates
+
+_ARRAYS = ("text_id", "vectors", "weight", "bias")
 
 
 @dataclass(frozen=True)
@@ -42,6 +52,7 @@ def load_reading(path: Path, key: str = "") -> tuple[np.ndarray, Reading] | None
     arrays = _load_arrays(path, key)
     if arrays is None:
         return None
+    # The answers are made again, so that they fit the rounded vectors exactly.
     head, vectors = Head(arrays["weight"], arrays["bias"]), arrays["vectors"].astype(float)
     return arrays["ids"].astype(object), Reading(head.probabilities(vectors), vectors, head)
 
@@ -62,8 +73,8 @@ def save_vectors(
         vectors: kept as float32.
         about: numbers about them.
     """
-    notes = np.array(json.dumps(about or {}))
-    _save_arrays(path, key, ids, vectors=vectors.astype(np.float32), about=notes)
+    notes = json.dumps(about or {})
+    _save_arrays(path, key, ids, vectors=vectors.astype(np.float32), about=np.array(notes))
 
 
 def load_vectors(
@@ -73,12 +84,16 @@ def load_vectors(
     arrays = _load_arrays(path, key)
     if arrays is None:
         return None
-    ids, vectors = arrays["ids"].astype(object), arrays["vectors"].astype(float)
-    return ids, vectors, json.loads(str(arrays["about"]))
+    return (
+        arrays["ids"].astype(object),
+        arrays["vectors"].astype(float),
+        json.loads(str(arrays["about"])),
+    )
 
 
 def _save_arrays(path: Path, key: str, ids: Sequence[str], **arrays: np.ndarray) -> None:
     with atomic_path(path) as part, part.open("wb") as file:
+        # Ids as text of one width: an array of objects could only be read by running code.
         np.savez(file, key=np.array(key), ids=np.array(ids, dtype=str), **arrays)
 
 
@@ -88,3 +103,130 @@ def _load_arrays(path: Path, key: str) -> dict[str, np.ndarray] | None:
     with np.load(path, allow_pickle=False) as file:
         arrays = dict(file)
     return arrays if key in ("", str(arrays["key"])) else None
+
+
+def gather_texts(
+    texts: pd.DataFrame,
+    predictions: pd.DataFrame,
+    aspects: pd.DataFrame,
+    embeddings: tuple[np.ndarray, np.ndarray] | None = None,
+    without: tuple[np.ndarray, np.ndarray] | None = None,
+) -> Texts:
+    """Bring texts together with a model's predictions and predicted aspects, all by text_id.
+
+    Args:
+        texts: text_id, the gold labels of the four aspects, and perhaps `text`.
+        predictions: text_id, p_1 ... p_K.
+        aspects: text_id and the predicted values of the four aspects.
+        embeddings: the text_ids of the rows, and the array (see `Texts`).
+        without: the same for vectors without a concept.
+
+    Raises:
+        TouchstoneError: an id twice, a text without predictions, probabilities that do not sum to
+            one, a value that no aspect has.
+    """
+    ids = texts["text_id"].to_numpy(object)
+    columns = [name for name in predictions if str(name).startswith("p_")]
+    probabilities = _looked_up(predictions, ids, columns, "predictions").astype(float)
+    _check_probabilities(ids, probabilities)
+    predicted = _looked_up(aspects, ids, list(ASPECTS), "predicted aspects")
+    _check_values(ids, predicted)
+    return Texts(
+        ids,
+        texts[list(ASPECTS)].to_numpy(object),
+        predicted,
+        probabilities,
+        embeddings and embeddings[1][_rows_of(embeddings[0], ids, "embeddings")],
+        texts["text"].to_numpy(object) if "text" in texts else None,
+        without and without[1][:, _rows_of(without[0], ids, "vectors without a concept")],
+    )
+
+
+def read_outside(path: Path | str) -> pd.DataFrame:
+    """A table of predictions or of predicted aspects that was made elsewhere, Parquet or CSV."""
+    path = Path(path)
+    if path.suffix not in (".parquet", ".csv") or not path.is_file():
+        raise TouchstoneError(
+            f"{path} is no Parquet or CSV file that exists; write one with a column text_id"
+        )
+    is_csv = path.suffix == ".csv"
+    # An id such as 000123 is no number.
+    table = pd.read_csv(path, dtype={"text_id": str}) if is_csv else pd.read_parquet(path)
+    if "text_id" not in table:
+        raise TouchstoneError(
+            f"{path} has no column text_id; its columns are {', '.join(map(str, table.columns))}"
+        )
+    return table
+
+
+def read_vectors(path: Path | str) -> tuple[tuple[np.ndarray, np.ndarray], Head]:
+    """Embeddings and a linear head that were made elsewhere.
+
+    Args:
+        path: an .npz with text_id (n strings), vectors (n x hidden), weight (K x hidden), bias (K).
+
+    Returns:
+        ((ids, vectors), head), as `gather_texts` takes them.
+    """
+    path = Path(path)
+    if path.suffix != ".npz" or not path.is_file():
+        raise TouchstoneError(
+            f"{path} is no .npz file that exists; write one with numpy.savez and the arrays "
+            f"{', '.join(_ARRAYS)}"
+        )
+    with np.load(path, allow_pickle=False) as file:
+        if missing := [name for name in _ARRAYS if name not in file]:
+            raise TouchstoneError(f"{path} has no array {missing[0]!r}; write {', '.join(_ARRAYS)}")
+        ids, vectors, weight, bias = (file[name] for name in _ARRAYS)
+    if (
+        vectors.ndim != 2
+        or len(vectors) != len(ids)
+        or weight.shape != (len(bias), vectors.shape[1])
+    ):
+        raise TouchstoneError(
+            f"{path}: text_id has shape {ids.shape}, vectors {vectors.shape}, weight "
+            f"{weight.shape}, bias {bias.shape}; write n ids, n x hidden, K x hidden, K"
+        )
+    vectors, weight, bias = (array.astype(float) for array in (vectors, weight, bias))
+    return (ids.astype(object), vectors), Head(weight, bias)
+
+
+def _rows_of(names: np.ndarray, ids: np.ndarray, what: str) -> Int[np.ndarray, "batch"]:
+    table = pd.DataFrame({"text_id": names, "row": np.arange(len(names))})
+    return _looked_up(table, ids, ["row"], what)[:, 0].astype(int)
+
+
+def _looked_up(table: pd.DataFrame, ids: np.ndarray, columns: list[str], what: str) -> np.ndarray:
+    missing = [name for name in ("text_id", *(columns or ["p_1"])) if name not in table]
+    if missing:
+        raise TouchstoneError(
+            f"the table of {what} has no column {missing[0]!r}; write text_id and one column each"
+        )
+    refuse_duplicates(table, f"the table of {what}")
+    rows = pd.Index(table["text_id"]).get_indexer(ids)
+    if (rows < 0).any():
+        raise TouchstoneError(
+            f"text {ids[int(np.argmax(rows < 0))]!r} and {(rows < 0).sum() - 1} others have no "
+            f"{what}; hand in a row for every text"
+        )
+    return table[columns].to_numpy()[rows]
+
+
+def _check_probabilities(ids: np.ndarray, probabilities: Effects) -> None:
+    wrong = ~(np.abs(probabilities.sum(1) - 1) <= TOLERANCE) | (probabilities < 0).any(1)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise TouchstoneError(
+            f"the probabilities of text {ids[row]!r} are {probabilities[row].round(4).tolist()}; "
+            "they must be at least 0 and sum to one (logits need a softmax)"
+        )
+
+
+def _check_values(ids: np.ndarray, values: np.ndarray) -> None:
+    wrong = ~np.isin(values.astype(str), VALUES)
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        raise TouchstoneError(
+            f"text {ids[row]!r}: {ASPECTS[column]} is {values[row, column]!r}; write one of "
+            f"{', '.join(VALUES)}"
+        )

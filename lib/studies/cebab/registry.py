@@ -4,13 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...core.errors import TouchstoneError, did_you_mean
-from .causalm import CausaLM
-from .directions import TCAV, ConceptSHAP
-from .erasers import Erasure
-from .explainer import Explainer
-from .floors import NoConcept, RandomEffects, ZeroEffects
+from .directions import TCAV, ConceptSHAP, Erasure
+from .encoders import CausaLM, CausalProxy
+from .explainer import Explainer, NoConcept, RandomEffects, ZeroEffects
 from .from_labels import CONEXP, Approx, ConceptLIME, SLearner
-from .proxy import CausalProxy
 
 
 @dataclass(frozen=True)

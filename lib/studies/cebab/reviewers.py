@@ -3,45 +3,47 @@
 Stars come from a fine-tuned encoder or a BiLSTM, aspects from frozen embeddings.
 """
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from scipy.sparse import csr_matrix, hstack
+from scipy.special import softmax
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 
-from ...core.errors import TouchstoneError
+from ...core.errors import TouchstoneError, check_choice
 from ...core.seeds import seed_for
 from ...models.hf import HFClassifier
 from ...models.load import save_trained
 from ...models.masked_lm import MaskedLM
 from ...models.schemes import apply_scheme, scheme_named, set_modes
 from ...models.shortcuts import ids_in_use, rows_in_use
-from ...models.text_model import BATCH, Encoded, RunsFromEmbeddings, device_of, length_buckets, pad
+from ...models.text_model import (
+    BATCH,
+    Encoded,
+    Forward,
+    RunsFromEmbeddings,
+    device_of,
+    in_buckets,
+    length_buckets,
+    lengths_of,
+    pad,
+)
 from ...models.weights import load_classifier
 from ...training.classifier import Settings, Split, fit, token_forward
-from .head import Head
 from .lstm import BiLSTM
-from .questions import Vectors
+from .questions import Head, Vectors
 from .reading import Reading
 from .reviews import ASPECTS, VALUES
-from .upper_layers import (
-    States,
-    layer_stack,
-    layers_between,
-    lower_states,
-    state_forward,
-    upper_parameters,
-)
+from .upper_layers import States, from_states, layer_stack, lower_states, upper_parameters
 
-_NETWORKS = ("encoder", "BiLSTM")
 _WHOLE = "CEfAf"  # the transfer scheme in which everything learns
 
 
@@ -103,8 +105,9 @@ class Reviewer:
         model.module.to(device)
         texts, n_train, n_known = pd.concat([train, dev, test]), len(train), len(train) + len(dev)
         encoded = model.encode(words_of(list(texts["text"])))
-        n_frozen = self.n_frozen if isinstance(model, HFClassifier) else 0
-        states = lower_states(model, encoded, n_frozen) if n_frozen else None
+        states = None
+        if self.n_frozen and isinstance(model, HFClassifier):
+            states = lower_states(model, encoded, self.n_frozen)
         train_reviewer(
             model,
             encoded[:n_known],
@@ -113,14 +116,13 @@ class Reviewer:
             self.settings,
             self.number,
             keep,
-            n_frozen,
             states,
         )
         if weights is not None and isinstance(model, HFClassifier):
             self._save(weights, model, encoded[:n_known])
+        # Dev has done its work: nobody asks about its texts.
         rows = [*range(n_train), *range(n_known, len(texts))]
-        states = None if states is None else [states[i] for i in rows]
-        return read_texts(model, [encoded[i] for i in rows], n_frozen, states)
+        return read_texts(model, [encoded[i] for i in rows], states and states.take(rows))
 
     def _save(self, folder: Path, model: HFClassifier, encoded: Sequence[Encoded]) -> None:
         recipe = {
@@ -130,8 +132,14 @@ class Reviewer:
             "scheme": _WHOLE,
             "seed": self.number,
         }
-        tensors = dict(model.module.named_parameters())
-        save_trained(folder, self.name, recipe, model, tensors, ids_in_use(encoded))
+        save_trained(
+            folder,
+            self.name,
+            recipe,
+            model,
+            dict(model.module.named_parameters()),
+            ids_in_use(encoded),
+        )
 
 
 def words_of(texts: Sequence[str]) -> list[list[str]]:
@@ -146,10 +154,7 @@ def build_reviewer(
 
     The BiLSTM reads the encoder's word vectors; `seed` is that of its other parameters.
     """
-    if kind not in _NETWORKS:
-        raise TouchstoneError(
-            f"there is no network {kind!r} to train; choose from {', '.join(_NETWORKS)}"
-        )
+    check_choice("the network to train", kind, ("encoder", "BiLSTM"))
     classifier = load_classifier(encoder, revision, [str(k + 1) for k in range(n_classes)])
     return classifier if kind == "encoder" else BiLSTM(classifier, classifier.classes, seed)
 
@@ -162,13 +167,12 @@ def train_reviewer(
     settings: Settings,
     seed: int,
     keep: str = "best",
-    n_frozen: int = 0,
     states: States | None = None,
 ) -> pd.DataFrame:
     """Train a classifier of texts, in place.
 
     Of an encoder everything learns (of the word table only the rows in use), or what lies above the
-    `n_frozen` lowest layers. A BiLSTM keeps its word vectors.
+    layers that made the `states`. A BiLSTM keeps its word vectors.
 
     Args:
         model: the classifier.
@@ -178,79 +182,75 @@ def train_reviewer(
         settings: of the training.
         seed: of the training.
         keep: the "best" epoch, or the "last".
-        n_frozen: layers of an encoder that stay as they are.
-        states: what these layers make of the texts.
+        states: what those layers of an encoder make of the texts that stay as they are.
 
     Returns:
         The curve of `fit`.
     """
-    how = (
-        torch.tensor(labels, device=device_of(model.module)),
-        torch.tensor([len(text.ids) for text in encoded]),
-        Split(torch.arange(n_train), torch.arange(n_train, len(encoded))),
-        settings,
-        seed_for("fit", seed),
-        keep,
-    )
-    if not isinstance(model, HFClassifier):
-        learning = {name: p for name, p in model.module.named_parameters() if p.requires_grad}
-        curve = fit(token_forward(model, encoded), learning, *how)
-    else:
+    if isinstance(model, HFClassifier):
         scheme = scheme_named(_WHOLE)
-        names = set(apply_scheme(model, scheme, seed_for("head", seed)))
+        apply_scheme(model, scheme, seed_for("head", seed))
         set_modes(model, scheme, settings.dropout)
-        if states is not None:
-            depth = len(layer_stack(model.module))
-            learning = upper_parameters(model, depth - n_frozen)
-            with layers_between(model.module, n_frozen, depth):
-                curve = fit(state_forward(model, states), learning, *how)
-        else:
-            with rows_in_use(model.module, ids_in_use(encoded)) as row_of:
-                learning = {n: p for n, p in model.module.named_parameters() if n in names}
-                curve = fit(token_forward(model, encoded, row_of), learning, *how)
+    with _in_training(model, encoded, states) as forward:
+        curve = fit(
+            forward,
+            {name: p for name, p in model.module.named_parameters() if p.requires_grad},
+            torch.tensor(labels, device=device_of(model.module)),
+            torch.tensor(lengths_of(encoded)),
+            Split(torch.arange(n_train), torch.arange(n_train, len(encoded))),
+            settings,
+            seed_for("fit", seed),
+            keep,
+        )
     model.module.eval()
     return curve
 
 
+@contextmanager
+def _in_training(
+    model: RunsFromEmbeddings, encoded: Sequence[Encoded], states: States | None
+) -> Iterator[Forward]:
+    """Within, the classifier holds no more than its training needs; its class scores."""
+    if not isinstance(model, HFClassifier):
+        yield token_forward(model, encoded)
+    elif states is not None:
+        upper_parameters(model, len(layer_stack(model.module)) - states.n_layers)
+        with from_states(model, states) as forward:
+            yield forward
+    else:
+        with rows_in_use(model.module, ids_in_use(encoded)) as row_of:
+            yield token_forward(model, encoded, row_of)
+
+
 @torch.no_grad()
 def read_texts(
-    model: RunsFromEmbeddings,
-    encoded: Sequence[Encoded],
-    n_frozen: int = 0,
-    states: States | None = None,
+    model: RunsFromEmbeddings, encoded: Sequence[Encoded], states: States | None = None
 ) -> Reading:
     """Run a classifier over texts and keep what its last linear layer reads.
 
     Args:
         model: the classifier.
         encoded: the texts.
-        n_frozen: layers of an encoder that are not run again.
-        states: what these layers made of the texts.
+        states: what an encoder's lower layers made of the texts, where these are not run again.
 
     Raises:
         TouchstoneError: softmax(layer(vectors)) are not the model's probabilities; then explainers
             would explain another model.
     """
     layer, caught = last_layer(model), []
-    hook = layer.register_forward_pre_hook(
+    catching = layer.register_forward_pre_hook(
         lambda module, inputs: caught.append(inputs[0].reshape(-1, layer.in_features))
     )
-    buckets = length_buckets([len(text.ids) for text in encoded], BATCH)
-    forward = token_forward(model, encoded)
-    above: AbstractContextManager[None] = nullcontext()
-    if isinstance(model, HFClassifier) and states is not None:
-        forward = state_forward(model, states)
-        above = layers_between(model.module, n_frozen, len(layer_stack(model.module)))
-    try:
-        with above:
-            scores = [forward(torch.tensor(bucket)) for bucket in buckets]
-    finally:
-        hook.remove()
+    running = from_states(model, states) if states else nullcontext(token_forward(model, encoded))
+    buckets = length_buckets(lengths_of(encoded), BATCH)
+    with catching, running as forward:
+        scores = [forward(torch.tensor(bucket)) for bucket in buckets]
     order = np.argsort([i for bucket in buckets for i in bucket])
     vectors, logits = (torch.cat(parts).double().cpu().numpy()[order] for parts in (caught, scores))
+    # The layer of a decoder has no bias.
     bias = torch.zeros(layer.out_features) if layer.bias is None else layer.bias
     head = Head(*(part.detach().double().cpu().numpy() for part in (layer.weight, bias)))
-    probabilities = torch.tensor(logits).softmax(1).numpy()
+    probabilities = softmax(logits, axis=1)
     if not np.allclose(head.probabilities(vectors), probabilities, atol=1e-4):
         raise TouchstoneError(
             f"the last layer of {type(model.module).__name__} does not make its answers from one "
@@ -261,8 +261,11 @@ def read_texts(
 
 def last_layer(model: RunsFromEmbeddings) -> nn.Linear:
     """The linear layer that gives the class scores: the last with an output for each class."""
-    layers = [layer for layer in model.module.modules() if isinstance(layer, nn.Linear)]
-    fitting = [layer for layer in layers if layer.out_features == len(model.classes)]
+    fitting = [
+        layer
+        for layer in model.module.modules()
+        if isinstance(layer, nn.Linear) and layer.out_features == len(model.classes)
+    ]
     if not fitting:
         raise TouchstoneError(
             f"{type(model.module).__name__} ends in no linear layer; hand in predictions alone"
@@ -270,20 +273,15 @@ def last_layer(model: RunsFromEmbeddings) -> nn.Linear:
     return fitting[-1]
 
 
-@torch.no_grad()
 def sentence_vectors(encoder: HFClassifier | MaskedLM, texts: Sequence[str]) -> Vectors:
     """The frozen encoder's mean over tokens, of length one: what all-MiniLM learnt to compare."""
-    encoded = encoder.encode(words_of(texts))
-    buckets, parts = length_buckets([len(text.ids) for text in encoded], BATCH), []
-    for bucket in buckets:
-        batch = pad([encoded[i] for i in bucket], encoder.tokenizer.pad_token_id)
-        ids, mask = (t.to(device_of(encoder.module)) for t in batch)
-        states: Tensor = encoder.module.base_model(
-            input_ids=ids, attention_mask=mask
-        ).last_hidden_state  # (batch, token, hidden)
-        parts.append(nn.functional.normalize(states.mean(1), dim=-1))
-    order = np.argsort([i for bucket in buckets for i in bucket])
-    return torch.cat(parts).cpu().numpy()[order]
+
+    def run(batch: Sequence[Encoded]) -> Float[Tensor, "batch hidden"]:
+        ids, mask = pad(batch, encoder.tokenizer.pad_token_id, device=device_of(encoder.module))
+        states = encoder.module.base_model(input_ids=ids, attention_mask=mask).last_hidden_state
+        return nn.functional.normalize(states.mean(1), dim=-1).cpu()
+
+    return in_buckets(run, encoder.encode(words_of(texts))).numpy()
 
 
 def predict_aspects(

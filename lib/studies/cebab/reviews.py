@@ -15,7 +15,7 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from ...core.downloads import check_files, download_folder
-from ...core.errors import TouchstoneError
+from ...core.errors import TouchstoneError, check_choice
 from ...core.files import write_atomic
 
 ASPECTS = ("food", "service", "ambiance", "noise")
@@ -104,9 +104,8 @@ def read_reviews(path: Path | str) -> pd.DataFrame:
 
 def texts_of(records: Sequence[Any], source: str) -> pd.DataFrame:
     """Records as a table of texts, each checked field by field (see `read_reviews`)."""
-    rows = [_row(record, f"{source}, record {i}") for i, record in enumerate(records)]
-    texts = pd.DataFrame(rows)
-    _refuse_duplicates(texts, source)
+    texts = pd.DataFrame(_row(record, f"{source}, record {i}") for i, record in enumerate(records))
+    refuse_duplicates(texts, source)
     return texts
 
 
@@ -155,15 +154,14 @@ def by_id(texts: pd.DataFrame) -> pd.DataFrame:
 
 def check_texts(texts: pd.DataFrame, source: str) -> None:
     """Refuse double ids, unknown aspect values or ratings, and a group in two splits."""
-    _refuse_duplicates(texts, source)
+    refuse_duplicates(texts, source)
     for column, cells in {**dict.fromkeys(ASPECTS, CELLS), "rating": range(6)}.items():
         wrong = texts[~texts[column].isin(cells)]
         if len(wrong):
-            is_rating = column == "rating"
-            remedy = "1 to 5, or 0 for no majority" if is_rating else ", ".join(map(repr, cells))
+            known = "1 to 5, or 0 for no majority" if column == "rating" else f"one of {cells}"
             raise TouchstoneError(
                 f"{source}, text {wrong['text_id'].iloc[0]}: {column} is "
-                f"{wrong[column].to_list()[0]!r}; write {remedy}"
+                f"{wrong[column].to_list()[0]!r}; write {known}"
             )
     n_splits = texts.groupby("group")["split"].nunique()
     if (n_splits > 1).any():
@@ -175,10 +173,7 @@ def check_texts(texts: pd.DataFrame, source: str) -> None:
 
 def train_set(texts: pd.DataFrame, which: str) -> pd.DataFrame:
     """The train texts of a set (one of TRAIN_SETS) whose rating has a majority."""
-    if which not in TRAIN_SETS:
-        raise TouchstoneError(
-            f"there is no train set {which!r}; choose one of {', '.join(TRAIN_SETS)}"
-        )
+    check_choice("the train set", which, TRAIN_SETS)
     train = texts[(texts["split"] == "train") & (texts["rating"] > 0)]
     return train if which == "inclusive" else train[train[f"in_{which}"]]
 
@@ -192,8 +187,7 @@ def rating_labels(ratings: Sequence[int], n_classes: int) -> Int[np.ndarray, "ba
     >>> rating_labels([1, 2, 3, 5, 0], 2).tolist()
     [0, 0, -1, 1, -1]
     """
-    if n_classes not in RATING_MAPS:
-        raise TouchstoneError(f"there is no {n_classes}-way task; choose 5, 3 or 2")
+    check_choice("n_classes", n_classes, RATING_MAPS)
     return np.array([RATING_MAPS[n_classes].get(int(rating), -1) for rating in ratings], dtype=int)
 
 
@@ -238,6 +232,7 @@ def _download(url: str, folder: Path, names: Sequence[str]) -> None:
     pooch.get_logger().setLevel("WARNING")
     try:
         with tempfile.TemporaryDirectory() as temporary:
+            # Nobody states a checksum of the archive; its files are checked one by one.
             archive = pooch.retrieve(url, known_hash=None, path=temporary, fname="cebab.zip")
             with zipfile.ZipFile(archive) as files:
                 inside = {Path(name).name: name for name in files.namelist()}
@@ -256,18 +251,23 @@ def _row(record: Any, where: str) -> dict[str, Any]:
         raise TouchstoneError(
             f"{where} {fault}; every record needs {', '.join(_FIELDS[:11])} and so on"
         )
-    if record["id"] != f"{record['original_id']}_{record['edit_id']}":
-        raise TouchstoneError(
-            f"{where}: id {record['id']!r} is not original_id and edit_id joined by _; correct one "
-            "of them"
-        )
-    is_original = record["is_original"]
-    if record["edit_type"] not in ((None, *ASPECTS) if is_original else ASPECTS):
-        raise TouchstoneError(
-            f"{where}: unknown edit_type {record['edit_type']!r}; write one of {', '.join(ASPECTS)}"
-        )
-    if not isinstance(record["description"], str) or not record["description"].strip():
-        raise TouchstoneError(f"{where}: the description is empty; leave the record out")
+    is_original, kind, words = (record[n] for n in ("is_original", "edit_type", "description"))
+    for is_wrong, fault in (
+        (
+            record["id"] != f"{record['original_id']}_{record['edit_id']}",
+            f"id {record['id']!r} is not original_id and edit_id joined by _; correct one of them",
+        ),
+        (
+            kind not in ((None, *ASPECTS) if is_original else ASPECTS),
+            f"unknown edit_type {kind!r}; write one of {', '.join(ASPECTS)}",
+        ),
+        (
+            not isinstance(words, str) or not words.strip(),
+            "the description is empty; leave the record out",
+        ),
+    ):
+        if is_wrong:
+            raise TouchstoneError(f"{where}: {fault}")
     rating = _label_of(record, "review", RATINGS, f"{where}: review")
     # train_observational.json gives each original the goal of one of its edits
     return {
@@ -275,9 +275,9 @@ def _row(record: Any, where: str) -> dict[str, Any]:
         "group": record["original_id"],
         "is_original": is_original,
         "edit_goal": None if is_original else record["edit_goal"],
-        "edit_type": None if is_original else record["edit_type"],
+        "edit_type": None if is_original else kind,
         "editor": None if is_original else record["edit_worker"],
-        "text": record["description"],
+        "text": words,
         "rating": 0 if rating == NO_MAJORITY else int(rating),
         **{a: _label_of(record, f"{a}_aspect", VALUES, f"{where}: {a}") for a in ASPECTS},
     }
@@ -299,7 +299,8 @@ def _label_of(record: Mapping[str, Any], part: str, known: Sequence[str], where:
     return label
 
 
-def _refuse_duplicates(texts: pd.DataFrame, source: str) -> None:
+def refuse_duplicates(texts: pd.DataFrame, source: str) -> None:
+    """Refuse a table in which an id stands twice: joins by id would double its rows."""
     double = texts["text_id"][texts["text_id"].duplicated()]
     if len(double):
         raise TouchstoneError(

@@ -5,7 +5,8 @@ What the lower ones make of a text never changes, so it is computed once.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from typing import Self
 
 import torch
 from jaxtyping import Float, Int
@@ -15,11 +16,33 @@ from transformers import PreTrainedModel
 
 from ...core.errors import TouchstoneError
 from ...models.hf import HFClassifier
-from ...models.text_model import BATCH, Encoded, Forward, device_of, length_buckets, pad
+from ...models.text_model import (
+    BATCH,
+    Encoded,
+    Forward,
+    RunsFromEmbeddings,
+    device_of,
+    length_buckets,
+    lengths_of,
+    pad,
+)
 
-States = Sequence[
-    Float[Tensor, "token hidden"]
-]  # of each text, its tokens as the last frozen layer left them
+
+@dataclass(frozen=True)
+class States:
+    """What the `n_layers` lowest layers of an encoder make of texts.
+
+    Args:
+        n_layers: how many layers need not be run again.
+        of_text: of each text, its tokens as the last of these layers left them.
+    """
+
+    n_layers: int
+    of_text: Sequence[Float[Tensor, "token hidden"]]
+
+    def take(self, rows: Sequence[int]) -> Self:
+        """The states of some of the texts."""
+        return type(self)(self.n_layers, [self.of_text[i] for i in rows])
 
 
 def layer_stack(module: PreTrainedModel) -> nn.ModuleList:
@@ -51,17 +74,11 @@ def upper_parameters(model: HFClassifier, n_layers: int) -> dict[str, nn.Paramet
     """
     stack = check_depth(model.module, n_layers)
     above = {id(p) for layer in list(stack)[len(stack) - n_layers :] for p in layer.parameters()}
-    below = {id(p) for p in stack.parameters()} | {
-        id(p) for p in model.parts()["embeddings"].values()
-    }
-    learns = {
-        name: p
-        for name, p in model.module.named_parameters()
-        if id(p) in above or id(p) not in below
-    }
-    for name, p in model.module.named_parameters():
-        p.requires_grad_(name in learns)
-    return learns
+    # The head, and a last LayerNorm, are neither: they learn.
+    below = {id(p) for p in (*stack.parameters(), *model.parts()["embeddings"].values())}
+    for p in model.module.parameters():
+        p.requires_grad_(id(p) in above or id(p) not in below)
+    return {name: p for name, p in model.module.named_parameters() if p.requires_grad}
 
 
 @contextmanager
@@ -77,10 +94,10 @@ def layers_between(module: PreTrainedModel, first: int, last: int) -> Iterator[N
             "(n_frozen: 0)"
         )
     whole = list(stack)
-    del stack[last:]
-    del stack[:first]
+    del stack[last:], stack[:first]
     if first:
-        embeddings.forward = _pass_on  # an instance's attribute hides the method of its class
+        # The states are handed in as embeddings; an instance's attribute hides its class's method.
+        embeddings.forward = lambda *_, inputs_embeds, **__: inputs_embeds
     try:
         yield
     finally:
@@ -97,46 +114,40 @@ def lower_states(model: HFClassifier, encoded: Sequence[Encoded], n_layers: int)
     Raises TouchstoneError where the upper layers do not make the model's own scores from it.
     """
     check_depth(model.module, n_layers, least=1)
-    found: list[Tensor] = [torch.empty(0)] * len(encoded)
-    for bucket in length_buckets([len(one.ids) for one in encoded], BATCH):
-        ids, mask = (
-            t.to(device_of(model.module))
-            for t in pad([encoded[i] for i in bucket], model.tokenizer.pad_token_id)
-        )
+    found: dict[int, Tensor] = {}
+    for bucket in length_buckets(lengths_of(encoded), BATCH):
+        embeddings, mask = _embedded(model, [encoded[i] for i in bucket])
         with layers_between(model.module, 0, n_layers):
-            states = model.module.base_model(
-                inputs_embeds=model.embed(ids), attention_mask=mask
-            ).last_hidden_state
-        for i, state in zip(bucket, states, strict=True):
-            found[i] = state
-    ids, mask = (
-        t.to(device_of(model.module)) for t in pad(encoded[:1], model.tokenizer.pad_token_id)
-    )
-    whole = model.logits(model.embed(ids), mask)
-    with layers_between(model.module, n_layers, len(layer_stack(model.module))):
-        if not torch.allclose(model.logits(found[0][None], mask), whole, atol=1e-4):
+            run = model.module.base_model(inputs_embeds=embeddings, attention_mask=mask)
+        found |= zip(bucket, run.last_hidden_state, strict=True)
+    states = States(n_layers, [found[i] for i in range(len(encoded))])
+    # Some architectures hand more from layer to layer than states, and would go wrong silently.
+    whole = model.logits(*_embedded(model, encoded[:1]))
+    with from_states(model, states) as forward:
+        if not torch.allclose(forward(torch.tensor([0])), whole, atol=1e-4):
             raise TouchstoneError(
                 f"the upper layers of {type(model.module).__name__} do not work on the states of "
                 "the lower ones; train it as a whole (n_frozen: 0)"
             )
-    return found
+    return states
 
 
-def state_forward(model: HFClassifier, states: States) -> Forward:
-    """The class scores of texts by their index, from their states.
-
-    To be used within `layers_between`.
-    """
+@contextmanager
+def from_states(model: RunsFromEmbeddings, states: States) -> Iterator[Forward]:
+    """Within, only the upper layers are left: the class scores of texts by their index."""
 
     def forward(index: Int[Tensor, "batch"]) -> Float[Tensor, "batch class"]:
-        rows = [states[i] for i in index.tolist()]
+        rows = [states.of_text[i] for i in index.tolist()]
         lengths = torch.tensor([len(row) for row in rows], device=rows[0].device)
         together = pad_sequence(rows, batch_first=True)
         mask = (torch.arange(together.shape[1], device=lengths.device) < lengths[:, None]).long()
         return model.logits(together, mask)
 
-    return forward
+    with layers_between(model.module, states.n_layers, len(layer_stack(model.module))):
+        yield forward
 
 
-def _pass_on(*args: Any, inputs_embeds: Tensor, **kwargs: Any) -> Tensor:
-    return inputs_embeds
+def _embedded(model: HFClassifier, encoded: Sequence[Encoded]) -> tuple[Tensor, Tensor]:
+    """The word embeddings of a batch, and its mask."""
+    ids, mask = pad(encoded, model.tokenizer.pad_token_id, device=device_of(model.module))
+    return model.embed(ids), mask

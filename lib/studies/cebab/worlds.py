@@ -7,7 +7,7 @@ leniency and mood are the noise of the rating; no text tells them.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import permutations, product
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +90,7 @@ class World:
         Args:
             n_points: of the Gauss-Hermite quadrature.
         """
+        # The kind of Hermite polynomials whose weight is that of a normal distribution.
         points, weights = np.polynomial.hermite_e.hermegauss(n_points)
         values = pd.DataFrame(list(product(VALUES, repeat=len(ASPECTS))), columns=list(ASPECTS))
         given = np.ones((len(values), n_points))  # P(values | quality)
@@ -110,8 +111,8 @@ class World:
         self, values: pd.DataFrame, aspect: str, new: str
     ) -> Float[np.ndarray, "batch class"]:
         """What setting an aspect to `new` does to P(rating), all else equal, row by row."""
-        after = self.rating_probabilities(values.assign(**{aspect: new}))
-        return after - self.rating_probabilities(values)
+        changed = values.assign(**{aspect: new})
+        return self.rating_probabilities(changed) - self.rating_probabilities(values)
 
 
 def average_effects(world: World) -> pd.DataFrame:
@@ -124,19 +125,16 @@ def average_effects(world: World) -> pd.DataFrame:
     """
     joint, stars_of = world.joint(), np.arange(1, 6)
     stars = world.rating_probabilities(joint) @ stars_of
-    rows = []
-    for aspect in ASPECTS:
-        do, see = {}, {}  # E[stars | do(value)] and E[stars | value]
-        for value in VALUES:
-            here = joint[aspect] == value
-            forced = world.rating_probabilities(joint.assign(**{aspect: value})) @ stars_of
-            do[value] = joint["probability"] @ forced
-            see[value] = np.average(stars[here], weights=joint.loc[here, "probability"])
-        rows += [
-            (aspect, old, new, do[new] - do[old], see[new] - see[old])
-            for old, new in product(VALUES, VALUES)
-            if old != new
-        ]
+    means = {}  # E[stars | do(value)] and E[stars | value]
+    for aspect, value in product(ASPECTS, VALUES):
+        here = joint[aspect] == value
+        forced = world.rating_probabilities(joint.assign(**{aspect: value})) @ stars_of
+        seen = np.average(stars[here], weights=joint.loc[here, "probability"])
+        means[aspect, value] = np.array([joint["probability"] @ forced, seen])
+    rows = [
+        (aspect, old, new, *(means[aspect, new] - means[aspect, old]))
+        for aspect, (old, new) in product(ASPECTS, permutations(VALUES, 2))
+    ]
     return pd.DataFrame(rows, columns=["aspect", "old", "new", "true", "conexp"])
 
 
@@ -189,11 +187,12 @@ def generate_reviews(
             different editors.
         seed: who the reviewers are and what they write.
     """
-    rows: list[dict[str, Any]] = []
-    for split in SPLITS:
-        for number in range(n_originals[split]):
-            rows += _group(world, wordings, split, f"{split}{number:04d}", n_edits, seed)
-    texts = pd.DataFrame(rows)
+    texts = pd.DataFrame(
+        row
+        for split in SPLITS
+        for number in range(n_originals[split])
+        for row in _group(world, wordings, split, f"{split}{number:04d}", n_edits, seed)
+    )
     pick = np.random.default_rng(seed_for("exclusive", seed))
     in_train = texts["split"] == "train"
     by_group = texts[in_train].groupby("group", sort=False)["text_id"]
@@ -213,17 +212,20 @@ def _group(
     values = {}
     for aspect in ASPECTS:
         chance, is_said = rng.normal(), rng.random() < world.mention[aspect]
+        # Its variance is one for every confounding, so the shares of the values stay.
         liking = world.confounding * quality + np.sqrt(1 - world.confounding**2) * chance
         judgement = "Positive" if liking > -world.lean[aspect] else "Negative"
         values[aspect] = judgement if is_said else "unknown"
     clauses = {aspect: _clause(wordings, aspect, values[aspect], split, rng) for aspect in ASPECTS}
     frame = _frame(wordings, rng)
-    goals = [(aspect, value) for aspect in ASPECTS for value in VALUES if value != values[aspect]]
+    goals = [(a, value) for a, value in product(ASPECTS, VALUES) if value != values[a]]
     order = [goals[i] for i in rng.permutation(len(goals))[:n_edits]]
     rows = []
+    # The last question goes to two editors: how these differ nobody can foresee.
     for k, (aspect, goal) in enumerate([(None, None), *order, order[-1]]):
         edited, said = dict(values), dict(clauses)
         if aspect is not None:
+            # A stream for each editor: what one writes moves no word of another.
             writer = np.random.default_rng(seed_for("editor", group, k, seed))
             edited[aspect], said[aspect] = goal, _clause(wordings, aspect, goal, split, writer)
         added = sum(world.effects_of(a)[edited[a]] for a in ASPECTS)

@@ -1,4 +1,7 @@
-"""Masked language models that are trained once and read again."""
+"""Masked language models that are trained once and read again.
+
+And what is asked before a number is shown: did the training pass its gate?
+"""
 
 import hashlib
 import json
@@ -9,8 +12,11 @@ from typing import Any
 
 import pandas as pd
 
+from ...core.errors import TouchstoneError
 from ...models.masked_lm import MaskedLM, read_masked_lm, save_masked_lm
 from ...training.masked_lm import MaskedSettings, fit_masked_lm
+
+_TRAINING = ["model", "base", "seed"]
 
 
 def fit_or_read(
@@ -31,6 +37,7 @@ def fit_or_read(
     """
     texts = ["\n".join(" ".join(words) for words in part) for part in (train, valid)]
     recipe = dict(recipe) | {
+        # JSON gives lists back, and what was kept is compared with this.
         "settings": asdict(settings) | {"watched": list(settings.watched)},
         "texts": [hashlib.sha256(text.encode()).hexdigest() for text in texts],
     }
@@ -45,3 +52,36 @@ def fit_or_read(
         model, path, recipe | {"curve": curve.astype(object).to_dict("list")}, settings.tuned
     )
     return model, curve
+
+
+def passes_gate(models: pd.DataFrame, least: float) -> pd.Series:
+    """Which models know pronouns, and predict words better than their frequencies do.
+
+    Args:
+        models: right_first (share of sentences with the right gender on top), perplexity,
+            unigram (the perplexity of the words' frequencies).
+        least: of right_first.
+    """
+    return (models["right_first"] >= least) & (models["perplexity"] < models["unigram"])
+
+
+def may_be_shown(rows: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the trainings that passed the gate.
+
+    Args:
+        rows: with the columns model, base (which training of the base model it is or starts
+            from), seed.
+        models: model, base, seed, passes.
+
+    Raises:
+        TouchstoneError: for a training that is not among `models`.
+    """
+    passes = models.set_index(_TRAINING)["passes"].astype(bool).to_dict()
+    trainings = list(rows[_TRAINING].itertuples(index=False, name=None))
+    if unknown := sorted(set(trainings) - set(passes)):
+        model, base, seed = unknown[0]
+        raise TouchstoneError(
+            f"{model}, base {base}, seed {seed}, was never put through the gate, so its scores are "
+            "not shown; run 02_training again"
+        )
+    return rows[[passes[training] for training in trainings]]

@@ -1,11 +1,12 @@
 """Sentences whose only sign of gender is one pronoun (Ye et al., arXiv 2110.01094, section 3.2).
 
-Reading them from tables, what the steps of the filter ask of the words, masking and swapping. A
-sentence is a list of words; positions in it count from 0.
+Reading them from tables, what the steps of the filter ask of the words, masking and swapping, and
+coreference clusters from a file. A sentence is a list of words; positions in it count from 0.
 """
 
 import csv
 import io
+import json
 import re
 from collections.abc import Sequence
 from functools import cache
@@ -13,27 +14,16 @@ from pathlib import Path
 
 import pandas as pd
 import spacy
+from spacy.tokens import Doc
 
 from ...core.errors import TouchstoneError, did_you_mean
 from ...core.files import read_utf8
 from ...language.lexicon import MASK, PRONOUNS, load_lexicon, pronoun_forms
-
-__all__ = [
-    "SLOTS",
-    "gendered_identities",
-    "gendered_pronouns",
-    "masked_words",
-    "may_have_pronoun",
-    "read_sentences",
-    "slot_of_word",
-    "split_words",
-    "sure_identities",
-    "with_gender",
-]
+from .coreference import Clusters, Resolver
 
 SLOTS = ("subject", "object", "possessive", "independent", "reflexive")
 # Words of the lexicon that may be verbs or adjectives: only a parse can tell.
-NOT_ONLY_NOUNS = frozenset(
+_NOT_ONLY_NOUNS = frozenset(
     "count counts prior master masters host hosts groom grooms "
     "father fathers mother mothers mans".split()
 )
@@ -101,17 +91,16 @@ def gendered_identities(words: Sequence[str]) -> list[int]:
     >>> gendered_identities(["Her", "sister", "acts"])
     [1]
     """
-    lexicon = load_lexicon()
     return [
         i
         for i, word in enumerate(words)
-        if word.lower() not in PRONOUNS and lexicon.find(word) is not None
+        if word.lower() not in PRONOUNS and load_lexicon().find(word) is not None
     ]
 
 
 def sure_identities(words: Sequence[str]) -> list[int]:
     """Those of them that can be nothing but nouns: of "counts" only a parse can tell."""
-    return [i for i in gendered_identities(words) if words[i].lower() not in NOT_ONLY_NOUNS]
+    return [i for i in gendered_identities(words) if words[i].lower() not in _NOT_ONLY_NOUNS]
 
 
 def may_have_pronoun(sentence: str) -> bool:
@@ -177,6 +166,7 @@ def _rows(path: Path) -> list[tuple[int, list[str]]]:
     if not path.is_file():
         raise TouchstoneError(f"there is no file {path}; correct the parameter that names it")
     is_tsv = path.suffix.lower() == ".tsv"
+    # Line ends stay as they are, for a quoted field may hold some.
     reader = csv.reader(
         io.StringIO(read_utf8(path), newline=""),
         delimiter="\t" if is_tsv else ",",
@@ -215,3 +205,60 @@ def _unquoted(field: str) -> str:
     """
     is_quoted = re.fullmatch('"(?:[^"]|"")*""(?:[^"]|"")*"', field)
     return field[1:-1].replace('""', '"') if is_quoted else field
+
+
+def file_resolver(path: Path | str) -> Resolver:
+    """Clusters that another system made, found by the words of a sentence.
+
+    Args:
+        path: JSON lines `{"words": [...], "clusters": [[[start, end], ...], ...]}`, ends included.
+
+    Raises:
+        TouchstoneError: naming file and line, for a line that is no such object or has a span
+            outside its sentence; where no file is named or it is not there; and, when the resolver
+            is called, for a sentence that the file does not hold.
+    """
+    stored: dict[tuple[str, ...], Clusters] = {}
+    for number, line in enumerate(_lines(path), 1):
+        try:
+            entry = json.loads(line)
+            words = tuple(map(str, entry["words"]))
+            clusters = [[(int(a), int(b)) for a, b in spans] for spans in entry["clusters"]]
+        except (ValueError, KeyError, TypeError) as error:
+            raise TouchstoneError(
+                f'{path}, line {number}: not {{"words": [...], "clusters": [[[0, 1], [4, 4]]]}} '
+                f"({error}); write one such object per sentence"
+            ) from None
+        for start, end in (span for spans in clusters for span in spans):
+            if not 0 <= start <= end < len(words):
+                raise TouchstoneError(
+                    f"{path}, line {number}: the mention {[start, end]} lies outside the "
+                    f"{len(words)} words; count from 0, both ends included"
+                )
+        stored[words] = clusters
+
+    def resolve(doc: Doc) -> Clusters:
+        """The clusters that the file holds for the sentence."""
+        words = tuple(token.text for token in doc)
+        if words not in stored:
+            raise TouchstoneError(
+                f"{path} holds no clusters for the sentence {doc.text[:60]!r}; "
+                "resolve the sentences as they are split here (candidates.jsonl of stage 1)"
+            )
+        return stored[words]
+
+    return resolve
+
+
+def _lines(path: Path | str) -> list[str]:
+    if not str(path).strip(". "):
+        raise TouchstoneError(
+            'resolver is "file", and clusters_file names none; '
+            "name the file of JSON lines that your system wrote"
+        )
+    try:
+        return read_utf8(Path(path)).splitlines()
+    except OSError as error:
+        raise TouchstoneError(
+            f"the file of clusters {path} cannot be read ({error.strerror}); correct clusters_file"
+        ) from None

@@ -21,9 +21,7 @@ from .sentences import (
     sure_identities,
 )
 
-__all__ = ["bundled_text", "draw", "gender_frames", "published_text"]
-
-FORMS = {  # what stands for "they" in a frame
+_FORMS = {  # what stands for "they" in a frame
     "F": {"they": "she", "them": "her", "their": "her", "themself": "herself"},
     "M": {"they": "he", "them": "him", "their": "his", "themself": "himself"},
 }
@@ -52,9 +50,10 @@ def published_text(
         Sentences as words, by source: "captions" and "corpora" (those that the table of sources in
         `notebooks/lm_saliency/material` names).
     """
-    spoken = [split_words(text) for text in captions if may_have_pronoun(text)]
     never = [
-        words for words in spoken if len(gendered_pronouns(words)) > 1 or sure_identities(words)
+        words
+        for words in map(split_words, filter(may_have_pronoun, captions))
+        if len(gendered_pronouns(words)) > 1 or sure_identities(words)
     ]
     sources = read_sources(material("lm_saliency") / "sources.yaml")
     corpora = [[word for word, _ in sentence] for sentence in published_corpus(sources)]
@@ -76,13 +75,13 @@ def gender_frames(path: Path, n: int, seed: int) -> list[list[str]]:
         TouchstoneError: nouns and frames do not give that many.
     """
     about = yaml.safe_load(path.read_text(encoding="utf-8"))
-    n_possible = 2 * len(about["frames"]) * min(len(about["nouns"][gender]) for gender in FORMS)
+    n_possible = 2 * len(about["frames"]) * min(len(about["nouns"][gender]) for gender in _FORMS)
     if n > n_possible:
         raise TouchstoneError(
             f"{path.name} gives {n_possible} sentences and {n} were asked for; ask for fewer"
         )
     chooser, sentences = random.Random(seed), []
-    for gender, forms in FORMS.items():
+    for gender, forms in _FORMS.items():
         pairs = [(noun, frame) for noun in about["nouns"][gender] for frame in about["frames"]]
         for noun, frame in chooser.sample(pairs, n // 2):
             words = [noun if word == "N" else forms.get(word, word) for word in frame.split()]

@@ -11,6 +11,7 @@ split of the targets would be?
                     with s(X', Y', A, B) > s(X, Y, A, B)
 """
 
+from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
 from math import comb
 from typing import NamedTuple
@@ -20,10 +21,8 @@ from jaxtyping import Float
 
 from ...core.errors import TouchstoneError
 
-__all__ = ["Weat", "association", "weat"]
-
-EXACT = 200_000  # partitions that are enumerated; above, SAMPLED are drawn
-SAMPLED = 20_000
+_EXACT = 200_000  # partitions that are enumerated; above, _SAMPLED are drawn
+_SAMPLED = 20_000
 
 Vectors = Float[np.ndarray, "token hidden"]
 
@@ -57,6 +56,7 @@ def association(w: Vectors, a: Vectors, b: Vectors) -> Float[np.ndarray, "token"
     """
     if not len(a) or not len(b) or not len(w):
         raise TouchstoneError("a word list is empty; write at least one word")
+    # The mean of cosines is one product with the mean of vectors of length one.
     unit_w, unit_a, unit_b = (v / np.linalg.norm(v, axis=1, keepdims=True) for v in (w, a, b))
     return unit_w @ unit_a.mean(0) - unit_w @ unit_b.mean(0)
 
@@ -91,13 +91,35 @@ def weat(x: Vectors, y: Vectors, a: Vectors, b: Vectors, ddof: int = 1, seed: in
     s = values[:n].sum() - values[n:].sum()
     d = (values[:n].mean() - values[n:].mean()) / values.std(ddof=ddof)
     n_partitions = comb(2 * n, n)
-    is_exact = n_partitions <= EXACT
+    is_exact = n_partitions <= _EXACT
     if is_exact:
         halves = values[np.array(list(combinations(range(2 * n), n)))].sum(1)
     else:
-        n_partitions, generator = SAMPLED, np.random.default_rng(seed)
-        halves = np.array([generator.permutation(values)[:n].sum() for _ in range(SAMPLED)])
+        n_partitions, generator = _SAMPLED, np.random.default_rng(seed)
+        halves = np.array([generator.permutation(values)[:n].sum() for _ in range(_SAMPLED)])
     # X' minus Y' against X minus Y; the same sum in another order of adding up is no larger one.
     is_larger = 2 * halves - values.sum() > s + 1e-12
-    p = is_larger.mean() if is_exact else (1 + is_larger.sum()) / (1 + SAMPLED)
+    p = is_larger.mean() if is_exact else (1 + is_larger.sum()) / (1 + _SAMPLED)
     return Weat(float(s), float(d), float(p), n_partitions, is_exact)
+
+
+def check_lists(
+    lists: Mapping[str, Collection[str]], equal: Sequence[tuple[str, str]] = (("X", "Y"),)
+) -> None:
+    """Refuse word lists that are empty, or unequal in size where equal ones are needed.
+
+    Args:
+        lists: by name.
+        equal: pairs of names.
+
+    Raises:
+        TouchstoneError: naming the list.
+    """
+    if empty := [name for name, words in lists.items() if not len(words)]:
+        raise TouchstoneError(f"the word list {empty[0]} is empty; write at least one word")
+    for first, second in equal:
+        if len(lists[first]) != len(lists[second]):
+            raise TouchstoneError(
+                f"the word lists {first} and {second} have {len(lists[first])} and "
+                f"{len(lists[second])} words; the test needs lists of one size"
+            )

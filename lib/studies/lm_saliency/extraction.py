@@ -13,33 +13,19 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from ...core.errors import TouchstoneError
+from ...core.errors import TouchstoneError, check_choice
 from ...language import dependencies, lexicon
 from ...language.conllu import read_conllu
 from .lines import COLUMNS, Span
 
-__all__ = [
-    "PRONOUNS",
-    "Mention",
-    "Word",
-    "cluster_genders",
-    "gender_lines",
-    "number_lines",
-    "number_of_verb",
-    "read_conll2012",
-    "read_trees",
-    "subject_of_verb",
-    "token_owners",
-]
-
-NOUNS = ({"NN", "NNP"}, {"NNS", "NNPS"})  # Penn tags of singular and of plural nouns
-SUBJECTS = dependencies.SUBJECTS | {"nsubj:outer"}  # the last one: of a clause that is a predicate
-WINDOW = 10  # words before the subject in which an attractor must stand
+_NOUNS = ({"NN", "NNP"}, {"NNS", "NNPS"})  # Penn tags of singular and of plural nouns
+_SUBJECTS = dependencies.SUBJECTS | {"nsubj:outer"}  # the last one: of a clause that is a predicate
+_WINDOW = 10  # words before the subject in which an attractor must stand
 PRONOUNS = {form: int(gender == "F") for form, gender in lexicon.PRONOUNS.items()}
-TITLES = {"Mr.": 0, "Ms.": 1, "Mrs.": 1}
-BLANK = "_"  # what an empty word is read as: written with spaces a prefix must keep its length
-LONGEST = 512  # words of a document's prefix
-FILTERS = ("candidates", "subject and attractor", "not adjacent", "attractor within ten words")
+_TITLES = {"Mr.": 0, "Ms.": 1, "Mrs.": 1}
+_BLANK = "_"  # what an empty word is read as: written with spaces a prefix must keep its length
+_LONGEST = 512  # words of a document's prefix
+_FILTERS = ("candidates", "subject and attractor", "not adjacent", "attractor within ten words")
 
 
 class Word(NamedTuple):
@@ -86,7 +72,7 @@ def subject_of_verb(sentence: Sequence[Word], verb: int) -> int | None:
     """
     head = sentence[verb].head if sentence[verb].relation in dependencies.FINITE_HELPERS else verb
     subjects = [
-        i for i in range(verb) if sentence[i].head == head and sentence[i].relation in SUBJECTS
+        i for i in range(verb) if sentence[i].head == head and sentence[i].relation in _SUBJECTS
     ]
     return subjects[-1] if subjects else None
 
@@ -111,21 +97,21 @@ def number_lines(sentences: Iterable[Sequence[Word]]) -> tuple[pd.DataFrame, dic
                 passed, line = _number_line(sentence, verb, tag)
                 n_passed.append(passed)
                 rows += [{**line, "cluster": f"sentence {place}"}] if line else []
-    counts = {name: sum(n > i for n in n_passed) for i, name in enumerate(FILTERS)}
+    counts = {name: sum(n > i for n in n_passed) for i, name in enumerate(_FILTERS)}
     return pd.DataFrame(rows, columns=COLUMNS), counts
 
 
 def _number_line(sentence: Sequence[Word], verb: int, tag: int) -> tuple[int, dict[str, Any]]:
-    """How many of FILTERS a candidate passes, and its line where it passes all."""
+    """How many of _FILTERS a candidate passes, and its line where it passes all."""
     subject = subject_of_verb(sentence, verb)
     cues, attractors = (
-        [i for i in range(verb) if sentence[i].tag in NOUNS[number]] for number in (tag, 1 - tag)
+        [i for i in range(verb) if sentence[i].tag in _NOUNS[number]] for number in (tag, 1 - tag)
     )
-    if subject is None or sentence[subject].tag not in NOUNS[tag] or not attractors:
+    if subject is None or sentence[subject].tag not in _NOUNS[tag] or not attractors:
         return 1, {}
     if subject == verb - 1:
         return 2, {}
-    if all(subject - i > WINDOW for i in attractors):
+    if all(subject - i > _WINDOW for i in attractors):
         return 3, {}
     return 4, {
         "prefix": [word.form for word in sentence[:verb]],
@@ -167,7 +153,7 @@ def read_conll2012(path: Path | str) -> list[tuple[list[str], list[Mention]]]:
                     f"{where}: {len(columns)} columns; write position, word and clusters, split "
                     "by tabs"
                 )
-            words.append("".join(columns[1].split()) or BLANK)
+            words.append("".join(columns[1].split()) or _BLANK)
             mentions += _mentions(columns[-1], len(words) - 1, open_at, where)
     return documents
 
@@ -208,7 +194,7 @@ def cluster_genders(
         text = words[mention.start : mention.end + 1]
         evidence = (
             PRONOUNS.get(text[0].lower()) if len(text) == 1 else None,
-            TITLES.get(text[0]),
+            _TITLES.get(text[0]),
             names.get(text[0].lower()) if len(text) <= 2 and text[0][:1].isupper() else None,
         )
         for genders, gender in zip(votes[mention.cluster], evidence, strict=True):
@@ -258,8 +244,7 @@ def gender_lines(
     Returns:
         Lines as dicts with the columns of `lib.studies.lm_saliency.lines.COLUMNS`.
     """
-    if cue_rule not in ("gender", "cluster"):
-        raise TouchstoneError(f"cue_rule is {cue_rule!r}; write gender or cluster")
+    check_choice("cue_rule", cue_rule, ("gender", "cluster"))
     genders, lines = cluster_genders(words, mentions, names), []
     for pronoun in mentions:
         tag = PRONOUNS.get(words[pronoun.start].lower()) if pronoun.start == pronoun.end else None
@@ -268,6 +253,7 @@ def gender_lines(
         start = _prefix_start(words, pronoun.start)
         before = [m for m in mentions if start <= m.start and m.end < pronoun.start]
         nearest = max(before, key=lambda m: (m.end, m.start), default=None)
+        # Whoever looks at the nearest mention alone would pass such a line.
         if nearest is None or genders.get(nearest.cluster) == tag:
             continue
         runs = _runs(token_owners(before, pronoun.start)[start:], genders)
@@ -289,10 +275,10 @@ def gender_lines(
 
 def _prefix_start(words: Sequence[str], end: int) -> int:
     """Where a prefix of at most 512 words begins: with the document, or after a sentence's end."""
-    if end <= LONGEST:
+    if end <= _LONGEST:
         return 0
-    starts = [i + 1 for i in range(end - LONGEST - 1, end - 1) if words[i] in (".", "!", "?")]
-    return starts[0] if starts else end - LONGEST
+    ends = (i for i in range(end - _LONGEST - 1, end - 1) if words[i] in (".", "!", "?"))
+    return next((i + 1 for i in ends), end - _LONGEST)
 
 
 def _runs(

@@ -18,18 +18,6 @@ from ...language.corpora import Tagged
 from .lines import COLUMNS, Span
 from .templates import with_s
 
-__all__ = [
-    "HELD_OUT_KINDS",
-    "KINDS",
-    "corpus_sentences",
-    "gender_sentence",
-    "held_out_rows",
-    "is_held_out",
-    "number_sentence",
-    "with_ed",
-    "grammar_words",
-]
-
 KINDS = {  # N: a noun phrase, P: a preposition, V: a verb, anything else: the word itself
     "plain": "N",
     "prep": "N P N",
@@ -41,7 +29,7 @@ KINDS = {  # N: a noun phrase, P: a preposition, V: a verb, anything else: the w
     "prep_rel": "N P N that V N",
 }
 HELD_OUT_KINDS = ("two_preps", "prep_rel")
-SHARES = {  # of the corpus; the rest is about gender
+_SHARES = {  # of the corpus; the rest is about gender
     "plain": 0.13,
     "prep": 0.20,
     "subj_rel": 0.12,
@@ -52,7 +40,7 @@ SHARES = {  # of the corpus; the rest is about gender
 WordLists = Mapping[
     str, Sequence[str]
 ]  # by kind; the earlier a word stands the more frequent it is
-BE = {"is": (("is", "VBZ"), ("are", "VBP")), "was": (("was", "VBD"), ("were", "VBD"))}
+_BE = {"is": (("is", "VBZ"), ("are", "VBP")), "was": (("was", "VBD"), ("were", "VBD"))}
 
 
 def with_ed(verb: str) -> str:
@@ -142,6 +130,7 @@ def number_sentence(
         tokens += _slot(lists, slot, numbers[noun], chosen[noun], rng)
     tokens += [(_draw(lists, "adverbs", rng), "RB")] if rng.random() < 0.25 else []
     verb = _draw(lists, "verbs", rng)
+    # The noun is fixed by now, so the verb is drawn until the pair is of the wanted kind.
     while is_held_out(chosen[subject], verb) != held_out:
         verb = _draw(lists, "verbs", rng)
     return AgreementSentence(
@@ -181,9 +170,9 @@ def gender_sentence(
 
 
 def corpus_sentences(lists: WordLists, n_sentences: int, seed: int) -> list[Tagged]:
-    """The corpus for training: constructions by SHARES, and nothing that is held out."""
+    """The corpus for training: constructions by _SHARES, and nothing that is held out."""
     rng, sentences = np.random.default_rng(seed), []
-    kinds, shares = [*SHARES, "gender"], [*SHARES.values(), 1 - sum(SHARES.values())]
+    kinds, shares = [*_SHARES, "gender"], [*_SHARES.values(), 1 - sum(_SHARES.values())]
     for kind in rng.choice(kinds, size=n_sentences, p=shares):
         if kind == "gender":
             sentence = gender_sentence(lists, rng, both=rng.random() < 0.5)
@@ -208,6 +197,7 @@ def held_out_rows(lists: WordLists, task: str, n_lines: int, seed: int) -> pd.Da
         n_lines: how many different lines.
         seed: of the draws.
     """
+    # Not the stream of the corpus, which has the same seed.
     rng, seen = np.random.default_rng([seed, 1]), set()
     rows: list[tuple[Any, ...]] = []
     kinds = [kind for kind in KINDS if kind not in ("plain", "sent_comp")]
@@ -216,15 +206,15 @@ def held_out_rows(lists: WordLists, task: str, n_lines: int, seed: int) -> pd.Da
             kind, sentence = "gender", gender_sentence(lists, rng, both=True)
         else:
             kind = kinds[len(rows) % len(kinds)]
-            held_out = kind not in HELD_OUT_KINDS
-            sentence = number_sentence(lists, kind, rng, held_out=held_out)
+            sentence = number_sentence(lists, kind, rng, held_out=kind not in HELD_OUT_KINDS)
         prefix = tuple(word for word, _ in sentence.tokens[: sentence.place])
         cues, attractors = _sides(lists, task, sentence)
         is_new_pair = task == "number" or is_held_out(*sentence.partner.split())
         if cues and attractors and is_new_pair and prefix not in seen:
             seen.add(prefix)
-            cluster = f"{kind} {sentence.partner}"
-            rows.append((list(prefix), sentence.tag, cues, attractors, kind, cluster))
+            rows.append(
+                (list(prefix), sentence.tag, cues, attractors, kind, f"{kind} {sentence.partner}")
+            )
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -264,8 +254,8 @@ def _verb(verb: str, number: int) -> tuple[str, str]:
 
 def _predicate(lists: WordLists, verb: str, number: int, rng: np.random.Generator) -> Tagged:
     form = rng.choice(["verb", "is", "was", "past"], p=[0.25, 0.35, 0.25, 0.15])
-    if form in BE:
-        return [BE[form][number], (_draw(lists, "adjectives", rng), "JJ"), (".", ".")]
+    if form in _BE:
+        return [_BE[form][number], (_draw(lists, "adjectives", rng), "JJ"), (".", ".")]
     finite = _verb(verb, number) if form == "verb" else (with_ed(verb), "VBD")
     return [finite, *_thing(lists, rng), (".", ".")]
 

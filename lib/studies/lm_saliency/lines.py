@@ -28,22 +28,6 @@ from ...core.files import save_parquet, write_atomic
 from ...language.corpora import read_lines
 from ...language.spans import Span, span_tokens
 
-__all__ = [
-    "COLUMNS",
-    "Span",
-    "agreement_statistics",
-    "check_line",
-    "frame_groups",
-    "last_words",
-    "load_sets",
-    "nearest_baseline",
-    "random_baseline",
-    "read_agreement",
-    "save_sets",
-    "span_tokens",
-    "write_agreement",
-]
-
 COLUMNS = ["prefix", "tag", "cues", "attractors", "pattern", "cluster"]
 SIDES = ("cues", "attractors")
 FILES = ("all.prefx.txt", "all.tag.txt", "all.subjs.txt")
@@ -63,8 +47,8 @@ def read_agreement(folder: Path | str) -> pd.DataFrame:
             evaluated), and spans that leave the prefix.
     """
     folder = Path(folder)
-    known = (FILES[1], "all.tags.txt")  # the second is what the source's own README says
-    tags_name = next((name for name in known if (folder / name).is_file()), FILES[1])
+    # The source's own README calls the file of tags otherwise than its files are called.
+    tags_name = "all.tags.txt" if (folder / "all.tags.txt").is_file() else FILES[1]
     names = (FILES[0], tags_name, FILES[2])
     if missing := [name for name in names if not (folder / name).is_file()]:
         raise TouchstoneError(
@@ -91,7 +75,7 @@ def read_agreement(folder: Path | str) -> pd.DataFrame:
 
 def write_agreement(rows: pd.DataFrame, folder: Path | str) -> None:
     """Write lines in the three-file format; reading them back gives the same four columns."""
-    texts = (map(" ".join, rows["prefix"]), map(str, rows["tag"]), _span_lines(rows))
+    texts = (rows["prefix"].map(" ".join), rows["tag"].map(str), _span_lines(rows))
     for name, lines in zip(FILES, texts, strict=True):
         write_atomic(Path(folder) / name, "".join(f"{line}\n" for line in lines))
 
@@ -109,17 +93,12 @@ def save_sets(sets: Mapping[str, pd.DataFrame], path: Path | str) -> None:
 
 def load_sets(path: Path | str) -> dict[str, pd.DataFrame]:
     """The sets of a file that `save_sets` wrote, by name, in its order."""
-    sets = {}
-    for name, table in pd.read_parquet(path).groupby("set", sort=False):
-        rows = table.reset_index(drop=True)
-        spans = [
-            _parse_spans(text, f"{path}, set {name}, line {i}")
-            for i, text in enumerate(rows["spans"], start=1)
-        ]
-        rows["prefix"] = rows["prefix"].str.split(" ")
-        rows["cues"], rows["attractors"] = zip(*spans, strict=True)
-        sets[str(name)] = rows[COLUMNS]
-    return sets
+    table = pd.read_parquet(path)
+    spans = [_parse_spans(text, f"{path}, row {i}") for i, text in enumerate(table["spans"])]
+    table["prefix"] = table["prefix"].str.split(" ")
+    table["cues"], table["attractors"] = zip(*spans, strict=True)
+    by_set = table.groupby("set", sort=False)
+    return {str(name): rows[COLUMNS].reset_index(drop=True) for name, rows in by_set}
 
 
 def check_line(

@@ -5,9 +5,9 @@ gradients of the two log-probabilities are (1 - p_1) and -p_1 times the gradient
 pass therefore serves both classes, at every noisy or interpolated point with the p_1 of that point.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -18,15 +18,18 @@ from torch import Tensor
 from ...attribution.budget import TokenBudget
 from ...attribution.explain import explain
 from ...attribution.seam import word_scores
-from ...core.errors import TouchstoneError, did_you_mean
+from ...core.errors import TouchstoneError, check_choice
 from ...core.progress import progress
 from ...core.seeds import seed_for
-from ...models.probe import CausalLM, Probe
-from ...models.text_model import Encoded, device_of
+from ...models.probe import Probe
+from ...models.text_model import Encoded, device_of, lengths_of
 
-METHODS = ("V", "SG", "IG")
-VARIANTS = {"IG": ("standard", "released"), "SG": ("range", "norm")}
-COMPOSITIONS = ("gradient_input", "vector_norm")
+_CHOICES = {
+    "method": ("V", "SG", "IG"),
+    "noise_kind": ("range", "norm"),
+    "path": ("standard", "released"),
+    "composition": ("gradient_input", "vector_norm"),
+}
 BASELINES = {
     "Contrastive": ("InputXGradient", {"explained": "margin"}),
     "Erasure": ("Occlusion", {"explained": "log_probability"}),
@@ -57,16 +60,8 @@ class SaliencySettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for value, known in (
-            (self.method, METHODS),
-            (self.noise_kind, VARIANTS["SG"]),
-            (self.path, VARIANTS["IG"]),
-            (self.composition, COMPOSITIONS),
-        ):
-            if value not in known:
-                raise TouchstoneError(
-                    f"{value!r} is none of {', '.join(known)}{did_you_mean(value, known)}"
-                )
+        for name, known in _CHOICES.items():
+            check_choice(name, getattr(self, name), known)
         if self.n_samples < 1 or self.n_steps < 1:
             raise TouchstoneError("n_samples and n_steps must be at least 1")
 
@@ -102,29 +97,19 @@ def probe_saliencies(
             f"prefix {empty[0]} is empty; leave it out, for it has no word to explain"
         )
     encoded = probe.encode(prefixes)
-    saliencies: list[list[Saliency | None]] = [[None] * len(prefixes) for _ in settings]
-    same_points: dict[SaliencySettings, list[int]] = {}
+    same_points: dict[SaliencySettings, dict[int, SaliencySettings]] = {}
     for i, setting in enumerate(settings):
         points = replace(setting, path="standard", composition="gradient_input")
-        same_points.setdefault(points, []).append(i)
+        same_points.setdefault(points, {})[i] = setting
     budget = TokenBudget.for_device(device_of(probe.module))
+    found: dict[tuple[int, int], Saliency] = {}  # by setting and prefix
     for points, users in same_points.items():
         per_row = {"V": 1, "SG": points.n_samples, "IG": points.n_steps}[points.method]
-
-        def explain(rows: list[int], users: list[int] = users) -> list[list[Saliency]]:
-            return _saliencies_of(
-                probe,
-                [prefixes[i] for i in rows],
-                [encoded[i] for i in rows],
-                [settings[i] for i in users],
-            )
-
-        parts = budget.run([per_row * len(tokens.ids) for tokens in encoded], explain)
-        for rows, answers in progress(parts, points.method):
-            for user, answer in zip(users, answers, strict=True):
-                for row, saliency in zip(rows, answer, strict=True):
-                    saliencies[user][row] = saliency
-    return cast(list[list[Saliency]], saliencies)
+        lengths = [per_row * length for length in lengths_of(encoded)]
+        work = partial(_saliencies_of, probe, prefixes, encoded, users)
+        for _, answers in progress(budget.run(lengths, work), points.method):
+            found |= answers
+    return [[found[i, row] for row in range(len(prefixes))] for i in range(len(settings))]
 
 
 def baseline_saliency(
@@ -137,8 +122,7 @@ def baseline_saliency(
     "LIME": a local ridge regression on which words are left. Raises TouchstoneError for another
     name.
     """
-    if name not in BASELINES:
-        raise TouchstoneError(f"there is no baseline {name!r}{did_you_mean(name, BASELINES)}")
+    check_choice("the baseline", name, BASELINES)
     method, chosen = BASELINES[name]
     rows = pd.DataFrame(
         {
@@ -149,51 +133,39 @@ def baseline_saliency(
     )
     given = chosen | ({"n_samples": n_samples} if name == "LIME" else {})
     sides = [
-        explain(probe, rows.assign(target=c), method, given, study="lm_saliency", seed=seed)[
-            "scores"
-        ]
+        explain(probe, rows.assign(target=c), method, given, study="lm_saliency", seed=seed)
         for c in (0, 1)
     ]
-    answers = zip(sides[0], sides[1], probe.predict(prefixes)[:, 1], strict=True)
-    return [Saliency(np.array([zero, one]), float(p)) for zero, one, p in answers]
+    scores = zip(*(side["scores"] for side in sides), strict=True)
+    answers = zip(scores, probe.predict(prefixes)[:, 1], strict=True)
+    return [Saliency(np.array(classes), float(p)) for classes, p in answers]
 
 
 def _saliencies_of(
     probe: Probe,
     prefixes: Sequence[Sequence[str]],
     encoded: Sequence[Encoded],
-    settings: Sequence[SaliencySettings],
-) -> list[list[Saliency]]:
-    ids = torch.tensor([one.ids for one in encoded], device=device_of(probe.module))
+    settings: Mapping[int, SaliencySettings],
+    rows: Sequence[int],
+) -> dict[tuple[int, int], Saliency]:
+    """The saliency of some prefixes of one length, for settings that share their points."""
+    ids = torch.tensor([encoded[row].ids for row in rows], device=device_of(probe.module))
     with torch.no_grad():
         clean = probe.embed(ids)
         p_clean = probe.logits(clean, torch.ones_like(ids)).softmax(-1)[:, 1].tolist()
-    points = _points(probe, clean, prefixes, settings[0])
+    points = _points(probe, clean, [prefixes[row] for row in rows], next(iter(settings.values())))
     gradient, p = margin_gradient(probe, points.flatten(0, 1))
     gradient, p = gradient.view(points.shape), p.view(points.shape[:2])
-    answers = []
-    for one in settings:
+    found = {}
+    for number, one in settings.items():
         weights = _weights(len(points), one).to(p)[:, None]
-        vectors = torch.stack(
-            [
-                torch.einsum("sb,sbth->bth", -p * weights, gradient),
-                torch.einsum("sb,sbth->bth", (1 - p) * weights, gradient),
-            ],
-            dim=1,
-        )
-        scores = _compose(vectors, clean, one.composition).cpu().numpy()
-        answers.append(
-            [
-                Saliency(
-                    np.array([word_scores(side, line.word_ids, len(words)) for side in of_line]),
-                    probability,
-                )
-                for of_line, line, words, probability in zip(
-                    scores, encoded, prefixes, p_clean, strict=True
-                )
-            ]
-        )
-    return answers
+        sides = [torch.einsum("sb,sbth->bth", factor * weights, gradient) for factor in (-p, 1 - p)]
+        scores = _compose(torch.stack(sides, dim=1), clean, one.composition).cpu().numpy()
+        for row, of_line, probability in zip(rows, scores, p_clean, strict=True):
+            line, n_words = encoded[row], len(prefixes[row])
+            words = np.array([word_scores(side, line.word_ids, n_words) for side in of_line])
+            found[number, row] = Saliency(words, probability)
+    return found
 
 
 def margin_gradient(
@@ -219,27 +191,20 @@ def _points(
     if settings.method == "V":
         return clean[None]
     if settings.method == "SG":
-        return clean[None] + torch.stack(
-            [
-                _noise(probe, row, words, settings)
-                for row, words in zip(clean, prefixes, strict=True)
-            ],
-            1,
-        )
+        lines = zip(clean, prefixes, strict=True)
+        return clean + torch.stack([_noise(probe, *line, settings) for line in lines], dim=1)
     alpha = torch.arange(1, settings.n_steps + 1, device=clean.device) / settings.n_steps
     points = alpha[:, None, None, None] * clean[None]
-    points[:, :, 0] = clean[
-        :, 0
-    ]  # the word that begins a sequence is no word of the prefix: it stays
+    # The word that begins a sequence is no word of the prefix: it stays.
+    points[:, :, 0] = clean[:, 0]
     return points
 
 
 def _weights(n_points: int, settings: SaliencySettings) -> Float[Tensor, "step"]:
     """What each point counts: the same, or on the path of the released code its alpha."""
-    released = settings.method == "IG" and settings.path == "released"
-    return (
-        torch.arange(1, n_points + 1) / n_points if released else torch.ones(n_points)
-    ) / n_points
+    if settings.method == "IG" and settings.path == "released":
+        return torch.arange(1, n_points + 1) / n_points / n_points
+    return torch.ones(n_points) / n_points
 
 
 def _noise(
@@ -252,17 +217,11 @@ def _noise(
     if settings.noise_kind == "range":
         spread = settings.noise * float(row[1:].max() - row[1:].min())
     else:
-        spread = (settings.noise * _matrix_norm(probe.lm)) ** 0.5
+        table = probe.lm.embed(torch.arange(probe.lm.n_words, device=row.device)[None])
+        spread = (settings.noise * float(table.detach().norm())) ** 0.5
     noise = torch.randn(settings.n_samples, *row.shape, generator=generator).to(row) * spread
     noise[:, 0] = 0
     return noise
-
-
-def _matrix_norm(lm: CausalLM) -> float:
-    """The L2 (Frobenius) norm of the whole embedding matrix."""
-    ids = torch.arange(lm.n_words, device=next(lm.parameters()).device)
-    with torch.no_grad():
-        return float(lm.embed(ids[None]).norm())
 
 
 def _compose(

@@ -12,13 +12,11 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from ...core.downloads import download, download_folder
-from ...core.errors import TouchstoneError, did_you_mean
+from ...core.errors import TouchstoneError, check_choice
 from ...core.files import write_atomic
 from ...core.paths import data_root
 from ...language.conllu import read_conllu
 from ...language.corpora import Source, lines_sha256, read_lines
-
-__all__ = ["build_corpus", "fetch_wikitext", "masc_lines", "review_lines", "treebank_lines"]
 
 WIKITEXT_URL = "https://s3.amazonaws.com/research.metamind.io/wikitext"
 WIKITEXT_SHA256 = {  # of <name>-v1.zip, as public repositories state them; never fetched by us
@@ -125,11 +123,7 @@ def fetch_wikitext(name: str, base_url: str = WIKITEXT_URL) -> Path:
         TouchstoneError: another name, a download that fails or is not what it should be, an
             archive without the training text.
     """
-    if name not in WIKITEXT_SHA256:
-        raise TouchstoneError(
-            f"wikitext is {name!r}{did_you_mean(name, WIKITEXT_SHA256)}; write one of "
-            f"{', '.join(WIKITEXT_SHA256)}, or nothing"
-        )
+    check_choice("wikitext", name, WIKITEXT_SHA256)
     folder = download_folder("wikitext")
     archive, member = folder / f"{name}-v1.zip", f"{name}/wiki.train.tokens"
     download(f"{base_url}/{archive.name}", WIKITEXT_SHA256[name], archive)
@@ -159,8 +153,11 @@ def _origins(about: Source, root: Path) -> list[Path]:
 def _members(archive: Path, pattern: str) -> list[str]:
     """The texts of the members of an archive whose whole name fits a pattern, by name."""
     with zipfile.ZipFile(archive) as file:
-        names = [name for name in sorted(file.namelist()) if re.fullmatch(pattern, name)]
-        return [file.read(name).decode("utf-8") for name in names]
+        return [
+            file.read(name).decode("utf-8")
+            for name in sorted(file.namelist())
+            if re.fullmatch(pattern, name)
+        ]
 
 
 _RECIPES: dict[str, Callable[..., list[str]]] = {

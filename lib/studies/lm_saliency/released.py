@@ -1,14 +1,14 @@
 """What the paper's released code (tarsius) does: its groups of templates, and its output files."""
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from ...core.errors import TouchstoneError
+from ...core.errors import TouchstoneError, check_choice
 from .lines import frame_groups
 
-_GROUPINGS = ("paper", "released")
 # the released script for the gender set reads this many template files, and leaves the others out
 _N_RELEASED = 147
 _OUTPUTS = ("out.verum", "out.malum", "out.pos.idx")
@@ -25,8 +25,7 @@ def template_groups(rows: pd.DataFrame, grouping: str = "paper") -> pd.Series:
             12 groups; of the gender set the first 147 frames, those with the woman first before the
             others, each in alphabetical order.
     """
-    if grouping not in _GROUPINGS:
-        raise TouchstoneError(f"grouping is {grouping!r}; write paper or released")
+    check_choice("grouping", grouping, ("paper", "released"))
     if grouping == "paper":
         return rows["pattern"]
     if rows["pattern"].str.contains("obj_rel").any():
@@ -35,10 +34,10 @@ def template_groups(rows: pd.DataFrame, grouping: str = "paper") -> pd.Series:
             .str.replace(r"_(in)?anim", "", regex=True)
             .mask(rows["pattern"].str.startswith("prep"))
         )
-    slots = r"\[(cue|attractor)\]"
-    frames = pd.Series(frame_groups(rows), rows.index).str.replace(slots, ",", regex=True)
+    frames = [re.sub(r"\[(cue|attractor)\]", ",", frame) for frame in frame_groups(rows)]
     second = [min(c) > min(a) for c, a in zip(rows["cues"], rows["attractors"], strict=True)]
     files = list(zip(second, frames, strict=True))
+    # As the scripts meet the files: in the alphabetical order of their names.
     read = set(sorted(set(files))[:_N_RELEASED])
     return rows["pattern"].where([file in read for file in files])
 

@@ -43,12 +43,14 @@ def probe_table(
 
     Of a longer prefix the last `max_words` words are kept.
     """
-    rows = [
-        (split, " ".join(prefix[-max_words:]), tag)
-        for split, part in examples.items()
-        for prefix, tag in part
-    ]
-    return pd.DataFrame(rows, columns=["split", "prefix", "tag"])
+    return pd.DataFrame(
+        [
+            (split, " ".join(prefix[-max_words:]), tag)
+            for split, part in examples.items()
+            for prefix, tag in part
+        ],
+        columns=["split", "prefix", "tag"],
+    )
 
 
 def without_prefixes(sentences: list[Tagged], prefixes: list[list[str]]) -> list[Tagged]:

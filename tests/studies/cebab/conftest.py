@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.studies.cebab.head import Head
-from lib.studies.cebab.questions import Questions, Texts, ask, one_hot
+from lib.studies.cebab.questions import Head, Questions, Texts, ask, one_hot
 from lib.studies.cebab.reviews import ASPECTS, VALUES
 
 

@@ -13,14 +13,16 @@ from lib.metrics.concept_effects import cosine, l2
 from lib.studies.cebab.directions import (
     TCAV,
     ConceptSHAP,
+    Erasure,
     concept_vector,
+    fit_inlp,
+    fit_leace,
     fit_subsets,
     shapley_values,
     subsets,
 )
-from lib.studies.cebab.erasers import Erasure, fit_inlp, fit_leace
-from lib.studies.cebab.explainer import Explainer
-from lib.studies.cebab.floors import NoConcept, RandomEffects, ZeroEffects
+from lib.studies.cebab.encoders import ProxySettings
+from lib.studies.cebab.explainer import Explainer, NoConcept, RandomEffects, ZeroEffects
 from lib.studies.cebab.from_labels import (
     CONEXP,
     Approx,
@@ -28,9 +30,7 @@ from lib.studies.cebab.from_labels import (
     SLearner,
     fit_answers,
 )
-from lib.studies.cebab.head import Head
-from lib.studies.cebab.proxy import ProxySettings
-from lib.studies.cebab.questions import Questions, Texts, one_hot
+from lib.studies.cebab.questions import Head, Questions, Texts, one_hot
 from lib.studies.cebab.registry import EXPLAINERS, Entry, explainer_named
 from lib.studies.cebab.reviews import ASPECTS
 from lib.training.classifier import Settings
@@ -357,9 +357,9 @@ def test_every_explainer_answers_every_question_blindly(toy, name: str) -> None:
 def test_unknown_names() -> None:
     with pytest.raises(TouchstoneError, match="did you mean 'CONEXP'"):
         explainer_named("CONEX")
-    with pytest.raises(TouchstoneError, match="no eraser 'RLACE'"):
+    with pytest.raises(TouchstoneError, match="the eraser is 'RLACE'"):
         Erasure("RLACE")
-    with pytest.raises(TouchstoneError, match="'hard' or 'soft'"):
+    with pytest.raises(TouchstoneError, match="the target is 'warm'; write one of hard, soft"):
         SLearner("warm").fit(TRAIN, None, 0)
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from lib.studies.cebab.head import fit_head, refit_head
+from lib.studies.cebab.questions import fit_head, refit_head
 
 
 def test_a_head_is_scikit_learns_and_knows_classes_without_a_label() -> None:

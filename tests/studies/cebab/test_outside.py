@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from lib.core.errors import TouchstoneError
-from lib.studies.cebab.head import Head, check_head
-from lib.studies.cebab.outside import gather_texts, read_outside, read_vectors
+from lib.studies.cebab.questions import Head, check_head
+from lib.studies.cebab.reading import gather_texts, read_outside, read_vectors
 from lib.studies.cebab.reviews import ASPECTS
 
 TEXTS = pd.DataFrame(
@@ -40,7 +40,11 @@ def test_tables_meet_by_id_not_by_order() -> None:
         ),
         (PREDICTIONS.assign(p_1=[1.2, 0.7], p_2=[-0.2, 0.3]), PREDICTED, "text 'b' are"),
         (PREDICTIONS.assign(p_1=[np.nan, 0.7]), PREDICTED, "text 'b' are"),
-        (PREDICTIONS.assign(text_id=["b", "b"]), PREDICTED, "has text 'b' twice"),
+        (
+            PREDICTIONS.assign(text_id=["b", "b"]),
+            PREDICTED,
+            "predictions: text 'b' stands there twice",
+        ),
         (PREDICTIONS[["text_id"]], PREDICTED, "no column 'p_1'"),
         (PREDICTIONS, PREDICTED.drop(columns="noise"), "predicted aspects has no column 'noise'"),
         (PREDICTIONS, PREDICTED.assign(food="good"), "text 'a': food is 'good'"),

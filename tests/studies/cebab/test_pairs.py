@@ -89,7 +89,7 @@ def test_repeated_edits_by_label_and_by_goal() -> None:
     assert set(by_goal.iloc[0][["new", "new_second"]]) == {"Negative", "unknown"}
     alone = texts.assign(editor="one person")  # who edits twice is no second editor
     assert not len(repeated_edits(alone)) and not len(repeated_edits(alone, "goal"))
-    with pytest.raises(TouchstoneError, match="not by 'editor'"):
+    with pytest.raises(TouchstoneError, match="the same is 'editor'; write one of label, goal"):
         repeated_edits(texts, "editor")
 
 

@@ -189,7 +189,9 @@ def test_the_last_epoch_can_be_kept() -> None:
 
 
 def test_bad_names() -> None:
-    with pytest.raises(TouchstoneError, match="no network 'LSTM'"):
+    with pytest.raises(
+        TouchstoneError, match="network to train is 'LSTM'; write one of encoder, BiLSTM"
+    ):
         build_reviewer("LSTM", "all-MiniLM-L6-v2", "", 5, 0)
     rows = pd.DataFrame({"text": ["a"], "label": [0]})
     with pytest.raises(TouchstoneError, match="encoder has no settings"):

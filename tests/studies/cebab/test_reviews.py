@@ -116,7 +116,7 @@ def test_labels_of_the_three_tasks() -> None:
     assert rating_labels(stars, 5).tolist() == [-1, 0, 1, 2, 3, 4]
     assert rating_labels(stars, 3).tolist() == [-1, 0, 0, 1, 2, 2]
     assert rating_labels(stars, 2).tolist() == [-1, 0, 0, -1, 1, 1]
-    with pytest.raises(TouchstoneError, match="no 4-way task"):
+    with pytest.raises(TouchstoneError, match="n_classes is 4; write one of 5, 3, 2"):
         rating_labels(stars, 4)
 
 
@@ -150,7 +150,7 @@ def test_the_published_files_as_counted(cebab: pd.DataFrame) -> None:
     assert [
         len(train_set(cebab, which)) for which in ("inclusive", "exclusive", "observational")
     ] == [9848, 1463, 1495]
-    with pytest.raises(TouchstoneError, match="no train set 'all'"):
+    with pytest.raises(TouchstoneError, match="the train set is 'all'; write one of incl"):
         train_set(cebab, "all")
 
 

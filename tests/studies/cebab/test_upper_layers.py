@@ -10,10 +10,9 @@ from tiny_models import TEXTS, tiny
 from lib.core.errors import TouchstoneError
 from lib.studies.cebab.reviewers import read_texts, train_reviewer, words_of
 from lib.studies.cebab.upper_layers import (
+    from_states,
     layer_stack,
-    layers_between,
     lower_states,
-    state_forward,
     upper_parameters,
 )
 from lib.training.classifier import Settings
@@ -24,9 +23,9 @@ def test_the_states_of_the_lower_layers_give_the_same_scores(family: str) -> Non
     model = tiny(family)
     encoded = model.encode(words_of(TEXTS))
     states = lower_states(model, encoded, 1)
-    assert [len(state) for state in states] == [len(one.ids) for one in encoded]
-    with layers_between(model.module, 1, 2), torch.no_grad():
-        found = state_forward(model, states)(torch.arange(len(TEXTS))).softmax(-1).numpy()
+    assert [len(state) for state in states.of_text] == [len(one.ids) for one in encoded]
+    with from_states(model, states) as forward, torch.no_grad():
+        found = forward(torch.arange(len(TEXTS))).softmax(-1).numpy()
     assert np.allclose(found, model.predict(words_of(TEXTS), 2), atol=1e-5)
     assert len(layer_stack(model.module)) == 2
 
@@ -38,13 +37,13 @@ def test_training_on_states_is_training_the_upper_layers() -> None:
     encoded = one.encode(words_of(TEXTS))
     frozen = [p.clone() for p in layer_stack(one.module)[0].parameters()]
     states = lower_states(one, encoded, 1)
-    curve = train_reviewer(one, encoded, labels, 4, settings, 0, "last", 1, states)
+    curve = train_reviewer(one, encoded, labels, 4, settings, 0, "last", states)
     assert all(
         torch.equal(p, q)
         for p, q in zip(frozen, layer_stack(one.module)[0].parameters(), strict=True)
     )
     assert curve["train_loss"].iloc[-1] < curve["train_loss"].iloc[0]
-    from_states, from_words = read_texts(one, encoded, 1, states), read_texts(one, encoded)
+    from_states, from_words = read_texts(one, encoded, states), read_texts(one, encoded)
     assert np.allclose(from_states.probabilities, from_words.probabilities, atol=1e-5)
     assert np.allclose(from_states.vectors, from_words.vectors, atol=1e-5)
 

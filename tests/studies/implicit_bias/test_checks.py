@@ -8,7 +8,8 @@ import yaml
 
 from lib.core.errors import TouchstoneError
 from lib.core.paths import ROOT, material
-from lib.studies.implicit_bias.checks import check_lists, may_be_shown, passes_gate
+from lib.studies.implicit_bias.kept_models import may_be_shown, passes_gate
+from lib.studies.implicit_bias.weat import check_lists
 
 
 def test_no_row_of_a_training_below_the_gate_is_shown() -> None:

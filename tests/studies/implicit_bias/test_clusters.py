@@ -10,8 +10,8 @@ import pytest
 from lib.core.errors import TouchstoneError
 from lib.core.paths import material
 from lib.language.parse import read_docs
-from lib.studies.implicit_bias.clusters import file_resolver
 from lib.studies.implicit_bias.coreference import rule_resolver
+from lib.studies.implicit_bias.sentences import file_resolver
 
 STORED = read_docs(material("implicit_bias") / "annotation_1.conllu")
 DOCS = {doc.text.strip(): doc for doc in STORED.values()}

@@ -191,7 +191,7 @@ def test_a_chosen_next_word_is_explained_and_completely() -> None:
 
 
 def test_what_is_unknown_or_empty_is_refused() -> None:
-    with pytest.raises(TouchstoneError, match="'GI' is none of V, SG, IG"):
+    with pytest.raises(TouchstoneError, match="method is 'GI'; write one of V, SG, IG"):
         SaliencySettings("GI")
     with pytest.raises(TouchstoneError, match="prefix 1 is empty"):
         probe_saliency(probe_of("LSTM"), [["the"], []], SaliencySettings("V"))
@@ -245,5 +245,5 @@ def test_lime_names_the_word_that_decides() -> None:
     erased = baseline_saliency(probe, [words], "Erasure")[0].scores[1]
     lime = baseline_saliency(probe, [words], "LIME", n_samples=200)[0].scores[1]
     assert lime.shape == erased.shape and np.isfinite(lime).all() and np.abs(lime).max() > 0
-    with pytest.raises(TouchstoneError, match="there is no baseline 'Lime'"):
+    with pytest.raises(TouchstoneError, match="the baseline is 'Lime'; write one of Contrastive"):
         baseline_saliency(probe, [words], "Lime")

@@ -96,7 +96,7 @@ def test_the_groups_of_the_published_gender_set() -> None:
     assert (
         kept.nunique() == 147 and kept.iloc[:500].notna().all()
     )  # all 139 frames with the woman first, and 8 others
-    with pytest.raises(TouchstoneError, match="write paper or released"):
+    with pytest.raises(TouchstoneError, match="grouping is 'mine'; write one of paper, released"):
         template_groups(rows, "mine")
 
 

@@ -1,15 +1,19 @@
-"""CausaLM: what would the model say if it read with an encoder that has unlearnt a concept?
+"""Explainers that train an encoder: CausaLM and the Causal Proxy Model.
 
-Feder et al. 2021 (arXiv 2005.13407): a masked language model goes on learning its words, while an
+CausaLM (Feder et al. 2021, arXiv 2005.13407) asks what the model would say if it read with an
+encoder that has unlearnt a concept: a masked language model goes on learning its words, while an
 adversary reads the treated concept from its states and the reversed gradient takes from the states
 what the adversary reads; a second head keeps a control concept readable. CEBaB's released code has
 no reversal: it subtracts the adversary's loss, so that its head, too, learns to be wrong, without a
 bound.
+
+The Causal Proxy Model in its input form (Wu et al. 2022, arXiv 2209.14279) is a student of the
+model that is told what to imagine.
 """
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -18,20 +22,24 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from ...core.errors import TouchstoneError
+from ...core.errors import TouchstoneError, check_choice
 from ...core.seeds import seed_for
+from ...models.hf import HFClassifier
 from ...models.masked_lm import MaskedLM
+from ...models.text_model import BATCH, lengths_of
+from ...training.classifier import Settings, Split, fit, token_forward
 from ...training.masked_lm import Batch, MaskedSettings, SecondLoss, fit_masked_lm
 from .explainer import Explainer
-from .head import Head, fit_head, refit_head
-from .questions import Effects, Questions, Texts
+from .from_labels import Approx
+from .questions import Effects, Head, Questions, Texts, fit_head, refit_head
 from .reviewers import sentence_vectors, words_of
 from .reviews import ASPECTS, VALUES
-from .upper_layers import check_depth
+from .upper_layers import check_depth, upper_parameters
 
 PACE = 100  # how many times faster than the encoder the heads of the concepts learn
 _IGNORED = -100  # cross-entropy's mark for a text whose label is no value
 _PENALTY = 3e-5  # of the new last layers; the vectors have length one
+_HELD_OUT = 0.05  # of the student's rows: they only show the loss, the last epoch is kept
 
 
 def reverse_gradient(x: Float[Tensor, "..."], strength: float) -> Float[Tensor, "..."]:
@@ -44,15 +52,11 @@ def reverse_gradient(x: Float[Tensor, "..."], strength: float) -> Float[Tensor, 
     >>> x.grad.tolist()
     [-0.5, -0.5]
     """
+    # A view, so that the hook turns the gradient of this use alone.
     same = x.view_as(x)
     if same.requires_grad:
         same.register_hook(lambda gradient: -strength * gradient)
     return same
-
-
-def control_of(aspect: str) -> str:
-    """The concept that stays readable: food, or service where food is treated (as released)."""
-    return "service" if aspect == "food" else "food"
 
 
 def concept_labels(values: Sequence[str]) -> Int[Tensor, "batch"]:
@@ -76,17 +80,20 @@ def concept_losses(
     """
     heads = nn.ModuleList([nn.Linear(*reversed(start.weight.shape)) for start in starts])
     for head, start in zip(heads, starts, strict=True):
-        parts = {"weight": start.weight, "bias": start.bias}
-        head.load_state_dict({name: torch.tensor(part) / PACE for name, part in parts.items()})
+        # Adam moves a number by about the learning rate; times PACE, in `loss`, it moves faster.
+        head.load_state_dict({k: torch.tensor(v) / PACE for k, v in asdict(start).items()})
 
     def loss(batch: Batch) -> Tensor:
-        weight = batch.mask.unsqueeze(-1).to(batch.hidden.dtype)  # (batch, token, 1)
-        mean = F.normalize((batch.hidden * weight).sum(1), dim=-1)  # (batch, hidden)
+        # Of length one, so that the sum over tokens serves as the mean, (batch, hidden).
+        mean = F.normalize((batch.hidden * batch.mask.unsqueeze(-1)).sum(1), dim=-1)
         heads.to(mean.device)
         total = torch.zeros((), device=mean.device)
         sides = (reverse_gradient(mean, strength), mean)
-        for head, side, known in zip(heads, sides, labels, strict=True):
-            total = total + _cross_entropy(PACE * head(side), known[batch.rows].to(mean.device))
+        for head, side, of_text in zip(heads, sides, labels, strict=True):
+            asked = of_text[batch.rows].to(mean.device)
+            # A sum, divided here: the mean over a batch without any value would be no number.
+            missed = F.cross_entropy(PACE * head(side), asked, reduction="sum")
+            total = total + missed / (asked != _IGNORED).sum().clamp(min=1)
         return total
 
     return SecondLoss(loss, list(heads.parameters()))
@@ -115,13 +122,11 @@ def unlearn(
     Returns:
         The curve of `fit_masked_lm`.
     """
-    if aspect not in ASPECTS:
-        raise TouchstoneError(
-            f"there is no aspect {aspect!r} to unlearn; choose from {', '.join(ASPECTS)}"
-        )
-    control = control_of(aspect)
+    check_choice("the aspect to unlearn", aspect, ASPECTS)
+    control = "service" if aspect == "food" else "food"  # as released
     labels = [concept_labels(values[:, ASPECTS.index(name)]) for name in (aspect, control)]
     is_known = [numbers != _IGNORED for numbers in labels]
+    # With a single value there is nothing to tell apart, and no head to begin with.
     if any(len(numbers[known].unique()) < 2 for numbers, known in zip(labels, is_known)):
         raise TouchstoneError(
             f"the train texts have fewer than two values of {aspect} or of {control}, so nothing "
@@ -132,8 +137,8 @@ def unlearn(
         fit_head(vectors[known], numbers[known].numpy(), len(VALUES))
         for numbers, known in zip(labels, is_known)
     ]
-    second = concept_losses(labels, starts, strength)
-    return fit_masked_lm(model, model.encode(words_of(texts)), [], settings, seed, second)
+    losses = concept_losses(labels, starts, strength)
+    return fit_masked_lm(model, model.encode(words_of(texts)), [], settings, seed, losses)
 
 
 def vectors_without(
@@ -152,6 +157,7 @@ def vectors_without(
     """
     vectors = []
     for aspect in ASPECTS:
+        # Each aspect begins anew: what one encoder has lost must still be there for the next.
         model = copy.deepcopy(base)
         unlearn(model, train, values, aspect, settings, strength, seed_for("unlearn", aspect, seed))
         vectors.append(sentence_vectors(model, texts))
@@ -184,11 +190,11 @@ class CausaLM(Explainer):
 
     as_released: bool = False
     nothing: bool = False
-    heads: list[Head] = field(init=False)
 
     def learn(self) -> None:
         """One last layer for each encoder."""
         without, answers = _need_vectors(self.train), self.train.probabilities
+        # A class that is never answered would begin at the logarithm of zero.
         bias = np.log(np.maximum(answers.mean(0), 1e-6))
         start = Head(np.zeros((answers.shape[1], without.shape[2])), bias)
         self.heads = [refit_head(start, v.astype(float), answers, _PENALTY) for v in without]
@@ -216,6 +222,110 @@ def _need_vectors(texts: Texts) -> Float[np.ndarray, "concept batch hidden"]:
     return texts.without
 
 
-def _cross_entropy(scores: Tensor, labels: Tensor) -> Tensor:
-    known = labels != _IGNORED
-    return F.cross_entropy(scores[known], labels[known]) if known.any() else scores.sum() * 0
+def with_wish(text: str, aspect: str, value: str) -> list[str]:
+    """The words of a text, and at its end what is to be imagined.
+
+    >>> with_wish("Cold soup.", "food", "Positive")
+    ['Cold', 'soup.', '|', 'food', 'positive']
+    """
+    return [*text.split(), "|", aspect, value.lower()]
+
+
+@dataclass(frozen=True)
+class ProxySettings:
+    """How a student learns.
+
+    The paper trains all layers for many epochs and gives each concept and value a new token; here
+    the wish is put in words that the encoder knows, for which few epochs suffice.
+
+    Args:
+        fit: of the training.
+        n_questions: wishes for each train text.
+        n_layers: so many layers learn, from above.
+    """
+
+    fit: Settings = field(default_factory=lambda: Settings(1, 1e-4, 16))
+    n_questions: int = 1
+    n_layers: int = 2
+
+
+@dataclass
+class CausalProxy(Explainer):
+    """The student's answer to the text and the wish, minus the model's answer to the text (CPM-IN).
+
+    Wu et al. 2022. The student begins as a copy of the explained model and learns two
+    things at once: what the model answers to a train text, and, told "food, positive", what the
+    model answers to approximate counterfactuals of this text. The paper draws one of them; here the
+    target is their mean, for which the expected loss is the same.
+    """
+
+    model: HFClassifier | None = None
+    settings: ProxySettings = field(default_factory=ProxySettings)
+    student: HFClassifier | None = field(default=None, init=False)
+
+    def learn(self) -> None:
+        """Train the student on the train texts; the model that is handed in stays as it is."""
+        train, seed = self.train, self.seed
+        if self.model is None or train.words is None:
+            missing = "the texts (`words`)" if self.model else "the explained model to copy"
+            raise TouchstoneError(
+                f"the Causal Proxy Model needs {missing}; hand in both, or leave it out"
+            )
+        if train.probabilities.shape[1] != len(self.model.classes):
+            raise TouchstoneError(
+                f"the model has {len(self.model.classes)} classes and the predictions "
+                f"{train.probabilities.shape[1]}; hand in the model that made them"
+            )
+        # The tokenizer is shared, the parameters are not.
+        self.student = copy.copy(self.model)
+        self.student.module = copy.deepcopy(self.model.module)
+        imagined, wishes = self._wishes(train, seed)
+        encoded = self.student.encode(words_of(train.words) + wishes)
+        generator = torch.Generator().manual_seed(seed_for("held out", seed))
+        order = torch.randperm(len(encoded), generator=generator)
+        n_held = max(1, round(_HELD_OUT * len(order)))
+        fit(
+            token_forward(self.student, encoded),
+            upper_parameters(self.student, self.settings.n_layers),
+            torch.tensor(np.concatenate([train.probabilities, imagined]), dtype=torch.float32),
+            torch.tensor(lengths_of(encoded)),
+            Split(*order.split([len(order) - n_held, n_held])),
+            self.settings.fit,
+            seed,
+            keep="last",
+        )
+
+    def effects(self, questions: Questions) -> Effects:
+        """The student reads each different wish once."""
+        texts = questions.texts
+        if self.student is None or texts.words is None:
+            raise TouchstoneError(
+                "the Causal Proxy Model has no student or no texts; call fit first, and hand in "
+                "`words`"
+            )
+        aspects = (ASPECTS[aspect] for aspect in questions.aspect)
+        wishes = list(zip(texts.words, aspects, questions.new, strict=True))
+        # Pairs of edits share their texts, so most wishes come more than once.
+        different = list(dict.fromkeys(wishes))
+        answers = self.student.predict([with_wish(*wish) for wish in different], BATCH)
+        row_of = {wish: row for row, wish in enumerate(different)}
+        return answers[[row_of[wish] for wish in wishes]] - texts.probabilities
+
+    def _wishes(self, train: Texts, seed: int) -> tuple[Effects, list[list[str]]]:
+        """For each train text some changes: the mean answer to its matches, and the words."""
+        assert train.words is not None
+        rng = np.random.default_rng(seed)
+        rows = np.repeat(np.arange(len(train)), self.settings.n_questions)
+        aspect = rng.integers(0, len(ASPECTS), len(rows))
+        old = train.gold[rows, aspect]
+        # Drawn for all rows, so that no draw depends on which labels are known.
+        new = [rng.choice([v for v in VALUES if v != value]) for value in old]
+        known = np.isin(old.astype(str), VALUES)
+        asked = Questions(
+            train.take(rows[known]), aspect[known], old[known], np.array(new, dtype=object)[known]
+        )
+        answers = Approx("mean").fit(train, None, seed).effects(asked) + asked.texts.probabilities
+        return answers, [
+            with_wish(train.words[row], ASPECTS[a], value)
+            for row, a, value in zip(rows[known], asked.aspect, asked.new, strict=True)
+        ]

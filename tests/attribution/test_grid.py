@@ -23,8 +23,7 @@ from lib.attribution.table import validated
 from lib.core.errors import TouchstoneError
 from lib.core.units import Units
 from lib.metrics import mass_accuracy
-from lib.studies.geco.stage_models import choose_rows
-from lib.studies.geco.units import plan_units, settings_by_method
+from lib.studies.geco.units import choose_rows, plan_units, settings_by_method
 
 MODELS = pd.DataFrame(
     [

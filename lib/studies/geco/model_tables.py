@@ -14,11 +14,10 @@ import torch
 from ...attribution.grid import Unit, mark
 from ...attribution.registry import METHODS
 from ...attribution.swaps import SwapShapley, swap_shapley
+from ...attribution.table import NO_MODEL
 from ...core.stage import Stage
 from ...core.units import Units
-from .stage_models import StageSources, choose_rows
-
-_NO_MODEL = "-"
+from .units import StageSources, choose_rows
 
 
 @dataclass
@@ -60,7 +59,7 @@ class ModelTables:
 
     def of(self, scheme: str) -> pd.DataFrame:
         """The explanations of a scheme's model and of the floors."""
-        return self.explanations[self.explanations["scheme"].isin([scheme, _NO_MODEL])]
+        return self.explanations[self.explanations["scheme"].isin([scheme, NO_MODEL])]
 
     def methods(self, scheme: str) -> list[tuple[str, dict[str, Any]]]:
         """The registered methods that explained the scheme's model, each with the settings that

@@ -18,7 +18,7 @@ import pandas as pd
 
 from ...core.errors import TouchstoneError
 from ...core.paths import material
-from .corpus import COLUMNS, DATASETS, SPLITS, fetch_geco, read_geco
+from .corpus import COLUMNS, DATASETS, check_choices, fetch_geco, read_geco
 from .faults import aligned_masks, find_format_faults, repair_rows
 
 CORRECTIONS = [
@@ -28,7 +28,6 @@ CORRECTIONS = [
     "published",
     "corrected",
 ]  # the last two: three words each
-_GOLDS = ("published", "corrected")
 POSITIONS = "neutral_verbs.csv"
 THEIR, AGREE, NON_WORD, NOT_A_VERB, OTHER_SUBJECT, BLANK = (
     "their",
@@ -98,7 +97,7 @@ def correct_word(
             if word != plural_form(he)
             else (word, "")
         )
-    if he == she != word and _lost_its_s(he, word):
+    if he == she != word and he.lower().endswith("s") and word in (plural_form(he), he[:-1]):
         before = next(
             (
                 k
@@ -109,10 +108,6 @@ def correct_word(
         )
         return _after_they_form(he, word, male[before].lower() if before is not None else "")
     return word, ""
-
-
-def _lost_its_s(he: str, word: str) -> bool:
-    return word in (plural_form(he), he[:-1]) and he.lower().endswith("s")
 
 
 def _after_they_form(he: str, word: str, form: str) -> tuple[str, str]:
@@ -178,40 +173,6 @@ def correct_neutral(
     return repaired, pd.DataFrame(done, columns=CORRECTIONS)
 
 
-def read_corrected(
-    dataset: str, split: str, folder: Path | None = None
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The corrected rows of a data set ("D_A" or "D_S") and a split, and the list of corrections.
-
-    Args:
-        folder: where the published files lie; they are fetched where none is named.
-    """
-    if dataset not in ("D_A", "D_S") or split not in SPLITS:
-        raise TouchstoneError(
-            f"there is no neutral form in {dataset!r}, {split!r}; choose D_A or D_S, train or test"
-        )
-    rows = read_geco(
-        (folder or fetch_geco()) / DATASETS[dataset] / f"{split}.jsonl", on_fault="keep"
-    )
-    return correct_neutral(rows, read_positions(material("geco") / POSITIONS, dataset))
-
-
-def check_gold(gold: str, data_source: str = "geco", on_fault: str = "repair") -> None:
-    """Accept `published`, and `corrected` for the published data with their form repaired.
-
-    Raises:
-        TouchstoneError: the gold is another one, or the settings do not go together.
-    """
-    if gold not in _GOLDS:
-        raise TouchstoneError(f"gold is {gold!r}; choose one of {', '.join(_GOLDS)}")
-    if gold == "corrected" and (data_source, on_fault) != ("geco", "repair"):
-        raise TouchstoneError(
-            f"gold: corrected mends the published data (data_source: geco) and repairs their form "
-            f"(on_fault: repair); "
-            f"here they are {data_source} and {on_fault}, so set both, or use gold: published"
-        )
-
-
 def read_gold(
     dataset: str,
     split: str,
@@ -223,12 +184,17 @@ def read_gold(
 
     The list is empty for `published`, and for the sets with two classes, which have no neutral
     form.
+
+    Args:
+        folder: where the published files lie; they are fetched where none is named.
     """
-    check_gold(gold, on_fault=on_fault)
-    if gold == "corrected" and dataset in ("D_A", "D_S"):
-        return read_corrected(dataset, split, folder)
-    rows = read_geco((folder or fetch_geco()) / DATASETS[dataset] / f"{split}.jsonl", on_fault)
-    return rows, pd.DataFrame(columns=CORRECTIONS)
+    check_choices("geco", on_fault, gold)
+    path = (folder or fetch_geco()) / DATASETS[dataset] / f"{split}.jsonl"
+    if gold == "published" or dataset not in ("D_A", "D_S"):
+        return read_geco(path, on_fault), pd.DataFrame(columns=CORRECTIONS)
+    # kept as they are, since the positions count the published words
+    rows = read_geco(path, on_fault="keep")
+    return correct_neutral(rows, read_positions(material("geco") / POSITIONS, dataset))
 
 
 def read_positions(path: Path, dataset: str) -> dict[int, list[int]]:

@@ -28,16 +28,20 @@ from ...language.lexicon import load_lexicon
 from ...language.names import names_of_text
 from ...language.parse import ENVIRONMENT, annotate, load_pipeline, split_sentences, text_id
 from .corpus import DATASETS, SPLITS, write_geco
-from .dataset_report import CARD, DECISIONS, decisions_left, report, to_be_said
 from .doubts import THEY, Doubts, doubts
 from .labels import CONTENTS, labelled_rows
 from .metadata import croissant, with_own_parts
 from .review import (
+    CARD,
+    DECISIONS,
     Decision,
     apply_decisions,
+    decisions_left,
     match_decisions,
     read_decisions,
+    report,
     review_page,
+    to_be_said,
 )
 
 _SUFFIXES = (".txt", ".md")
@@ -91,25 +95,25 @@ def label_texts(docs: Mapping[str, Doc]) -> tuple[dict[str, Label], dict[str, La
     Returns:
         Both kinds of labels by id, and what was left after each step (step, sentences).
     """
-    steps = [("sentences", len(docs))]
-    first: dict[str, str] = {}
-    for key, doc in docs.items():
-        first.setdefault(doc.text, key)
-    left = {key: docs[key] for key in first.values()}
-    steps.append(("no duplicate", len(left)))
-    left = {key: doc for key, doc in left.items() if len(doc) <= _MAX_WORDS}
-    steps.append((f"at most {_MAX_WORDS} words", len(left)))
-    known = names_of_text(docs.values(), load_lexicon())
-    labels = {key: annotate_sentence(doc, key, known_names=known) for key, doc in left.items()}
+    first = {doc.text: key for key, doc in reversed(list(docs.items()))}
+    unique = {key: doc for key, doc in docs.items() if first[doc.text] == key}
+    short = {key: doc for key, doc in unique.items() if len(doc) <= _MAX_WORDS}
+    known = names_of_text(short.values(), load_lexicon())
+    labels = {key: annotate_sentence(doc, key, known_names=known) for key, doc in short.items()}
     labelled = {key: label for key, label in labels.items() if label.all}
-    steps.append(("with a gendered word or a name", len(labelled)))
     others = {
         key: label
         for key, label in labels.items()
         if not label.all
         and any(token.pos_ == "PROPN" or token.lower_ in THEY for token in docs[key])
     }
-    return labelled, others, pd.DataFrame(steps, columns=["step", "sentences"])
+    counts = {
+        "sentences": len(docs),
+        "no duplicate": len(unique),
+        f"at most {_MAX_WORDS} words": len(short),
+        "with a gendered word or a name": len(labelled),
+    }
+    return labelled, others, pd.DataFrame(counts.items(), columns=["step", "sentences"])
 
 
 def split_labels(

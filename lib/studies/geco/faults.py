@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from difflib import SequenceMatcher
+from itertools import permutations
 from typing import Any
 
 import pandas as pd
@@ -181,14 +182,11 @@ def aligned_masks(sentences: list[list[str]]) -> list[list[int]]:
     [[1, 1, 0], [1, 1, 1, 0]]
     """
     masks = [[0] * len(words) for words in sentences]
-    for a, first in enumerate(sentences):
-        for b, second in enumerate(sentences):
-            if a != b:
-                for tag, start, end, _, _ in SequenceMatcher(
-                    None, first, second, autojunk=False
-                ).get_opcodes():
-                    if tag != "equal":
-                        masks[a][start:end] = [1] * (end - start)
+    for (a, first), (_, second) in permutations(enumerate(sentences), 2):
+        steps = SequenceMatcher(None, first, second, autojunk=False).get_opcodes()
+        for tag, start, end, _, _ in steps:
+            if tag != "equal":
+                masks[a][start:end] = [1] * (end - start)
     return masks
 
 

@@ -130,11 +130,13 @@ def summarise_forms(differences: pd.DataFrame, groups: pd.DataFrame, **how: Any)
     table = estimates_of(differences, GROUP, [*names, "absolute"], **how)
     table = table.drop(columns=["standard_error", "df"]).rename(columns={"estimate": "difference"})
     table = table.assign(words=table.pop("measure").replace(names))
-    tests = [
-        (*key, clustered_wilcoxon(part, "truth_words").p)
-        for key, part in differences.groupby(GROUP)
-    ]
-    tests = pd.DataFrame(tests, columns=[*GROUP, "p"])
+    tests = pd.DataFrame(
+        [
+            (*key, clustered_wilcoxon(part, "truth_words").p)
+            for key, part in differences.groupby(GROUP)
+        ],
+        columns=[*GROUP, "p"],
+    )
     tests["p_holm"] = holm(tests["p"])
     words = pd.Series([*names.values(), "absolute"], name="words")
     cells = groups[GROUP].merge(words, how="cross")

@@ -14,6 +14,7 @@ import yaml
 from ...core.errors import TouchstoneError, did_you_mean
 from ...core.files import sha256_of
 
+_KINDS: dict[type, str] = {dict: "a mapping", list: "a list"}  # of a card's parts, beside texts
 _UNSAID = re.compile(r"to[ -]be[ -]said")
 _CROISSANT = "http://mlcommons.org/croissant/"
 _CONTEXT: dict[str, Any] = {
@@ -194,10 +195,11 @@ def _replaced(card: Mapping[str, Any], parts: Mapping[str, Any], where: str) -> 
                 f"{where} has a part {name!r} that no card has{did_you_mean(str(name), card)}; "
                 f"use {', '.join(card)}"
             )
-        if _kind(card[name]) != _kind(part):
+        theirs, ours = (_KINDS.get(type(one), "a text") for one in (part, card[name]))
+        if theirs != ours:
             raise TouchstoneError(
-                f"{where}, {name}: {_kind(part)}, and the card has {_kind(card[name])} there; "
-                "write it as in user_card.yaml"
+                f"{where}, {name}: {theirs}, and the card has {ours} there; write it as in "
+                "user_card.yaml"
             )
     return {
         name: _replaced(part, parts[name], f"{where}, {name}")
@@ -205,10 +207,6 @@ def _replaced(card: Mapping[str, Any], parts: Mapping[str, Any], where: str) -> 
         else _plain(parts.get(name, part))
         for name, part in card.items()
     }
-
-
-def _kind(value: Any) -> str:
-    return {dict: "a mapping", list: "a list"}.get(type(value), "a text")
 
 
 def _plain(value: Any) -> Any:

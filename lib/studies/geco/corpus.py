@@ -148,11 +148,11 @@ def load_dataset(stage: Stage, dataset: str, split: str) -> pd.DataFrame:
     Raises:
         TouchstoneError: there is no such data set or split.
     """
-    for given, known in ((dataset, tuple(DATASETS)), (split, SPLITS)):
-        if given not in known:
-            raise TouchstoneError(
-                f"there is no {given!r} among {', '.join(known)}; choose one of these"
-            )
+    problems = {
+        f"{dataset!r} among {', '.join(DATASETS)}; choose one of these": dataset not in DATASETS,
+        f"{split!r} among {', '.join(SPLITS)}; choose one of these": split not in SPLITS,
+    }
+    refuse("there is no", problems)
     rows = read_geco(
         stage.input("01_data_generation", f"{DATASETS[dataset]}/{split}.jsonl"), on_fault="keep"
     )
@@ -192,10 +192,9 @@ def mask_statistics(rows: pd.DataFrame, n_pieces: Callable[[str], int]) -> dict[
     lengths, masked = rows["sentence"].map(len), rows["ground_truth"].map(sum)
     shares = []
     for words, mask in zip(rows["sentence"], rows["ground_truth"], strict=True):
-        sizes, ones = np.array([n_pieces(word) for word in words]), np.array(mask)
-        fitting = np.pad(ones, (0, max(0, len(sizes) - len(ones))))[
-            : len(sizes)
-        ]  # on_fault="keep" leaves misfits
+        sizes = np.array([n_pieces(word) for word in words])
+        # on_fault="keep" leaves masks that are too long or too short
+        fitting = np.pad(mask, (0, len(sizes)))[: len(sizes)]
         shares.append((fitting.mean(), (sizes * fitting).sum() / sizes.sum()))
     of_words, of_pieces = np.mean(shares, axis=0)
     return {
@@ -264,17 +263,14 @@ def _record(line: bytes, where: str) -> dict[str, Any]:
     is_class = not isinstance(target, bool) and target in (0, 1, 2)
     number = int(target) if is_class else 0
     gender = record.get("gender", GENDERS[number])
+    has_words = isinstance(words, list) and all(isinstance(word, str) for word in words)
+    has_mask = isinstance(mask, list) and all(value in (0, 1) for value in mask)
     problems = {
         f"unknown target {target!r}; use 0 (female), 1 (male) or 2 (neutral)": not is_class,
         f"target {target} means {GENDERS[number]}, but gender says {gender!r}; make the two "
         "agree": gender != GENDERS[number],
-        f"the sentence is not a list of words; write {_EXPECTED}": not isinstance(words, list)
-        or not words
-        or not all(isinstance(word, str) for word in words),
-        f"the ground truth holds something other than 0 and 1; write {_EXPECTED}": not isinstance(
-            mask, list
-        )
-        or not all(value in (0, 1) for value in mask),
+        f"the sentence is not a list of words; write {_EXPECTED}": not (has_words and words),
+        f"the ground truth holds something other than 0 and 1; write {_EXPECTED}": not has_mask,
         f"sentence_idx {idx!r} is not a whole number; write {_EXPECTED}": not isinstance(idx, int),
     }
     refuse(f"{where}:", problems)

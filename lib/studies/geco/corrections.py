@@ -52,6 +52,7 @@ IRREGULAR = {
     "aches": "ache",
     "shoes": "shoe",
 }
+_THEY_BEGINS = ("they", "them", "thei")  # the forms of "they" by four letters
 _ENDS_IN_IE = frozenset({"dies", "lies", "ties", "vies", "belies", "unties", "underlies"})
 
 
@@ -91,22 +92,13 @@ def correct_word(
     if word.lower() == "them" and he.lower() == "his":
         their = "theirs" if she.lower() == "hers" else "their"
         return their.capitalize() if word[0].isupper() else their, THEIR
-    if agrees:
-        return (
-            (plural_form(he), AGREE if word == he else NON_WORD)
-            if word != plural_form(he)
-            else (word, "")
-        )
-    if he == she != word and he.lower().endswith("s") and word in (plural_form(he), he[:-1]):
-        before = next(
-            (
-                k
-                for k in range(i - 1, max(i - 4, -1), -1)
-                if neutral[k].lower()[:4] in ("they", "them", "thei")
-            ),
-            None,
-        )
-        return _after_they_form(he, word, male[before].lower() if before is not None else "")
+    if agrees and word != plural_form(he):
+        return plural_form(he), AGREE if word == he else NON_WORD
+    was_cut = he == she != word and he.lower().endswith("s") and word in (plural_form(he), he[:-1])
+    if was_cut and not agrees:
+        # what was cut stands at most three words behind the "they" that it was cut for
+        near = [k for k in range(max(i - 3, 0), i) if neutral[k].lower()[:4] in _THEY_BEGINS]
+        return _after_they_form(he, word, male[near[-1]].lower() if near else "")
     return word, ""
 
 
@@ -148,17 +140,8 @@ def correct_neutral(
         words = [[word.strip() for word in sentence] for sentence in base["sentence"]]
         before = list(base["sentence"].iloc[-1])
         kinds = [(i, BLANK) for i, word in enumerate(before) if word != word.strip()]
-        positions = set(verbs.get(idx, ()))
         if len(words) == 3 and len({len(sentence) for sentence in words}) == 1:
-            if positions and max(positions) >= len(words[0]):
-                raise TouchstoneError(
-                    f"{POSITIONS}: base sentence {idx} has no position {max(positions)}; the file "
-                    "belongs to another version of the data, so propose the positions again"
-                )
-            mended = [
-                correct_word(i, words[2], words[1], words[0], i in positions)
-                for i in range(len(words[2]))
-            ]
+            mended = _mended(idx, words, verbs.get(idx, ()))
             kinds += [(i, kind) for i, (_, kind) in enumerate(mended) if kind]
             words[2] = [word for word, _ in mended]
         done += [
@@ -171,6 +154,19 @@ def correct_neutral(
     repaired, faults = repair_rows(table, find_format_faults(table), "the corrected data")
     repaired.attrs["faults"] = faults
     return repaired, pd.DataFrame(done, columns=CORRECTIONS)
+
+
+def _mended(
+    idx: int, words: Sequence[Sequence[str]], verbs: Sequence[int]
+) -> list[tuple[str, str]]:
+    """The words that a neutral form should have, each with the kind of its correction."""
+    female, male, neutral = words
+    if outside := [i for i in verbs if i >= len(neutral)]:
+        raise TouchstoneError(
+            f"{POSITIONS}: base sentence {idx} has no position {max(outside)}; the file belongs to "
+            "another version of the data, so propose the positions again"
+        )
+    return [correct_word(i, neutral, male, female, i in verbs) for i in range(len(neutral))]
 
 
 def read_gold(

@@ -87,8 +87,9 @@ def repair_rows(
         return rows, faults
     kinds = faults.groupby("sentence_idx")["fault"].agg(set)
     parts = [rows[~rows["sentence_idx"].isin(kinds.index)]]
-    for idx in kinds.index:
-        parts.append(_repair_base(rows[rows["sentence_idx"] == idx], kinds[idx], source))
+    parts += [
+        _repair_base(rows[rows["sentence_idx"] == idx], kinds[idx], source) for idx in kinds.index
+    ]
     repaired = pd.concat(parts).loc[rows.index]
     n_lengths = repaired["sentence"].map(len).groupby(repaired["sentence_idx"]).nunique()
     is_shorter = (faults["fault"] == BLANK_WORD) & (faults["sentence_idx"].map(n_lengths) > 1)

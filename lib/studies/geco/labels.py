@@ -58,10 +58,11 @@ def labelled_rows(
     for idx, label in enumerate(labels):
         variants = gender_variants(label, scope)
         mask = differing_positions([variants[name] for name in classes])
-        for target, name in enumerate(CLASSES):
-            if name in classes:
-                row_id, words = f"{idx}-{name}", variants[name]
-                rows.append((row_id, idx, target, GENDERS[target], words, list(mask)))
+        rows += [
+            (f"{idx}-{name}", idx, target, GENDERS[target], variants[name], list(mask))
+            for target, name in enumerate(CLASSES)
+            if name in classes
+        ]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 

@@ -120,5 +120,7 @@ class ModelTables:
         self, name: str, make: Callable[[str], pd.DataFrame], **settings: Any
     ) -> pd.DataFrame:
         """The tables of all schemes, one after the other; `make` is called with a scheme's name."""
-        parts = [self.table(name, s, partial(make, s), **settings) for s in self.schemes]
-        return pd.concat(parts, ignore_index=True)
+        return pd.concat(
+            [self.table(name, s, partial(make, s), **settings) for s in self.schemes],
+            ignore_index=True,
+        )

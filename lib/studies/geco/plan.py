@@ -90,15 +90,8 @@ def rows_by_method(values: Mapping[str, Any], n_test: int, n_forms: int) -> pd.D
     )
     models = models_of(values).query("dataset in @values['datasets']")
     methods = [name for name in values["methods"] if resolve_method(name).family != "floor"]
-    planned = plan_units(
-        models,
-        methods,
-        settings,
-        values["n_base"],
-        values["n_base_ola"],
-        values["one_seed_methods"],
-    )
-    units = pd.DataFrame(planned)
+    how_many = (values[name] for name in ("n_base", "n_base_ola", "one_seed_methods"))
+    units = pd.DataFrame(plan_units(models, methods, settings, *how_many))
     is_ola = units["scheme"].map(lambda name: scheme_named(name).is_one_layer)
     units["kind"] = np.where(is_ola, "OLA", "encoder")
     units["rows"] = np.where(units["n_base"], units["n_base"] * n_forms, n_test)
@@ -273,10 +266,9 @@ def encoder_of_shape(encoder: str, folder: Path) -> str:
         raise TouchstoneError(
             f"encoder {encoder!r} is not at hand; download it, or give the folder that it lies in"
         )
-    tokenizer = load_tokenizer(next(iter(PACKAGED)))
     with quiet():
         BertForSequenceClassification(config).save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
+        load_tokenizer(next(iter(PACKAGED))).save_pretrained(folder)
     return str(folder)
 
 

@@ -226,24 +226,15 @@ def decisions_left(out: Path, stale: Mapping[str, Decision]) -> str:
         f"- {'rejected' if decision.rejected else 'edited'}: {decision.text or decision.text_id}\n"
         for decision in stale.values()
     ]
-    gone = (
-        (
-            "\n## Decisions about sentences that are not in the text\n\nThey were not applied. "
-            "The review page lists and keeps "
-            f"them; they apply again where the sentence comes back.\n\n{''.join(listed)}"
-        )
-        if listed
-        else ""
-    )
     others = [
         f"- {file.name}\n" for file in sorted(out.glob("decisions*.json")) if file.name != DECISIONS
     ]
-    return gone + (
-        f"\n## Not read\n\nOnly `{DECISIONS}` is read; rename the file that is to "
-        f"count.\n\n{''.join(others)}"
-        if others
-        else ""
-    )
+    sections = {
+        "\n## Decisions about sentences that are not in the text\n\nThey were not applied. The "
+        "review page lists and keeps them; they apply again where the sentence comes back.": listed,
+        f"\n## Not read\n\nOnly `{DECISIONS}` is read; rename the file that is to count.": others,
+    }
+    return "".join(f"{about}\n\n{''.join(lines)}" for about, lines in sections.items() if lines)
 
 
 def to_be_said(text: Path, card: Mapping[str, object]) -> str:

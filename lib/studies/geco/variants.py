@@ -152,8 +152,10 @@ def with_reference(model: Any, baseline: str) -> Any:
             raise TouchstoneError(
                 "the tokenizer of this model has no mask token; take the baseline pad or zero"
             )
-        changed.reference_ids = lambda ids: _replaced(
-            model.reference_ids(ids), ids, pad_id, mask_id
+        changed.reference_ids = lambda ids: torch.where(
+            (ids != pad_id) & (model.reference_ids(ids) == pad_id),
+            mask_id,
+            model.reference_ids(ids),
         )
     if baseline == "zero":  # rows of one length hold no padding, so only references meet it
         changed.embed = lambda ids: model.embed(ids) * (ids != pad_id)[..., None]
@@ -205,10 +207,6 @@ def summarise_moves(moves: pd.DataFrame) -> pd.DataFrame:
     return groups.agg(
         rank=("rank_signed", "mean"), first=("first", "mean"), rows=("row_id", "nunique")
     ).reset_index()
-
-
-def _replaced(reference: Tensor, ids: Tensor, pad_id: int, mask_id: int) -> Tensor:
-    return torch.where((reference == pad_id) & (ids != pad_id), mask_id, reference)
 
 
 def _compared(usual: pd.DataFrame, changed: pd.DataFrame) -> pd.DataFrame:

@@ -236,6 +236,7 @@ def _parse(path: Path) -> pd.DataFrame:
     for number, line in enumerate(path.read_bytes().splitlines(), start=1):
         if line.strip():
             record = _record(line, f"{path}, line {number}")
+            # a row is known by base sentence and class, so a second one would take its place
             if (first := seen.setdefault(record["row_id"], number)) != number:
                 raise TouchstoneError(
                     f"{path}, line {number}: sentence {record['sentence_idx']} already has a "
@@ -260,6 +261,7 @@ def _record(line: bytes, where: str) -> dict[str, Any]:
     if not isinstance(record, dict) or not set(fields) <= set(record):
         raise TouchstoneError(f"{where} lacks a field; write {_EXPECTED}")
     words, mask, target, idx = (record[name] for name in fields)
+    # to Python True is 1, so `in` alone would take it for a class
     is_class = not isinstance(target, bool) and target in (0, 1, 2)
     number = int(target) if is_class else 0
     gender = record.get("gender", GENDERS[number])

@@ -135,6 +135,7 @@ def correct_neutral(
     done: list[tuple[int, int, str, str, str]] = []
     parts = []
     for idx, base in rows.groupby("sentence_idx", sort=False):
+        # the neutral form last
         base = base.sort_values("target").copy()
         base.attrs.clear()  # pd.concat cannot compare tables in attrs
         words = [[word.strip() for word in sentence] for sentence in base["sentence"]]

@@ -70,6 +70,7 @@ def read_texts(folder: Path) -> dict[str, str]:
     stems: dict[str, Path] = {}
     for file in files:
         stem = text_id(file.stem) or f"text_{len(stems) + 1}"
+        # Emma.txt and emma.md, or two names that differ in signs alone
         if stem in stems:
             raise TouchstoneError(
                 f"{file} and {stems[stem].name} give the same ids ({stem}-0001); rename one of "
@@ -131,6 +132,7 @@ def split_labels(
             f"test_share is {test_share}; use a number between 0 and 1, 0.2 for instance"
         )
     data: dict[str, dict[str, pd.DataFrame]] = {}
+    # a test set of a very short text still has a sentence
     n_test = max(1, round(test_share * len(labels)))
     chosen = set(random.Random(seed).sample(range(len(labels)), n_test))
     for name, content in CONTENTS.items():

@@ -184,6 +184,7 @@ def aligned_masks(sentences: list[list[str]]) -> list[list[int]]:
     """
     masks = [[0] * len(words) for words in sentences]
     for (a, first), (_, second) in permutations(enumerate(sentences), 2):
+        # autojunk would leave the frequent words of a very long sentence unaligned
         steps = SequenceMatcher(None, first, second, autojunk=False).get_opcodes()
         for tag, start, end, _, _ in steps:
             if tag != "equal":
@@ -201,6 +202,7 @@ def _repair_base(base: pd.DataFrame, kinds: set[str], source: str) -> pd.DataFra
                 'on_fault="drop"'
             )
         masks = aligned_masks(sentences)
+    # a mask that was just made anew marks no such position
     same = _same_positions(sentences) if SAME_WORD in kinds and LENGTH not in kinds else ()
     repaired = base.copy()
     filled = [[i for i, word in enumerate(words) if word.strip()] for words in sentences]

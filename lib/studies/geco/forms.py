@@ -92,6 +92,7 @@ def form_differences(explanations: pd.DataFrame, rows: pd.DataFrame) -> pd.DataF
     female, male = (explanations[explanations["target"] == form] for form in (_FEMALE, _MALE))
     pairs = female.merge(truth, on=["dataset", "row_id"])
     pairs = pairs.merge(male[[*keys, "scores"]], on=keys, suffixes=("", "_male"))
+    # word by word can be compared only where both have as many words
     pairs = pairs[pairs["scores"].map(len) == pairs["scores_male"].map(len)].reset_index(drop=True)
     width = max(map(len, pairs["scores"]), default=1)
     mask = padded(pairs["ground_truth"], width)  # (sentences, words)

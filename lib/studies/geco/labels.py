@@ -154,6 +154,7 @@ def _checked(name: str, entry: Any, where: str) -> Label:
             "sentence; label the subject's words or reject the sentence"
         )
     for position, change in scopes["subj"].items():
+        # a word of the subject is a gendered word, so D_A alters it as D_S does
         if scopes["all"].get(position, ()) != change and position not in reasons:
             raise TouchstoneError(
                 f"{where}, position {position} ({words[position]}) is altered in subj, but not in "

@@ -51,6 +51,7 @@ class ModelTables:
         stage, about = self.stage, self.explanations
         self.sources = StageSources(stage, self.predictions, self.seed, torch.device("cpu"))
         self.store = Units(stage.study, stage.scale, stage.stage, self.reuse, digits=5)
+        # seed 0 is a scheme's first, -1 that of floors
         about = about[(about["dataset"] == self.dataset) & (about["seed"] <= 0)]
         # chosen from the whole split: a part of every larger choice
         rows = choose_rows(self.test, self.n_base, self.seed)
@@ -110,6 +111,7 @@ class ModelTables:
         """
         unit = Unit(self.dataset, scheme, 0, name, settings, self.n_base)
         scores = self.of(scheme)[["method", "row_id", "scores"]].sort_values(["method", "row_id"])
+        # four digits, which is what units keep of them
         scores["scores"] = [" ".join(f"{x:.4g}" for x in row) for row in scores["scores"]]
         key = self.store.key(
             model=self.sources.mark_of(unit), scores=mark(scores), seed=self.seed, **settings

@@ -75,10 +75,12 @@ def run_unit(
     name, key, found, curve = _earlier(units, trainer, job)
     folder, stem = stage.path("models") / job.dataset / job.scheme, f"seed{job.seed}"
     is_new = found is None or curve is None
+    # the published numbers stay; what is trained again gives its tensors only
     if is_new or (need_weights and not (folder / f"{stem}.json").is_file()):
         result = trainer.train(*job[1:])
         save_trained(folder, stem, result.recipe, result.model, result.trained, result.rows)
     if found is None or curve is None:
+        # the train accuracy is one number for the model: it stands on every line of the curve
         found, curve = result.predictions, result.curve.assign(train_accuracy=result.train_accuracy)
         units.save(f"{name}-curve", key, curve)
         units.save(f"{name}-predictions", key, found)
@@ -100,7 +102,7 @@ def _earlier(
     key = units.key(
         **trainer.recipe(job.scheme, job.classes, job.seed),
         settings=asdict(job.settings) if job.settings else None,
-        share=trainer.validation_share,
+        share=trainer.validation_share,  # it decides which rows are learnt from
         data=[digest(job.train), digest(job.test)],
     )
     return name, key, units.load(f"{name}-predictions", key), units.load(f"{name}-curve", key)

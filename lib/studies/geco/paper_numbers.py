@@ -53,6 +53,7 @@ def compare_numbers(
         error = _printed_error(number)
         verdict = Verdict("not run", why)
         if not why:
+            # the difference from the paper's number, wider by that number's own error
             verdict = judge(claim, estimate - paper, low - paper - error, high - paper + error, n)
         name = " ".join(part for part in (claim.quantity, *key) if part)
         row = claim_row(claim, verdict, scale, paper, estimate, low, high, n, name)

@@ -61,6 +61,7 @@ def predicted_cost(samples: Sequence[float]) -> Cost:
     [3.0, 3.0]
     """
     mean, n = np.mean(samples), len(samples)
+    # one timing has no spread to tell its error from
     half = mean if n == 1 else stats.t.ppf(0.975, n - 1) * stats.sem(samples)
     return np.array([mean, half])
 
@@ -142,6 +143,7 @@ def saved_bytes(model: TextModel, words: Sequence[str]) -> float:
     ids = torch.tensor(
         [model.encode([words])[0].ids], device=next(model.module.parameters()).device
     )
+    # they are kept anyway, and counted by themselves
     weights = {p.untyped_storage().data_ptr() for p in model.module.parameters()}
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
         model.logits(model.embed(ids).detach().requires_grad_(), torch.ones_like(ids))

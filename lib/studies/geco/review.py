@@ -89,6 +89,7 @@ def review_page(
         for key, label in labels.items()
     ]
     data = {"rows": rows, "stale": {key: asdict(decision) for key, decision in stale.items()}}
+    # no word of a text may end the page's script
     text = json.dumps(data, ensure_ascii=False).replace("</", "<\\/")
     page = _PAGE.read_text(encoding="utf-8")
     return page.replace("{{title}}", html.escape(title)).replace("{{data}}", text)
@@ -119,6 +120,7 @@ def match_decisions(
 
     A sentence is known by its words, wherever it stands by now.
     """
+    # ids count sentences, so they move when text is put in front; words do not
     now = {text_fingerprint(label.words): key for key, label in labels.items()}
     matched = {
         now[decision.text_id]: decision

@@ -69,6 +69,7 @@ def summarise_accuracy(judged: pd.DataFrame, **how: Any) -> pd.DataFrame:
     )
     hard = hard.drop(columns=["n_sentences", "n_seeds"])
     table = table.merge(hard, on=_MODEL, how="left", suffixes=("", "_hard"))
+    # a model without hard rows has none of them, and no accuracy on them
     table = table.fillna({"n_hard": 0}).astype({"n_hard": int})
     for name, bar in (("below_first_pronoun", RULE), ("below_bag_of_words", BAG)):
         reached = table[table["scheme"] == bar].set_index("dataset")["accuracy"]
@@ -135,12 +136,14 @@ def gain_tests(chosen: pd.DataFrame, groups: pd.DataFrame) -> pd.DataFrame:
         p_holm.
     """
     gains = chosen.assign(gain=chosen["MA"] - chosen["MA_ZS"])
-    tests = [
-        (*key, part["gain"].mean(), *clustered_wilcoxon(part, "gain"))
-        for key, part in gains.groupby(GROUP)
-    ]
-    columns = [*GROUP, "gain", "p", "rank_biserial", "dz", "n_sentences"]
-    table = in_groups(groups[GROUP], pd.DataFrame(tests, columns=columns))
+    tests = pd.DataFrame(
+        [
+            (*key, part["gain"].mean(), *clustered_wilcoxon(part, "gain"))
+            for key, part in gains.groupby(GROUP)
+        ],
+        columns=[*GROUP, "gain", "p", "rank_biserial", "dz", "n_sentences"],
+    )
+    table = in_groups(groups[GROUP], tests)
     return table.assign(p_holm=holm(table["p"]))
 
 
@@ -213,6 +216,7 @@ def split_variance(scored: pd.DataFrame, value: str = "MA") -> pd.DataFrame:
     Returns:
         dataset, scheme, then the columns of `lib.stats.variance_split`.
     """
+    # costly methods explain one seed only, and the split needs every cell filled
     n_seeds = scored.groupby(GROUP)["seed"].transform("nunique")
     full = scored[n_seeds == n_seeds.groupby([scored[k] for k in _MODEL]).transform("max")]
     factors = ["seed", "sentence_idx", "target", "method"]

@@ -84,10 +84,12 @@ def plan_units(
     Raises:
         TouchstoneError: for unknown names and settings, before anything runs.
     """
+    # a misspelt name would leave OLA's later seeds without a method
     for name in every_seed_ola:
         resolve_method(name)
     chosen = {name: resolve_method(name).settings(settings.get(name)) for name in methods}
     floors = [name for name in methods if resolve_method(name).family == "floor"]
+    # 0 stands for all, which is more than any number
     n_floor = 0 if 0 in (n_base, n_base_ola) else max(n_base, n_base_ola)
     units = [
         Unit(dataset, NO_MODEL, -1, name, chosen[name], n_floor)
@@ -97,6 +99,7 @@ def plan_units(
     first = models.groupby(["dataset", "scheme"])["seed"].transform("min")
     for model, first_seed in zip(models.itertuples(), first, strict=True):
         is_ola = scheme_named(model.scheme).is_one_layer
+        # seeds are counted from the scheme's first, whatever its number is
         number, n = model.seed - first_seed, n_base_ola if is_ola else n_base
         left_out = set(floors)
         if is_ola and every_seed_ola and number >= _SEEDS_IN_FULL:
@@ -120,6 +123,7 @@ def choose_rows(rows: pd.DataFrame, n_base: int, seed: int) -> pd.DataFrame:
     Raises:
         TouchstoneError: for more base sentences than there are.
     """
+    # sorted, so that the draw does not depend on the order of the file
     known = np.sort(rows["sentence_idx"].unique())
     if n_base > len(known):
         raise TouchstoneError(
@@ -180,6 +184,7 @@ class StageSources:
         if not unit.sees_model:
             if resolve_method(unit.method).fit is not None:
                 return mark(load_dataset(self.stage, unit.dataset, "train")[["sentence", "target"]])
+            # a floor that is not fitted depends on a model by its tokenizer only
             return mark(pd.DataFrame([self._first_model(unit.dataset)]))
         found = self.predictions
         same = (
@@ -206,6 +211,7 @@ class StageSources:
                 for split, n in (("train", N_SHOWN), ("test", 1))
             )
             trainer = Trainer(encoder, revision, self.device)
+            # the head alone, over an encoder that reads each sentence once: cheap
             settings = Settings(epochs=40, lr=0.01, batch_size=32)
             trained = trainer.train("C", unit.seed, train, test, CLASSES, settings)
             model, recipe = trained.model, trained.recipe

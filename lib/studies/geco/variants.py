@@ -120,6 +120,7 @@ def identities(
     right does not exist in the architecture. All explain the logit, in double precision. The
     sentence should be short: one pair tries every coalition of its tokens.
     """
+    # in single precision rounding could hide that two methods are one
     double = copy.copy(model)
     double.module = copy.deepcopy(model.module).double().eval()
     row = Row("identities", -1, target, list(sentence), 0)

@@ -47,7 +47,8 @@ def test_what_follows_the_word_is_handed_on(capsys, small_outputs) -> None:
     assert capsys.readouterr().out.split()[:2] == ["01_data_generation", "run:"]
     assert cli.main(["run", "gecko"]) == 1
     assert "did you mean 'geco'?" in capsys.readouterr().err
-    assert cli.main(["dataset", " "]) == 2
+    assert cli.main(["dataset", " "]) == 1
+    assert "error: no folder was named" in capsys.readouterr().err
     assert cli.main(["plan", "geco", "--scale", "smal"]) == 1
 
 

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from lib.core.paths import ROOT, reference_dir
+from lib.models.schemes import SCHEMES
 from lib.studies.geco.grid import Unit
 from lib.studies.geco.units import plan_units
 
@@ -30,7 +31,7 @@ def settings() -> dict[str, Any]:
 def jobs(settings: dict[str, Any]) -> list[tuple[str, str, int]]:
     """The models of stage 02, as its section 6 lists them."""
     n_seeds = {
-        name: settings["n_seeds_ola"] if name.startswith("OLA") else settings["n_seeds"]
+        name: settings["n_seeds_ola" if SCHEMES[name].is_one_layer else "n_seeds"]
         for name in settings["schemes"]
     }
     n_seeds |= {"ZS": 1}

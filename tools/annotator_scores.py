@@ -19,7 +19,7 @@ from lib.language.annotator import annotate_sentence
 from lib.language.labels import Scope, gender_variants
 from lib.language.parse import annotate_tokens
 from lib.studies.geco.corpus import DATASETS, read_geco
-from lib.studies.geco.corrections import read_corrected
+from lib.studies.geco.corrections import read_gold
 
 SIDES = ("female", "male", "neutral")
 
@@ -98,7 +98,7 @@ class Tally:
 def read_bases(dataset: str, split: str, folder: Path) -> dict[int, Base]:
     """The base sentences of "D_A" or "D_S" by index, where their forms have the same length."""
     rows = read_geco(folder / DATASETS[dataset] / f"{split}.jsonl", on_fault="keep")
-    corrected, _ = read_corrected(dataset, split, folder)
+    corrected, _ = read_gold(dataset, split, "corrected", folder=folder)
     neutral = {row.sentence_idx: row for row in corrected.itertuples() if row.target == 2}
     bases: dict[int, Base] = {}
     for idx, group in rows.groupby("sentence_idx"):

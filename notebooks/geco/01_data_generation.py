@@ -65,7 +65,7 @@ from lib.language.word_lists import read_word_list
 from lib.models.weights import load_encoder_path
 from lib.plots import COLOURS, STYLE
 from lib.studies.geco import corpus, metadata
-from lib.studies.geco.corrections import CORRECTIONS, check_gold, read_gold
+from lib.studies.geco.corrections import CORRECTIONS, read_gold
 from lib.studies.geco.faults import fault_table
 from lib.studies.geco.filters import (
     apply_filters,
@@ -73,8 +73,13 @@ from lib.studies.geco.filters import (
     is_neuter,
     is_third_singular,
 )
-from lib.studies.geco.gold import bound_table
-from lib.studies.geco.labels import label_agreement, labelled_rows, read_labels
+from lib.studies.geco.labels import (
+    CONTENTS,
+    bound_table,
+    label_agreement,
+    labelled_rows,
+    read_labels,
+)
 
 # %% [markdown]
 # ## Settings
@@ -117,8 +122,7 @@ split_seed = 1234  # for the choice of the test sentences, as in the original (b
 
 # %%
 stage = open_stage("geco", scale, "01_data_generation")
-corpus.check_data_source(data_source)
-check_gold(gold, data_source, on_fault)
+corpus.check_choices(data_source, on_fault, gold)
 set_up(seed, n_threads)
 folder = material("geco")
 summaries = parse.read_summaries(folder / "plots.md")
@@ -412,16 +416,9 @@ def split_by_base(rows, test_share, split_seed):
 
 # %%
 if data_source == "bundled":
-    form = {
-        name: (
-            "all" if name.startswith("D_A") else "subj",
-            corpus.CLASSES[:2] if name.endswith("binary") else corpus.CLASSES,
-        )
-        for name in corpus.DATASETS
-    }
     data = {
-        name: split_by_base(labelled_rows(base, *form[name]), test_share, split_seed)
-        for name in corpus.DATASETS
+        name: split_by_base(labelled_rows(base, *content), test_share, split_seed)
+        for name, content in CONTENTS.items()
     }
     corrections = pd.DataFrame(columns=CORRECTIONS)
 else:

@@ -64,7 +64,7 @@ from lib.studies.geco.floors import (
     first_pronoun_class,
     first_pronoun_is_other,
 )
-from lib.studies.geco.model_units import is_finished, run_unit, settings_by_scheme
+from lib.studies.geco.model_units import Job, is_finished, run_unit, settings_by_scheme
 from lib.training.classifier import CURVE, Settings
 from lib.training.loop import take_step
 from lib.training.transfer import Trainer
@@ -450,11 +450,13 @@ assert decays["kept_epoch"][2] < decays["kept_epoch"].drop(2).min()
 # %%
 def seeds_of(scheme: str) -> int:
     """How many models a scheme gets; without training there is nothing to repeat."""
-    return 1 if scheme == "ZS" else n_seeds_ola if scheme.startswith("OLA") else n_seeds
+    if not SCHEMES[scheme].trained():
+        return 1
+    return n_seeds_ola if SCHEMES[scheme].is_one_layer else n_seeds
 
 
 jobs = [
-    (name, scheme, k)
+    Job(name, scheme, k, *data[name].values(), classes[name], settings[scheme])
     for name in data
     for scheme in (binary_schemes if name in binary else schemes)
     for k in range(seeds_of(scheme))
@@ -466,22 +468,9 @@ left = (
     []
     if scale == "small"
     else [
-        (name, scheme)
-        for name, scheme, k in jobs
-        if scheme != "ZS"
-        and (
-            need_weights
-            or not is_finished(
-                units,
-                trainer,
-                name,
-                scheme,
-                k,
-                *data[name].values(),
-                classes[name],
-                settings[scheme],
-            )
-        )
+        (job.dataset, job.scheme)
+        for job in jobs
+        if job.settings and (need_weights or not is_finished(units, trainer, job))
     ]
 )
 for name, scheme in dict.fromkeys(left):
@@ -497,19 +486,8 @@ for name, scheme in dict.fromkeys(left):
 
 # %%
 finished = [
-    run_unit(
-        stage,
-        units,
-        trainer,
-        name,
-        scheme,
-        k,
-        *data[name].values(),
-        classes[name],
-        settings[scheme],
-        need_weights,
-    )
-    for name, scheme, k in progress(jobs, "models")
+    run_unit(stage, units, trainer, job, need_weights)
+    for job in progress(jobs, "models")
 ]
 predictions = pd.concat([found for found, _ in finished], ignore_index=True)
 curves = pd.concat([curve for _, curve in finished if len(curve)], ignore_index=True)

@@ -70,12 +70,16 @@ from lib.core.units import Units
 from lib.metrics import score_explanations
 from lib.models.hf import HFClassifier
 from lib.models.load import build_model
-from lib.studies.geco.choices import ranking_moves, summarise_moves
+from lib.models.schemes import scheme_named
 from lib.studies.geco.corpus import CLASSES, load_dataset
 from lib.studies.geco.grid import Unit, explain_unit, predicted_seconds, run_units
-from lib.studies.geco.stage_models import StageSources, choose_rows
-from lib.studies.geco.units import plan_units, settings_by_method
-from lib.studies.geco.variants import identities
+from lib.studies.geco.units import (
+    StageSources,
+    choose_rows,
+    plan_units,
+    settings_by_method,
+)
+from lib.studies.geco.variants import identities, ranking_moves, summarise_moves
 
 # %% [markdown]
 # ## Settings
@@ -258,7 +262,8 @@ print(f"{len(methods)} methods, {len(trained)} models, {len(plan)} parts")
 # We show the last of the encoder schemes, in which everything was trained, on the first data set.
 
 # %%
-shown_scheme = ([name for name in schemes if not name.startswith("OLA")] or schemes)[-1]
+encoders = [name for name in schemes if not scheme_named(name).is_one_layer]
+shown_scheme = (encoders or schemes)[-1]
 shown = next(
     unit
     for unit in plan_units(

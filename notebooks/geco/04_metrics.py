@@ -129,9 +129,7 @@ data = {
     for name in names
     for split in ("train", "test")
 }
-_ = [
-    table.attrs.clear() for table in data.values()
-]  # a list of faults comes along and keeps pandas from joining tables
+
 print(
     f"{len(explanations)} explanations by {explanations['method'].nunique()} methods and floors"
 )

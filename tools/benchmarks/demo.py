@@ -42,8 +42,7 @@ from lib.core.stage import Stage
 from lib.core.units import Units
 from lib.studies.geco.grid import Unit, run_units
 from lib.studies.geco.plan import numbers_of
-from lib.studies.geco.stage_models import StageSources
-from lib.studies.geco.units import plan_units, settings_by_method
+from lib.studies.geco.units import StageSources, plan_units, settings_by_method
 
 SIZES = (
     "n_steps",

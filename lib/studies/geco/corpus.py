@@ -1,7 +1,7 @@
 """Corpora in GECO's format, read, written and fetched: JSON lines, one form of a sentence each."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,7 +12,7 @@ from ...core.downloads import check_files, download, download_folder
 from ...core.errors import TouchstoneError
 from ...core.files import write_atomic
 from ...core.stage import Stage
-from .faults import check_on_fault, drop_faulty, find_format_faults, repair_rows
+from .faults import drop_faulty, find_format_faults, repair_rows
 
 CLASSES = ("F", "M", "NB")
 GENDERS = ("female", "male", "neutral")
@@ -23,8 +23,15 @@ DATASETS = {
     "D_S_binary": "binary_gender_subj",
 }
 SPLITS = ("train", "test")
-_DATA_SOURCES = ("bundled", "geco")
+_CHOICES = {
+    "data_source": ("bundled", "geco"),
+    "on_fault": ("repair", "keep", "drop"),
+    "gold": ("published", "corrected"),
+}
 COLUMNS = ["row_id", "sentence_idx", "target", "gender", "sentence", "ground_truth"]
+_EXPECTED = (
+    "{sentence: [words], ground_truth: [0 or 1 per word], target: 0 | 1 | 2, sentence_idx: number}"
+)
 
 _GECO_COMMIT = "f0907c6"
 _GECO_URL = f"https://github.com/braindatalab/gecobench/raw/{_GECO_COMMIT}/data/dataset"
@@ -56,16 +63,36 @@ GECO_SHA256 = {
 }
 
 
-def check_data_source(data_source: str) -> None:
-    """Accept `bundled` (our text) and `geco` (the published files).
+def check_choices(
+    data_source: str = "geco", on_fault: str = "repair", gold: str = "published"
+) -> None:
+    """Accept what the parameters may say of the data, and what of it goes together.
+
+    Args:
+        data_source: `bundled` (our text) or `geco` (the published files).
+        on_fault: `repair`, `keep` or `drop`, as in `read_geco`.
+        gold: `published`, or `corrected` for the published data with their form repaired.
 
     Raises:
-        TouchstoneError: the data source is another one.
+        TouchstoneError: a choice is another one, or the three do not go together.
     """
-    if data_source not in _DATA_SOURCES:
+    given = (data_source, on_fault, gold)
+    for (name, known), choice in zip(_CHOICES.items(), given, strict=True):
+        if choice not in known:
+            raise TouchstoneError(f"{name} is {choice!r}; choose one of {', '.join(known)}")
+    if gold == "corrected" and (data_source, on_fault) != ("geco", "repair"):
         raise TouchstoneError(
-            f"data_source is {data_source!r}; choose one of {', '.join(_DATA_SOURCES)}"
+            "gold: corrected mends the published data (data_source: geco) and repairs their form "
+            f"(on_fault: repair); here they are {data_source} and {on_fault}, so set both, or use "
+            "gold: published"
         )
+
+
+def refuse(where: str, problems: Mapping[str, bool]) -> None:
+    """Raise a TouchstoneError for the first of the problems that is there."""
+    for problem, is_there in problems.items():
+        if is_there:
+            raise TouchstoneError(f"{where} {problem}")
 
 
 def read_geco(
@@ -86,7 +113,7 @@ def read_geco(
     Raises:
         TouchstoneError: naming file and line, for what no setting can mend.
     """
-    check_on_fault(on_fault)
+    check_choices(on_fault=on_fault)
     rows = _parse(Path(path))
     faults = find_format_faults(rows)
     if on_fault == "repair":
@@ -121,11 +148,11 @@ def load_dataset(stage: Stage, dataset: str, split: str) -> pd.DataFrame:
     Raises:
         TouchstoneError: there is no such data set or split.
     """
-    for given, known in ((dataset, tuple(DATASETS)), (split, SPLITS)):
-        if given not in known:
-            raise TouchstoneError(
-                f"there is no {given!r} among {', '.join(known)}; choose one of these"
-            )
+    problems = {
+        f"{dataset!r} among {', '.join(DATASETS)}; choose one of these": dataset not in DATASETS,
+        f"{split!r} among {', '.join(SPLITS)}; choose one of these": split not in SPLITS,
+    }
+    refuse("there is no", problems)
     rows = read_geco(
         stage.input("01_data_generation", f"{DATASETS[dataset]}/{split}.jsonl"), on_fault="keep"
     )
@@ -165,10 +192,9 @@ def mask_statistics(rows: pd.DataFrame, n_pieces: Callable[[str], int]) -> dict[
     lengths, masked = rows["sentence"].map(len), rows["ground_truth"].map(sum)
     shares = []
     for words, mask in zip(rows["sentence"], rows["ground_truth"], strict=True):
-        sizes, ones = np.array([n_pieces(word) for word in words]), np.array(mask)
-        fitting = np.pad(ones, (0, max(0, len(sizes) - len(ones))))[
-            : len(sizes)
-        ]  # on_fault="keep" leaves misfits
+        sizes = np.array([n_pieces(word) for word in words])
+        # on_fault="keep" leaves masks that are too long or too short
+        fitting = np.pad(mask, (0, len(sizes)))[: len(sizes)]
         shares.append((fitting.mean(), (sizes * fitting).sum() / sizes.sum()))
     of_words, of_pieces = np.mean(shares, axis=0)
     return {
@@ -210,6 +236,7 @@ def _parse(path: Path) -> pd.DataFrame:
     for number, line in enumerate(path.read_bytes().splitlines(), start=1):
         if line.strip():
             record = _record(line, f"{path}, line {number}")
+            # a row is known by base sentence and class, so a second one would take its place
             if (first := seen.setdefault(record["row_id"], number)) != number:
                 raise TouchstoneError(
                     f"{path}, line {number}: sentence {record['sentence_idx']} already has a "
@@ -230,49 +257,30 @@ def _record(line: bytes, where: str) -> dict[str, Any]:
         raise TouchstoneError(
             f"{where} is not valid JSON ({error}); correct or remove the line"
         ) from None
-    expected = (
-        "{sentence: [words], ground_truth: [0 or 1 per word], target: 0 | 1 | 2, "
-        "sentence_idx: number}"
-    )
-    if not isinstance(record, dict) or not {
-        "sentence",
-        "ground_truth",
-        "target",
-        "sentence_idx",
-    } <= set(record):
-        raise TouchstoneError(f"{where} lacks a field; write {expected}")
-    target, words, mask = record["target"], record["sentence"], record["ground_truth"]
-    if isinstance(target, bool) or target not in (0, 1, 2):
-        raise TouchstoneError(
-            f"{where}: unknown target {target!r}; use 0 (female), 1 (male) or 2 (neutral)"
-        )
-    if record.setdefault("gender", GENDERS[int(target)]) != GENDERS[int(target)]:
-        raise TouchstoneError(
-            f"{where}: target {target} means {GENDERS[int(target)]}, but gender says "
-            f"{record['gender']!r}; make the two agree"
-        )
-    if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
-        raise TouchstoneError(f"{where}: the sentence is not a list of words; write {expected}")
-    if not isinstance(mask, list) or not all(value in (0, 1) for value in mask):
-        raise TouchstoneError(
-            f"{where}: the ground truth holds something other than 0 and 1; write {expected}"
-        )
-    if not isinstance(record["sentence_idx"], int):
-        raise TouchstoneError(
-            f"{where}: sentence_idx {record['sentence_idx']!r} is not a whole number; "
-            f"write {expected}"
-        )
-    idx = record["sentence_idx"]
+    fields = ("sentence", "ground_truth", "target", "sentence_idx")
+    if not isinstance(record, dict) or not set(fields) <= set(record):
+        raise TouchstoneError(f"{where} lacks a field; write {_EXPECTED}")
+    words, mask, target, idx = (record[name] for name in fields)
+    # to Python True is 1, so `in` alone would take it for a class
+    is_class = not isinstance(target, bool) and target in (0, 1, 2)
+    number = int(target) if is_class else 0
+    gender = record.get("gender", GENDERS[number])
+    has_words = isinstance(words, list) and all(isinstance(word, str) for word in words)
+    has_mask = isinstance(mask, list) and all(value in (0, 1) for value in mask)
+    problems = {
+        f"unknown target {target!r}; use 0 (female), 1 (male) or 2 (neutral)": not is_class,
+        f"target {target} means {GENDERS[number]}, but gender says {gender!r}; make the two "
+        "agree": gender != GENDERS[number],
+        f"the sentence is not a list of words; write {_EXPECTED}": not (has_words and words),
+        f"the ground truth holds something other than 0 and 1; write {_EXPECTED}": not has_mask,
+        f"sentence_idx {idx!r} is not a whole number; write {_EXPECTED}": not isinstance(idx, int),
+    }
+    refuse(f"{where}:", problems)
     return {
-        "row_id": f"{idx}-{CLASSES[int(target)]}",
+        "row_id": f"{idx}-{CLASSES[number]}",
         "sentence_idx": idx,
-        "target": int(target),
-        "gender": record["gender"],
+        "target": number,
+        "gender": gender,
         "sentence": words,
         "ground_truth": [int(value) for value in mask],
     }
-
-
-if __name__ == "__main__":
-    n_files = len(GECO_SHA256)
-    print(f"GECO (commit {_GECO_COMMIT}, {n_files} files, SHA-256 checked): {fetch_geco()}")

@@ -18,7 +18,7 @@ import pandas as pd
 
 from ...core.errors import TouchstoneError
 from ...core.paths import material
-from .corpus import COLUMNS, DATASETS, SPLITS, fetch_geco, read_geco
+from .corpus import COLUMNS, DATASETS, check_choices, fetch_geco, read_geco
 from .faults import aligned_masks, find_format_faults, repair_rows
 
 CORRECTIONS = [
@@ -28,7 +28,6 @@ CORRECTIONS = [
     "published",
     "corrected",
 ]  # the last two: three words each
-_GOLDS = ("published", "corrected")
 POSITIONS = "neutral_verbs.csv"
 THEIR, AGREE, NON_WORD, NOT_A_VERB, OTHER_SUBJECT, BLANK = (
     "their",
@@ -53,6 +52,7 @@ IRREGULAR = {
     "aches": "ache",
     "shoes": "shoe",
 }
+_THEY_BEGINS = ("they", "them", "thei")  # the forms of "they" by four letters
 _ENDS_IN_IE = frozenset({"dies", "lies", "ties", "vies", "belies", "unties", "underlies"})
 
 
@@ -92,27 +92,14 @@ def correct_word(
     if word.lower() == "them" and he.lower() == "his":
         their = "theirs" if she.lower() == "hers" else "their"
         return their.capitalize() if word[0].isupper() else their, THEIR
-    if agrees:
-        return (
-            (plural_form(he), AGREE if word == he else NON_WORD)
-            if word != plural_form(he)
-            else (word, "")
-        )
-    if he == she != word and _lost_its_s(he, word):
-        before = next(
-            (
-                k
-                for k in range(i - 1, max(i - 4, -1), -1)
-                if neutral[k].lower()[:4] in ("they", "them", "thei")
-            ),
-            None,
-        )
-        return _after_they_form(he, word, male[before].lower() if before is not None else "")
+    if agrees and word != plural_form(he):
+        return plural_form(he), AGREE if word == he else NON_WORD
+    was_cut = he == she != word and he.lower().endswith("s") and word in (plural_form(he), he[:-1])
+    if was_cut and not agrees:
+        # what was cut stands at most three words behind the "they" that it was cut for
+        near = [k for k in range(max(i - 3, 0), i) if neutral[k].lower()[:4] in _THEY_BEGINS]
+        return _after_they_form(he, word, male[near[-1]].lower() if near else "")
     return word, ""
-
-
-def _lost_its_s(he: str, word: str) -> bool:
-    return word in (plural_form(he), he[:-1]) and he.lower().endswith("s")
 
 
 def _after_they_form(he: str, word: str, form: str) -> tuple[str, str]:
@@ -148,22 +135,14 @@ def correct_neutral(
     done: list[tuple[int, int, str, str, str]] = []
     parts = []
     for idx, base in rows.groupby("sentence_idx", sort=False):
+        # the neutral form last
         base = base.sort_values("target").copy()
         base.attrs.clear()  # pd.concat cannot compare tables in attrs
         words = [[word.strip() for word in sentence] for sentence in base["sentence"]]
         before = list(base["sentence"].iloc[-1])
         kinds = [(i, BLANK) for i, word in enumerate(before) if word != word.strip()]
-        positions = set(verbs.get(idx, ()))
         if len(words) == 3 and len({len(sentence) for sentence in words}) == 1:
-            if positions and max(positions) >= len(words[0]):
-                raise TouchstoneError(
-                    f"{POSITIONS}: base sentence {idx} has no position {max(positions)}; the file "
-                    "belongs to another version of the data, so propose the positions again"
-                )
-            mended = [
-                correct_word(i, words[2], words[1], words[0], i in positions)
-                for i in range(len(words[2]))
-            ]
+            mended = _mended(idx, words, verbs.get(idx, ()))
             kinds += [(i, kind) for i, (_, kind) in enumerate(mended) if kind]
             words[2] = [word for word, _ in mended]
         done += [
@@ -178,38 +157,17 @@ def correct_neutral(
     return repaired, pd.DataFrame(done, columns=CORRECTIONS)
 
 
-def read_corrected(
-    dataset: str, split: str, folder: Path | None = None
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The corrected rows of a data set ("D_A" or "D_S") and a split, and the list of corrections.
-
-    Args:
-        folder: where the published files lie; they are fetched where none is named.
-    """
-    if dataset not in ("D_A", "D_S") or split not in SPLITS:
+def _mended(
+    idx: int, words: Sequence[Sequence[str]], verbs: Sequence[int]
+) -> list[tuple[str, str]]:
+    """The words that a neutral form should have, each with the kind of its correction."""
+    female, male, neutral = words
+    if outside := [i for i in verbs if i >= len(neutral)]:
         raise TouchstoneError(
-            f"there is no neutral form in {dataset!r}, {split!r}; choose D_A or D_S, train or test"
+            f"{POSITIONS}: base sentence {idx} has no position {max(outside)}; the file belongs to "
+            "another version of the data, so propose the positions again"
         )
-    rows = read_geco(
-        (folder or fetch_geco()) / DATASETS[dataset] / f"{split}.jsonl", on_fault="keep"
-    )
-    return correct_neutral(rows, read_positions(material("geco") / POSITIONS, dataset))
-
-
-def check_gold(gold: str, data_source: str = "geco", on_fault: str = "repair") -> None:
-    """Accept `published`, and `corrected` for the published data with their form repaired.
-
-    Raises:
-        TouchstoneError: the gold is another one, or the settings do not go together.
-    """
-    if gold not in _GOLDS:
-        raise TouchstoneError(f"gold is {gold!r}; choose one of {', '.join(_GOLDS)}")
-    if gold == "corrected" and (data_source, on_fault) != ("geco", "repair"):
-        raise TouchstoneError(
-            f"gold: corrected mends the published data (data_source: geco) and repairs their form "
-            f"(on_fault: repair); "
-            f"here they are {data_source} and {on_fault}, so set both, or use gold: published"
-        )
+    return [correct_word(i, neutral, male, female, i in verbs) for i in range(len(neutral))]
 
 
 def read_gold(
@@ -223,12 +181,17 @@ def read_gold(
 
     The list is empty for `published`, and for the sets with two classes, which have no neutral
     form.
+
+    Args:
+        folder: where the published files lie; they are fetched where none is named.
     """
-    check_gold(gold, on_fault=on_fault)
-    if gold == "corrected" and dataset in ("D_A", "D_S"):
-        return read_corrected(dataset, split, folder)
-    rows = read_geco((folder or fetch_geco()) / DATASETS[dataset] / f"{split}.jsonl", on_fault)
-    return rows, pd.DataFrame(columns=CORRECTIONS)
+    check_choices("geco", on_fault, gold)
+    path = (folder or fetch_geco()) / DATASETS[dataset] / f"{split}.jsonl"
+    if gold == "published" or dataset not in ("D_A", "D_S"):
+        return read_geco(path, on_fault), pd.DataFrame(columns=CORRECTIONS)
+    # kept as they are, since the positions count the published words
+    rows = read_geco(path, on_fault="keep")
+    return correct_neutral(rows, read_positions(material("geco") / POSITIONS, dataset))
 
 
 def read_positions(path: Path, dataset: str) -> dict[int, list[int]]:

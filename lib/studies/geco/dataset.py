@@ -1,16 +1,15 @@
-"""Any English text as a gender-controlled data set: `make dataset TEXT=FOLDER`.
+"""Any English text as a gender-controlled data set: `make dataset TEXT=FOLDER`, which calls
+`touchstone dataset FOLDER`.
 
-`python -m lib.studies.geco.dataset FOLDER` does the same. From a folder of `.txt` and `.md` files
-come the four data sets in GECO's format, a card, Croissant metadata, a report and a review page.
-Decisions that a reader saves on that page as `decisions.json` are applied when the command is run
-again. A file `card.yaml` beside the texts says what only their owner can say: licence, creator, how
-to cite.
+From a folder of `.txt` and `.md` files come the four data sets in GECO's format, a card, Croissant
+metadata, a report and a review page. Decisions that a reader saves on that page as `decisions.json`
+are applied when the command is run again. A file `card.yaml` beside the texts says what only their
+owner can say: licence, creator, how to cite.
 """
 
 import argparse
 import random
 import re
-import sys
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
@@ -24,21 +23,25 @@ from ...core.errors import TouchstoneError
 from ...core.files import read_utf8, save_csv, save_json, write_atomic
 from ...core.paths import material, outputs_root
 from ...language.annotator import annotate_sentence
-from ...language.labels import Label, Scope
+from ...language.labels import Label
 from ...language.lexicon import load_lexicon
 from ...language.names import names_of_text
 from ...language.parse import ENVIRONMENT, annotate, load_pipeline, split_sentences, text_id
-from .corpus import CLASSES, DATASETS, SPLITS, write_geco
-from .dataset_report import CARD, DECISIONS, decisions_left, report, to_be_said
+from .corpus import DATASETS, SPLITS, write_geco
 from .doubts import THEY, Doubts, doubts
-from .labels import labelled_rows
+from .labels import CONTENTS, labelled_rows
 from .metadata import croissant, with_own_parts
 from .review import (
+    CARD,
+    DECISIONS,
     Decision,
     apply_decisions,
+    decisions_left,
     match_decisions,
     read_decisions,
+    report,
     review_page,
+    to_be_said,
 )
 
 _SUFFIXES = (".txt", ".md")
@@ -67,6 +70,7 @@ def read_texts(folder: Path) -> dict[str, str]:
     stems: dict[str, Path] = {}
     for file in files:
         stem = text_id(file.stem) or f"text_{len(stems) + 1}"
+        # Emma.txt and emma.md, or two names that differ in signs alone
         if stem in stems:
             raise TouchstoneError(
                 f"{file} and {stems[stem].name} give the same ids ({stem}-0001); rename one of "
@@ -92,25 +96,25 @@ def label_texts(docs: Mapping[str, Doc]) -> tuple[dict[str, Label], dict[str, La
     Returns:
         Both kinds of labels by id, and what was left after each step (step, sentences).
     """
-    steps = [("sentences", len(docs))]
-    first: dict[str, str] = {}
-    for key, doc in docs.items():
-        first.setdefault(doc.text, key)
-    left = {key: docs[key] for key in first.values()}
-    steps.append(("no duplicate", len(left)))
-    left = {key: doc for key, doc in left.items() if len(doc) <= _MAX_WORDS}
-    steps.append((f"at most {_MAX_WORDS} words", len(left)))
-    known = names_of_text(docs.values(), load_lexicon())
-    labels = {key: annotate_sentence(doc, key, known_names=known) for key, doc in left.items()}
+    first = {doc.text: key for key, doc in reversed(list(docs.items()))}
+    unique = {key: doc for key, doc in docs.items() if first[doc.text] == key}
+    short = {key: doc for key, doc in unique.items() if len(doc) <= _MAX_WORDS}
+    known = names_of_text(short.values(), load_lexicon())
+    labels = {key: annotate_sentence(doc, key, known_names=known) for key, doc in short.items()}
     labelled = {key: label for key, label in labels.items() if label.all}
-    steps.append(("with a gendered word or a name", len(labelled)))
     others = {
         key: label
         for key, label in labels.items()
         if not label.all
         and any(token.pos_ == "PROPN" or token.lower_ in THEY for token in docs[key])
     }
-    return labelled, others, pd.DataFrame(steps, columns=["step", "sentences"])
+    counts = {
+        "sentences": len(docs),
+        "no duplicate": len(unique),
+        f"at most {_MAX_WORDS} words": len(short),
+        "with a gendered word or a name": len(labelled),
+    }
+    return labelled, others, pd.DataFrame(counts.items(), columns=["step", "sentences"])
 
 
 def split_labels(
@@ -128,17 +132,15 @@ def split_labels(
             f"test_share is {test_share}; use a number between 0 and 1, 0.2 for instance"
         )
     data: dict[str, dict[str, pd.DataFrame]] = {}
+    # a test set of a very short text still has a sentence
     n_test = max(1, round(test_share * len(labels)))
     chosen = set(random.Random(seed).sample(range(len(labels)), n_test))
-    for name in DATASETS:
-        scope: Scope = "all" if name.startswith("D_A") else "subj"
-        classes = CLASSES[:2] if name.endswith("binary") else CLASSES
-        rows = labelled_rows(list(labels.values()), scope, classes)
-        usable = rows["ground_truth"].map(
-            any
-        )  # where nothing is altered, the forms would be one sentence
+    for name, content in CONTENTS.items():
+        rows = labelled_rows(list(labels.values()), *content)
+        # where nothing is altered, the forms would be one sentence
+        rows = rows[rows["ground_truth"].map(any)]
         is_test = rows["sentence_idx"].isin(chosen)
-        data[name] = {"train": rows[usable & ~is_test], "test": rows[usable & is_test]}
+        data[name] = {"train": rows[~is_test], "test": rows[is_test]}
     return data
 
 
@@ -195,7 +197,7 @@ def build_dataset(
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command line; an error that the user can mend is printed without a trace."""
+    """The command line; returns the exit status."""
     parser = argparse.ArgumentParser(
         prog="touchstone dataset", description=(__doc__ or "").partition("\n")[0]
     )
@@ -225,17 +227,13 @@ def main(arguments: list[str] | None = None) -> int:
         help="the date of publication on the card, as 2026-01-31 (default: today)",
     )
     given = parser.parse_args(arguments)
-    try:
-        if not given.text.strip():
-            raise TouchstoneError(
-                "no folder was named; say which one holds your texts: make dataset TEXT=folder"
-            )
-        text = Path(given.text)
-        out = given.out or outputs_root() / "dataset" / text.resolve().name
-        counts = build_dataset(text, out, given.spacy, given.test_share, given.seed, given.date)
-    except TouchstoneError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    if not given.text.strip():
+        raise TouchstoneError(
+            "no folder was named; say which one holds your texts: make dataset TEXT=folder"
+        )
+    text = Path(given.text)
+    out = given.out or outputs_root() / "dataset" / text.resolve().name
+    counts = build_dataset(text, out, given.spacy, given.test_share, given.seed, given.date)
     print(counts.to_string(index=False))
     print(
         f"written to {out}: read report.md and review.html, save decisions.json there, and run "
@@ -255,12 +253,11 @@ def _reviewed(
     Returns:
         The decisions about a sentence of the text, and the others.
     """
-    try:
-        decisions, stale = match_decisions(labels, read_decisions(out / DECISIONS))
-    except TouchstoneError:
-        write_atomic(out / "review.html", review_page(title, labels, against, {}, {}))
-        raise
-    write_atomic(out / "review.html", review_page(title, labels, against, decisions, stale))
+    page = out / "review.html"
+    # first without decisions: it is to be there even where their file is refused
+    write_atomic(page, review_page(title, labels, against, {}, {}))
+    decisions, stale = match_decisions(labels, read_decisions(out / DECISIONS))
+    write_atomic(page, review_page(title, labels, against, decisions, stale))
     return decisions, stale
 
 
@@ -299,7 +296,3 @@ def _describe(
     }
     save_json(croissant(card, out, files), out / "croissant.json")
     return card
-
-
-if __name__ == "__main__":
-    sys.exit(main())

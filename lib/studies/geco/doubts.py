@@ -83,10 +83,11 @@ def _form(doc: Doc, label: Label, people: Collection[int]) -> dict[str, Sequence
     stays = [token for token in doc if "they" in neutral.values() and token.i not in label.all]
     joined = [i for i in people if i + 2 in people and doc[i + 1].tag_ == "CC"]
     nouns = [doc[i] for i in people if doc[i].lower_ not in PRONOUNS]
+    in_s = [one for one in stays if one.tag_ in ("NN", "NNS") and one.lower_.endswith("s")]
     return {
         "him or his?": [token.i for token in doc if _is_close_her(token)],
         'a verb that stays beside "they"': [token.i for token in stays if token.tag_ == "VBZ"],
-        "perhaps a verb": [token.i for token in stays if _may_be_verb(token)],
+        "perhaps a verb": [noun.i for noun in in_s if noun.dep_ in _PREDICATES],
         "a title": [i for i in people if load_lexicon().is_title(doc[i].text)],
         "a gendered word before a noun": [noun.i for noun in nouns if noun.dep_ == "compound"],
         "a gendered word as verb or adjective": [
@@ -95,12 +96,6 @@ def _form(doc: Doc, label: Label, people: Collection[int]) -> dict[str, Sequence
         "a gendered plural": [i for i in people if doc[i].tag_ in ("NNS", "NNPS")],
         "two people joined": [j for i in joined for j in (i, i + 1, i + 2)],
     }
-
-
-def _may_be_verb(token: Token) -> bool:
-    """Whether a noun in -s stands where a predicate does."""
-    is_noun_in_s = token.tag_ in ("NN", "NNS") and token.lower_.endswith("s")
-    return is_noun_in_s and token.dep_ in _PREDICATES
 
 
 def _form_of_text(doc: Doc, label: Label) -> dict[str, Sequence[int]]:
@@ -162,6 +157,5 @@ def _said(doc: Doc, reasons: Mapping[str, Sequence[int]]) -> list[str]:
 
 
 def _is_close_her(token: Token) -> bool:
-    if token.lower_ != "her" or token.i + 1 == len(token.doc):
-        return False
-    return abs(possessive_score(token, by_rules(token))) < _CLOSE
+    is_her = token.lower_ == "her" and token.i + 1 < len(token.doc)
+    return is_her and abs(possessive_score(token, by_rules(token))) < _CLOSE

@@ -1,9 +1,9 @@
 """Faults in corpora of GECO's kind: those of form are repaired, those of wording reported."""
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from difflib import SequenceMatcher
+from itertools import permutations
 from typing import Any
 
 import pandas as pd
@@ -11,25 +11,20 @@ import pandas as pd
 from ...core.errors import TouchstoneError
 from ...language.lexicon import PRONOUN_FORMS
 
-_ON_FAULT = ("repair", "keep", "drop")
 _FAULT_COLUMNS = ["row", "sentence_idx", "target", "fault", "what_was_done"]
 LENGTH = "mask does not fit the sentence"
 BLANK_WORD = "blank word"
 EDGE_BLANK = "blank at the edge of a word"
 SAME_WORD = "masked word is the same in all variants"
+_REPAIRS = {
+    LENGTH: "mask made anew from the aligned variants",
+    BLANK_WORD: "word and mask entry removed",
+    EDGE_BLANK: "blanks removed",
+    SAME_WORD: "position unmasked",
+}
 _PRONOUNS = tuple(map(frozenset, PRONOUN_FORMS.values()))  # of each class, in the order of target
 # Verbs that lose more than their s: without it alone, "tries" would become "trie".
 _NON_WORD = re.compile(r"\w{2,}(ies|sses|shes|ches|xes|zzes|ss)")
-
-
-def check_on_fault(on_fault: str) -> None:
-    """Accept `repair`, `keep` and `drop`.
-
-    Raises:
-        TouchstoneError: the setting is another one.
-    """
-    if on_fault not in _ON_FAULT:
-        raise TouchstoneError(f"on_fault is {on_fault!r}; choose one of {', '.join(_ON_FAULT)}")
 
 
 def find_format_faults(rows: pd.DataFrame) -> pd.DataFrame:
@@ -42,10 +37,7 @@ def find_format_faults(rows: pd.DataFrame) -> pd.DataFrame:
     Args:
         rows: as `lib.studies.geco.corpus.read_geco` gives them.
     """
-    variants: dict[int, list[list[str]]] = {}
-    for idx, words in zip(rows["sentence_idx"], rows["sentence"], strict=True):
-        variants.setdefault(idx, []).append(words)
-    same = {idx: set(_same_positions(sentences)) for idx, sentences in variants.items()}
+    same = rows.groupby("sentence_idx")["sentence"].agg(_same_positions)
     faults: list[tuple[Any, ...]] = []
     for row in rows.itertuples():
         mask, bare = row.ground_truth, [word.strip() for word in row.sentence]
@@ -93,14 +85,17 @@ def repair_rows(
     """
     if faults.empty:
         return rows, faults
-    done: dict[tuple[str, str], str] = {}
-    parts = [rows[~rows["sentence_idx"].isin(faults["sentence_idx"])]]
-    for idx, of_base in faults.groupby("sentence_idx", sort=False):
-        parts.append(
-            _repair_base(rows[rows["sentence_idx"] == idx], set(of_base["fault"]), source, done)
-        )
-    what = [done[row, fault] for row, fault in zip(faults["row"], faults["fault"], strict=True)]
-    return pd.concat(parts).loc[rows.index], faults.assign(what_was_done=what)
+    kinds = faults.groupby("sentence_idx")["fault"].agg(set)
+    parts = [rows[~rows["sentence_idx"].isin(kinds.index)]]
+    parts += [
+        _repair_base(rows[rows["sentence_idx"] == idx], kinds[idx], source) for idx in kinds.index
+    ]
+    repaired = pd.concat(parts).loc[rows.index]
+    n_lengths = repaired["sentence"].map(len).groupby(repaired["sentence_idx"]).nunique()
+    is_shorter = (faults["fault"] == BLANK_WORD) & (faults["sentence_idx"].map(n_lengths) > 1)
+    done = faults["fault"].map(_REPAIRS)
+    done = done.where(~is_shorter, done + ", row now shorter")
+    return repaired, faults.assign(what_was_done=done)
 
 
 def find_wording_faults(rows: pd.DataFrame) -> pd.DataFrame:
@@ -111,22 +106,18 @@ def find_wording_faults(rows: pd.DataFrame) -> pd.DataFrame:
     Returns:
         row, fault, words (how many words of the row are meant; 0 where the row as a whole is).
     """
-    targets: dict[str, set[int]] = {}
-    for words, target in zip(rows["sentence"], rows["target"], strict=True):
-        targets.setdefault(" ".join(words), set()).add(target)
-    keys = Counter(_merge_key(row) for row in rows.itertuples())
+    texts = rows["sentence"].map(" ".join)
+    letters = rows["sentence"].map("".join).str.lower().str.replace(" ", "")
+    marked = rows.assign(
+        is_ambiguous=rows["target"].groupby(texts).transform("nunique") > 1,
+        is_repeated=rows[["target"]].assign(letters=letters).duplicated(keep=False),
+    )
     faults = [
-        (row.row_id, fault, n)
-        for row in rows.itertuples()
-        for fault, n in _row_faults(
-            row, len(targets[" ".join(row.sentence)]) > 1, keys[_merge_key(row)] > 1
-        )
+        (row.row_id, fault, n) for row in marked.itertuples() for fault, n in _row_faults(row)
     ]
-    forms: dict[int, dict[int, Any]] = {}
-    for row in rows.itertuples():
-        forms.setdefault(row.sentence_idx, {})[row.target] = row
-    for form in forms.values():
-        if set(form) == {0, 1, 2} and len({len(row.sentence) for row in form.values()}) == 1:
+    for _, base in rows.groupby("sentence_idx", sort=False):
+        form = {row.target: row for row in base.itertuples()}
+        if set(form) == {0, 1, 2} and base["sentence"].map(len).nunique() == 1:
             faults += [(form[2].row_id, fault, n) for fault, n in _form_faults(form) if n]
     return pd.DataFrame(faults, columns=["row", "fault", "words"])
 
@@ -148,56 +139,38 @@ def fault_table(data: Mapping[str, Mapping[str, pd.DataFrame]]) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
-def _merge_key(row: Any) -> tuple[str, int]:
-    return "".join(row.sentence).lower().replace(" ", ""), row.target
-
-
-def _row_faults(row: Any, ambiguous: bool, repeated: bool) -> Iterator[tuple[str, int]]:
+def _row_faults(row: Any) -> list[tuple[str, int]]:
     """The faults that a row has by itself, or by the text that it shares with another."""
-    words = {word.strip().lower() for word in row.sentence}
-    several = sum(" " in word.strip() for word in row.sentence)
+    words, own = {word.strip().lower() for word in row.sentence}, _PRONOUNS[row.target]
     kinds = {
         "no masked word": not any(row.ground_truth),
-        "same text with several labels": ambiguous,
-        "same text and label twice": repeated,
-        "several words in one": several > 0,
+        "same text with several labels": row.is_ambiguous,
+        "same text and label twice": row.is_repeated,
+        "several words in one": sum(" " in word.strip() for word in row.sentence),
         "no full stop at the end": row.sentence[-1].strip() != ".",
-        "no pronoun of its own class": not words & _PRONOUNS[row.target],
+        "no pronoun of its own class": not words & own,
+        "pronoun of another class": len(words & frozenset().union(*_PRONOUNS) - own),
     }
-    yield from (
-        (kind, several if kind == "several words in one" else 0)
-        for kind, is_so in kinds.items()
-        if is_so
-    )
-    others = frozenset().union(*_PRONOUNS) - _PRONOUNS[row.target]
-    if words & others:
-        yield "pronoun of another class", len(words & others)
+    # what is true of the row as a whole means none of its words
+    return [
+        (kind, 0 if isinstance(found, bool) else found) for kind, found in kinds.items() if found
+    ]
 
 
 def _form_faults(form: dict[int, Any]) -> list[tuple[str, int]]:
     """The faults that show when the three forms of a base sentence are laid side by side."""
-    triples = list(
-        zip(form[0].sentence, form[1].sentence, form[2].sentence, form[2].ground_truth, strict=True)
-    )
-    verb = [
-        (m, nb)
-        for _, m, nb, _ in triples
-        if _NON_WORD.fullmatch(m.lower()) and nb.lower() == m.lower()[:-1]
-    ]
+    sentences = [form[target].sentence for target in range(3)]
+    positions = list(zip(*sentences, form[2].ground_truth, strict=True))
+    masked = [words for *words, is_masked in positions if is_masked]
+    male_and_neutral = [(m.lower(), nb.lower()) for _, m, nb, _ in positions]
     return [
+        ("masked word same in female and male", sum(f == m for f, m, _ in masked)),
+        ("masked word same in male and neutral", sum(m == nb != f for f, m, nb in masked)),
+        ("them for possessive his", male_and_neutral.count(("his", "them"))),
         (
-            "masked word same in female and male",
-            sum(f == m for f, m, _, masked in triples if masked),
+            "verb without its last letter",
+            sum(nb == m[:-1] and bool(_NON_WORD.fullmatch(m)) for m, nb in male_and_neutral),
         ),
-        (
-            "masked word same in male and neutral",
-            sum(m == nb != f for f, m, nb, masked in triples if masked),
-        ),
-        (
-            "them for possessive his",
-            sum(m.lower() == "his" and nb.lower() == "them" for _, m, nb, _ in triples),
-        ),
-        ("verb without its last letter", len(verb)),
     ]
 
 
@@ -210,54 +183,45 @@ def aligned_masks(sentences: list[list[str]]) -> list[list[int]]:
     [[1, 1, 0], [1, 1, 1, 0]]
     """
     masks = [[0] * len(words) for words in sentences]
-    for a, first in enumerate(sentences):
-        for b, second in enumerate(sentences):
-            if a != b:
-                for tag, start, end, _, _ in SequenceMatcher(
-                    None, first, second, autojunk=False
-                ).get_opcodes():
-                    if tag != "equal":
-                        masks[a][start:end] = [1] * (end - start)
+    for (a, first), (_, second) in permutations(enumerate(sentences), 2):
+        # autojunk would leave the frequent words of a very long sentence unaligned
+        steps = SequenceMatcher(None, first, second, autojunk=False).get_opcodes()
+        for tag, start, end, _, _ in steps:
+            if tag != "equal":
+                masks[a][start:end] = [1] * (end - start)
     return masks
 
 
-def _repair_base(
-    base: pd.DataFrame, kinds: set[str], source: str, done: dict[tuple[str, str], str]
-) -> pd.DataFrame:
-    sentences, masks = list(base["sentence"]), [list(mask) for mask in base["ground_truth"]]
-    names = list(base["row_id"])
+def _repair_base(base: pd.DataFrame, kinds: set[str], source: str) -> pd.DataFrame:
+    sentences, masks = list(base["sentence"]), list(base["ground_truth"])
     if LENGTH in kinds:
         if len(sentences) < 2:
             raise TouchstoneError(
-                f"{source}: the ground truth of row {names[0]} has {len(masks[0])} entries for "
-                f'{len(sentences[0])} words; correct the row, or read with on_fault="drop"'
+                f"{source}: the ground truth of row {base['row_id'].iloc[0]} has {len(masks[0])} "
+                f"entries for {len(sentences[0])} words; correct the row, or read with "
+                'on_fault="drop"'
             )
         masks = aligned_masks(sentences)
-        done |= {(name, LENGTH): "mask made anew from the aligned variants" for name in names}
-    elif SAME_WORD in kinds:
-        same = set(_same_positions(sentences))
-        masks = [[0 if i in same else value for i, value in enumerate(mask)] for mask in masks]
-    done |= {(name, SAME_WORD): "position unmasked" for name in names}
-    done |= {(name, EDGE_BLANK): "blanks removed" for name in names}
-    for k, (words, mask) in enumerate(zip(sentences, masks, strict=True)):
-        filled = [i for i, word in enumerate(words) if word.strip()]
-        sentences[k], masks[k] = [words[i].strip() for i in filled], [mask[i] for i in filled]
-        done[names[k], BLANK_WORD] = "word and mask entry removed"
-    lengths = {len(words) for words in sentences}
-    if BLANK_WORD in kinds and len(lengths) > 1:
-        done |= {
-            (name, BLANK_WORD): "word and mask entry removed, row now shorter" for name in names
-        }
+    # a mask that was just made anew marks no such position
+    same = _same_positions(sentences) if SAME_WORD in kinds and LENGTH not in kinds else ()
     repaired = base.copy()
-    repaired["sentence"], repaired["ground_truth"] = sentences, masks
+    filled = [[i for i, word in enumerate(words) if word.strip()] for words in sentences]
+    repaired["sentence"] = [
+        [words[i].strip() for i in kept] for words, kept in zip(sentences, filled, strict=True)
+    ]
+    repaired["ground_truth"] = [
+        [0 if i in same else mask[i] for i in kept]
+        for mask, kept in zip(masks, filled, strict=True)
+    ]
     return repaired
 
 
-def _same_positions(sentences: list[list[str]]) -> list[int]:
+def _same_positions(variants: Iterable[list[str]]) -> set[int]:
+    sentences = list(variants)
     if len(sentences) < 2 or len({len(words) for words in sentences}) > 1:
-        return []
-    return [
+        return set()
+    return {
         i
         for i, words in enumerate(zip(*sentences, strict=True))
         if len({word.strip().lower() for word in words}) == 1
-    ]
+    }

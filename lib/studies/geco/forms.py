@@ -92,6 +92,7 @@ def form_differences(explanations: pd.DataFrame, rows: pd.DataFrame) -> pd.DataF
     female, male = (explanations[explanations["target"] == form] for form in (_FEMALE, _MALE))
     pairs = female.merge(truth, on=["dataset", "row_id"])
     pairs = pairs.merge(male[[*keys, "scores"]], on=keys, suffixes=("", "_male"))
+    # word by word can be compared only where both have as many words
     pairs = pairs[pairs["scores"].map(len) == pairs["scores_male"].map(len)].reset_index(drop=True)
     width = max(map(len, pairs["scores"]), default=1)
     mask = padded(pairs["ground_truth"], width)  # (sentences, words)
@@ -130,11 +131,13 @@ def summarise_forms(differences: pd.DataFrame, groups: pd.DataFrame, **how: Any)
     table = estimates_of(differences, GROUP, [*names, "absolute"], **how)
     table = table.drop(columns=["standard_error", "df"]).rename(columns={"estimate": "difference"})
     table = table.assign(words=table.pop("measure").replace(names))
-    tests = [
-        (*key, clustered_wilcoxon(part, "truth_words").p)
-        for key, part in differences.groupby(GROUP)
-    ]
-    tests = pd.DataFrame(tests, columns=[*GROUP, "p"])
+    tests = pd.DataFrame(
+        [
+            (*key, clustered_wilcoxon(part, "truth_words").p)
+            for key, part in differences.groupby(GROUP)
+        ],
+        columns=[*GROUP, "p"],
+    )
     tests["p_holm"] = holm(tests["p"])
     words = pd.Series([*names.values(), "absolute"], name="words")
     cells = groups[GROUP].merge(words, how="cross")

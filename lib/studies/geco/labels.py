@@ -1,4 +1,6 @@
-"""Hand labels in GECO's way: reading and checking them, the rows that follow, and how two agree."""
+"""Hand labels in GECO's way: reading and checking them, the rows that follow, how two agree, and
+what is behind the errors of a program's.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,8 +13,15 @@ from sklearn.metrics import cohen_kappa_score
 
 from ...core.errors import TouchstoneError
 from ...language.labels import Label, Replacement, Scope, differing_positions, gender_variants
-from .corpus import CLASSES, COLUMNS, GENDERS
+from .corpus import CLASSES, COLUMNS, GENDERS, refuse
 
+# which words a data set alters, and its classes
+CONTENTS: dict[str, tuple[Scope, Sequence[str]]] = {
+    "D_A": ("all", CLASSES),
+    "D_S": ("subj", CLASSES),
+    "D_A_binary": ("all", CLASSES[:2]),
+    "D_S_binary": ("subj", CLASSES[:2]),
+}
 _FIELDS = ("all", "names", "subj", "subject", "tokens")
 
 
@@ -49,10 +58,11 @@ def labelled_rows(
     for idx, label in enumerate(labels):
         variants = gender_variants(label, scope)
         mask = differing_positions([variants[name] for name in classes])
-        for target, name in enumerate(CLASSES):
-            if name in classes:
-                row_id, words = f"{idx}-{name}", variants[name]
-                rows.append((row_id, idx, target, GENDERS[target], words, list(mask)))
+        rows += [
+            (f"{idx}-{name}", idx, target, GENDERS[target], variants[name], list(mask))
+            for target, name in enumerate(CLASSES)
+            if name in classes
+        ]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -87,6 +97,38 @@ def label_agreement(
     }
 
 
+def bound_table(scores: pd.DataFrame, errors: pd.DataFrame) -> pd.DataFrame:
+    """What is behind the annotator's errors that were read, and the best score that this gold
+    allows.
+
+    Args:
+        scores: rows of `annotator_scores.csv` for one pipeline and D_A.
+        errors: the wrong sentences by comparison (input, quantity, words) with a `verdict`: one
+            that begins with "gold" is a fault of the gold, "text" a sentence that does not tell,
+            the rest are ours; and the verdict of a `second` reading.
+
+    Returns:
+        Per comparison the score and the counts of errors; `highest`: the score of an annotator
+        that makes only the errors laid at the gold's door, and those of the text; `agreed`: errors
+        that both readings call a fault of the gold; `mended`: our score were only these corrected.
+    """
+    rows = []
+    for (side, quantity), part in errors.groupby(["input", "quantity"], sort=False):
+        score = scores[(scores["input"] == side) & (scores["quantity"] == quantity)].iloc[0]
+        by_words = quantity.startswith("mask")
+        value = score["F1" if by_words else "sentences_right"]
+        words = part["words"] if by_words else part["words"].clip(upper=1)
+        counts = words.groupby(part["verdict"].str.split().str[0]).sum()
+        gold, text, ours = counts.reindex(["gold", "text", "annotator"], fill_value=0)
+        twice = part["verdict"].str.startswith("gold") & part["second"].str.startswith("gold")
+        n, agreed = counts.sum(), words[twice].sum()
+        highest, mended = (1 - (1 - value) * (n - right) / n for right in (ours, agreed))
+        rows.append((side, quantity, value, n, gold, text, ours, highest, agreed, mended))
+    columns = ["input", "quantity", "score", "errors", "gold_at_fault", "text_does_not_tell"]
+    columns += ["ours", "highest", "agreed", "mended"]
+    return pd.DataFrame(rows, columns=columns)
+
+
 def _checked(name: str, entry: Any, where: str) -> Label:
     missing = [field for field in _FIELDS if not isinstance(entry, dict) or field not in entry]
     if missing:
@@ -112,6 +154,7 @@ def _checked(name: str, entry: Any, where: str) -> Label:
             "sentence; label the subject's words or reject the sentence"
         )
     for position, change in scopes["subj"].items():
+        # a word of the subject is a gendered word, so D_A alters it as D_S does
         if scopes["all"].get(position, ()) != change and position not in reasons:
             raise TouchstoneError(
                 f"{where}, position {position} ({words[position]}) is altered in subj, but not in "
@@ -137,29 +180,23 @@ def _replacement(
 ) -> Replacement:
     if change is None:
         return None
-    where = f"{where} ({words[position]})"
-    if (
-        not isinstance(change, list)
-        or len(change) != 3
-        or not all(isinstance(word, str) for word in change)
-    ):
-        raise TouchstoneError(
-            f"{where} is not [female, male, neutral] words; write three words, or null to delete "
-            "the word in every variant"
-        )
-    if any(not word or word != "".join(word.split()) for word in change):
-        raise TouchstoneError(
-            f"{where} has an empty replacement or one with a blank in it: {change}; write single "
-            "words, or null to delete the word in every variant"
-        )
-    if len(set(change)) == 1:
-        raise TouchstoneError(
-            f"{where} becomes {change[0]!r} in every variant, so nothing tells them apart; "
-            "remove the position"
-        )
-    if words[position] not in change and not is_name:
-        raise TouchstoneError(
-            f"{where} is none of its own variants {change}; keep the original word in one of them, "
-            "or mark it as a name"
-        )
-    return change[0], change[1], change[2]
+    is_triple = (
+        isinstance(change, list)
+        and len(change) == 3
+        and all(isinstance(word, str) for word in change)
+    )
+    female, male, neutral = forms = change if is_triple else ("", "", "")
+    problems = {
+        "is not [female, male, neutral] words; write three words, or null to delete the word in "
+        "every variant": not is_triple,
+        f"has an empty replacement or one with a blank in it: {change}; write single words, or "
+        "null to delete the word in every variant": any(
+            not word or word != "".join(word.split()) for word in forms
+        ),
+        f"becomes {female!r} in every variant, so nothing tells them apart; remove the "
+        "position": female == male == neutral,
+        f"is none of its own variants {change}; keep the original word in one of them, or mark it "
+        "as a name": words[position] not in forms and not is_name,
+    }
+    refuse(f"{where} ({words[position]})", problems)
+    return female, male, neutral

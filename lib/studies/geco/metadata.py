@@ -14,6 +14,7 @@ import yaml
 from ...core.errors import TouchstoneError, did_you_mean
 from ...core.files import sha256_of
 
+_KINDS: dict[type, str] = {dict: "a mapping", list: "a list"}  # of a card's parts, beside texts
 _UNSAID = re.compile(r"to[ -]be[ -]said")
 _CROISSANT = "http://mlcommons.org/croissant/"
 _CONTEXT: dict[str, Any] = {
@@ -95,12 +96,15 @@ def croissant(card: Mapping[str, Any], folder: Path, files: Mapping[str, str]) -
         }
         for name, path in files.items()
     ]
-    about_rows = "The sentences, one form in each record."
-    about_masks = "The word-level ground truth of the same records."
-    records = []
-    for name in files:
-        records.append(_record_set(f"{name}_sentences", name, about_rows, _ROW_FIELDS))
-        records.append(_record_set(f"{name}_masks", name, about_masks, _MASK_FIELDS))
+    kinds = (
+        ("sentences", "The sentences, one form in each record.", _ROW_FIELDS),
+        ("masks", "The word-level ground truth of the same records.", _MASK_FIELDS),
+    )
+    records = [
+        _record_set(f"{name}_{kind}", name, about, fields)
+        for name in files
+        for kind, about, fields in kinds
+    ]
     return {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
@@ -153,36 +157,33 @@ def unsaid(card: Mapping[str, Any]) -> dict[str, Any]:
     >>> unsaid({"creator": "(to be said) Who?", "name": "x", "sections": {"Uses": {"Who?": "I"}}})
     {'creator': '(to be said) Who?'}
     """
-    parts = {}
-    for name, part in card.items():
-        if isinstance(part, Mapping):
-            part = unsaid(part)
-        if _UNSAID.search(str(part)):
-            parts[name] = part
-    return parts
+    parts = {
+        name: unsaid(part) if isinstance(part, Mapping) else part for name, part in card.items()
+    }
+    return {name: part for name, part in parts.items() if _UNSAID.search(str(part))}
 
 
 def _record_set(
     name: str, file: str, description: str, fields: Mapping[str, tuple[str, str, bool]]
 ) -> dict[str, Any]:
-    described = []
-    for field, (kind, about, repeated) in fields.items():
-        entry = {
+    described = [
+        {
             "@type": "cr:Field",
             "@id": f"{name}/{field}",
             "name": field,
             "description": about,
             "dataType": kind,
             "source": {"fileObject": {"@id": file}, "extract": {"column": field}},
+            **({"repeated": True} if repeated else {}),
         }
-        described.append(entry | ({"repeated": True} if repeated else {}))
-    key = [{"@id": f"{name}/sentence_idx"}, {"@id": f"{name}/target"}]
+        for field, (kind, about, repeated) in fields.items()
+    ]
     return {
         "@type": "cr:RecordSet",
         "@id": name,
         "name": name,
         "description": description,
-        "key": key,
+        "key": [{"@id": f"{name}/sentence_idx"}, {"@id": f"{name}/target"}],
         "field": described,
     }
 
@@ -194,10 +195,11 @@ def _replaced(card: Mapping[str, Any], parts: Mapping[str, Any], where: str) -> 
                 f"{where} has a part {name!r} that no card has{did_you_mean(str(name), card)}; "
                 f"use {', '.join(card)}"
             )
-        if _kind(card[name]) != _kind(part):
+        theirs, ours = (_KINDS.get(type(one), "a text") for one in (part, card[name]))
+        if theirs != ours:
             raise TouchstoneError(
-                f"{where}, {name}: {_kind(part)}, and the card has {_kind(card[name])} there; "
-                "write it as in user_card.yaml"
+                f"{where}, {name}: {theirs}, and the card has {ours} there; write it as in "
+                "user_card.yaml"
             )
     return {
         name: _replaced(part, parts[name], f"{where}, {name}")
@@ -205,16 +207,6 @@ def _replaced(card: Mapping[str, Any], parts: Mapping[str, Any], where: str) -> 
         else _plain(parts.get(name, part))
         for name, part in card.items()
     }
-
-
-def _kind(value: Any) -> str:
-    return (
-        "a mapping"
-        if isinstance(value, dict)
-        else "a list"
-        if isinstance(value, list)
-        else "a text"
-    )
 
 
 def _plain(value: Any) -> Any:

@@ -13,12 +13,11 @@ import torch
 
 from ...attribution.registry import METHODS
 from ...attribution.swaps import SwapShapley, swap_shapley
+from ...attribution.table import NO_MODEL
 from ...core.stage import Stage
 from ...core.units import Units
 from .grid import Unit, mark
-from .stage_models import StageSources, choose_rows
-
-_NO_MODEL = "-"
+from .units import StageSources, choose_rows
 
 
 @dataclass
@@ -52,6 +51,7 @@ class ModelTables:
         stage, about = self.stage, self.explanations
         self.sources = StageSources(stage, self.predictions, self.seed, torch.device("cpu"))
         self.store = Units(stage.study, stage.scale, stage.stage, self.reuse, digits=5)
+        # seed 0 is a scheme's first, -1 that of floors
         about = about[(about["dataset"] == self.dataset) & (about["seed"] <= 0)]
         # chosen from the whole split: a part of every larger choice
         rows = choose_rows(self.test, self.n_base, self.seed)
@@ -60,7 +60,7 @@ class ModelTables:
 
     def of(self, scheme: str) -> pd.DataFrame:
         """The explanations of a scheme's model and of the floors."""
-        return self.explanations[self.explanations["scheme"].isin([scheme, _NO_MODEL])]
+        return self.explanations[self.explanations["scheme"].isin([scheme, NO_MODEL])]
 
     def methods(self, scheme: str) -> list[tuple[str, dict[str, Any]]]:
         """The registered methods that explained the scheme's model, each with the settings that
@@ -111,6 +111,7 @@ class ModelTables:
         """
         unit = Unit(self.dataset, scheme, 0, name, settings, self.n_base)
         scores = self.of(scheme)[["method", "row_id", "scores"]].sort_values(["method", "row_id"])
+        # four digits, which is what units keep of them
         scores["scores"] = [" ".join(f"{x:.4g}" for x in row) for row in scores["scores"]]
         key = self.store.key(
             model=self.sources.mark_of(unit), scores=mark(scores), seed=self.seed, **settings
@@ -121,5 +122,7 @@ class ModelTables:
         self, name: str, make: Callable[[str], pd.DataFrame], **settings: Any
     ) -> pd.DataFrame:
         """The tables of all schemes, one after the other; `make` is called with a scheme's name."""
-        parts = [self.table(name, s, partial(make, s), **settings) for s in self.schemes]
-        return pd.concat(parts, ignore_index=True)
+        return pd.concat(
+            [self.table(name, s, partial(make, s), **settings) for s in self.schemes],
+            ignore_index=True,
+        )

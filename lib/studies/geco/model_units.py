@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -34,11 +34,10 @@ def settings_by_scheme(
     Raises:
         TouchstoneError: for a parameter that has no value for a scheme.
     """
-    settings: dict[str, Settings | None] = {}
-    for name in dict.fromkeys(schemes):
+    settings: dict[str, Settings | None] = dict.fromkeys(schemes)
+    for name in settings:
         scheme = scheme_named(name)
         if not scheme.trained():
-            settings[name] = None
             continue
         if missing := [parameter for parameter in by_scheme if name not in by_scheme[parameter]]:
             raise TouchstoneError(
@@ -49,18 +48,22 @@ def settings_by_scheme(
     return settings
 
 
+class Job(NamedTuple):
+    """One model of the study: its place in the grid, its rows, and how it is trained (None where
+    nothing is).
+    """
+
+    dataset: str
+    scheme: str  # from here on as `Trainer.train` takes it
+    seed: int
+    train: pd.DataFrame
+    test: pd.DataFrame
+    classes: Sequence[str]
+    settings: Settings | None
+
+
 def run_unit(
-    stage: Stage,
-    units: Units,
-    trainer: Trainer,
-    dataset: str,
-    scheme: str,
-    seed: int,
-    train: pd.DataFrame,
-    test: pd.DataFrame,
-    classes: Sequence[str],
-    settings: Settings | None,
-    need_weights: bool = False,
+    stage: Stage, units: Units, trainer: Trainer, job: Job, need_weights: bool = False
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Predictions and learning curve of one model of the study, trained now or finished earlier.
 
@@ -69,60 +72,38 @@ def run_unit(
     without their tensors. `need_weights`: then train them again, and keep the published
     predictions.
     """
-    name, key, found, curve = _earlier(
-        units, trainer, dataset, scheme, seed, train, test, classes, settings
-    )
-    folder = stage.path("models") / dataset / scheme
+    name, key, found, curve = _earlier(units, trainer, job)
+    folder, stem = stage.path("models") / job.dataset / job.scheme, f"seed{job.seed}"
     is_new = found is None or curve is None
-    if is_new or (need_weights and not (folder / f"seed{seed}.json").is_file()):
-        result = trainer.train(scheme, seed, train, test, classes, settings)
-        save_trained(
-            folder, f"seed{seed}", result.recipe, result.model, result.trained, result.rows
-        )
+    # the published numbers stay; what is trained again gives its tensors only
+    if is_new or (need_weights and not (folder / f"{stem}.json").is_file()):
+        result = trainer.train(*job[1:])
+        save_trained(folder, stem, result.recipe, result.model, result.trained, result.rows)
     if found is None or curve is None:
+        # the train accuracy is one number for the model: it stands on every line of the curve
         found, curve = result.predictions, result.curve.assign(train_accuracy=result.train_accuracy)
         units.save(f"{name}-curve", key, curve)
         units.save(f"{name}-predictions", key, found)
-    about = {"dataset": dataset, "scheme": scheme, "seed": seed}
+    about = {"dataset": job.dataset, "scheme": job.scheme, "seed": job.seed}
     return found.assign(split="test", **about), curve.assign(**about)
 
 
-def is_finished(
-    units: Units,
-    trainer: Trainer,
-    dataset: str,
-    scheme: str,
-    seed: int,
-    train: pd.DataFrame,
-    test: pd.DataFrame,
-    classes: Sequence[str],
-    settings: Settings | None,
-) -> bool:
+def is_finished(units: Units, trainer: Trainer, job: Job) -> bool:
     """Whether `run_unit` would find the numbers of this model instead of training it."""
-    *_, found, curve = _earlier(
-        units, trainer, dataset, scheme, seed, train, test, classes, settings
-    )
+    *_, found, curve = _earlier(units, trainer, job)
     return found is not None and curve is not None
 
 
 def _earlier(
-    units: Units,
-    trainer: Trainer,
-    dataset: str,
-    scheme: str,
-    seed: int,
-    train: pd.DataFrame,
-    test: pd.DataFrame,
-    classes: Sequence[str],
-    settings: Settings | None,
+    units: Units, trainer: Trainer, job: Job
 ) -> tuple[str, str, pd.DataFrame | None, pd.DataFrame | None]:
     """A unit's name and key, and its predictions and curve where they are kept."""
-    name = f"{dataset}-{scheme}-seed{seed}"
+    name = f"{job.dataset}-{job.scheme}-seed{job.seed}"
     key = units.key(
-        **trainer.recipe(scheme, classes, seed),
-        settings=asdict(settings) if settings else None,
-        share=trainer.validation_share,
-        data=[digest(train), digest(test)],
+        **trainer.recipe(job.scheme, job.classes, job.seed),
+        settings=asdict(job.settings) if job.settings else None,
+        share=trainer.validation_share,  # it decides which rows are learnt from
+        data=[digest(job.train), digest(job.test)],
     )
     return name, key, units.load(f"{name}-predictions", key), units.load(f"{name}-curve", key)
 

@@ -43,16 +43,17 @@ def compare_numbers(
     for number in wanted.fillna("").to_dict("records"):
         key, paper = tuple(number[k] for k in _KEYS), float(number["value"])
         estimate, low, high, n = (found.get(key, _NOTHING)[name] for name in _NOTHING)
-        if np.isnan(estimate):
-            verdict = Verdict("not run", "this run has no such model or data")
-        elif not is_original_data:
-            why = "the number belongs to GECO; this run has its own sentences"
-            verdict = Verdict("not run", why)
-        elif number["scheme"] not in _WITHOUT_BERT and not is_original_model:
-            why = "the number belongs to BERT; another encoder stands in for it"
-            verdict = Verdict("not run", why)
-        else:
-            error = _printed_error(number)
+        reasons = {
+            "this run has no such model or data": np.isnan(estimate),
+            "the number belongs to GECO; this run has its own sentences": not is_original_data,
+            "the number belongs to BERT; another encoder stands in for it": not is_original_model
+            and number["scheme"] not in _WITHOUT_BERT,
+        }
+        why = next((reason for reason, holds in reasons.items() if holds), "")
+        error = _printed_error(number)
+        verdict = Verdict("not run", why)
+        if not why:
+            # the difference from the paper's number, wider by that number's own error
             verdict = judge(claim, estimate - paper, low - paper - error, high - paper + error, n)
         name = " ".join(part for part in (claim.quantity, *key) if part)
         row = claim_row(claim, verdict, scale, paper, estimate, low, high, n, name)
@@ -65,6 +66,5 @@ def _printed_error(number: Mapping[str, Any]) -> float:
     """Half the 95 % interval of the paper's own mean over seeds; 0 where it prints no spread."""
     if number["spread"] == "":
         return 0.0
-    n_seeds, spread = int(number["n_seeds"]), float(number["spread"])
-    factor = float(number["spread_factor"])
+    n_seeds, spread, factor = (float(number[k]) for k in ("n_seeds", "spread", "spread_factor"))
     return float(t.ppf(0.975, n_seeds - 1) * spread * factor / np.sqrt(n_seeds))

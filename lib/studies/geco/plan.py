@@ -1,7 +1,7 @@
 """What a parameter file will cost before it runs: time with an interval, and memory, from a
 timed sample.
 
-    python -m lib.studies.geco.plan geco --scale paper --rows-from cpu
+    touchstone plan geco --scale paper --rows-from cpu
 
 Seconds are those of a processor core (of a GPU: of the clock). The sample takes the encoder's
 shape; where its weights are not at hand they are drawn, since no cost depends on them. Other
@@ -10,9 +10,7 @@ studies: what their stages took in the last run.
 
 import argparse
 import json
-import math
 import resource
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -41,26 +39,10 @@ from ...models.load import build_model
 from ...models.schemes import scheme_named
 from ...models.text_model import TextModel
 from ...models.weights import PACKAGED, load_tokenizer, quiet
-from ...training.classifier import Settings
 from ...training.transfer import Trainer
 from .corpus import CLASSES, load_dataset
 from .model_units import settings_by_scheme
 from .units import plan_units, settings_by_method
-
-__all__ = [
-    "Sample",
-    "encoder_of_shape",
-    "last_run",
-    "main",
-    "memory",
-    "models_of",
-    "numbers_of",
-    "predict",
-    "predicted_cost",
-    "rows_by_method",
-    "saved_bytes",
-    "shortened",
-]
 
 # base sentences trained on, rows explained, and the most steps or samples of a sample
 _N_BASE, _N_ROWS, _TIMED = 4, 4, 25
@@ -79,9 +61,8 @@ def predicted_cost(samples: Sequence[float]) -> Cost:
     [3.0, 3.0]
     """
     mean, n = np.mean(samples), len(samples)
-    if n == 1:
-        return np.array([mean, mean])
-    half = stats.t.ppf(0.975, n - 1) * np.std(samples, ddof=1) / math.sqrt(n)
+    # one timing has no spread to tell its error from
+    half = mean if n == 1 else stats.t.ppf(0.975, n - 1) * stats.sem(samples)
     return np.array([mean, half])
 
 
@@ -110,26 +91,12 @@ def rows_by_method(values: Mapping[str, Any], n_test: int, n_forms: int) -> pd.D
     )
     models = models_of(values).query("dataset in @values['datasets']")
     methods = [name for name in values["methods"] if resolve_method(name).family != "floor"]
-    units = plan_units(
-        models,
-        methods,
-        settings,
-        values["n_base"],
-        values["n_base_ola"],
-        values["one_seed_methods"],
-    )
-    found = pd.DataFrame(
-        [
-            (
-                "OLA" if scheme_named(unit.scheme).is_one_layer else "encoder",
-                unit.method,
-                unit.n_base * n_forms or n_test,
-            )
-            for unit in units
-        ],
-        columns=["kind", "method", "rows"],
-    )
-    return found.groupby(["kind", "method"], sort=False, as_index=False).sum()
+    how_many = (values[name] for name in ("n_base", "n_base_ola", "one_seed_methods"))
+    units = pd.DataFrame(plan_units(models, methods, settings, *how_many))
+    is_ola = units["scheme"].map(lambda name: scheme_named(name).is_one_layer)
+    units["kind"] = np.where(is_ola, "OLA", "encoder")
+    units["rows"] = np.where(units["n_base"], units["n_base"] * n_forms, n_test)
+    return units.groupby(["kind", "method"], sort=False, as_index=False)["rows"].sum()
 
 
 def numbers_of(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -176,6 +143,7 @@ def saved_bytes(model: TextModel, words: Sequence[str]) -> float:
     ids = torch.tensor(
         [model.encode([words])[0].ids], device=next(model.module.parameters()).device
     )
+    # they are kept anyway, and counted by themselves
     weights = {p.untyped_storage().data_ptr() for p in model.module.parameters()}
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
         model.logits(model.embed(ids).detach().requires_grad_(), torch.ones_like(ids))
@@ -195,6 +163,8 @@ class Sample:
         self.settings = settings_by_scheme(
             [*values["schemes"], *values["binary_schemes"]], values["dropout"], **settings
         )
+        # a GPU has finished when the numbers are back, so its work is on the clock
+        self._clock = time.perf_counter if self.device.type == "cuda" else time.process_time
         self._models: dict[str, Any] = {}
 
     def seconds(self, work: Callable[[], Any]) -> float:
@@ -202,12 +172,6 @@ class Sample:
         start = self._clock()
         work()
         return self._clock() - start
-
-    def _clock(self) -> float:
-        if self.device.type != "cuda":
-            return time.process_time()
-        torch.cuda.synchronize()
-        return time.perf_counter()
 
     def training(self, scheme: str) -> Cost:
         """One model of a scheme: what is done once a row and what each epoch does, from a few
@@ -219,19 +183,15 @@ class Sample:
         factor = (len(train) + len(self.data["test"])) / (2 * len(few))
 
         def run(epochs: int) -> float:
-            chosen: Settings | None = replace(settings, epochs=epochs) if settings else None
-            trainer = replace(self.trainer, _kept={})
+            chosen = replace(settings, epochs=epochs) if settings else None
+            trainer = replace(self.trainer, _kept={})  # or a later run would read nothing
             return self.seconds(lambda: trainer.train(scheme, 0, few, few, CLASSES, chosen))
 
-        run(1)
-        epochs = settings.epochs if settings else 0
-        samples = []
-        for _ in range(self.rounds):
-            short = run(1)
-            epoch = max(run(3) - short, 0.0) / 2 if settings else 0.0
-            once = max(short - epoch, 0.0)
-            samples.append(once * factor + epoch * epochs * len(train) / len(few))
-        return predicted_cost(samples)
+        run(1)  # the first call loads what it needs
+        short, long = np.array([(run(1), run(3)) for _ in range(self.rounds)]).T
+        epoch = np.maximum(long - short, 0.0) / 2 if settings else np.zeros(self.rounds)
+        n_epochs = settings.epochs * len(train) / len(few) if settings else 0
+        return predicted_cost(np.maximum(short - epoch, 0.0) * factor + epoch * n_epochs)
 
     def model(self, kind: str) -> TextModel:
         """An untrained model of a kind: encoder or OLA."""
@@ -248,13 +208,10 @@ class Sample:
         test, model = self.data["test"], self.model(kind)
         lengths = np.array([len(one.ids) for one in model.encode(test["sentence"])])
         settings, factor = shortened(numbers_of(self.values).get(method, {}))
-        warm_up, *chosen = np.linspace(0, len(test) - 1, _N_ROWS + 1).astype(int)
-
-        def run(row: int) -> None:
-            explain_many(model, test.iloc[[row]], [(method, settings)])
-
-        run(warm_up)  # the first call loads what it needs
-        per_token = [self.seconds(partial(run, row)) / lengths[row] for row in chosen]
+        places = np.linspace(0, len(test) - 1, _N_ROWS + 1).astype(int)
+        run = partial(explain_many, model, methods=[(method, settings)])
+        seconds = [self.seconds(partial(run, test.iloc[[place]])) for place in places]
+        per_token = (seconds / lengths[places])[1:]  # the first call loads what it needs
         return predicted_cost(per_token) * lengths.mean() * factor
 
     def memory(self) -> dict[str, float]:
@@ -281,19 +238,20 @@ def predict(values: Mapping[str, Any], sample: Sample) -> pd.DataFrame:
     Columns: stage, what, count, seconds (in all), low, high (95 % interval); the last line is
     their sum.
     """
-    lines: list[tuple[str, str, int, Cost]] = []
-    for scheme, count in models_of(values).groupby("scheme", sort=False).size().items():
-        lines.append(("02_training", str(scheme), int(count), sample.training(scheme) * count))
+    lines = [
+        ("02_training", scheme, count, *sample.training(scheme) * count)
+        for scheme, count in models_of(values).groupby("scheme", sort=False).size().items()
+    ]
     test = sample.data["test"]
     n_forms = len(test) // test["sentence_idx"].nunique()
     for row in rows_by_method(values, len(test), n_forms).itertuples():
         cost = sample.explaining(row.kind, row.method) * row.rows
-        lines.append(("03_attribution", f"{row.method}, {row.kind}", row.rows, cost))
-    lines.append(("total", "", 0, sum((cost for *_, cost in lines), np.zeros(2))))
-    table = pd.DataFrame([line[:3] for line in lines], columns=["stage", "what", "count"])
-    seconds, half = np.array([cost for *_, cost in lines]).T
-    low = np.maximum(seconds - half, 0.0)
-    return table.assign(seconds=seconds, low=low, high=seconds + half)
+        lines.append(("03_attribution", f"{row.method}, {row.kind}", row.rows, *cost))
+    lines.append(("total", "", 0, *np.sum([line[3:] for line in lines], axis=0)))
+    table = pd.DataFrame(lines, columns=["stage", "what", "count", "seconds", "half"])
+    half = table.pop("half")
+    low = (table["seconds"] - half).clip(lower=0.0)
+    return table.assign(low=low, high=table["seconds"] + half)
 
 
 def encoder_of_shape(encoder: str, folder: Path) -> str:
@@ -310,10 +268,9 @@ def encoder_of_shape(encoder: str, folder: Path) -> str:
         raise TouchstoneError(
             f"encoder {encoder!r} is not at hand; download it, or give the folder that it lies in"
         )
-    tokenizer = load_tokenizer(next(iter(PACKAGED)))
     with quiet():
         BertForSequenceClassification(config).save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
+        load_tokenizer(next(iter(PACKAGED))).save_pretrained(folder)
     return str(folder)
 
 
@@ -345,17 +302,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--rounds", type=int, default=3, help="how often training is timed")
     chosen = parser.parse_args(arguments)
-    try:
-        values = plan_jobs(chosen.study, chosen.scale)
-        if chosen.study != "geco":
-            print(last_run(chosen.study, chosen.scale).to_string(index=False))
-            return 0
-        _print_prediction(
-            {name: value for job in values for name, value in job.all.items()}, chosen
-        )
-    except TouchstoneError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+    jobs = plan_jobs(chosen.study, chosen.scale)
+    if chosen.study == "geco":
+        _print_prediction({name: value for job in jobs for name, value in job.all.items()}, chosen)
+    else:
+        print(last_run(chosen.study, chosen.scale).to_string(index=False))
     return 0
 
 
@@ -376,7 +327,3 @@ def _print_prediction(values: Mapping[str, Any], chosen: argparse.Namespace) -> 
     hours, low, high = table.iloc[-1][["seconds", "low", "high"]].astype(float) / 3600
     print(f"in all about {hours:.3g} hours of one core (95 % interval {low:.3g} to {high:.3g})")
     print(", ".join(f"{stage} needs about {size / 2**30:.1f} GiB" for stage, size in peaks.items()))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,17 +1,28 @@
-"""Reviewing labels that a program made: a page to read them on, and the reader's decisions."""
+"""Reviewing labels that a program made: a page to read them on, the reader's decisions, and a
+report of counts, doubts and what is still open.
+"""
 
 import hashlib
 import html
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+import yaml
+
 from ...core.errors import TouchstoneError
 from ...language.labels import Label, Replacement, Scope
-from .doubts import Doubts
+from ...language.lexicon import PRONOUNS
+from .doubts import Doubts, reason_of
+from .metadata import unsaid
+
+DECISIONS = "decisions.json"  # saved by a reader on the review page
+CARD = "card.yaml"  # written by the owner, beside the texts
 
 _PAGE = files(__package__) / "review_page.html"  # package data: an installed copy has it too
 _SCOPES: tuple[Scope, Scope] = ("all", "subj")
@@ -78,6 +89,7 @@ def review_page(
         for key, label in labels.items()
     ]
     data = {"rows": rows, "stale": {key: asdict(decision) for key, decision in stale.items()}}
+    # no word of a text may end the page's script
     text = json.dumps(data, ensure_ascii=False).replace("</", "<\\/")
     page = _PAGE.read_text(encoding="utf-8")
     return page.replace("{{title}}", html.escape(title)).replace("{{data}}", text)
@@ -108,6 +120,7 @@ def match_decisions(
 
     A sentence is known by its words, wherever it stands by now.
     """
+    # ids count sentences, so they move when text is put in front; words do not
     now = {text_fingerprint(label.words): key for key, label in labels.items()}
     matched = {
         now[decision.text_id]: decision
@@ -152,6 +165,93 @@ def apply_decisions(
     }
 
 
+def report(
+    text: Path,
+    counts: pd.DataFrame,
+    labels: Mapping[str, Label],
+    data: Mapping[str, Mapping[str, pd.DataFrame]],
+    against: Mapping[str, Doubts],
+    n_decisions: int,
+    pipeline: str,
+) -> str:
+    """The report on a data set in Markdown: counts by step, doubts by kind, what to do next."""
+    kinds = Counter(reason_of(doubt) for key in labels for doubt in against[key].of("subj"))
+    numbers = Counter(sum(map(len, against[key])) for key in labels)
+    sizes = [
+        (
+            name,
+            split,
+            len(rows),
+            rows["sentence_idx"].nunique(),
+            rows["ground_truth"].map(sum).mean(),
+        )
+        for name, splits in data.items()
+        for split, rows in splits.items()
+    ]
+    tables = {
+        "Sentences": counts,
+        "Altered positions": count_changes(labels),
+        "Data sets": pd.DataFrame(
+            sizes, columns=["dataset", "split", "rows", "base sentences", "masked words (mean)"]
+        ).round(2),
+        "Doubts": pd.DataFrame(kinds.most_common(), columns=["reason", "sentences"]),
+        "Sentences by number of doubts": pd.DataFrame(
+            sorted(numbers.items()), columns=["doubts", "sentences"]
+        ),
+    }
+    head = (
+        f"# Report: {text.resolve().name}\n\nLabelled by program with the spaCy pipeline "
+        f"{pipeline}; {n_decisions} decisions of a "
+        "reader were applied. Labels of this kind have errors: read `review.html`.\n"
+    )
+    return head + "".join(f"\n## {name}\n\n{_markdown(table)}" for name, table in tables.items())
+
+
+def count_changes(labels: Mapping[str, Label]) -> pd.DataFrame:
+    """How many positions the labels alter, by scope and kind.
+
+    The kinds: pronoun, noun or title, name, verb, article, deleted.
+    """
+    counts = Counter(
+        (scope, _kind(label, i, scope))
+        for label in labels.values()
+        for scope in _SCOPES
+        for i in label.replacements(scope)
+    )
+    rows = [(scope, kind, n) for (scope, kind), n in sorted(counts.items())]
+    return pd.DataFrame(rows, columns=["scope", "kind", "positions"])
+
+
+def decisions_left(out: Path, stale: Mapping[str, Decision]) -> str:
+    """What became of no decision: about sentences that have gone, and in other files."""
+    listed = [
+        f"- {'rejected' if decision.rejected else 'edited'}: {decision.text or decision.text_id}\n"
+        for decision in stale.values()
+    ]
+    others = [
+        f"- {file.name}\n" for file in sorted(out.glob("decisions*.json")) if file.name != DECISIONS
+    ]
+    sections = {
+        "\n## Decisions about sentences that are not in the text\n\nThey were not applied. The "
+        "review page lists and keeps them; they apply again where the sentence comes back.": listed,
+        f"\n## Not read\n\nOnly `{DECISIONS}` is read; rename the file that is to count.": others,
+    }
+    return "".join(f"{about}\n\n{''.join(lines)}" for about, lines in sections.items() if lines)
+
+
+def to_be_said(text: Path, card: Mapping[str, object]) -> str:
+    """The parts of the card that only the owner can write, as a section; empty if all are there."""
+    if not (open_parts := unsaid(card)):
+        return ""
+    written = yaml.safe_dump(open_parts, allow_unicode=True, sort_keys=False, width=120)
+    return (
+        f"\n## Still to be said\n\nOnly you can say this. Write it into "
+        f"`{text.resolve().name}/{CARD}` in place of these words, "
+        f"and build again; until then the card and the Croissant metadata are not fit to be "
+        f"published.\n\n```yaml\n{written}```\n"
+    )
+
+
 def _edited(label: Label, scope: Scope, decision: Decision) -> dict[int, Replacement]:
     merged = dict(label.replacements(scope)) | dict(decision.edits[scope])
     return {
@@ -175,3 +275,23 @@ def _decision(entry: Any) -> Decision:
     if not isinstance(entry["rejected"], bool):
         raise ValueError("rejected is neither true nor false")
     return Decision(entry["rejected"], edits, str(entry["text_id"]), str(entry.get("text", "")))
+
+
+def _kind(label: Label, i: int, scope: Scope) -> str:
+    word, forms = label.words[i].lower(), label.replacements(scope)[i]
+    if forms is None:
+        return "deleted"
+    if i in label.names:
+        return "name"
+    if word in ("a", "an"):
+        return "article"
+    return "pronoun" if word in PRONOUNS else "verb" if forms[0] == forms[1] else "noun or title"
+
+
+def _markdown(table: pd.DataFrame) -> str:
+    lines = [
+        list(table.columns),
+        ["---"] * len(table.columns),
+        *table.astype(str).to_numpy().tolist(),
+    ]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -17,26 +17,6 @@ from ...core.errors import TouchstoneError
 from ...metrics import METRICS, relative_mass_accuracy
 from ...stats import clustered_wilcoxon, compare_all, estimates, holm, variance_split
 
-__all__ = [
-    "BAG",
-    "GROUP",
-    "RULE",
-    "UNTRAINED",
-    "compare_methods",
-    "confusion_shares",
-    "gain_tests",
-    "in_groups",
-    "mark_below",
-    "possible_places",
-    "roc_points",
-    "split_variance",
-    "summarise_accuracy",
-    "summarise_mass",
-    "summarise_relative",
-    "trained_only",
-    "word_shares",
-]
-
 GROUP = ["dataset", "scheme", "method"]
 UNTRAINED = ("-", "ZS")
 RULE, BAG = "First pronoun rule", "Bag of words"  # what needs no encoder, and no order of words
@@ -89,6 +69,7 @@ def summarise_accuracy(judged: pd.DataFrame, **how: Any) -> pd.DataFrame:
     )
     hard = hard.drop(columns=["n_sentences", "n_seeds"])
     table = table.merge(hard, on=_MODEL, how="left", suffixes=("", "_hard"))
+    # a model without hard rows has none of them, and no accuracy on them
     table = table.fillna({"n_hard": 0}).astype({"n_hard": int})
     for name, bar in (("below_first_pronoun", RULE), ("below_bag_of_words", BAG)):
         reached = table[table["scheme"] == bar].set_index("dataset")["accuracy"]
@@ -108,16 +89,14 @@ def summarise_mass(scored: pd.DataFrame, groups: pd.DataFrame, **how: Any) -> pd
         dataset, scheme, method, MA, low, high, n, n_sentences, n_seeds, MA_chance_normalised,
         low_normalised, high_normalised, share, and the other measures.
     """
-    mass = estimates(scored, GROUP, "MA", **how).drop(columns=_FORM)
-    above = estimates(scored, GROUP, "MA_chance_normalised", **how)
-    above = above[[*GROUP, "estimate", "low", "high"]].rename(
-        columns={"estimate": "MA_chance_normalised"}
+    mass, above = (
+        estimates(scored, GROUP, name, **how).rename(columns={"estimate": name})
+        for name in ("MA", "MA_chance_normalised")
     )
-    means = scored.groupby(GROUP)[["share", *list(METRICS)[1:]]].mean().reset_index()
-    table = mass.rename(columns={"estimate": "MA"}).merge(
-        above, on=GROUP, suffixes=("", "_normalised")
-    )
-    return in_groups(groups[GROUP], table.merge(means, on=GROUP))
+    above = above[[*GROUP, "MA_chance_normalised", "low", "high"]]
+    table = mass.drop(columns=_FORM).merge(above, on=GROUP, suffixes=("", "_normalised"))
+    means = scored.groupby(GROUP)[["share", *list(METRICS)[1:]]].mean()
+    return in_groups(groups[GROUP], table.join(means, on=GROUP))
 
 
 def summarise_relative(
@@ -157,12 +136,14 @@ def gain_tests(chosen: pd.DataFrame, groups: pd.DataFrame) -> pd.DataFrame:
         p_holm.
     """
     gains = chosen.assign(gain=chosen["MA"] - chosen["MA_ZS"])
-    tests = [
-        (*key, part["gain"].mean(), *clustered_wilcoxon(part, "gain"))
-        for key, part in gains.groupby(GROUP)
-    ]
-    columns = [*GROUP, "gain", "p", "rank_biserial", "dz", "n_sentences"]
-    table = in_groups(groups[GROUP], pd.DataFrame(tests, columns=columns))
+    tests = pd.DataFrame(
+        [
+            (*key, part["gain"].mean(), *clustered_wilcoxon(part, "gain"))
+            for key, part in gains.groupby(GROUP)
+        ],
+        columns=[*GROUP, "gain", "p", "rank_biserial", "dz", "n_sentences"],
+    )
+    table = in_groups(groups[GROUP], tests)
     return table.assign(p_holm=holm(table["p"]))
 
 
@@ -235,6 +216,7 @@ def split_variance(scored: pd.DataFrame, value: str = "MA") -> pd.DataFrame:
     Returns:
         dataset, scheme, then the columns of `lib.stats.variance_split`.
     """
+    # costly methods explain one seed only, and the split needs every cell filled
     n_seeds = scored.groupby(GROUP)["seed"].transform("nunique")
     full = scored[n_seeds == n_seeds.groupby([scored[k] for k in _MODEL]).transform("max")]
     factors = ["seed", "sentence_idx", "target", "method"]
@@ -277,14 +259,15 @@ def roc_points(predictions: pd.DataFrame) -> pd.DataFrame:
         dataset, scheme, auc, false_positive_rate, true_positive_rate; no lines where there are
         no such models.
     """
-    columns = [*_MODEL, "auc", "false_positive_rate", "true_positive_rate"]
     lines = []
     for key, part in predictions.groupby(_MODEL, sort=False):
         runs = [(run["target"], run["p_M"]) for _, run in part.groupby("seed")]
         rates = np.mean([np.interp(_FALSE_ALARMS, *roc_curve(*run)[:2]) for run in runs], axis=0)
         area = np.mean([roc_auc_score(*run) for run in runs])
         lines += [(*key, area, *point) for point in zip(_FALSE_ALARMS, rates)]
-    return pd.DataFrame(lines, columns=columns)
+    return pd.DataFrame(
+        lines, columns=[*_MODEL, "auc", "false_positive_rate", "true_positive_rate"]
+    )
 
 
 def word_shares(explanations: pd.DataFrame, mask: Sequence[int]) -> pd.DataFrame:
@@ -297,21 +280,15 @@ def word_shares(explanations: pd.DataFrame, mask: Sequence[int]) -> pd.DataFrame
     Returns:
         dataset, row_id, scheme, method, position, word, share (of the attribution), is_truth.
     """
-    parts = []
-    for row in explanations.drop_duplicates(["scheme", "method"]).itertuples():
-        sizes = np.abs(row.scores)
-        words = {
-            "dataset": row.dataset,
-            "row_id": row.row_id,
-            "scheme": row.scheme,
-            "method": row.method,
-            "position": range(len(mask)),
-            "word": row.words,
-            "share": sizes / sizes.sum() if sizes.sum() > 0 else sizes,
-            "is_truth": mask,
-        }
-        parts.append(pd.DataFrame(words))
-    return pd.concat(parts, ignore_index=True)
+    rows = explanations.drop_duplicates(["scheme", "method"])
+    words = rows[["dataset", "row_id", "scheme", "method"]].assign(
+        position=[range(len(mask))] * len(rows),
+        word=rows["words"],
+        share=rows["scores"].map(lambda scores: np.abs(scores) / (np.abs(scores).sum() or 1)),
+        is_truth=[list(mask)] * len(rows),
+    )
+    words = words.explode(["position", "word", "share", "is_truth"], ignore_index=True)
+    return words.astype({"position": int, "share": float, "is_truth": int})
 
 
 def _relative_floor(scored: pd.DataFrame, floor: str) -> pd.Series:

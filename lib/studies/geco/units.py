@@ -1,15 +1,31 @@
-"""Which explanations GECO's stage 03 makes: the settings of all methods, and the units of a run."""
+"""The explanations of GECO's stage 03: the units of a run, and the rows and models that they are
+made of.
+"""
 
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pandas as pd
+import torch
 
 from ...attribution.registry import METHODS, resolve_method
 from ...attribution.table import NO_MODEL
+from ...core.errors import TouchstoneError
+from ...core.seeds import seed_for
+from ...core.stage import Stage
+from ...models.load import build_model
 from ...models.schemes import scheme_named
-from .grid import Unit
+from ...training.classifier import Settings
+from ...training.transfer import Trainer
+from .corpus import CLASSES, load_dataset
+from .grid import Unit, mark
+from .model_units import load_trained
 
+N_SHOWN = 100  # base sentences that a model in place of stage 02's learns from
+_MODEL = ["dataset", "scheme", "seed"]
 _SEEDS_IN_FULL = 5  # of OLA; the later ones may explain with a few methods
 
 
@@ -31,15 +47,14 @@ def settings_by_method(
         TouchstoneError: for a misspelt method name, whose setting would otherwise be ignored
         without a word.
     """
-    parts: list[Mapping[str, Mapping[str, Any]]] = [
-        {name: {"explained": what} for name, what in explained.items()},
-        {name: {"aggregation": how} for name, how in aggregation.items()},
-    ]
-    special = {name for name, method in METHODS.items() if "normalise_special" in method.defaults}
     settings: dict[str, dict[str, Any]] = {
-        name: {"normalise_special": normalise_special} for name in special
+        name: {"normalise_special": normalise_special}
+        for name, method in METHODS.items()
+        if "normalise_special" in method.defaults
     }
-    for part in (*parts, *more):
+    functions = {name: {"explained": what} for name, what in explained.items()}
+    folds = {name: {"aggregation": how} for name, how in aggregation.items()}
+    for part in (functions, folds, *more):
         for name, values in part.items():
             resolve_method(name)
             settings[name] = settings.get(name, {}) | dict(values)
@@ -69,10 +84,12 @@ def plan_units(
     Raises:
         TouchstoneError: for unknown names and settings, before anything runs.
     """
+    # a misspelt name would leave OLA's later seeds without a method
     for name in every_seed_ola:
         resolve_method(name)
     chosen = {name: resolve_method(name).settings(settings.get(name)) for name in methods}
     floors = [name for name in methods if resolve_method(name).family == "floor"]
+    # 0 stands for all, which is more than any number
     n_floor = 0 if 0 in (n_base, n_base_ola) else max(n_base, n_base_ola)
     units = [
         Unit(dataset, NO_MODEL, -1, name, chosen[name], n_floor)
@@ -82,6 +99,7 @@ def plan_units(
     first = models.groupby(["dataset", "scheme"])["seed"].transform("min")
     for model, first_seed in zip(models.itertuples(), first, strict=True):
         is_ola = scheme_named(model.scheme).is_one_layer
+        # seeds are counted from the scheme's first, whatever its number is
         number, n = model.seed - first_seed, n_base_ola if is_ola else n_base
         left_out = set(floors)
         if is_ola and every_seed_ola and number >= _SEEDS_IN_FULL:
@@ -94,3 +112,122 @@ def plan_units(
             if name not in left_out
         ]
     return units
+
+
+def choose_rows(rows: pd.DataFrame, n_base: int, seed: int) -> pd.DataFrame:
+    """All variants of `n_base` base sentences (0: of all), drawn by `seed`.
+
+    A smaller choice is part of a larger one, and data sets over the same base sentences get the
+    same choice.
+
+    Raises:
+        TouchstoneError: for more base sentences than there are.
+    """
+    # sorted, so that the draw does not depend on the order of the file
+    known = np.sort(rows["sentence_idx"].unique())
+    if n_base > len(known):
+        raise TouchstoneError(
+            f"n_base asks for {n_base} base sentences and the test split has {len(known)}; "
+            "ask for fewer, or write 0 for all"
+        )
+    drawn = np.random.default_rng(seed_for("explained rows", seed)).permutation(known)[
+        : n_base or None
+    ]
+    return rows[rows["sentence_idx"].isin(drawn)].reset_index(drop=True)
+
+
+@dataclass
+class StageSources:
+    """Rows from stage 01 (the test split) and models from stage 02, whose `predictions` tell
+    what was trained.
+
+    A model is marked by its predictions: a unit that was published is found where the weights
+    are not.
+    """
+
+    stage: Stage
+    predictions: pd.DataFrame
+    seed: int
+    device: torch.device
+    _rows: dict[tuple[str, int], pd.DataFrame] = field(default_factory=dict, repr=False)
+    _model: tuple[tuple[str, str, int], Any] | None = field(default=None, repr=False)
+
+    def rows_of(self, unit: Unit) -> pd.DataFrame:
+        """The chosen rows of the unit's test split."""
+        place = (unit.dataset, unit.n_base)
+        if place not in self._rows:
+            test = load_dataset(self.stage, unit.dataset, "test")
+            self._rows[place] = choose_rows(test, unit.n_base, self.seed)
+        return self._rows[place]
+
+    def model_of(self, unit: Unit) -> Any:
+        """The trained model; for a floor what it is fitted to, or any model for its tokenizer."""
+        place = (unit.dataset, unit.scheme, unit.seed)
+        if not unit.sees_model:
+            floor = resolve_method(unit.method)
+            if floor.fit is not None:
+                return floor.fit(load_dataset(self.stage, unit.dataset, "train"))
+            if not floor.reads_tokenizer:
+                return None
+            place = self._first_model(unit.dataset)
+        if self._model is None or self._model[0] != place:  # one model at a time: they are large
+            model = load_trained(self.stage, *place)
+            model.module.to(self.device)
+            self._model = (place, model)
+        return self._model[1]
+
+    def mark_of(self, unit: Unit) -> str:
+        """What the unit's model predicts on the test split, as a mark.
+
+        For floors it is the mark of what they are fitted to.
+        """
+        if not unit.sees_model:
+            if resolve_method(unit.method).fit is not None:
+                return mark(load_dataset(self.stage, unit.dataset, "train")[["sentence", "target"]])
+            # a floor that is not fitted depends on a model by its tokenizer only
+            return mark(pd.DataFrame([self._first_model(unit.dataset)]))
+        found = self.predictions
+        same = (
+            (found["dataset"] == unit.dataset)
+            & (found["scheme"] == unit.scheme)
+            & (found["seed"] == unit.seed)
+        )
+        return mark(found[same].drop(columns=_MODEL).sort_values("row_id"))
+
+    def model_to_show(self, unit: Unit, encoder: str, revision: str) -> tuple[Any, Any, str]:
+        """A unit's model, the same before training, and in words what it is.
+
+        A run that found stage 02's numbers in the reference has no weights to show. Then a head
+        is trained on a few base sentences, which takes seconds, and the words say so.
+        """
+        recipe_file = f"models/{unit.dataset}/{unit.scheme}/seed{unit.seed}.json"
+        if (self.stage.folder.parent / "02_training" / recipe_file).is_file():
+            model = self.model_of(unit)
+            recipe = json.loads(self.stage.input("02_training", recipe_file).read_text())
+            what = f"{unit.scheme} on {unit.dataset}, training seed {unit.seed}"
+        else:
+            train, test = (
+                choose_rows(load_dataset(self.stage, unit.dataset, split), n, self.seed)
+                for split, n in (("train", N_SHOWN), ("test", 1))
+            )
+            trainer = Trainer(encoder, revision, self.device)
+            # the head alone, over an encoder that reads each sentence once: cheap
+            settings = Settings(epochs=40, lr=0.01, batch_size=32)
+            trained = trainer.train("C", unit.seed, train, test, CLASSES, settings)
+            model, recipe = trained.model, trained.recipe
+            what = (
+                f"C on {N_SHOWN} base sentences of {unit.dataset}, trained here, since the weights "
+                "of stage 02 are not at hand"
+            )
+        before = build_model(recipe, getattr(model, "used_ids", ()))[0]
+        before.module.to(self.device)
+        return model, before, what
+
+    def _first_model(self, dataset: str) -> tuple[str, str, int]:
+        """The first model of a data set; OLA's come last, since they are built from the rows."""
+        found = self.predictions
+        models = found.loc[found["dataset"] == dataset, _MODEL].drop_duplicates()
+        return min(
+            models.itertuples(index=False, name=None),
+            key=lambda model: (scheme_named(model[1]).is_one_layer, *model),
+        )

@@ -1,10 +1,11 @@
-"""Which methods are the same function on which architecture, and a model with another baseline.
+"""Which methods are the same function on which architecture, and what an explanation owes to the
+choices around its method: the explained function, the class, the baseline.
 
 Two methods that agree on every token of an architecture are one method with two names there.
 """
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,15 @@ from torch import Tensor
 from ...attribution import captum_route, coalitions, propagation
 from ...attribution import path_integrals as paths
 from ...attribution.batch import TokenBatch
-from ...attribution.explain import token_batch
+from ...attribution.explain import explain_many, token_batch
 from ...attribution.seam import Row
 from ...core.errors import TouchstoneError, did_you_mean
+from ...metrics.rank_agreement import rank_likeness
 from ...models.shortcuts import parameters_fixed
-from ...models.text_model import TextModel
+from ...models.text_model import BATCH, TextModel
 
 SAME = 1e-4  # a largest difference below this share of the largest score is rounding
+_FUNCTIONS = ("probability", "log_probability", "margin")
 _BASELINES = ("pad", "mask", "zero")
 _Scores = Callable[[TokenBatch], Tensor]
 
@@ -117,6 +120,7 @@ def identities(
     right does not exist in the architecture. All explain the logit, in double precision. The
     sentence should be short: one pair tries every coalition of its tokens.
     """
+    # in single precision rounding could hide that two methods are one
     double = copy.copy(model)
     double.module = copy.deepcopy(model.module).double().eval()
     row = Row("identities", -1, target, list(sentence), 0)
@@ -149,13 +153,70 @@ def with_reference(model: Any, baseline: str) -> Any:
             raise TouchstoneError(
                 "the tokenizer of this model has no mask token; take the baseline pad or zero"
             )
-        changed.reference_ids = lambda ids: _replaced(
-            model.reference_ids(ids), ids, pad_id, mask_id
+        changed.reference_ids = lambda ids: torch.where(
+            (ids != pad_id) & (model.reference_ids(ids) == pad_id),
+            mask_id,
+            model.reference_ids(ids),
         )
     if baseline == "zero":  # rows of one length hold no padding, so only references meet it
         changed.embed = lambda ids: model.embed(ids) * (ids != pad_id)[..., None]
     return changed
 
 
-def _replaced(reference: Tensor, ids: Tensor, pad_id: int, mask_id: int) -> Tensor:
-    return torch.where((reference == pad_id) & (ids != pad_id), mask_id, reference)
+def ranking_moves(
+    model: Any, rows: pd.DataFrame, methods: Sequence[tuple[str, Mapping[str, Any]]]
+) -> pd.DataFrame:
+    """How far the order of a row's words moves when one choice is changed, the method staying the
+    same.
+
+    Usual are the logit, the true class and padding. Choices: the explained function (probability,
+    log_probability, margin), the class (predicted, on the rows where it is not the true one), the
+    baseline (mask, zero). Columns: method, choice, value, row_id, sentence_idx, seed, rank_signed
+    and rank_size (Spearman over the words with the usual explanation, with and without signs),
+    first (the same word on top).
+    """
+
+    def explained(one: Any, table: pd.DataFrame, function: str = "logit") -> pd.DataFrame:
+        return explain_many(
+            one, table, [(name, {**own, "explained": function}) for name, own in methods]
+        )
+
+    usual = explained(model, rows)
+    predicted = model.predict(rows["sentence"], BATCH).argmax(1)
+    wrong = rows.assign(target=predicted)[predicted != rows["target"].to_numpy()]
+    changed = {("function", name): explained(model, rows, name) for name in _FUNCTIONS}
+    if len(wrong):
+        changed["class", "predicted"] = explained(model, wrong)
+    changed |= {
+        ("baseline", name): explained(with_reference(model, name), rows)
+        for name in ("mask", "zero")
+    }
+    return pd.concat(
+        [
+            _compared(usual, now).assign(choice=choice, value=value)
+            for (choice, value), now in changed.items()
+        ],
+        ignore_index=True,
+    )
+
+
+def summarise_moves(moves: pd.DataFrame) -> pd.DataFrame:
+    """Per method and choice: rank (mean of rank_signed over the rows), first (share of rows), rows
+    (how many).
+    """
+    groups = moves.groupby(["method", "choice", "value"], sort=False)
+    return groups.agg(
+        rank=("rank_signed", "mean"), first=("first", "mean"), rows=("row_id", "nunique")
+    ).reset_index()
+
+
+def _compared(usual: pd.DataFrame, changed: pd.DataFrame) -> pd.DataFrame:
+    keys = ["method", "row_id"]
+    both = changed.merge(usual[[*keys, "scores"]], on=keys, suffixes=("", "_usual"))
+    scores, usual_scores = both["scores"], both["scores_usual"]
+    top, usual_top = (
+        column.map(lambda row: np.abs(row).argmax()) for column in (scores, usual_scores)
+    )
+    return both[["method", "row_id", "sentence_idx", "seed"]].assign(
+        **rank_likeness(scores, usual_scores), first=(top == usual_top).astype(float)
+    )

@@ -117,11 +117,11 @@ def test_an_unknown_way_to_treat_faults_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_unknown_data_source_is_refused() -> None:
-    corpora.check_data_source("geco")
+    corpora.check_choices("geco")
     with pytest.raises(
         TouchstoneError, match="data_source is 'gecko'; choose one of bundled, geco"
     ):
-        corpora.check_data_source("gecko")
+        corpora.check_choices("gecko")
 
 
 def test_later_stages_load_what_stage_one_left(small_outputs: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from lib.core.errors import TouchstoneError
 from lib.core.paths import material
-from lib.studies.geco.corpus import DATASETS, read_geco
+from lib.studies.geco.corpus import DATASETS, check_choices, read_geco
 from lib.studies.geco.corrections import (
     AGREE,
     BLANK,
@@ -21,11 +21,9 @@ from lib.studies.geco.corrections import (
     OTHER_SUBJECT,
     POSITIONS,
     THEIR,
-    check_gold,
     correct_neutral,
     correct_word,
     plural_form,
-    read_corrected,
     read_gold,
     read_positions,
 )
@@ -166,7 +164,7 @@ def test_a_gold_that_cannot_be_is_refused(
     gold: str, source: str, on_fault: str, message: str
 ) -> None:
     with pytest.raises(TouchstoneError, match=message):
-        check_gold(gold, source, on_fault)
+        check_choices(source, on_fault, gold)
 
 
 def test_the_gold_is_as_published_unless_it_is_to_be_corrected(geco_data: Path) -> None:
@@ -188,11 +186,6 @@ def test_the_gold_is_as_published_unless_it_is_to_be_corrected(geco_data: Path) 
     assert set(binary["target"]) == {0, 1} and none.empty
 
 
-def test_only_sets_with_a_neutral_form_can_be_corrected() -> None:
-    with pytest.raises(TouchstoneError, match="choose D_A or D_S"):
-        read_corrected("D_A_binary", "test")
-
-
 def test_correcting_twice_changes_nothing() -> None:
     once, _ = correct_neutral(
         forms("She tries her best .", "He tries his best .", "They trie them best ."), {7: [1]}
@@ -204,7 +197,7 @@ def test_correcting_twice_changes_nothing() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("dataset", "split"), list(FROZEN))
 def test_the_correction_is_frozen(geco_data: Path, dataset: str, split: str) -> None:
-    rows, done = read_corrected(dataset, split, geco_data)
+    rows, done = read_gold(dataset, split, "corrected", folder=geco_data)
     text = json.dumps(
         list(zip(rows["row_id"], rows["sentence"], rows["ground_truth"], strict=True))
     )
@@ -215,7 +208,7 @@ def test_the_correction_is_frozen(geco_data: Path, dataset: str, split: str) -> 
 
 
 def test_only_the_neutral_form_changes_its_wording(geco_data: Path) -> None:
-    rows, _ = read_corrected("D_A", "test", geco_data)
+    rows, _ = read_gold("D_A", "test", "corrected", folder=geco_data)
     published = read_geco(geco_data / DATASETS["D_A"] / "test.jsonl", "repair")
     same = rows["target"] < 2
     assert list(rows["sentence"][same]) == list(published["sentence"][same])
@@ -227,7 +220,7 @@ def test_the_verdicts_are_of_a_random_draw_of_corrections(geco_data: Path) -> No
     keys = []
     for dataset in ("D_A", "D_S"):
         both = [
-            read_corrected(dataset, split, geco_data)[1].assign(split=split)
+            read_gold(dataset, split, "corrected", folder=geco_data)[1].assign(split=split)
             for split in ("train", "test")
         ]
         done = pd.concat(both)

@@ -23,8 +23,7 @@ from lib.studies.geco.grid import (
     predicted_seconds,
     run_units,
 )
-from lib.studies.geco.stage_models import choose_rows
-from lib.studies.geco.units import plan_units, settings_by_method
+from lib.studies.geco.units import choose_rows, plan_units, settings_by_method
 
 MODELS = pd.DataFrame(
     [

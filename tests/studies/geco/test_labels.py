@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import yaml
 
@@ -13,7 +14,13 @@ from lib.core.paths import material
 from lib.language.labels import Label, gender_variants
 from lib.language.lexicon import PRONOUNS
 from lib.studies.geco.corpus import CLASSES
-from lib.studies.geco.labels import altered_words, label_agreement, labelled_rows, read_labels
+from lib.studies.geco.labels import (
+    altered_words,
+    bound_table,
+    label_agreement,
+    labelled_rows,
+    read_labels,
+)
 
 GOOD = {
     "tokens": "Jane Eyre loves him .",
@@ -74,6 +81,45 @@ def test_agreement_by_hand(label: Label) -> None:
     assert found["identical"] == 0 and found["words_agree"] == 3 / 5
     # flags 1 1 1 0 0 and 1 0 0 0 0: observed 3/5, by chance (3*1 + 2*4)/25
     assert found["kappa"] == pytest.approx((3 / 5 - 11 / 25) / (1 - 11 / 25))
+
+
+def test_the_bounds_by_hand() -> None:
+    """Ten sentences, four wrong: one is ours, so the best that is left to reach is seven of ten."""
+    scores = pd.DataFrame(
+        {
+            "input": ["male"],
+            "quantity": ["to the other gender"],
+            "F1": [None],
+            "sentences_right": [0.6],
+        }
+    )
+    verdicts = [
+        "annotator wrong",
+        "gold has another right form",
+        "gold lost or swapped words",
+        "text does not tell who is meant",
+    ]
+    errors = pd.DataFrame(
+        {
+            "input": "male",
+            "quantity": "to the other gender",
+            "sentence_idx": range(4),
+            "words": 2,
+            "verdict": verdicts,
+            "second": [verdicts[0], verdicts[1], "not read twice", verdicts[3]],
+        }
+    )
+    row = bound_table(scores, errors).iloc[0]
+    assert (row["errors"], row["gold_at_fault"], row["text_does_not_tell"], row["ours"]) == (
+        4,
+        2,
+        1,
+        1,
+    )
+    assert row["highest"] == pytest.approx(0.7)
+    assert row["agreed"] == 1 and row["mended"] == pytest.approx(
+        0.7
+    )  # one of the two faults of the gold was found by both readings
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from lib.core.stage import open_stage
 from lib.core.units import Units
 from lib.models.load import save_trained
 from lib.studies.geco.model_units import (
+    Job,
     digest,
     is_finished,
     load_trained,
@@ -50,13 +51,7 @@ def unit(
         stage,
         Units("geco", "small", "02_training", reuse),
         trainer,
-        "D_A",
-        scheme,
-        seed,
-        train,
-        test,
-        CLASSES,
-        settings,
+        Job("D_A", scheme, seed, train, test, CLASSES, settings),
         need_weights,
     )
     return stage, found
@@ -183,11 +178,9 @@ def test_stage_03_loads_what_stage_02_left(small_outputs, tmp_path):
 
 def test_a_unit_is_known_to_be_finished_without_training(small_outputs, tmp_path, monkeypatch):
     trainer, (train, test) = Trainer(saved(tmp_path, "bert"), "", CPU), halves()
-    units, about = (
-        Units("geco", "small", "02_training", False),
-        ("D_A", "CEf", 0, train, test, CLASSES, SETTINGS),
-    )
-    assert not is_finished(units, trainer, *about)
+    units = Units("geco", "small", "02_training", False)
+    job = Job("D_A", "CEf", 0, train, test, CLASSES, SETTINGS)
+    assert not is_finished(units, trainer, job)
     unit(trainer)
-    assert is_finished(units, trainer, *about)
-    assert not is_finished(units, trainer, "D_A", "CEf", 1, *about[3:])
+    assert is_finished(units, trainer, job)
+    assert not is_finished(units, trainer, job._replace(seed=1))

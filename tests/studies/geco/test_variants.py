@@ -9,8 +9,13 @@ from small_models import CLASSES, as_rows, build
 
 from lib.attribution import explain
 from lib.core.errors import TouchstoneError
-from lib.studies.geco.choices import ranking_moves, summarise_moves
-from lib.studies.geco.variants import SAME, identities, with_reference
+from lib.studies.geco.variants import (
+    SAME,
+    identities,
+    ranking_moves,
+    summarise_moves,
+    with_reference,
+)
 
 
 @pytest.mark.parametrize("kind", ["BERT", "GPT-2", "Llama", "OLA"])

@@ -18,7 +18,7 @@ from lib.core.stage import Stage, open_stage
 from lib.models.load import save_trained
 from lib.studies.geco.corpus import CLASSES, DATASETS, GENDERS, write_geco
 from lib.studies.geco.grid import Unit
-from lib.studies.geco.stage_models import StageSources
+from lib.studies.geco.units import StageSources
 from lib.training.classifier import Settings
 from lib.training.transfer import Trainer, predictions
 
@@ -52,7 +52,7 @@ def encoder(tmp_path: Path) -> str:
 
 @pytest.fixture
 def sources(encoder: str, small_outputs: Path, monkeypatch: pytest.MonkeyPatch) -> StageSources:
-    monkeypatch.setattr("lib.studies.geco.stage_models.N_SHOWN", 6)
+    monkeypatch.setattr("lib.studies.geco.units.N_SHOWN", 6)
     stage, train, test = open_stage("geco", "small", "01_data_generation"), corpus(8), corpus(4)
     write_geco(train, stage.path(f"{DATASETS['D_A']}/train.jsonl"))
     write_geco(test, stage.path(f"{DATASETS['D_A']}/test.jsonl"))

@@ -15,8 +15,6 @@ from ..attribution.sequences import Ids, sequence_logits
 from ..core.errors import TouchstoneError, did_you_mean
 from ..models.text_model import TextModel, device_of
 
-__all__ = ["DeletedWords", "aopc", "aopc_limits", "steps_of"]
-
 _DELETIONS = ("pad", "mask", "remove")
 Kept = Bool[np.ndarray, "token"]  # which words are left
 

@@ -14,7 +14,6 @@ from lib.core.notebooks import (
     find_notebooks,
     find_studies,
     fold_bars,
-    parameters_source,
     read_notebook,
     show_source,
     strip_volatile,
@@ -58,10 +57,6 @@ def test_ids_are_the_same_at_every_reading_and_differ_between_cells(tmp_path: Pa
         write(tmp_path, SOURCE.replace("# # Title", "# # Title\n\n# %% [markdown]\n# More"))
     )
     assert set(ids) < {cell.id for cell in longer.cells}, "an unchanged cell keeps its id"
-
-
-def test_parameters_source(tmp_path: Path) -> None:
-    assert parameters_source(write(tmp_path)) == "seed = 0  # a seed"
 
 
 def test_volatile_metadata_goes_and_the_rest_stays(tmp_path: Path) -> None:

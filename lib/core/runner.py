@@ -207,7 +207,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.only_method:
             values["methods"] = options.only_method
         jobs = plan_jobs(options.study[-1], options.scale, options.root.resolve(), values)
-        stages = _chosen_stages(jobs, options.stage)
+        known = [job.stage for job in jobs]
+        stages = [name for name in known if options.stage in (name, name.partition("_")[0])]
+        if options.stage and not stages:
+            raise TouchstoneError(
+                f"there is no stage {options.stage!r}{did_you_mean(options.stage, known)}"
+            )
         if options.only_method and not stages:
             raise TouchstoneError(
                 "--only-method needs --stage 03_attribution: the later stages compare methods"
@@ -313,14 +318,6 @@ def _code(job: Job) -> dict[str, str]:
         "lib": sha256_of_tree(PACKAGE if IS_INSTALLED else job.root / "lib", "**/*.py"),
         "material": sha256_of_tree(job.notebook.parent / "material"),
     }
-
-
-def _chosen_stages(jobs: Sequence[Job], wanted: str | None) -> list[str]:
-    known = [job.stage for job in jobs]
-    stages = [stage for stage in known if wanted in (stage, stage.partition("_")[0])]
-    if wanted and not stages:
-        raise TouchstoneError(f"there is no stage {wanted!r}{did_you_mean(wanted, known)}")
-    return stages
 
 
 def _print_plan(jobs: Sequence[Job]) -> None:

@@ -47,9 +47,8 @@ class Units:
         Without `reuse` the code of lib counts as well: a changed line makes the units anew.
         Published units outlive changes of the code; after a change of the method, delete them.
         """
-        code = "" if self.reuse else sha256_of_tree(PACKAGE, "**/*.py")
-        text = json.dumps([settings, code], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        parts = [settings, "" if self.reuse else sha256_of_tree(PACKAGE, "**/*.py")]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
     def load(self, name: str, key: str) -> pd.DataFrame | None:
         """The unit's table, or None where there is none with this key."""

@@ -32,7 +32,6 @@ from ..models.hf import HFClassifier
 from ..models.text_model import TextModel, device_of
 
 _BATCH = 64  # texts at a time, to predict their classes
-_STUDY = "own"  # the column `study` of the explanations
 # Integrated Gradients stop at a completeness gap of 1 %; see lib.attribution.path_integrals.
 _TO_ONE_PERCENT = {"tolerance": 0.01, "placing": "panels"}
 
@@ -58,8 +57,8 @@ def wrap(module: Any, tokenizer: Any, classes: Sequence[str] = ()) -> HFClassifi
             belongs to, or has no token for padding; or `classes` are not as many as the outputs.
     """
     kind = type(module).__name__
-    is_model = isinstance(module, nn.Module) and hasattr(module, "config")
-    if not is_model or not hasattr(module, "get_input_embeddings"):
+    needed = ("config", "get_input_embeddings")
+    if not isinstance(module, nn.Module) or not all(hasattr(module, name) for name in needed):
         raise TouchstoneError(
             f"{kind} is no model of transformers with word embeddings; hand in what "
             "AutoModelForSequenceClassification.from_pretrained returns"
@@ -72,10 +71,9 @@ def wrap(module: Any, tokenizer: Any, classes: Sequence[str] = ()) -> HFClassifi
     id2label = module.config.id2label
     names = tuple(classes) or tuple(id2label[i] for i in sorted(id2label))
     model = HFClassifier(module, tokenizer, names)
-    encoded = model.encode([["a"]])[0]
+    ids = torch.tensor([model.encode([["a"]])[0].ids], device=device_of(module))
     with torch.no_grad():
-        output = module(input_ids=torch.tensor([encoded.ids], device=device_of(module)))
-    scores = getattr(output, "logits", None)  # (1, classes)
+        scores = getattr(module(input_ids=ids), "logits", None)  # (1, classes)
     if scores is None or scores.ndim != 2:
         raise TouchstoneError(
             f"{kind} gives no row of class scores; hand in a model for sequence classification"
@@ -149,7 +147,7 @@ def explain_texts(
     settings = dict(settings or {})
     if method == "Integrated Gradients" and not {"n_steps", "rule", "tolerance"} & set(settings):
         settings = _TO_ONE_PERCENT | settings
-    return explain(model, rows, method, settings, study=_STUDY, seed=seed)
+    return explain(model, rows, method, settings, study="own", seed=seed)
 
 
 def word_list(explanations: pd.DataFrame, classes: Sequence[str] = ()) -> list[dict[str, Any]]:
@@ -216,10 +214,9 @@ def _class_number(model: TextModel, wanted: str | int) -> int:
     """The number of a class that is given by name or number."""
     if isinstance(wanted, str) and wanted in model.classes:
         return model.classes.index(wanted)
-    if isinstance(wanted, Integral) and not isinstance(wanted, bool):
-        number = int(wanted)
-        if 0 <= number < len(model.classes):
-            return number
+    is_number = isinstance(wanted, Integral) and not isinstance(wanted, bool)
+    if is_number and 0 <= int(wanted) < len(model.classes):
+        return int(wanted)
     names = ", ".join(f"{i} {name}" for i, name in enumerate(model.classes))
     hint = did_you_mean(wanted, model.classes) if isinstance(wanted, str) else ""
     raise TouchstoneError(f"there is no class {wanted!r}{hint}; the model knows {names}")

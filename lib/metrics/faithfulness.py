@@ -240,23 +240,15 @@ def _with_random(explanations: pd.DataFrame, n_random: int, seed: int) -> pd.Dat
             "faithfulness takes the explanations of one model on one data set; split the table by "
             "dataset, scheme and seed"
         )
-    lines: list[dict[str, Any]] = []
-    for row in explanations.drop_duplicates("row_id").to_dict("records"):
-        rng = np.random.default_rng(seed_for(RANDOM, row["row_id"], seed))
-        lines += [
-            {
-                **row,
-                "scheme": "-",
-                "seed": -1,
-                "method": RANDOM,
-                "scores": rng.normal(size=len(row["words"])),
-            }
-            for _ in range(n_random)
-        ]
+    rows = explanations.drop_duplicates("row_id", ignore_index=True)
+    rows = rows.assign(scheme="-", seed=-1, method=RANDOM)
+    draws = [
+        np.random.default_rng(seed_for(RANDOM, row_id, seed)).normal(size=(n_random, len(words)))
+        for row_id, words in zip(rows["row_id"], rows["words"], strict=True)
+    ]
+    drawn = rows.loc[rows.index.repeat(n_random)].assign(scores=[x for part in draws for x in part])
     columns = [*KEY, "sentence_idx", "target", "words", "scores"]
-    return pd.concat(
-        [explanations[columns], pd.DataFrame(lines, columns=columns)], ignore_index=True
-    )
+    return pd.concat([explanations[columns], drawn[columns]], ignore_index=True)
 
 
 def _limits(
@@ -277,9 +269,7 @@ def _limits(
 
 
 def _mean_of_random(table: pd.DataFrame) -> pd.DataFrame:
-    is_random = table["method"] == RANDOM
-    about = [*KEY, "sentence_idx", "target", "deletion", "limits"]
-    mean = table[is_random].groupby(about, as_index=False, sort=False)[_MEASURES].mean()
-    return pd.concat([table[~is_random], mean], ignore_index=True)[
-        [*about[:-2], *_MEASURES, "deletion", "limits"]
-    ]
+    """One line for the draws of a row's random scores; of all else there is one line already."""
+    about = [*KEY, "sentence_idx", "target"]
+    means = table.groupby([*about, "deletion", "limits"], sort=False)[_MEASURES].mean()
+    return means.reset_index()[[*about, *_MEASURES, "deletion", "limits"]]

@@ -13,6 +13,7 @@ import pandas as pd
 import torch
 
 from ..attribution.explain import explain_many
+from ..attribution.table import KEY
 from ..core.errors import TouchstoneError
 from ..core.seeds import seed_for
 from ..models.schemes import SCHEMES
@@ -83,7 +84,12 @@ def plant(rows: pd.DataFrame, tokens: Mapping[int, str], seed: int = 0) -> pd.Da
             f"the token {known[0]!r} already stands in the rows; choose one that does not "
             "(`free_words`)"
         )
-    planted = rows.assign(target=_dealt_anew(rows, seed))
+    targets = rows["target"].to_numpy().copy()
+    for idx, forms in rows.groupby("sentence_idx").indices.items():
+        # A stream for each base sentence: others may be left out without a change here.
+        rng = np.random.default_rng(seed_for("labels", int(idx), seed))
+        targets[forms] = rng.permutation(targets[forms])
+    planted = rows.assign(target=targets)
     places, sentences, truth = [], [], []
     for row in planted.itertuples():
         sentence, place = list(row.sentence), -1
@@ -95,16 +101,6 @@ def plant(rows: pd.DataFrame, tokens: Mapping[int, str], seed: int = 0) -> pd.Da
         sentences.append(sentence)
         truth.append([int(i == place) for i in range(len(sentence))])
     return planted.assign(sentence=sentences, ground_truth=truth, planted=places)
-
-
-def _dealt_anew(rows: pd.DataFrame, seed: int) -> np.ndarray:
-    """The targets, shuffled among the forms of each base sentence."""
-    targets = rows["target"].to_numpy().copy()
-    for idx, forms in rows.groupby("sentence_idx").indices.items():
-        # A stream for each base sentence: others may be left out without a change here.
-        rng = np.random.default_rng(seed_for("labels", int(idx), seed))
-        targets[forms] = rng.permutation(targets[forms])
-    return targets
 
 
 def token_swaps(model: TextModel, rows: pd.DataFrame, tokens: Mapping[int, str]) -> pd.DataFrame:
@@ -201,8 +197,7 @@ def mass_on_token(explanations: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFram
     planted = rows[rows["planted"] >= 0].drop(columns="token_counts", errors="ignore")
     of_planted = explanations["row_id"].isin(planted["row_id"])
     scored = score_explanations(explanations[of_planted], planted)
-    about = ["dataset", "scheme", "seed", "method", "row_id", "sentence_idx", "target"]
-    return scored[about].assign(
+    return scored[[*KEY, "sentence_idx", "target"]].assign(
         mass=scored["MA"], is_first=scored["top_k_precision"], even=scored["share"]
     )
 

@@ -15,7 +15,7 @@ from ..attribution.registry import Method
 from ..core.errors import TouchstoneError
 from ..core.seeds import seed_for
 from ..models.hf import redraw
-from .rank_agreement import rank_likeness
+from .agreement import rank_likeness
 
 TRAINED = "trained"  # the name of step 0, where nothing is random yet
 

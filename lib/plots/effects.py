@@ -180,19 +180,14 @@ def _draw_ceiling(ax: plt.Axes, ceilings: pd.DataFrame, metric: str) -> None:
 
 
 def _add_legend(figure: plt.Figure) -> None:
-    marks = [
-        Line2D([], [], marker=mark, color=colour, linestyle="", label=name)
-        for name, (mark, colour) in _FAMILY.items()
-    ]
-    lines = [
-        Line2D([], [], linestyle=style, color=colour, label=name)
-        for name, (style, colour) in _FLOORS.items()
-    ]
     style, colour = _CEILING
-    ceiling = Line2D([], [], linestyle=style, color=colour, linewidth=2, label="a second editor")
-    bound = Line2D([], [], color=colour, linewidth=1.2, label="bound (L2)")
     figure.legend(
-        handles=[*marks, *lines, ceiling, bound],
+        handles=[
+            *(Line2D([], [], ls="", marker=m, color=c, label=n) for n, (m, c) in _FAMILY.items()),
+            *(Line2D([], [], ls=s, color=c, label=n) for n, (s, c) in _FLOORS.items()),
+            Line2D([], [], ls=style, color=colour, linewidth=2, label="a second editor"),
+            Line2D([], [], color=colour, linewidth=1.2, label="bound (L2)"),
+        ],
         loc="outside lower center",
         ncol=8,
         frameon=False,

@@ -126,16 +126,17 @@ def explanations_to_html(
         is_size = settings.get("aggregation") in ("l1", "l2") or settings.get("normalise_special")
         signed = row.method not in unsigned and not is_size
         seen[str(row[1:])] += 1
-        box = words_to_html(
-            row.words,
-            row.scores,
-            f"{row.method}: {name}",
-            name,
-            signed,
-            _gap(row.scores, row.delta, row.explained),
-            seen[str(row[1:])],
+        boxes.append(
+            words_to_html(
+                row.words,
+                row.scores,
+                f"{row.method}: {name}",
+                name,
+                signed,
+                _gap(row.scores, row.delta, row.explained),
+                seen[str(row[1:])],
+            )
         )
-        boxes.append(box)
     text = "\n".join(boxes)
     return _PAGE.render(text=text) if page else text
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ...attribution.explain import explain_many
-from ...metrics.rank_agreement import rank_likeness
+from ...metrics.agreement import rank_likeness
 from ...models.text_model import BATCH
 from .variants import with_reference
 

@@ -1,5 +1,5 @@
-"""Agreement in order: of two explanations on the words of a row, and of several measures on the
-methods.
+"""Agreement: of two explanations on the words of a row, of several measures on the methods, and of
+explanations with what swapping words shows of the model (`lib.attribution.swaps`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,10 +10,14 @@ import pandas as pd
 from jaxtyping import Float
 from scipy import stats
 
+from ..attribution.swaps import SwapShapley
 from ..core.errors import TouchstoneError
-from ..stats import Estimate, estimate
+from ..stats.estimates import Estimate, estimate, expanded_quantiles, resamples
 
-_ROW = ["dataset", "scheme", "seed", "row_id", "sentence_idx"]
+_MODEL = ["dataset", "scheme", "seed"]
+_ROW = [*_MODEL, "row_id", "sentence_idx"]
+_VISIBLE = 1e-6  # a smaller Shapley value (in units of the score) has no sign that could be missed
+_SEES_NO_MODEL = "-"
 
 
 def rank_correlation(left: Sequence[float], right: Sequence[float]) -> float:
@@ -108,10 +112,9 @@ def correlate_methods(
     _check(frame, measures)
     sentences = np.sort(frame["sentence_idx"].unique())
     n = len(sentences)
-    # The same resamples for every measure, so that their means belong together.
-    rng = np.random.default_rng([seed, n])
-    # the first line counts every sentence once and gives the estimate, the others are resamples
-    weights = np.vstack([np.ones(n), rng.multinomial(n, np.full(n, 1 / n), size=n_bootstrap)])
+    # The first line counts every sentence once and gives the estimate, the others are resamples:
+    # the same for every measure, so that their means belong together.
+    weights = np.vstack([np.ones(n), resamples(n, n_bootstrap, seed)])
     means = {name: _means(frame, name, sentences, weights) for name in measures}
     lines = []
     for left, right in combinations(measures, 2):
@@ -120,13 +123,95 @@ def correlate_methods(
         ]
         limits = (np.nan, np.nan)
         if n > 1 and np.isfinite(draws).any():
-            # The bootstrap's spread is that of n, not of n - 1 degrees of freedom.
-            stretch = np.sqrt(n / (n - 1))
-            tail = stats.norm.cdf(-stretch * stats.t.ppf(1 - alpha / 2, n - 1))
-            limits = np.nanquantile(draws, [tail, 1 - tail])
+            limits = expanded_quantiles(draws, n, alpha)
         lines.append((left, right, point, *limits, means[left].shape[1], n))
     columns = ["left", "right", "estimate", "low", "high", "n_methods", "n_sentences"]
     return pd.DataFrame(lines, columns=columns)
+
+
+def player_agreement(
+    scores: Sequence[float], players: Sequence[Sequence[int]], values: Sequence[float]
+) -> dict[str, float]:
+    """An explanation against the Shapley values of a sentence's swaps; a player gets the sum over
+    its words.
+
+    Args:
+        scores: one signed number per word.
+        players: the positions of the words that are swapped together, for each player.
+        values: the players' Shapley values.
+
+    Returns:
+        rank_size: Spearman between the sizes of the players' scores and of their values, in [-1,
+        1], for methods with and without signs. rank_signed: the same with signs. mass: the share of
+        the absolute word scores on words that are swapped at all, in [0, 1]. sign: the share of
+        players, each weighing the size of its value, whose score has the sign of the value, in [0,
+        1]. top: whether the player with the largest score has the largest value. NaN
+        where not defined: ranks and top need two players, signs a value that is not zero.
+
+    >>> player_agreement([1.0, 1.0, 2.0], players=[[0, 1], [2]], values=[0.5, -0.5])["sign"]
+    0.5
+    """
+    scores, wanted = np.asarray(scores, float), np.asarray(values)
+    # Words that are swapped together have one value, so their scores are added up.
+    given = np.array([sum(scores[i] for i in player) for player in players], dtype=float)
+    total = np.abs(scores).sum()
+    inside = sum(abs(scores[i]) for player in players for i in player)
+    # A value of rounding size has a sign by accident.
+    weight = np.where(np.abs(wanted) > _VISIBLE, np.abs(wanted), 0.0)
+    agrees = np.sign(given) == np.sign(wanted)
+    return {
+        "rank_size": rank_correlation(np.abs(given), np.abs(wanted)),
+        "rank_signed": rank_correlation(given, wanted),
+        "mass": float(inside / total) if total > 0 else float("nan"),
+        "sign": float(weight @ agrees / weight.sum()) if weight.any() else float("nan"),
+        "top": float(np.abs(given).argmax() == np.abs(wanted).argmax())
+        if len(wanted) > 1
+        else float("nan"),
+    }
+
+
+def agreement_with_swaps(
+    explanations: pd.DataFrame, truth: SwapShapley, classes: Sequence[str]
+) -> pd.DataFrame:
+    """Every explanation against the swap Shapley values of its row: a line per explanation and
+    other form.
+
+    Both sides are of one model; floors, which see none, may stand among the explanations and are
+    judged against this model. Explanations of rows that have no aligned form are passed over.
+
+    Args:
+        classes: the names of the forms, by their number.
+
+    Returns:
+        dataset, scheme, seed, method, row_id, sentence_idx, target, n_players, other (the name of
+        the other form) and the five of `player_agreement`.
+
+    Raises:
+        TouchstoneError: where explanations and values are of different models, and for a row whose
+            words do not fit.
+    """
+    models = truth.explanations[_MODEL].drop_duplicates()
+    seen = explanations.loc[explanations["scheme"] != _SEES_NO_MODEL, _MODEL].drop_duplicates()
+    if len(models) != 1 or len(seen.merge(models)) != len(seen):
+        raise TouchstoneError(
+            f"the explanations are of {_names(seen)} and the swap Shapley values of "
+            f"{_names(models)}; compare a model's explanations with the model's own values"
+        )
+    swaps = truth.swaps.drop(columns=["sentence_idx", "target"])
+    pairs = explanations.merge(swaps, on=["dataset", "row_id"])
+    if len(wrong := pairs[pairs["scores"].map(len) != pairs["n_words"]]):
+        row = wrong.iloc[0]
+        raise TouchstoneError(
+            f"row {row['row_id']} has {len(row['scores'])} scores by {row['method']} and "
+            f"{row['n_words']} words in the swap table; make both from the same data"
+        )
+    agreements = [
+        player_agreement(*line)
+        for line in zip(pairs["scores"], pairs["players"], pairs["values"], strict=True)
+    ]
+    about = pairs[[*_MODEL, "method", "row_id", "sentence_idx", "target", "n_players"]]
+    about = about.assign(other=[classes[number] for number in pairs["other"]])
+    return pd.concat([about, pd.DataFrame(agreements, index=pairs.index)], axis=1)
 
 
 def _means(
@@ -156,3 +241,8 @@ def _check(frame: pd.DataFrame, measures: Sequence[str]) -> None:
         )
     if frame["method"].nunique() < 3:
         raise TouchstoneError("two methods have one order and its reverse; compare three or more")
+
+
+def _names(models: pd.DataFrame) -> str:
+    names = [f"{m.dataset}/{m.scheme}/seed{m.seed}" for m in models.itertuples()]
+    return ", ".join(names) or "no model"

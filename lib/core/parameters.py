@@ -100,15 +100,13 @@ def check_params(
     Raises:
         TouchstoneError: a name is unknown or a value of a wrong type; it says what to write.
     """
-    checked = {}
-    for name, value in values.items():
-        if name not in defaults:
-            near = did_you_mean(name, defaults)
-            raise TouchstoneError(
-                f"{source}: no notebook has a parameter {name!r}{near or '; remove it'}"
-            )
-        checked[name] = _fit(value, _kind(defaults[name]), f"{source}: {name}")
-    return checked
+    if unknown := [name for name in values if name not in defaults]:
+        near = did_you_mean(unknown[0], defaults) or "; remove it"
+        raise TouchstoneError(f"{source}: no notebook has a parameter {unknown[0]!r}{near}")
+    return {
+        name: _fit(value, _kind(defaults[name]), f"{source}: {name}")
+        for name, value in values.items()
+    }
 
 
 def _kind(value: Any) -> str:

@@ -29,9 +29,8 @@ from ..attribution.registry import resolve_method
 from ..core.errors import TouchstoneError, did_you_mean
 from ..models.first_token import check_reading
 from ..models.hf import HFClassifier
-from ..models.text_model import TextModel, device_of
+from ..models.text_model import BATCH, TextModel, device_of
 
-_BATCH = 64  # texts at a time, to predict their classes
 # Integrated Gradients stop at a completeness gap of 1 %; see lib.attribution.path_integrals.
 _TO_ONE_PERCENT = {"tolerance": 0.01, "placing": "panels"}
 
@@ -120,15 +119,7 @@ def explain_texts(
             model has no gradients; a text is empty or longer than the model reads; or method or
             settings are unknown.
     """
-    if isinstance(texts, str) or len(texts) == 0:
-        raise TouchstoneError(
-            f"texts is {texts!r}; hand in a list of texts, with at least one in it"
-        )
-    sentences = [
-        text.split() if isinstance(text, str) else [str(word) for word in text] for text in texts
-    ]
-    if empty := [i for i, words in enumerate(sentences) if not "".join(words).strip()]:
-        raise TouchstoneError(f"text {empty[0]} has no words; leave it out")
+    sentences = _split(texts)
     if resolve_method(method).family == "gradient" and not _has_gradient(model):
         raise TouchstoneError(
             f"{type(model.module).__name__} has no gradient in its word embeddings (integer "
@@ -148,6 +139,20 @@ def explain_texts(
     if method == "Integrated Gradients" and not {"n_steps", "rule", "tolerance"} & set(settings):
         settings = _TO_ONE_PERCENT | settings
     return explain(model, rows, method, settings, study="own", seed=seed)
+
+
+def _split(texts: Sequence[str | Sequence[str]]) -> list[list[str]]:
+    """The words of each text; no text may lack them."""
+    if isinstance(texts, str) or len(texts) == 0:
+        raise TouchstoneError(
+            f"texts is {texts!r}; hand in a list of texts, with at least one in it"
+        )
+    sentences = [
+        text.split() if isinstance(text, str) else [str(word) for word in text] for text in texts
+    ]
+    if empty := [i for i, words in enumerate(sentences) if not "".join(words).strip()]:
+        raise TouchstoneError(f"text {empty[0]} has no words; leave it out")
+    return sentences
 
 
 def word_list(explanations: pd.DataFrame, classes: Sequence[str] = ()) -> list[dict[str, Any]]:
@@ -196,7 +201,7 @@ def _has_gradient(model: TextModel) -> bool:
 def _targets(model: TextModel, sentences: Sequence[Sequence[str]], classes: Any) -> list[int]:
     """The number of the class that each text is asked about."""
     if classes is None:
-        return list(model.predict(sentences, _BATCH).argmax(1).tolist())
+        return list(model.predict(sentences, BATCH).argmax(1).tolist())
     wanted = (
         [classes] * len(sentences)
         if isinstance(classes, str) or not isinstance(classes, Iterable)

@@ -197,8 +197,9 @@ def agreement_with_swaps(
             f"the explanations are of {_names(seen)} and the swap Shapley values of "
             f"{_names(models)}; compare a model's explanations with the model's own values"
         )
-    swaps = truth.swaps.drop(columns=["sentence_idx", "target"])
-    pairs = explanations.merge(swaps, on=["dataset", "row_id"])
+    pairs = explanations.merge(
+        truth.swaps.drop(columns=["sentence_idx", "target"]), on=["dataset", "row_id"]
+    )
     if len(wrong := pairs[pairs["scores"].map(len) != pairs["n_words"]]):
         row = wrong.iloc[0]
         raise TouchstoneError(

@@ -6,7 +6,7 @@ blamed for it.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ from ..attribution.table import KEY
 from ..core.errors import TouchstoneError
 from ..core.seeds import seed_for
 from ..models.schemes import SCHEMES
-from ..models.text_model import TextModel
+from ..models.text_model import BATCH, TextModel
 from ..models.weights import load_tokenizer
 from ..training.classifier import Settings
 from ..training.transfer import Trainer
@@ -25,16 +25,7 @@ from .scoring import score_explanations
 
 # the share of predictions that must follow the token before a model counts as using it
 _FOLLOWS = 0.95
-BATCH = 64
 _SCHEME = "OLA-CEA"
-
-
-class Shortcut(NamedTuple):
-    """A verified model, the planted rows it was tested on, and what `token_swaps` found there."""
-
-    model: TextModel
-    test: pd.DataFrame
-    swaps: pd.DataFrame
 
 
 def free_words(tokenizer: Any, sentences: Sequence[Sequence[str]], n: int) -> list[str]:
@@ -159,7 +150,7 @@ def train_shortcut(
     settings: Settings,
     tokens: Mapping[int, str],
     seed: int = 0,
-) -> Shortcut:
+) -> tuple[TextModel, pd.DataFrame, pd.DataFrame]:
     """Train an OLA model on planted rows and verify on planted test rows that it uses the token.
 
     A model may answer one class wherever it sees no token; in rows of that class it does not need
@@ -167,6 +158,9 @@ def train_shortcut(
 
     Args:
         tokens, seed: see `plant`.
+
+    Returns:
+        The model, the planted test rows, and what `token_swaps` found on them.
 
     Raises:
         TouchstoneError: where the model does not use the token (`check_shortcut`).
@@ -177,7 +171,7 @@ def train_shortcut(
     ).model
     swaps = token_swaps(model, planted, tokens)
     check_shortcut(swaps)
-    return Shortcut(model, planted, swaps)
+    return model, planted, swaps
 
 
 def mass_on_token(explanations: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
@@ -231,14 +225,15 @@ def planted_mass(
     tokenizer, classes = load_tokenizer(recipe["encoder"], recipe["revision"]), recipe["classes"]
     words = free_words(tokenizer, [*train["sentence"], *test["sentence"]], n=len(classes))
     trainer = Trainer(recipe["encoder"], recipe["revision"], torch.device("cpu"))
-    settings = Settings(epochs=epochs, lr=0.01, batch_size=BATCH, eps=SCHEMES[_SCHEME].adam_eps)
-    shortcut = train_shortcut(trainer, train, test, classes, settings, dict(enumerate(words)), seed)
-    rows = shortcut.test[shortcut.test["row_id"].isin(set(asked))].reset_index(drop=True)
-    explained = pd.concat(
-        explain_many(shortcut.model, rows, [method]).assign(method=_label(method))
-        for method in methods
+    settings = Settings(epochs=epochs, lr=0.01, batch_size=64, eps=SCHEMES[_SCHEME].adam_eps)
+    model, planted, swaps = train_shortcut(
+        trainer, train, test, classes, settings, dict(enumerate(words)), seed
     )
-    return mass_on_token(explained, rows).assign(follows=check_shortcut(shortcut.swaps))
+    rows = planted[planted["row_id"].isin(set(asked))].reset_index(drop=True)
+    explained = pd.concat(
+        explain_many(model, rows, [method]).assign(method=_label(method)) for method in methods
+    )
+    return mass_on_token(explained, rows).assign(follows=check_shortcut(swaps))
 
 
 def _label(method: str | tuple[str, Mapping[str, Any]]) -> str:

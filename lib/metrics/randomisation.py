@@ -128,6 +128,6 @@ def cascading_randomisation(
 def _compared(
     first: pd.DataFrame, now: pd.DataFrame, step: int, part: str, draw: int
 ) -> pd.DataFrame:
-    likeness = rank_likeness(first["scores"], now["scores"])
-    about = first[["method", "row_id", "sentence_idx"]]
-    return about.assign(step=step, part=part, draw=draw, **likeness)
+    return first[["method", "row_id", "sentence_idx"]].assign(
+        step=step, part=part, draw=draw, **rank_likeness(first["scores"], now["scores"])
+    )

@@ -45,8 +45,9 @@ def score_explanations(explanations: pd.DataFrame, rows: pd.DataFrame) -> pd.Dat
     """
     keys = ["dataset", "row_id"] if "dataset" in rows else ["row_id"]
     counts = ["token_counts"] if "token_counts" in rows else []
-    truth = rows[[*keys, "ground_truth", *counts]]
-    joined = explanations.merge(truth, on=keys, how="left", validate="many_to_one")
+    joined = explanations.merge(
+        rows[[*keys, "ground_truth", *counts]], on=keys, how="left", validate="many_to_one"
+    )
     _check(joined)
     about = joined[[*_MODEL, "method", "row_id", "sentence_idx", "target"]]
     parts = [_measure(joined.iloc[i : i + _CHUNK]) for i in range(0, len(joined), _CHUNK)]
@@ -102,11 +103,14 @@ def piece_counts(sentences: Sequence[Sequence[str]], tokenizer: Any) -> list[lis
     """The number of sub-words of every word, without special tokens, by a fast transformers
     tokenizer.
     """
-    counts = []
-    for words in sentences:
-        encoded = tokenizer(list(words), is_split_into_words=True, add_special_tokens=False)
-        counts.append(np.bincount(encoded.word_ids(), minlength=len(words)).tolist())
-    return counts
+    encoded = (
+        tokenizer(list(words), is_split_into_words=True, add_special_tokens=False)
+        for words in sentences
+    )
+    return [
+        np.bincount(pieces.word_ids(), minlength=len(words)).tolist()
+        for pieces, words in zip(encoded, sentences)
+    ]
 
 
 def by_correctness(scored: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataFrame:

@@ -26,7 +26,6 @@ class SignedRank(NamedTuple):
     p: float
     rank_biserial: float
     dz: float
-    n_sentences: int
 
 
 def paired_differences(left: pd.DataFrame, right: pd.DataFrame, value: str) -> pd.DataFrame:
@@ -64,9 +63,9 @@ def clustered_wilcoxon(values: pd.DataFrame, value: str, statistic: str = "mean"
     """
     means = cluster_averages(values, value, statistic)
     if not len(means):
-        return SignedRank(np.nan, np.nan, np.nan, 0)
+        return SignedRank(np.nan, np.nan, np.nan)
     p = float(stats.wilcoxon(means).pvalue) if np.any(means != 0) else 1.0
-    return SignedRank(p, rank_biserial(means), cohen_dz(means), len(means))
+    return SignedRank(p, rank_biserial(means), cohen_dz(means))
 
 
 def cluster_averages(values: pd.DataFrame, value: str, statistic: str = "mean") -> np.ndarray:
@@ -244,11 +243,8 @@ def variance_split(
 
 def _cube(frame: pd.DataFrame, value: str, factors: list[str]) -> np.ndarray:
     levels = [sorted(frame[f].unique()) for f in factors]
-    full = (
-        frame.groupby(factors)[value]
-        .mean()
-        .reindex(pd.MultiIndex.from_product(levels, names=factors))
-    )
+    means = frame.groupby(factors)[value].mean()
+    full = means.reindex(pd.MultiIndex.from_product(levels, names=factors))
     cube = full.to_numpy(float).reshape([len(part) for part in levels])
     axis = factors.index("sentence_idx") if "sentence_idx" in factors else 0
     others = tuple(i for i in range(cube.ndim) if i != axis)

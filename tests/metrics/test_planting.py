@@ -76,17 +76,17 @@ def test_a_model_is_verified_and_methods_find_the_token(tmp_path):
     tokens = dict(enumerate(free_words(word_piece(), rows["sentence"], 3)))
     trainer = Trainer(saved(tmp_path, "bert"), "", torch.device("cpu"))
     settings = Settings(epochs=40, lr=0.02, batch_size=16, eps=1e-5)
-    found = train_shortcut(trainer, train, test, CLASSES, settings, tokens)
-    assert check_shortcut(found.swaps) >= 0.95 and len(found.swaps) == 3 * len(test)
+    model, planted, swaps = train_shortcut(trainer, train, test, CLASSES, settings, tokens)
+    assert check_shortcut(swaps) >= 0.95 and len(swaps) == 3 * len(test)
     names = ["Integrated Gradients", "Occlusion", "Uniform random"]
     explained = explain_many(
-        found.model,
-        found.test,
+        model,
+        planted,
         [(n, {"n_steps": 20} if n.startswith("Int") else {}) for n in names],
     )
-    mass = mass_on_token(explained, found.test)
+    mass = mass_on_token(explained, planted)
     needed = (
-        mass[mass["row_id"].isin(rows_that_need_it(found))]
+        mass[mass["row_id"].isin(rows_that_need_it(model, planted))]
         .groupby("method")[["mass", "is_first", "even"]]
         .mean()
     )
@@ -102,17 +102,17 @@ def test_a_model_is_verified_and_methods_find_the_token(tmp_path):
         )
 
 
-def rows_that_need_it(found):
+def rows_that_need_it(model, planted):
     """The rows that the model puts into another class without their token: one class is its
     answer where none stands.
     """
     bare = [
         [*words[:place], *words[place + 1 :]]
-        for words, place in zip(found.test["sentence"], found.test["planted"], strict=True)
+        for words, place in zip(planted["sentence"], planted["planted"], strict=True)
     ]
-    needed = found.model.predict(bare, 16).argmax(1) != found.test["target"]
+    needed = model.predict(bare, 16).argmax(1) != planted["target"]
     assert needed.mean() > 0.6
-    return found.test["row_id"][needed]
+    return planted["row_id"][needed]
 
 
 def test_the_whole_route_says_how_firmly_the_model_follows(tmp_path):

@@ -4,6 +4,7 @@ explanations compared.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from typing import Any
 
 import pandas as pd
@@ -72,13 +73,11 @@ def randomise(module: nn.Module, parameters: Mapping[str, nn.Parameter], seed: i
 @contextmanager
 def _parameters_kept(module: nn.Module) -> Iterator[None]:
     """Within, parameters may be overwritten; afterwards they are what they were."""
-    before = [p.detach().clone() for p in module.parameters()]
+    before = deepcopy(module.state_dict())
     try:
         yield
     finally:
-        with torch.no_grad():
-            for parameter, value in zip(module.parameters(), before, strict=True):
-                parameter.copy_(value)
+        module.load_state_dict(before)
 
 
 def cascading_randomisation(

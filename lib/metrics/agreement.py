@@ -13,6 +13,7 @@ from scipy import stats
 from ..attribution.swaps import SwapShapley
 from ..core.errors import TouchstoneError
 from ..stats.estimates import Estimate, estimate, expanded_quantiles, resamples
+from .mass_accuracy import ratio
 
 _MODEL = ["dataset", "scheme", "seed"]
 _ROW = [*_MODEL, "row_id", "sentence_idx"]
@@ -112,9 +113,8 @@ def correlate_methods(
     _check(frame, measures)
     sentences = np.sort(frame["sentence_idx"].unique())
     n = len(sentences)
-    # The first line counts every sentence once and gives the estimate, the others are resamples:
-    # the same for every measure, so that their means belong together.
-    weights = np.vstack([np.ones(n), resamples(n, n_bootstrap, seed)])
+    # The same resamples for every measure, so that their means belong together.
+    weights = resamples(n, n_bootstrap, seed)
     means = {name: _means(frame, name, sentences, weights) for name in measures}
     lines = []
     for left, right in combinations(measures, 2):
@@ -224,14 +224,11 @@ def _means(
     """A line per resample, a column per method: means over the drawn sentences, undefined values
     left out.
     """
-    groups = frame.groupby(["sentence_idx", "method"])[measure]
-    sums, counts = (
-        table.unstack().reindex(sentences).fillna(0.0).to_numpy()  # (sentences, methods)
-        # A mean over resampled sentences is a quotient of two sums, and sums are one product.
-        for table in (groups.sum(), groups.count())
-    )
-    drawn = weights @ counts  # (resamples, methods)
-    return np.divide(weights @ sums, drawn, out=np.full(drawn.shape, np.nan), where=drawn > 0)
+    # A mean over resampled sentences is a quotient of two sums, and sums are one product.
+    tables = frame.groupby(["sentence_idx", "method"])[measure].agg(["sum", "count"]).unstack()
+    tables = tables.reindex(sentences).fillna(0.0)  # (sentences, sums and counts of the methods)
+    drawn = weights @ tables["count"].to_numpy()  # (resamples, methods)
+    return ratio(weights @ tables["sum"].to_numpy(), drawn)
 
 
 def _check(frame: pd.DataFrame, measures: Sequence[str]) -> None:

@@ -225,18 +225,16 @@ def planted_mass(
     tokenizer, classes = load_tokenizer(recipe["encoder"], recipe["revision"]), recipe["classes"]
     words = free_words(tokenizer, [*train["sentence"], *test["sentence"]], n=len(classes))
     trainer = Trainer(recipe["encoder"], recipe["revision"], torch.device("cpu"))
-    settings = Settings(epochs=epochs, lr=0.01, batch_size=64, eps=SCHEMES[_SCHEME].adam_eps)
+    how = Settings(epochs=epochs, lr=0.01, batch_size=64, eps=SCHEMES[_SCHEME].adam_eps)
     model, planted, swaps = train_shortcut(
-        trainer, train, test, classes, settings, dict(enumerate(words)), seed
+        trainer, train, test, classes, how, dict(enumerate(words)), seed
     )
     rows = planted[planted["row_id"].isin(set(asked))].reset_index(drop=True)
+    pairs = [(method, {}) if isinstance(method, str) else method for method in methods]
     explained = pd.concat(
-        explain_many(model, rows, [method]).assign(method=_label(method)) for method in methods
+        explain_many(model, rows, [(name, settings)]).assign(
+            method=", ".join([name, *(f"{key} {value}" for key, value in settings.items())])
+        )
+        for name, settings in pairs
     )
     return mass_on_token(explained, rows).assign(follows=check_shortcut(swaps))
-
-
-def _label(method: str | tuple[str, Mapping[str, Any]]) -> str:
-    if isinstance(method, str):
-        return method
-    return ", ".join([method[0], *(f"{name} {value}" for name, value in method[1].items())])

@@ -108,12 +108,8 @@ def by_slot(
     >>> by_slot([1.0, 2.0, 3.0, 4.0, 5.0], [(1, 1)], [(4, 4)])
     [1.0, 2.0, 7.0, 5.0, 0.0]
     """
-    values, start = np.asarray(scores, float), 0
-    slots: list[float] = []
-    for noun in span_tokens([*cues, *attractors]):
-        slots += [float(values[start:noun].sum()), float(values[noun])]
-        start = noun + 1
-    return [*slots, float(values[start:].sum())]
+    cuts = [cut for noun in span_tokens([*cues, *attractors]) for cut in (noun, noun + 1)]
+    return [float(slot.sum()) for slot in np.split(np.asarray(scores, float), cuts)]
 
 
 def input_consistency(

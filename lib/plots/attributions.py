@@ -115,7 +115,7 @@ def plot_form_difference(table: pd.DataFrame) -> Plotted:
         for words, (_, marker, colour, shift) in looks.items():
             rows = part[part["words"] == words]
             draw_dots(ax, rows, "difference", method_rows(rows, methods) + shift, marker, colour)
-    add_legend(figure, {name: look for name, *look, _ in looks.values()}, {})
+    add_legend(figure, {name: (marker, colour) for name, marker, colour, _ in looks.values()}, {})
     return figure, table[["dataset", "scheme", "method", "words", "difference", "low", "high"]]
 
 

@@ -78,10 +78,8 @@ def estimate(
         (part := (known["seed"] == s).to_numpy(), known.loc[part, value].to_numpy(float))
         for s in np.unique(known["seed"])
     ]
-    ones = np.ones((1, len(clusters)))
-    points = np.array([summary(x, cluster[part], ones)[0] for part, x in per_seed])
-    draws = np.mean([summary(x, cluster[part], weights) for part, x in per_seed], axis=0)
-    return _interval(points, draws, known[value], len(clusters), alpha)
+    found = np.array([summary(x, cluster[part], weights) for part, x in per_seed])
+    return _interval(found[:, 0], found[:, 1:].mean(axis=0), known[value], len(clusters), alpha)
 
 
 def estimates(
@@ -121,13 +119,12 @@ def estimates_of(
 
 @lru_cache(maxsize=8)
 def resamples(n_clusters: int, n_bootstrap: int, seed: int) -> np.ndarray:
-    """How often each resample draws each cluster; kept, so that all groups of a table see the same
-    resamples.
+    """How often each resample draws each cluster, a line a resample; the first line counts every
+    cluster once and gives the estimate. Kept, so that all groups of a table see the same resamples.
     """
     rng = np.random.default_rng([seed, n_clusters])
-    return rng.multinomial(
-        n_clusters, np.full(n_clusters, 1 / n_clusters), size=n_bootstrap
-    ).astype(float)
+    draws = rng.multinomial(n_clusters, np.full(n_clusters, 1 / n_clusters), size=n_bootstrap)
+    return np.vstack([np.ones(n_clusters), draws])
 
 
 def expanded_quantiles(draws: Sequence[float], n_clusters: int, alpha: float) -> np.ndarray:

@@ -77,10 +77,9 @@ class Units:
         Raises:
             TouchstoneError: it is to be published and holds text or more than `LIMIT` bytes.
         """
-        body = frame.map(lambda cell: _as_text(cell, self.digits)).to_csv(
+        content = f"# key={key}\n" + frame.map(lambda cell: _as_text(cell, self.digits)).to_csv(
             index=False, float_format=f"%.{self.digits}g", lineterminator="\n"
         )
-        content = f"# key={key}\n{body}"
         of_the_run, *published = self._folders()
         write_atomic(of_the_run / f"{name}.csv", content)
         for folder in published:

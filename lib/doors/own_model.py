@@ -120,12 +120,7 @@ def explain_texts(
             settings are unknown.
     """
     sentences = _split(texts)
-    if resolve_method(method).family == "gradient" and not _has_gradient(model):
-        raise TouchstoneError(
-            f"{type(model.module).__name__} has no gradient in its word embeddings (integer "
-            f"weights, or a forward pass without gradients), which {method} needs; take Occlusion, "
-            "LIME or Kernel SHAP"
-        )
+    _check_gradient(model, method)
     rows = pd.DataFrame(
         {
             "row_id": [f"text {i}" for i in range(len(sentences))],
@@ -188,14 +183,23 @@ def word_list(explanations: pd.DataFrame, classes: Sequence[str] = ()) -> list[d
     ]
 
 
-def _has_gradient(model: TextModel) -> bool:
-    """Whether the class scores can be differentiated in the word embeddings, tried on one word."""
+def _check_gradient(model: TextModel, method: str) -> None:
+    """Refuse a gradient method where one word shows that the embeddings have no gradient."""
+    if resolve_method(method).family != "gradient":
+        return
     ids = torch.tensor([model.encode([["a"]])[0].ids], device=device_of(model.module))
     with torch.enable_grad():
         embeddings = model.embed(ids).detach()  # (1, tokens, hidden)
-        if not embeddings.is_floating_point():
-            return False
-        return model.logits(embeddings.requires_grad_(), torch.ones_like(ids)).requires_grad
+        # Asking whole numbers for a gradient would be an error of its own.
+        if embeddings.is_floating_point():
+            scores = model.logits(embeddings.requires_grad_(), torch.ones_like(ids))
+            if scores.requires_grad:
+                return
+    raise TouchstoneError(
+        f"{type(model.module).__name__} has no gradient in its word embeddings (integer "
+        f"weights, or a forward pass without gradients), which {method} needs; take Occlusion, "
+        "LIME or Kernel SHAP"
+    )
 
 
 def _targets(model: TextModel, sentences: Sequence[Sequence[str]], classes: Any) -> list[int]:

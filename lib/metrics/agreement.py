@@ -125,8 +125,9 @@ def correlate_methods(
         if n > 1 and np.isfinite(draws).any():
             limits = expanded_quantiles(draws, n, alpha)
         lines.append((left, right, point, *limits, means[left].shape[1], n))
-    columns = ["left", "right", "estimate", "low", "high", "n_methods", "n_sentences"]
-    return pd.DataFrame(lines, columns=columns)
+    return pd.DataFrame(
+        lines, columns=["left", "right", "estimate", "low", "high", "n_methods", "n_sentences"]
+    )
 
 
 def player_agreement(

@@ -202,8 +202,10 @@ def _in_parts(
 ) -> list[np.ndarray]:
     """The scores of several rows, each with some sets of words that are left."""
     # One call for all sets of all rows, so that equal texts are run once.
-    row_of_set = [row for row, part in zip(at, parts, strict=True) for _ in part]
-    scores = deleted.scores(row_of_set, [kept for part in parts for kept in part])
+    scores = deleted.scores(
+        [row for row, part in zip(at, parts, strict=True) for _ in part],
+        [kept for part in parts for kept in part],
+    )
     return np.split(scores, np.cumsum([len(part) for part in parts])[:-1])
 
 

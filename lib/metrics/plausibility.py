@@ -172,9 +172,9 @@ def model_consistency(saliency: pd.DataFrame, sets: Mapping[str, pd.DataFrame]) 
         architecture, size, method, line, cluster, verum, malum.
     """
     keys = ["dataset", "architecture", "method", "line"]
-    columns = [*keys, "class_0", "class_1"]
     full, student = (
-        saliency.loc[saliency["size"] == size, columns] for size in ("full", "student")
+        saliency.loc[saliency["size"] == size, [*keys, "class_0", "class_1"]]
+        for size in ("full", "student")
     )
     both = full.merge(student, on=keys, suffixes=("", "_student"))
     lines = _lines(both, sets)

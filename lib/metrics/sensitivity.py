@@ -51,8 +51,7 @@ def sensitivity(
     chosen = resolve_method(method)
     if chosen.level != "token":
         raise TouchstoneError(
-            f"{method} reads words, and noise cannot be added to a word; choose a method of level "
-            "token"
+            f"{method} reads words, which take no noise; choose a method of level token"
         )
     about = chosen.settings(settings)
     function = partial(chosen.function, **{k: v for k, v in about.items() if k not in COMMON})
@@ -62,19 +61,19 @@ def sensitivity(
     model.module.eval()
 
     def work(part: list[int]) -> np.ndarray:
-        some, ids = [asked[i] for i in part], [encoded[i] for i in part]
-        batch = token_batch(model, some, ids, about["explained"])
-        return _moves(function, batch, some, ids, radius, n_samples)
+        some, tokens = [asked[i] for i in part], [encoded[i] for i in part]
+        batch = token_batch(model, some, tokens, about["explained"])
+        return _moves(function, batch, some, tokens, radius, n_samples)
 
     with parameters_fixed(model.module), first_token_only(model):
         budget = TokenBudget.for_device(device_of(model.module))
         for part, found in budget.run([len(tokens.ids) for tokens in encoded], work):
             distances[part] = found  # (rows of the part, samples)
-    table = rows[["row_id", "sentence_idx"]].reset_index(drop=True)
-    table.insert(0, "method", chosen.name)
-    return table.assign(
-        sensitivity_max=distances.max(axis=1), sensitivity_mean=distances.mean(axis=1)
+    columns = ["method", "row_id", "sentence_idx", "sensitivity_max", "sensitivity_mean"]
+    table = rows.assign(
+        method=chosen.name, sensitivity_max=distances.max(1), sensitivity_mean=distances.mean(1)
     )
+    return table[columns].reset_index(drop=True)
 
 
 def _moves(

@@ -88,10 +88,8 @@ def plot_directions(
         aspects: the aspects, from left to right.
         values: the values of an aspect in their order, each with a sign that stands for it.
     """
-    names = {
-        (aspect, old, new): f"{aspect} {values[old]}→{values[new]}"
-        for aspect, old, new in product(aspects, values, values)
-    }
+    changes = product(aspects, values, values)
+    names = {(aspect, a, b): f"{aspect} {values[a]}→{values[b]}" for aspect, a, b in changes}
     drawn = list(zip(table["aspect"], table["old"], table["new"]))
     table = table.assign(direction=[names[change] for change in drawn])
     across = [name for change, name in names.items() if change in drawn]

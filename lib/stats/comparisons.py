@@ -246,8 +246,7 @@ def _cube(frame: pd.DataFrame, value: str, factors: list[str]) -> np.ndarray:
     full = means.reindex(pd.MultiIndex.from_product(levels, names=factors))
     cube = full.to_numpy(float).reshape([len(part) for part in levels])
     axis = factors.index("sentence_idx") if "sentence_idx" in factors else 0
-    others = tuple(i for i in range(cube.ndim) if i != axis)
-    complete = ~np.isnan(cube).any(axis=others)
+    complete = ~np.isnan(cube).any(axis=tuple(i for i in range(cube.ndim) if i != axis))
     if not complete.any():
         raise TouchstoneError(
             f"no sentence has a {value} for every combination of {', '.join(factors)}; "

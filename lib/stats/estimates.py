@@ -74,11 +74,13 @@ def estimate(
     clusters, cluster = np.unique(known["sentence_idx"], return_inverse=True)
     weights = resamples(len(clusters), n_bootstrap, seed)
     summary = _weighted_mean if statistic == "mean" else _weighted_median
-    per_seed = [
-        (part := (known["seed"] == s).to_numpy(), known.loc[part, value].to_numpy(float))
-        for s in np.unique(known["seed"])
-    ]
-    found = np.array([summary(x, cluster[part], weights) for part, x in per_seed])
+    per_seed = known.assign(cluster=cluster).groupby("seed")
+    found = np.array(
+        [
+            summary(part[value].to_numpy(float), part["cluster"].to_numpy(), weights)
+            for _, part in per_seed
+        ]
+    )
     return _interval(found[:, 0], found[:, 1:].mean(axis=0), known[value], len(clusters), alpha)
 
 

@@ -112,11 +112,10 @@ def why_run(job: Job) -> str:
     before = manifest["parameters"]
     if changed := [name for name in before | job.all if before.get(name) != job.all.get(name)]:
         return f"parameters changed: {', '.join(sorted(changed))}"
-    results = {name: about["sha256"] for name, about in manifest["files"].items()}
     recorded = [
         *(("input", n, job.folder.parent / n, sha256) for n, sha256 in manifest["inputs"].items()),
         *(("input", n, locate_external(n), sha256) for n, sha256 in manifest["externals"].items()),
-        *(("result", n, job.folder / n, sha256) for n, sha256 in results.items()),
+        *(("result", n, job.folder / n, f["sha256"]) for n, f in manifest["files"].items()),
     ]
     for kind, name, path, sha256 in recorded:
         if not path.is_file() or sha256_of(path) != sha256:

@@ -106,8 +106,11 @@ class Units:
 def _as_text(cell: Any, digits: int) -> Any:
     if not isinstance(cell, list | tuple | np.ndarray):
         return cell
-    short = [float(f"{x:.{digits}g}") if isinstance(x, float | np.floating) else x for x in cell]
-    return json.dumps(short, default=int, separators=(",", ":"))
+    return json.dumps(
+        [float(f"{x:.{digits}g}") if isinstance(x, float | np.floating) else x for x in cell],
+        default=int,
+        separators=(",", ":"),
+    )
 
 
 def _with_lists(frame: pd.DataFrame) -> pd.DataFrame:

@@ -84,9 +84,8 @@ def steps_of(order: Sequence[int]) -> Bool[np.ndarray, "step token"]:
     >>> steps_of([1, 0]).astype(int).tolist()
     [[1, 1], [1, 0], [0, 0]]
     """
-    # The inverse of the order: at which step each word goes.
-    place = np.argsort(order)
-    return place[None, :] >= np.arange(len(order) + 1)[:, None]
+    # The inverse of an order says at which step each word goes.
+    return np.argsort(order)[None, :] >= np.arange(len(order) + 1)[:, None]
 
 
 def aopc(curve: Float[np.ndarray, "step"]) -> float:

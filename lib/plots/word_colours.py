@@ -148,7 +148,7 @@ def _gap(scores: Sequence[float], delta: float | None, explained: str) -> str:
     # the scores add up to the change and the gap
     share = abs(delta) / max(abs(float(np.sum(scores)) - delta), 1e-12)
     warning = ": more than 5 %, read them with care" if share > _LARGE_GAP else ""
-    quantity = explained.replace("_", " ")
     return (
-        f"the scores miss the change of the {quantity} by {abs(delta):.2g} ({share:.1%}){warning}"
+        f"the scores miss the change of the {explained.replace('_', ' ')} by {abs(delta):.2g} "
+        f"({share:.1%}){warning}"
     )

@@ -6,6 +6,7 @@ blamed for it.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -40,16 +41,15 @@ def free_words(tokenizer: Any, sentences: Sequence[Sequence[str]], n: int) -> li
         for word in set(tokenizer.get_vocab()) - used
         if word.isascii() and word.isalpha() and word.islower() and len(word) > 3
     )
-    pieces = tokenizer(
-        [[word] for word in candidates], is_split_into_words=True, add_special_tokens=False
-    )
-    words = [word for word, ids in zip(candidates, pieces["input_ids"]) if len(ids) == 1]
+    as_word = {"is_split_into_words": True, "add_special_tokens": False}
+    one_token = (word for word in candidates if len(tokenizer([word], **as_word)["input_ids"]) == 1)
+    words = list(islice(one_token, n))
     if len(words) < n:
         raise TouchstoneError(
             f"the tokenizer has {len(words)} words of one token that are not in the data, and {n} "
             "are asked for; name the tokens yourself"
         )
-    return words[:n]
+    return words
 
 
 def plant(rows: pd.DataFrame, tokens: Mapping[int, str], seed: int = 0) -> pd.DataFrame:

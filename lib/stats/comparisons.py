@@ -26,6 +26,7 @@ class SignedRank(NamedTuple):
     p: float
     rank_biserial: float
     dz: float
+    n_sentences: int
 
 
 def paired_differences(left: pd.DataFrame, right: pd.DataFrame, value: str) -> pd.DataFrame:
@@ -62,9 +63,9 @@ def clustered_wilcoxon(values: pd.DataFrame, value: str, statistic: str = "mean"
     """
     means = cluster_averages(values, value, statistic)
     if not len(means):
-        return SignedRank(np.nan, np.nan, np.nan)
+        return SignedRank(np.nan, np.nan, np.nan, 0)
     p = float(stats.wilcoxon(means).pvalue) if np.any(means != 0) else 1.0
-    return SignedRank(p, rank_biserial(means), cohen_dz(means))
+    return SignedRank(p, rank_biserial(means), cohen_dz(means), len(means))
 
 
 def cluster_averages(values: pd.DataFrame, value: str, statistic: str = "mean") -> np.ndarray:

@@ -79,7 +79,7 @@ def test_the_clustered_wilcoxon_keeps_its_level_and_the_unclustered_one_does_not
 def test_the_clustered_wilcoxon_finds_what_is_there(simulated):
     frame = simulated(np.random.default_rng(6), 25, mean=0.2)
     found = clustered_wilcoxon(frame, "value")
-    assert found.p < 1e-4 and found.rank_biserial > 0.9 and found.dz > 1
+    assert found.p < 1e-4 and found.rank_biserial > 0.9 and found.dz > 1 and found.n_sentences == 25
     assert clustered_wilcoxon(frame.assign(value=0.0), "value").p == 1.0
     assert np.isnan(clustered_wilcoxon(frame.assign(value=np.nan), "value").p)
 

@@ -86,8 +86,7 @@ def cite(arguments: Sequence[str]) -> int:
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     print(f"{citation['message']}\n")
     this = citation | {"year": citation["date-released"].year, "version": __version__}
-    for work in (this, *citation["references"]):
-        print(_as_text(work))
+    print("\n".join(_as_text(work) for work in (this, *citation["references"])))
     return 0
 
 
@@ -135,13 +134,14 @@ def _as_text(work: Mapping[str, Any]) -> str:
     ...           "title": "Adversarial Examples", "url": "https://arxiv.org/abs/2110.01094"})
     'Ye, Wenqian (2021). Adversarial Examples. https://arxiv.org/abs/2110.01094\\n'
     """
-    parts = ("family-names", "given-names", "name")
-    names = [
-        ", ".join(author[part] for part in parts if part in author) for author in work["authors"]
-    ]
-    authors = "; ".join(names)
-    version = f"Version {work['version']}." if "version" in work else ""
-    where = f"{version} {work.get('url', work.get('repository-code', ''))}".strip()
+    authors = "; ".join(
+        ", ".join(
+            author[part] for part in ("family-names", "given-names", "name") if part in author
+        )
+        for author in work["authors"]
+    )
+    version = f"Version {work['version']}. " if "version" in work else ""
+    where = version + work.get("url", work.get("repository-code", ""))
     return f"{authors} ({work['year']}). {work['title']}. {where}\n"
 
 

@@ -179,7 +179,7 @@ def _unpacked(
 def _parameters(stage: Stage) -> dict[str, object]:
     """The parameters that the stage would have been run with."""
     source = next(path for path in find_notebooks("cebab") if path.stem == stage.stage)
-    defaults = {name: p.default for name, p in notebook_parameters(source).items()}
+    defaults = notebook_parameters(source)
     return defaults | {
         k: v
         for k, v in read_params(ROOT / f"params/cebab/{stage.scale}.yaml").items()

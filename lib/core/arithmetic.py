@@ -19,10 +19,9 @@ from pathlib import Path
 
 from .errors import TouchstoneError, did_you_mean
 
-_AVX2 = {
-    "ATEN_CPU_CAPABILITY": "avx2",
+_MIXED = {"ATEN_CPU_CAPABILITY": "avx2", "MKL_CBWR": "AVX2"}
+_AVX2 = _MIXED | {
     "ONEDNN_MAX_CPU_ISA": "AVX2",
-    "MKL_CBWR": "AVX2",
     "OPENBLAS_CORETYPE": "Haswell",  # the BLAS of numpy, and through scipy's that of scikit-learn
     "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",
 }
@@ -36,9 +35,7 @@ SETTINGS: dict[str, dict[str, str]] = {
         "OPENBLAS_CORETYPE": "Nehalem",
         "NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL AVX512_SPR",
     },
-    "mixed": {
-        name: value for name, value in _AVX2.items() if name.startswith(("ATEN", "MKL"))
-    },  # AVX2 beside wider products
+    "mixed": _MIXED,  # AVX2 beside wider products
     "two_threads": _AVX2 | {"OMP_NUM_THREADS": "2"},
 }
 _THREADS = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}

@@ -70,8 +70,7 @@ def dataset_card(card: Mapping[str, Any]) -> str:
         f"Please cite: {card['cite']}",
     ]
     for section, answers in card["sections"].items():
-        blocks.append(f"## {section}")
-        blocks += [f"**{question}** {answer}" for question, answer in answers.items()]
+        blocks += [f"## {section}", *(f"**{asked}** {said}" for asked, said in answers.items())]
     return "\n\n".join(blocks) + "\n"
 
 

@@ -17,14 +17,12 @@ def expected_minutes(what: str, path: Path = TIMES) -> float | None:
     Args: what: the name of a run in the table of times, `geco small` or `test`. path: the table,
     with columns `what`, `cpu_seconds` and `gflops` (of the processor where it was timed).
     """
-    if not path.is_file():  # an installed package has no reference
-        return None
-    with path.open(newline="") as file:
-        rows = {row["what"]: row for row in csv.DictReader(file)}
-    if what not in rows:
-        return None
-    seconds, gflops = float(rows[what]["cpu_seconds"]), float(rows[what]["gflops"])
-    return seconds * gflops / measured_gflops() / 60
+    if path.is_file():  # an installed package has no reference
+        for row in csv.DictReader(path.read_text().splitlines()):
+            if row["what"] == what:
+                operations = float(row["cpu_seconds"]) * float(row["gflops"])
+                return operations / measured_gflops() / 60
+    return None
 
 
 def measured_gflops(seconds: float = 0.1) -> float:

@@ -67,8 +67,7 @@ def sha256_of_tree(folder: Path | str, pattern: str = "**/*") -> str:
 def save_csv(frame: pd.DataFrame, path: Path | str) -> None:
     """Write a table as CSV: six significant digits, `\\n` line ends, its index only with a name."""
     named = any(name is not None for name in frame.index.names)
-    text = frame.to_csv(index=named, float_format="%.6g", lineterminator="\n")
-    write_atomic(path, text)
+    write_atomic(path, frame.to_csv(index=named, float_format="%.6g", lineterminator="\n"))
 
 
 def save_json(obj: object, path: Path | str) -> None:

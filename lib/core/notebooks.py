@@ -35,34 +35,6 @@ def read_notebook(py_path: Path | str) -> NotebookNode:
     return notebook
 
 
-def parameters_source(py_path: Path | str) -> str:
-    """The code of the one cell that is tagged `parameters`.
-
-    Raises:
-        TouchstoneError: the notebook has none, or more than one.
-    """
-    cells = [c for c in read_notebook(py_path).cells if "parameters" in c.metadata.get("tags", [])]
-    if len(cells) != 1:
-        raise TouchstoneError(
-            f'{py_path} has {len(cells)} cells tagged "parameters"; it needs exactly one'
-        )
-    return str(cells[0].source)
-
-
-def strip_volatile(notebook: NotebookNode) -> None:
-    """Remove, in place, what differs between two equal runs: times, notes of other programs.
-
-    Sources, tags, outputs and execution counts stay.
-    """
-    for key in set(notebook.metadata) - {"kernelspec", "language_info"}:
-        del notebook.metadata[key]
-    notebook.metadata.get("language_info", {}).pop("version", None)
-    for cell in notebook.cells:
-        tags = cell.metadata.get("tags")
-        cell["metadata"] = NotebookNode(tags=tags) if tags else NotebookNode()
-    _set_cell_ids(notebook)
-
-
 def fold_bars(notebook: NotebookNode) -> None:
     """Remove, in place, the progress bars in the cells' stderr, and keep every other line of it."""
     for cell in notebook.cells:

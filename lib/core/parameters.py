@@ -3,14 +3,13 @@
 import ast
 import re
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from .errors import TouchstoneError, did_you_mean
-from .notebooks import parameters_source
+from .notebooks import read_notebook
 
 _NUMBER_AS_TEXT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")  # what YAML 1.1 reads as text
 _REMEDY = {
@@ -23,54 +22,46 @@ _REMEDY = {
 }
 
 
-@dataclass(frozen=True)
-class Parameter:
-    """One line of a `parameters` cell.
-
-    `kind` is the default's type: "float", "list[str]", "dict[float]".
-    """
-
-    name: str
-    default: Any
-    kind: str
-
-
-def notebook_parameters(py_path: Path | str) -> dict[str, Parameter]:
-    """The parameters that a notebook declares: the lines `name = literal` of its `parameters` cell.
+def notebook_parameters(py_path: Path | str) -> dict[str, Any]:
+    """The parameters that a notebook declares, with their defaults: the lines `name = literal` of
+    the one cell that is tagged `parameters`.
 
     Raises:
         TouchstoneError: the notebook has not one such cell, or the cell has another line.
     """
-    source = parameters_source(py_path)
-    parameters: dict[str, Parameter] = {}
-    for node in ast.parse(source).body:
+    cells = [c for c in read_notebook(py_path).cells if "parameters" in c.metadata.get("tags", [])]
+    if len(cells) != 1:
+        raise TouchstoneError(
+            f'{py_path} has {len(cells)} cells tagged "parameters"; it needs exactly one'
+        )
+    defaults = {}
+    for node in ast.parse(cells[0].source).body:
         try:
             if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
                 raise ValueError
-            name, default = node.targets[0].id, ast.literal_eval(node.value)
+            defaults[node.targets[0].id] = ast.literal_eval(node.value)
         except ValueError:
-            line = f"`{ast.get_source_segment(source, node)}`"
             raise TouchstoneError(
-                f"{py_path}: {line} among the parameters is not `name = literal`"
+                f"{py_path}: `{ast.get_source_segment(cells[0].source, node)}` among the "
+                "parameters is not `name = literal`"
             ) from None
-        parameters[name] = Parameter(name, default, _kind(default))
-    return parameters
+    return defaults
 
 
-def study_parameters(py_paths: Iterable[Path]) -> dict[str, Parameter]:
-    """The parameters of all of a study's notebooks.
+def study_parameters(py_paths: Iterable[Path]) -> dict[str, Any]:
+    """The parameters of all of a study's notebooks, with their defaults.
 
     Raises:
         TouchstoneError: a name has another default, or a default of another type, in two of them.
     """
-    union: dict[str, Parameter] = {}
+    union: dict[str, Any] = {}
     for py_path in py_paths:
-        for name, parameter in notebook_parameters(py_path).items():
-            known = union.setdefault(name, parameter)
-            if (known.default, known.kind) != (parameter.default, parameter.kind):
+        for name, default in notebook_parameters(py_path).items():
+            known = union.setdefault(name, default)
+            if (known, _kind(known)) != (default, _kind(default)):  # 1 == 1.0 == True
                 raise TouchstoneError(
-                    f"{py_path}: {name} = {parameter.default!r}, but an earlier notebook "
-                    f"has {known.default!r}; a name means the same everywhere"
+                    f"{py_path}: {name} = {default!r}, but an earlier notebook "
+                    f"has {known!r}; a name means the same everywhere"
                 )
     return union
 
@@ -97,30 +88,33 @@ def read_params(yaml_path: Path | str) -> dict[str, Any]:
 
 
 def check_params(
-    values: Mapping[str, Any], parameters: Mapping[str, Parameter], source: Path | str
+    values: Mapping[str, Any], defaults: Mapping[str, Any], source: Path | str
 ) -> dict[str, Any]:
     """The values, with whole numbers made fractions where the notebooks declare these.
 
     Args:
         values: by name, as `read_params` returns them.
-        parameters: what the notebooks declare.
+        defaults: what the notebooks declare.
         source: where the values are from, for the error.
 
     Raises:
         TouchstoneError: a name is unknown or a value of a wrong type; it says what to write.
     """
-    checked = {}
-    for name, value in values.items():
-        if name not in parameters:
-            near = did_you_mean(name, parameters)
-            raise TouchstoneError(
-                f"{source}: no notebook has a parameter {name!r}{near or '; remove it'}"
-            )
-        checked[name] = _fit(value, parameters[name].kind, f"{source}: {name}")
-    return checked
+    if unknown := [name for name in values if name not in defaults]:
+        near = did_you_mean(unknown[0], defaults) or "; remove it"
+        raise TouchstoneError(f"{source}: no notebook has a parameter {unknown[0]!r}{near}")
+    return {
+        name: _fit(value, _kind(defaults[name]), f"{source}: {name}")
+        for name, value in values.items()
+    }
 
 
 def _kind(value: Any) -> str:
+    """The type of a default: "float", "list[str]", "dict[float]".
+
+    >>> _kind({"C": 1, "CEf": 1e-4})
+    'dict[float]'
+    """
     if isinstance(value, list | dict):
         inner = {_kind(item) for item in (value.values() if isinstance(value, dict) else value)}
         # Whole numbers among fractions are fractions; other mixtures may hold anything.

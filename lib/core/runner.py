@@ -16,7 +16,6 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +34,6 @@ from .stage import MANIFEST, PENDING, hold, locate_external
 
 _SOURCE_PART, _EXECUTED_PART = ".source.part.ipynb", ".executed.part.ipynb"
 _FAILED, _LOG = "failed.ipynb", "failed.log"
-_say = partial(print, flush=True)
 # Notebooks import `lib`. An installed package is called `touchstone`: its kernels are told so.
 _ALIAS = f"__import__({also_called.__module__!r}, fromlist=['*']).also_called('lib')"
 _AS_LIB = [f"--IPKernelApp.exec_lines={_ALIAS}"] if IS_INSTALLED else []
@@ -59,17 +57,11 @@ class Job:
         """The stage's name, `03_attribution`."""
         return self.notebook.stem
 
-    @property
-    def executed(self) -> Path:
-        """Where the executed notebook ends up."""
-        return self.folder / f"{self.stage}.ipynb"
-
 
 def plan_jobs(
     study: str,
     scale: str,
     root: Path = ROOT,
-    methods: Sequence[str] = (),
     parameters: Mapping[str, Any] | None = None,
 ) -> list[Job]:
     """The stages of a study in order, with checked parameters; nothing runs.
@@ -78,7 +70,6 @@ def plan_jobs(
         study: a folder of `notebooks/`.
         scale: a file of `params/<study>/`, without ending.
         root: the repository.
-        methods: in place of the file's `methods`, where there are any.
         parameters: values in place of the file's, by name.
 
     Raises:
@@ -96,16 +87,14 @@ def plan_jobs(
         raise TouchstoneError(
             f"{file}: scale is {values['scale']!r}, not the file's own name; write {scale}"
         )
-    values |= check_params(dict(parameters or {}), declared, "-p")
-    if methods:
-        values |= check_params({"methods": list(methods)}, declared, "--only-method")
+    values |= check_params(parameters or {}, declared, "the command line")
     jobs = []
     for notebook in notebooks:
-        defaults = {p.name: p.default for p in notebook_parameters(notebook).values()}
+        defaults = notebook_parameters(notebook)
         given = {name: values[name] for name in defaults if name in values}
-        as_json = json.loads(json.dumps(defaults | given))
         folder = outputs_root() / study / scale / notebook.stem
-        jobs.append(Job(root, notebook, folder, given, as_json))
+        # Through JSON, for that is how a manifest says them.
+        jobs.append(Job(root, notebook, folder, given, json.loads(json.dumps(defaults | given))))
     return jobs
 
 
@@ -115,14 +104,20 @@ def why_run(job: Job) -> str:
         return "not complete yet"
     manifest = json.loads((job.folder / MANIFEST).read_text())
     made_by = manifest.get("made_by", {})
-    if not made_by or not job.executed.is_file():  # a notebook without the runner leaves none
+    # A notebook that ran without the runner leaves neither.
+    if not made_by or not (job.folder / f"{job.stage}.ipynb").is_file():
         return "last run by hand"
     if changed := [part for part, sha256 in _code(job).items() if made_by.get(part) != sha256]:
         return f"{', '.join(changed)} changed"
     before = manifest["parameters"]
     if changed := [name for name in before | job.all if before.get(name) != job.all.get(name)]:
         return f"parameters changed: {', '.join(sorted(changed))}"
-    for kind, name, path, sha256 in _recorded(job, manifest):
+    recorded = [
+        *(("input", n, job.folder.parent / n, sha256) for n, sha256 in manifest["inputs"].items()),
+        *(("input", n, locate_external(n), sha256) for n, sha256 in manifest["externals"].items()),
+        *(("result", n, job.folder / n, f["sha256"]) for n, f in manifest["files"].items()),
+    ]
+    for kind, name, path, sha256 in recorded:
         if not path.is_file() or sha256_of(path) != sha256:
             return f"{kind} changed: {name}"
     return ""
@@ -149,7 +144,7 @@ def run_job(job: Job, label: str) -> None:
         raise _keep_failure(job, executed, error) from None
     finally:
         source.unlink(missing_ok=True)
-    write_atomic(job.executed, nbformat.writes(notebook) + "\n")
+    write_atomic(job.folder / f"{job.stage}.ipynb", nbformat.writes(notebook) + "\n")
     for left_over in (executed, job.folder / _FAILED, job.folder / _LOG):
         left_over.unlink(missing_ok=True)
     save_json(manifest | {"made_by": code}, job.folder / MANIFEST)  # now the stage is complete
@@ -171,11 +166,14 @@ def run_jobs(jobs: Sequence[Job], stages: Sequence[str] = (), force: bool = Fals
     log.parent.mkdir(parents=True, exist_ok=True)
 
     def say(line: str) -> None:
-        _say(line)
+        print(line, flush=True)
         with log.open("a") as file:
             file.write(f"{line}\n")
 
-    say(f"{_announcement(jobs)}; log: {_short(log)}")
+    study, scale = jobs[0].notebook.parent.name, jobs[0].folder.parent.name
+    minutes = expected_minutes(f"{study} {scale}")
+    about = f", about {max(1, round(minutes))} minutes on this machine" if minutes else ""
+    say(f"{study} at scale {scale}, {len(jobs)} stages{about}; log: {_short(log)}")
     started = time.monotonic()
     for i, job in enumerate(jobs, 1):
         if stages and job.stage not in stages:
@@ -196,14 +194,6 @@ def run_jobs(jobs: Sequence[Job], stages: Sequence[str] = (), force: bool = Fals
         say(f"  {what:<9}  {_where(jobs, kind)}")
 
 
-def _announcement(jobs: Sequence[Job]) -> str:
-    """What will run, and how long that takes on this machine where it was ever timed."""
-    study, scale = jobs[0].notebook.parent.name, jobs[0].folder.parent.name
-    minutes = expected_minutes(f"{study} {scale}")
-    about = f", about {max(1, round(minutes))} minutes on this machine" if minutes else ""
-    return f"{study} at scale {scale}, {len(jobs)} stages{about}"
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line, `sys.argv` by default; returns the exit status."""
     parser = _parser()
@@ -211,11 +201,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     planning = options.study[0] == "plan" and len(options.study) == 2
     if len(options.study) != 1 and not planning:
         parser.error("name one study")
-    study, root = options.study[-1], options.root.resolve()
     try:
         values = {name: yaml.safe_load(value) for name, value in options.parameters}
-        jobs = plan_jobs(study, options.scale, root, options.only_method, values)
-        stages = _chosen_stages(jobs, options.stage)
+        if options.only_method:
+            values["methods"] = options.only_method
+        jobs = plan_jobs(options.study[-1], options.scale, options.root.resolve(), values)
+        known = [job.stage for job in jobs]
+        stages = [name for name in known if options.stage in (name, name.partition("_")[0])]
+        if options.stage and not stages:
+            raise TouchstoneError(
+                f"there is no stage {options.stage!r}{did_you_mean(options.stage, known)}"
+            )
         if options.only_method and not stages:
             raise TouchstoneError(
                 "--only-method needs --stage 03_attribution: the later stages compare methods"
@@ -298,10 +294,7 @@ def _keep_failure(job: Job, executed: Path, error: BaseException) -> TouchstoneE
         f"parameters: {json.dumps(job.all)}",
         f"by hand: papermill {_short(job.notebook.with_suffix('.ipynb'))} out.ipynb "
         f"-f params/{job.notebook.parent.name}/{job.folder.parent.name}.yaml --cwd .",
-        "",
-        str(getattr(error, "source", "")),
-        "",
-        trace,
+        f"\n{getattr(error, 'source', '')}\n\n{trace}",
     ]
     if executed.is_file():
         notebook = nbformat.read(executed, as_version=4)
@@ -312,8 +305,10 @@ def _keep_failure(job: Job, executed: Path, error: BaseException) -> TouchstoneE
     write_atomic(job.folder / _LOG, "\n".join(lines) + "\n")
     (job.folder / PENDING).unlink(missing_ok=True)
     brief = "\n  ".join(text.strip().splitlines()[:4])
-    where = f"{_short(job.folder / _FAILED)} and {_LOG}"
-    return TouchstoneError(f"{job.stage} failed{cell}: {name}: {brief}\n  kept: {where}")
+    return TouchstoneError(
+        f"{job.stage} failed{cell}: {name}: {brief}\n"
+        f"  kept: {_short(job.folder / _FAILED)} and {_LOG}"
+    )
 
 
 def _code(job: Job) -> dict[str, str]:
@@ -324,39 +319,17 @@ def _code(job: Job) -> dict[str, str]:
     }
 
 
-def _recorded(job: Job, manifest: dict[str, Any]) -> list[tuple[str, str, Path, str]]:
-    """What a stage read and wrote: kind, name, where it lies, its SHA-256 then."""
-    outputs, read, elsewhere = job.folder.parent, manifest["inputs"], manifest["externals"]
-    return [
-        *(("input", name, outputs / name, sha256) for name, sha256 in read.items()),
-        *(("input", name, locate_external(name), sha256) for name, sha256 in elsewhere.items()),
-        *(
-            ("result", name, job.folder / name, about["sha256"])
-            for name, about in manifest["files"].items()
-        ),
-    ]
-
-
-def _chosen_stages(jobs: Sequence[Job], wanted: str | None) -> list[str]:
-    known = [job.stage for job in jobs]
-    stages = [stage for stage in known if wanted in (stage, stage.partition("_")[0])]
-    if wanted and not stages:
-        raise TouchstoneError(f"there is no stage {wanted!r}{did_you_mean(wanted, known)}")
-    return stages
-
-
 def _print_plan(jobs: Sequence[Job]) -> None:
     earlier = ""
     for job in jobs:
         reason = why_run(job) or (f"after {earlier}, if its results change" if earlier else "")
-        _say(f"{job.stage:<20} {f'run: {reason}' if reason else 'unchanged, skip'}")
+        print(f"{job.stage:<20} {f'run: {reason}' if reason else 'unchanged, skip'}")
         earlier = earlier or (job.stage if reason else "")
 
 
 def _where(jobs: Sequence[Job], kind: str) -> str:
     """The files of a kind in all stage folders, as one pattern for a shell, and their number."""
-    matches = [path for job in jobs for path in job.folder.glob(f"[!.]*.{kind}")]
-    files = [path for path in matches if path.name != _FAILED]
+    files = [p for job in jobs for p in job.folder.glob(f"[!.]*.{kind}") if p.name != _FAILED]
     folders = sorted({path.parent.name for path in files})
     where = folders[0] if len(folders) == 1 else f"{{{','.join(folders)}}}"
     return f"{_short(jobs[0].folder.parent)}/{where}/*.{kind}  ({len(files)})" if files else "none"

@@ -164,7 +164,13 @@ class Stage:
         Raises:
             TouchstoneError: a parameter of the notebook is missing.
         """
-        files = {name: _describe(self.folder / name) for name in self._files()}
+        written = {  # files of folders one by one
+            path.relative_to(self.folder).as_posix()
+            for name in self.written
+            for path in (self.folder / name, *(self.folder / name).rglob("*"))
+            if path.is_file()
+        }
+        files = {name: _describe(self.folder / name) for name in sorted(written)}
         declared = self._declared(parameters)
         save_json(self._hardware(), self.folder / "run.json")
         manifest = {
@@ -179,26 +185,20 @@ class Stage:
             "files": files,
         }
         _remove_obsolete(self.folder, set(files))
-        name = PENDING if os.environ.get("TOUCHSTONE_RUNNER") else MANIFEST
-        save_json(manifest, self.folder / name)
+        under_runner = os.environ.get("TOUCHSTONE_RUNNER")
+        save_json(manifest, self.folder / (PENDING if under_runner else MANIFEST))
         _lock(self.folder).release(force=True)  # a cell that ran twice has opened the stage twice
-        rows = [
-            (name, str(about.get("rows", "")), str(about.get("columns", "")))
-            for name, about in files.items()
-        ]
-        return pd.DataFrame(rows, columns=["file", "rows", "columns"])
-
-    def _files(self) -> list[str]:
-        entries = {  # those of folders one by one
-            entry
-            for name in self.written
-            for entry in (self.folder / name, *(self.folder / name).rglob("*"))
-        }
-        return sorted(e.relative_to(self.folder).as_posix() for e in entries if e.is_file())
+        return pd.DataFrame(
+            [
+                (name, str(f.get("rows", "")), str(f.get("columns", "")))
+                for name, f in files.items()
+            ],
+            columns=["file", "rows", "columns"],
+        )
 
     def _declared(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         source = paths.ROOT / "notebooks" / self.study / f"{self.stage}.py"
-        names = list(notebook_parameters(source)) if source.is_file() else list(parameters)
+        names = notebook_parameters(source) if source.is_file() else parameters
         if missing := [name for name in names if name not in parameters]:
             raise TouchstoneError(
                 f"{self.stage} closes without its parameters {', '.join(missing)}; "
@@ -209,7 +209,6 @@ class Stage:
     def _hardware(self) -> dict[str, Any]:
         now = datetime.now(UTC)
         torch = sys.modules.get("torch")  # a stage without models has not loaded it
-        gpu = torch.cuda.get_device_name() if torch and torch.cuda.is_available() else None
         return {
             "started": self.started.isoformat(timespec="seconds"),
             "ended": now.isoformat(timespec="seconds"),
@@ -218,7 +217,7 @@ class Stage:
             "processor": processor(),
             "cores": os.cpu_count(),
             "arithmetic": in_force(),
-            "gpu": gpu,
+            "gpu": torch.cuda.get_device_name() if torch and torch.cuda.is_available() else None,
         }
 
 

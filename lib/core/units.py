@@ -47,9 +47,8 @@ class Units:
         Without `reuse` the code of lib counts as well: a changed line makes the units anew.
         Published units outlive changes of the code; after a change of the method, delete them.
         """
-        code = "" if self.reuse else sha256_of_tree(PACKAGE, "**/*.py")
-        text = json.dumps([settings, code], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        parts = [settings, "" if self.reuse else sha256_of_tree(PACKAGE, "**/*.py")]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
     def load(self, name: str, key: str) -> pd.DataFrame | None:
         """The unit's table, or None where there is none with this key."""
@@ -78,10 +77,9 @@ class Units:
         Raises:
             TouchstoneError: it is to be published and holds text or more than `LIMIT` bytes.
         """
-        body = frame.map(lambda cell: _as_text(cell, self.digits)).to_csv(
+        content = f"# key={key}\n" + frame.map(lambda cell: _as_text(cell, self.digits)).to_csv(
             index=False, float_format=f"%.{self.digits}g", lineterminator="\n"
         )
-        content = f"# key={key}\n{body}"
         of_the_run, *published = self._folders()
         write_atomic(of_the_run / f"{name}.csv", content)
         for folder in published:
@@ -108,8 +106,11 @@ class Units:
 def _as_text(cell: Any, digits: int) -> Any:
     if not isinstance(cell, list | tuple | np.ndarray):
         return cell
-    short = [float(f"{x:.{digits}g}") if isinstance(x, float | np.floating) else x for x in cell]
-    return json.dumps(short, default=int, separators=(",", ":"))
+    return json.dumps(
+        [float(f"{x:.{digits}g}") if isinstance(x, float | np.floating) else x for x in cell],
+        default=int,
+        separators=(",", ":"),
+    )
 
 
 def _with_lists(frame: pd.DataFrame) -> pd.DataFrame:

@@ -29,10 +29,8 @@ from ..attribution.registry import resolve_method
 from ..core.errors import TouchstoneError, did_you_mean
 from ..models.hf import HFClassifier
 from ..models.shortcuts import check_reading
-from ..models.text_model import TextModel, device_of
+from ..models.text_model import BATCH, TextModel, device_of
 
-_BATCH = 64  # texts at a time, to predict their classes
-_STUDY = "own"  # the column `study` of the explanations
 # Integrated Gradients stop at a completeness gap of 1 %; see lib.attribution.path_integrals.
 _TO_ONE_PERCENT = {"tolerance": 0.01, "placing": "panels"}
 
@@ -58,8 +56,8 @@ def wrap(module: Any, tokenizer: Any, classes: Sequence[str] = ()) -> HFClassifi
             belongs to, or has no token for padding; or `classes` are not as many as the outputs.
     """
     kind = type(module).__name__
-    is_model = isinstance(module, nn.Module) and hasattr(module, "config")
-    if not is_model or not hasattr(module, "get_input_embeddings"):
+    needed = ("config", "get_input_embeddings")
+    if not isinstance(module, nn.Module) or not all(hasattr(module, name) for name in needed):
         raise TouchstoneError(
             f"{kind} is no model of transformers with word embeddings; hand in what "
             "AutoModelForSequenceClassification.from_pretrained returns"
@@ -72,10 +70,9 @@ def wrap(module: Any, tokenizer: Any, classes: Sequence[str] = ()) -> HFClassifi
     id2label = module.config.id2label
     names = tuple(classes) or tuple(id2label[i] for i in sorted(id2label))
     model = HFClassifier(module, tokenizer, names)
-    encoded = model.encode([["a"]])[0]
+    ids = torch.tensor([model.encode([["a"]])[0].ids], device=device_of(module))
     with torch.no_grad():
-        output = module(input_ids=torch.tensor([encoded.ids], device=device_of(module)))
-    scores = getattr(output, "logits", None)  # (1, classes)
+        scores = getattr(module(input_ids=ids), "logits", None)  # (1, classes)
     if scores is None or scores.ndim != 2:
         raise TouchstoneError(
             f"{kind} gives no row of class scores; hand in a model for sequence classification"
@@ -122,21 +119,8 @@ def explain_texts(
             model has no gradients; a text is empty or longer than the model reads; or method or
             settings are unknown.
     """
-    if isinstance(texts, str) or len(texts) == 0:
-        raise TouchstoneError(
-            f"texts is {texts!r}; hand in a list of texts, with at least one in it"
-        )
-    sentences = [
-        text.split() if isinstance(text, str) else [str(word) for word in text] for text in texts
-    ]
-    if empty := [i for i, words in enumerate(sentences) if not "".join(words).strip()]:
-        raise TouchstoneError(f"text {empty[0]} has no words; leave it out")
-    if resolve_method(method).family == "gradient" and not _has_gradient(model):
-        raise TouchstoneError(
-            f"{type(model.module).__name__} has no gradient in its word embeddings (integer "
-            f"weights, or a forward pass without gradients), which {method} needs; take Occlusion, "
-            "LIME or Kernel SHAP"
-        )
+    sentences = _split(texts)
+    _check_gradient(model, method)
     rows = pd.DataFrame(
         {
             "row_id": [f"text {i}" for i in range(len(sentences))],
@@ -149,7 +133,21 @@ def explain_texts(
     settings = dict(settings or {})
     if method == "Integrated Gradients" and not {"n_steps", "rule", "tolerance"} & set(settings):
         settings = _TO_ONE_PERCENT | settings
-    return explain(model, rows, method, settings, study=_STUDY, seed=seed)
+    return explain(model, rows, method, settings, study="own", seed=seed)
+
+
+def _split(texts: Sequence[str | Sequence[str]]) -> list[list[str]]:
+    """The words of each text; no text may lack them."""
+    if isinstance(texts, str) or len(texts) == 0:
+        raise TouchstoneError(
+            f"texts is {texts!r}; hand in a list of texts, with at least one in it"
+        )
+    sentences = [
+        text.split() if isinstance(text, str) else [str(word) for word in text] for text in texts
+    ]
+    if empty := [i for i, words in enumerate(sentences) if not "".join(words).strip()]:
+        raise TouchstoneError(f"text {empty[0]} has no words; leave it out")
+    return sentences
 
 
 def word_list(explanations: pd.DataFrame, classes: Sequence[str] = ()) -> list[dict[str, Any]]:
@@ -185,20 +183,29 @@ def word_list(explanations: pd.DataFrame, classes: Sequence[str] = ()) -> list[d
     ]
 
 
-def _has_gradient(model: TextModel) -> bool:
-    """Whether the class scores can be differentiated in the word embeddings, tried on one word."""
+def _check_gradient(model: TextModel, method: str) -> None:
+    """Refuse a gradient method where one word shows that the embeddings have no gradient."""
+    if resolve_method(method).family != "gradient":
+        return
     ids = torch.tensor([model.encode([["a"]])[0].ids], device=device_of(model.module))
     with torch.enable_grad():
         embeddings = model.embed(ids).detach()  # (1, tokens, hidden)
-        if not embeddings.is_floating_point():
-            return False
-        return model.logits(embeddings.requires_grad_(), torch.ones_like(ids)).requires_grad
+        # Asking whole numbers for a gradient would be an error of its own.
+        if embeddings.is_floating_point():
+            scores = model.logits(embeddings.requires_grad_(), torch.ones_like(ids))
+            if scores.requires_grad:
+                return
+    raise TouchstoneError(
+        f"{type(model.module).__name__} has no gradient in its word embeddings (integer "
+        f"weights, or a forward pass without gradients), which {method} needs; take Occlusion, "
+        "LIME or Kernel SHAP"
+    )
 
 
 def _targets(model: TextModel, sentences: Sequence[Sequence[str]], classes: Any) -> list[int]:
     """The number of the class that each text is asked about."""
     if classes is None:
-        return list(model.predict(sentences, _BATCH).argmax(1).tolist())
+        return list(model.predict(sentences, BATCH).argmax(1).tolist())
     wanted = (
         [classes] * len(sentences)
         if isinstance(classes, str) or not isinstance(classes, Iterable)
@@ -216,10 +223,9 @@ def _class_number(model: TextModel, wanted: str | int) -> int:
     """The number of a class that is given by name or number."""
     if isinstance(wanted, str) and wanted in model.classes:
         return model.classes.index(wanted)
-    if isinstance(wanted, Integral) and not isinstance(wanted, bool):
-        number = int(wanted)
-        if 0 <= number < len(model.classes):
-            return number
+    is_number = isinstance(wanted, Integral) and not isinstance(wanted, bool)
+    if is_number and 0 <= int(wanted) < len(model.classes):
+        return int(wanted)
     names = ", ".join(f"{i} {name}" for i, name in enumerate(model.classes))
     hint = did_you_mean(wanted, model.classes) if isinstance(wanted, str) else ""
     raise TouchstoneError(f"there is no class {wanted!r}{hint}; the model knows {names}")

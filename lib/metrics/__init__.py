@@ -9,6 +9,13 @@ agreement lines (`plausibility`), effects of concepts (`concept_effects`), the m
 (`masked_pronoun`).
 """
 
+from .agreement import (
+    agreement_with_swaps,
+    correlate_methods,
+    correlate_rows,
+    player_agreement,
+    rank_correlation,
+)
 from .deletion import aopc
 from .faithfulness import comprehensiveness, faithfulness, sufficiency
 from .mass_accuracy import (
@@ -24,7 +31,6 @@ from .mass_accuracy import (
     truth_share,
 )
 from .randomisation import cascading_randomisation
-from .rank_agreement import correlate_methods, correlate_rows, rank_correlation
 from .scoring import (
     FLOORS,
     ROW_SETS,
@@ -35,7 +41,6 @@ from .scoring import (
     select_rows,
 )
 from .sensitivity import sensitivity
-from .swap_agreement import agreement_with_swaps, player_agreement
 
 __all__ = [
     "FLOORS",

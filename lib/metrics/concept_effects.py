@@ -99,14 +99,16 @@ def score_estimates(estimates: pd.DataFrame, predictions: pd.DataFrame) -> pd.Da
         (stars), and the names that `lib.stats.estimates` reads: row_id (the pair) and
         sentence_idx (its group).
     """
-    parts = []
-    for labels, effect, estimate in _beside_effects(estimates, predictions):
-        stars = {"effect": in_stars(effect), "estimate": in_stars(estimate)}
-        parts.append(labels.join(distances(effect, estimate)).assign(**stars))
-    # A pair is named by both texts: one base text has many counterfactuals.
+    parts = [
+        labels.join(distances(effect, estimate)).assign(
+            effect=in_stars(effect), estimate=in_stars(estimate)
+        )
+        for labels, effect, estimate in _beside_effects(estimates, predictions)
+    ]
     table = pd.concat(parts, ignore_index=True)
-    row_ids = table["base_id"] + ">" + table["counterfactual_id"]
-    return table.assign(row_id=row_ids, sentence_idx=table["group"])
+    # A pair is named by both texts: one base text has many counterfactuals.
+    pairs = table["base_id"] + ">" + table["counterfactual_id"]
+    return table.assign(row_id=pairs, sentence_idx=table["group"])
 
 
 def three_distances(

@@ -3,7 +3,6 @@ operator that is named.
 """
 
 from collections.abc import Sequence
-from itertools import combinations
 
 import numpy as np
 import torch
@@ -14,8 +13,6 @@ from ..attribution.regression import all_masks
 from ..attribution.seam import class_score
 from ..core.errors import TouchstoneError, did_you_mean
 from ..models.text_model import TextModel, device_of
-
-__all__ = ["DeletedWords", "aopc", "aopc_limits", "steps_of"]
 
 _DELETIONS = ("pad", "mask", "remove")
 Kept = Bool[np.ndarray, "token"]  # which words are left
@@ -87,9 +84,8 @@ def steps_of(order: Sequence[int]) -> Bool[np.ndarray, "step token"]:
     >>> steps_of([1, 0]).astype(int).tolist()
     [[1, 1], [1, 0], [0, 0]]
     """
-    # The inverse of the order: at which step each word goes.
-    place = np.argsort(order)
-    return place[None, :] >= np.arange(len(order) + 1)[:, None]
+    # The inverse of an order says at which step each word goes.
+    return np.argsort(order)[None, :] >= np.arange(len(order) + 1)[:, None]
 
 
 def aopc(curve: Float[np.ndarray, "step"]) -> float:
@@ -113,46 +109,33 @@ def aopc_limits(
 
     Returns:
         (lowest, highest, "exact") where a row has at most `n_exact` subsets of words: the best
-        order is built subset by subset. Otherwise (lowest, highest, "beam"): the `n_beam` best
-        partial orders are kept, so the true limits lie on or outside of those given.
+        way to each of them is kept. Otherwise (lowest, highest, "beam"): the `n_beam` best partial
+        orders are kept, so the true limits lie on or outside of those given.
     """
-    is_few = [2**d <= n_exact for d in deleted.lengths]
-    limits = {row: (*_exact_limits(deleted, row), "exact") for row in np.flatnonzero(is_few)}
-    many = [row for row, few in enumerate(is_few) if not few]
-    whole = deleted.scores(many, [np.ones(deleted.lengths[row], bool) for row in many])
-    lowest, highest = (_beam(deleted, many, n_beam, sign) for sign in (1, -1))
-    for row, score in zip(many, whole, strict=True):
-        d = deleted.lengths[row]
-        limits[row] = (score - highest[row] / d, score - lowest[row] / d, "beam")
-    return [limits[row] for row in range(len(deleted.lengths))]
+    rows, n_subsets = range(len(deleted.lengths)), [2**d for d in deleted.lengths]
+    is_few = [n <= n_exact for n in n_subsets]
+    for row in np.flatnonzero(is_few):
+        # All subsets in one call, which is faster than one call for each number of words.
+        masks = all_masks(deleted.lengths[row]).numpy()
+        deleted.scores([row] * len(masks), list(masks))
+    whole = deleted.scores(rows, [np.ones(d, bool) for d in deleted.lengths])
+    widths = [n if few else n_beam for n, few in zip(n_subsets, is_few, strict=True)]
+    lowest, highest = (_best_sums(deleted, widths, sign) for sign in (1, -1))
+    return [
+        (score - highest[row] / d, score - lowest[row] / d, "exact" if is_few[row] else "beam")
+        for row, d, score in zip(rows, deleted.lengths, whole, strict=True)
+    ]
 
 
-def _exact_limits(deleted: DeletedWords, row: int) -> tuple[float, float]:
-    d = deleted.lengths[row]
-    # A set of words is the number whose bits they are, which is its place in `masks`.
-    masks = all_masks(d).numpy()
-    worth = deleted.scores([row] * len(masks), list(masks))
-    # of the scores on the best way from the full sentence to each subset
-    sums = {sign: np.zeros(len(masks)) for sign in (1, -1)}
-    for size in range(d - 1, -1, -1):
-        for left in combinations(range(d), size):
-            here = sum(1 << i for i in left)
-            # The sets from which one deletion leads here.
-            before = [here | 1 << i for i in range(d) if not here >> i & 1]
-            for sign, best in sums.items():
-                best[here] = worth[here] + sign * min(sign * best[before])
-    return float(worth[-1] - sums[-1][0] / d), float(worth[-1] - sums[1][0] / d)
-
-
-def _beam(deleted: DeletedWords, rows: Sequence[int], n_beam: int, sign: int) -> dict[int, float]:
-    """The sum of the scores on the way to the empty sentence: the smallest (sign 1) or largest
-    (-1) that was found.
+def _best_sums(deleted: DeletedWords, widths: Sequence[int], sign: int) -> list[float]:
+    """The sum of the scores on each row's way to the empty sentence: the smallest (sign 1) or
+    largest (-1) that was found, where so many of the best partial ways are kept.
     """
-    states = {row: {(True,) * deleted.lengths[row]: 0.0} for row in rows}
-    for step in range(max((deleted.lengths[row] for row in rows), default=0)):
+    states = [{(True,) * d: 0.0} for d in deleted.lengths]
+    for _ in range(max(deleted.lengths, default=0)):
         grown: dict[tuple[int, tuple[bool, ...]], float] = {}
-        for row in (row for row in rows if step < deleted.lengths[row]):
-            for kept, total in states[row].items():
+        for row, state in enumerate(states):
+            for kept, total in state.items():
                 for i in np.flatnonzero(kept):
                     key = row, (*kept[:i], False, *kept[i + 1 :])
                     # Two ways to one set: the better one so far is kept.
@@ -162,5 +145,5 @@ def _beam(deleted: DeletedWords, rows: Sequence[int], n_beam: int, sign: int) ->
         for ((row, kept), total), score in zip(grown.items(), worth, strict=True):
             totals.setdefault(row, {})[kept] = total + score
         for row, part in totals.items():
-            states[row] = dict(sorted(part.items(), key=lambda item: sign * item[1])[:n_beam])
-    return {row: sign * min(sign * total for total in states[row].values()) for row in rows}
+            states[row] = dict(sorted(part.items(), key=lambda item: sign * item[1])[: widths[row]])
+    return [sign * min(sign * total for total in state.values()) for state in states]

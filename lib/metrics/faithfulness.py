@@ -124,68 +124,89 @@ def faithfulness(
         deletion: what stands in place of a deleted word (`lib.metrics.deletion.DeletedWords`).
         explained: the score that falls.
         shares: of the words, for comprehensiveness and sufficiency.
-        n_samples: random deletions for infidelity, the same for all methods of a row (all
-            subsets where there are no more of them).
+        n_samples: random deletions a row for infidelity (all subsets where these are no more).
         n_random: draws of random scores, of which method `RANDOM` is the mean.
-        n_exact, n_beam: see `lib.metrics.deletion.aopc_limits`; n_beam 0 leaves limits and NAOPC
-            out.
+        n_exact, n_beam: see `aopc_limits`; n_beam 0 leaves limits and NAOPC out.
 
     Returns:
-        A line per explanation: its key, sentence_idx, target, comprehensiveness, sufficiency,
-        AOPC, AOPC_low, AOPC_high, NAOPC, infidelity, infidelity_scaled, deletion, limits
-        ("exact", "beam" or "none").
+        A line per explanation: its key, sentence_idx, target, the measures (columns as in their
+        names above), deletion, limits ("exact", "beam" or "none").
 
     Raises:
         TouchstoneError: for explanations of several models.
     """
     found = _with_random(explanations, n_random, seed)
-    rows = explanations.drop_duplicates(["dataset", "row_id"])
-    if found["dataset"].nunique() != 1:
-        raise TouchstoneError(
-            "faithfulness takes the explanations of one model on one data set; split the table by "
-            "dataset, scheme and seed"
-        )
-    number = {row_id: i for i, row_id in enumerate(rows["row_id"])}
+    rows = explanations.drop_duplicates("row_id")
     deleted = DeletedWords(
         model, rows["words"].map(list).tolist(), rows["target"].tolist(), deletion, explained
     )
-    at = [number[row_id] for row_id in found["row_id"]]
-    orders = [
-        _order(scores, row_id, seed)
-        for scores, row_id in zip(found["scores"], found["row_id"], strict=True)
-    ]
-    falling = _curves(deleted, at, orders)
-    # Worst words first: what is left after d - k deletions are the top k words.
-    rising = _curves(deleted, at, [order[::-1] for order in orders])
-    drawn = [
-        random_deletions(d, n_samples, seed_for("infidelity", row_id, seed))
-        for row_id, d in zip(number, deleted.lengths, strict=True)
-    ]
-    changes = _changes(deleted, drawn)
-    of_row = [(scores, drawn[i], changes[i]) for scores, i in zip(found["scores"], at, strict=True)]
-    measured = _measured(falling, rising, of_row, shares)
-    limits = _limits(
-        deleted, at, measured["AOPC"], [aopc(curve) for curve in rising], n_exact, n_beam
-    )
-    table = pd.concat([found[[*KEY, "sentence_idx", "target"]], measured, limits], axis=1)
-    return _mean_of_random(table.assign(deletion=deletion))
+    at = pd.Index(rows["row_id"]).get_indexer(found["row_id"])
+    measured = _along_orders(deleted, at, found, shares, seed)
+    missed = _infidelities(deleted, at, found["scores"], rows["row_id"], n_samples, seed)
+    limits = _limits(deleted, at, measured, n_exact, n_beam)
+    about = found[[*KEY, "sentence_idx", "target"]].assign(deletion=deletion)
+    return _mean_of_random(pd.concat([about, measured, missed, limits], axis=1))
 
 
-def _measured(
-    falling: Sequence[np.ndarray],
-    rising: Sequence[np.ndarray],
-    of_row: Sequence[tuple[Sequence[float], np.ndarray, np.ndarray]],
+def _along_orders(
+    deleted: DeletedWords,
+    at: Sequence[int],
+    found: pd.DataFrame,
     shares: Sequence[float],
+    seed: int,
 ) -> pd.DataFrame:
+    """What happens while words go, the best first; "reversed" is the AOPC of the worst first."""
+    orders = [_order(*line, seed) for line in zip(found["scores"], found["row_id"], strict=True)]
+    falling = _in_parts(deleted, at, [steps_of(order) for order in orders])
+    # Worst words first: what is left after d - k deletions are the top k words.
+    rising = _in_parts(deleted, at, [steps_of(order[::-1]) for order in orders])
     return pd.DataFrame(
         {
             "comprehensiveness": [comprehensiveness(curve, shares) for curve in falling],
             "sufficiency": [sufficiency(curve, shares) for curve in rising],
             "AOPC": [aopc(curve) for curve in falling],
-            "infidelity": [infidelity(*deletions) for deletions in of_row],
-            "infidelity_scaled": [scaled_infidelity(*deletions) for deletions in of_row],
+            "reversed": [aopc(curve) for curve in rising],
         }
     )
+
+
+def _infidelities(
+    deleted: DeletedWords,
+    at: Sequence[int],
+    scores: Sequence[Sequence[float]],
+    row_ids: Sequence[str],
+    n_samples: int,
+    seed: int,
+) -> pd.DataFrame:
+    """Infidelity and its scaled form of every explanation; all methods of a row meet the same
+    deletions.
+    """
+    gone = [
+        random_deletions(d, n_samples, seed_for("infidelity", row_id, seed))
+        for row_id, d in zip(row_ids, deleted.lengths, strict=True)
+    ]
+    every = range(len(gone))
+    whole = deleted.scores(every, [np.ones(d, bool) for d in deleted.lengths])
+    left = _in_parts(deleted, every, [~lines for lines in gone])
+    deletions = [(said, gone[i], whole[i] - left[i]) for said, i in zip(scores, at, strict=True)]
+    return pd.DataFrame(
+        {
+            "infidelity": [infidelity(*of_row) for of_row in deletions],
+            "infidelity_scaled": [scaled_infidelity(*of_row) for of_row in deletions],
+        }
+    )
+
+
+def _in_parts(
+    deleted: DeletedWords, at: Sequence[int], parts: Sequence[Bool[np.ndarray, "step token"]]
+) -> list[np.ndarray]:
+    """The scores of several rows, each with some sets of words that are left."""
+    # One call for all sets of all rows, so that equal texts are run once.
+    scores = deleted.scores(
+        [row for row, part in zip(at, parts, strict=True) for _ in part],
+        [kept for part in parts for kept in part],
+    )
+    return np.split(scores, np.cumsum([len(part) for part in parts])[:-1])
 
 
 def random_deletions(n_words: int, n_samples: int, seed: int) -> Bool[np.ndarray, "step token"]:
@@ -216,70 +237,41 @@ def _order(scores: Sequence[float], row_id: str, seed: int) -> list[int]:
 
 def _with_random(explanations: pd.DataFrame, n_random: int, seed: int) -> pd.DataFrame:
     """The explanations, and for each row `n_random` lines of random signed scores."""
-    lines: list[dict[str, Any]] = []
-    for row in explanations.drop_duplicates(["dataset", "row_id"]).to_dict("records"):
-        rng = np.random.default_rng(seed_for(RANDOM, row["row_id"], seed))
-        lines += [
-            {
-                **row,
-                "scheme": "-",
-                "seed": -1,
-                "method": RANDOM,
-                "scores": rng.normal(size=len(row["words"])),
-            }
-            for _ in range(n_random)
-        ]
+    if explanations["dataset"].nunique() != 1:
+        raise TouchstoneError(
+            "faithfulness takes the explanations of one model on one data set; split the table by "
+            "dataset, scheme and seed"
+        )
+    rows = explanations.drop_duplicates("row_id", ignore_index=True)
+    rows = rows.assign(scheme="-", seed=-1, method=RANDOM)
+    draws = [
+        np.random.default_rng(seed_for(RANDOM, row_id, seed)).normal(size=(n_random, len(words)))
+        for row_id, words in zip(rows["row_id"], rows["words"], strict=True)
+    ]
+    drawn = rows.loc[rows.index.repeat(n_random)].assign(scores=[x for part in draws for x in part])
     columns = [*KEY, "sentence_idx", "target", "words", "scores"]
-    return pd.concat(
-        [explanations[columns], pd.DataFrame(lines, columns=columns)], ignore_index=True
-    )
-
-
-def _curves(
-    deleted: DeletedWords, at: Sequence[int], orders: Sequence[Sequence[int]]
-) -> list[np.ndarray]:
-    steps = [steps_of(order) for order in orders]
-    row_of_step = [row for row, part in zip(at, steps, strict=True) for _ in part]
-    scores = deleted.scores(row_of_step, [kept for part in steps for kept in part])
-    return np.split(scores, np.cumsum([len(part) for part in steps])[:-1])
-
-
-def _changes(deleted: DeletedWords, drawn: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """By how much the score of each row falls with each of its deletions."""
-    # One call for all deletions of all rows, so that equal texts are run once.
-    whole = deleted.scores(range(len(drawn)), [np.ones(d, bool) for d in deleted.lengths])
-    row_of_line = [row for row, part in enumerate(drawn) for _ in part]
-    after = deleted.scores(row_of_line, [~line for part in drawn for line in part])
-    parts = np.split(after, np.cumsum([len(part) for part in drawn])[:-1])
-    return [before - left for before, left in zip(whole, parts, strict=True)]
+    return pd.concat([explanations[columns], drawn[columns]], ignore_index=True)
 
 
 def _limits(
-    deleted: DeletedWords,
-    at: Sequence[int],
-    falling: Sequence[float],
-    rising: Sequence[float],
-    n_exact: int,
-    n_beam: int,
+    deleted: DeletedWords, at: Sequence[int], measured: pd.DataFrame, n_exact: int, n_beam: int
 ) -> pd.DataFrame:
     columns = ["AOPC_low", "AOPC_high", "NAOPC", "limits"]
     if n_beam == 0:
         return pd.DataFrame([(np.nan, np.nan, np.nan, "none")] * len(at), columns=columns)
     # The beam may miss an order that an explanation found, and NAOPC would leave [0, 1].
     limits: list[list[Any]] = [list(row) for row in aopc_limits(deleted, n_exact, n_beam)]
-    for row, *tried in zip(at, falling, rising, strict=True):
+    for row, *tried in zip(at, measured["AOPC"], measured["reversed"], strict=True):
         limits[row][:2] = [min(limits[row][0], *tried), max(limits[row][1], *tried)]
     lines = [
         (*limits[row][:2], normalised_aopc(value, *limits[row][:2]), limits[row][2])
-        for row, value in zip(at, falling, strict=True)
+        for row, value in zip(at, measured["AOPC"], strict=True)
     ]
     return pd.DataFrame(lines, columns=columns)
 
 
 def _mean_of_random(table: pd.DataFrame) -> pd.DataFrame:
-    is_random = table["method"] == RANDOM
-    about = [*KEY, "sentence_idx", "target", "deletion", "limits"]
-    mean = table[is_random].groupby(about, as_index=False, sort=False)[_MEASURES].mean()
-    return pd.concat([table[~is_random], mean], ignore_index=True)[
-        [*about[:-2], *_MEASURES, "deletion", "limits"]
-    ]
+    """One line for the draws of a row's random scores; of all else there is one line already."""
+    about = [*KEY, "sentence_idx", "target"]
+    means = table.groupby([*about, "deletion", "limits"], sort=False)[_MEASURES].mean()
+    return means.reset_index()[[*about, *_MEASURES, "deletion", "limits"]]

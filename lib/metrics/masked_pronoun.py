@@ -43,8 +43,13 @@ def top_words(log_prob: Float[Tensor, "vocab"], tokenizer: Any, k: int = 10) -> 
     """
     top = log_prob.exp().topk(k)
     words = [tokenizer.convert_ids_to_tokens(int(i)).lstrip("Ġ▁") for i in top.indices]
-    probabilities, genders = top.values.double().numpy(), [gender_of(word) for word in words]
-    return pd.DataFrame({"word": words, "probability": probabilities, "gender": genders})
+    return pd.DataFrame(
+        {
+            "word": words,
+            "probability": top.values.double().numpy(),
+            "gender": [gender_of(word) for word in words],
+        }
+    )
 
 
 def bias_score(p_male: Any, p_female: Any) -> Any:

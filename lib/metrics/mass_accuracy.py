@@ -13,21 +13,6 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from jaxtyping import Float
 
-__all__ = [
-    "METRICS",
-    "average_precision",
-    "chance_normalised_mass_accuracy",
-    "mask_recall",
-    "mass_accuracy",
-    "padded",
-    "precision_at_specificity",
-    "ratio",
-    "relative_mass_accuracy",
-    "roc_auc",
-    "top_k_precision",
-    "truth_share",
-]
-
 Words = Float[np.ndarray, "*batch token"] | Sequence[float]
 Scored = Float[np.ndarray, "*batch"]
 

@@ -7,48 +7,26 @@ blamed for it.
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 
 from ..attribution.explain import explain_many
+from ..attribution.table import KEY
 from ..core.errors import TouchstoneError
 from ..core.seeds import seed_for
 from ..models.schemes import SCHEMES
-from ..models.text_model import TextModel
+from ..models.text_model import BATCH, TextModel
 from ..models.weights import load_tokenizer
 from ..training.classifier import Settings
 from ..training.transfer import Trainer
 from .scoring import score_explanations
 
-__all__ = [
-    "Shortcut",
-    "check_shortcut",
-    "free_words",
-    "mass_on_token",
-    "plant",
-    "planted_mass",
-    "token_swaps",
-    "train_shortcut",
-]
-
 # the share of predictions that must follow the token before a model counts as using it
 _FOLLOWS = 0.95
-_LABELS = ("random", "kept")
-BATCH = 64
-
-
-class Shortcut(NamedTuple):
-    """A verified model, the planted rows it was trained and tested on, and what `token_swaps`
-    found on the latter.
-    """
-
-    model: TextModel
-    train: pd.DataFrame
-    test: pd.DataFrame
-    swaps: pd.DataFrame
+_SCHEME = "OLA-CEA"
 
 
 def free_words(tokenizer: Any, sentences: Sequence[Sequence[str]], n: int) -> list[str]:
@@ -63,12 +41,9 @@ def free_words(tokenizer: Any, sentences: Sequence[Sequence[str]], n: int) -> li
         for word in set(tokenizer.get_vocab()) - used
         if word.isascii() and word.isalpha() and word.islower() and len(word) > 3
     )
-
-    def is_one_token(word: str) -> bool:
-        pieces = tokenizer([word], is_split_into_words=True, add_special_tokens=False)
-        return len(pieces["input_ids"]) == 1
-
-    words = list(islice(filter(is_one_token, candidates), n))
+    as_word = {"is_split_into_words": True, "add_special_tokens": False}
+    one_token = (word for word in candidates if len(tokenizer([word], **as_word)["input_ids"]) == 1)
+    words = list(islice(one_token, n))
     if len(words) < n:
         raise TouchstoneError(
             f"the tokenizer has {len(words)} words of one token that are not in the data, and {n} "
@@ -77,68 +52,46 @@ def free_words(tokenizer: Any, sentences: Sequence[Sequence[str]], n: int) -> li
     return words
 
 
-def plant(
-    rows: pd.DataFrame,
-    tokens: Mapping[int, str],
-    rate: float = 1.0,
-    seed: int = 0,
-    labels: str = "random",
-) -> pd.DataFrame:
-    """The rows with a token of their class inserted at a random place, in a share of them.
+def plant(rows: pd.DataFrame, tokens: Mapping[int, str], seed: int = 0) -> pd.DataFrame:
+    """The rows with a token of their class inserted at a random place.
 
-    What a row gets depends on its row_id and `seed` alone.
+    The classes of a base sentence are dealt out anew among its forms, so that its own words say
+    nothing and the token alone tells the class. What a row gets depends on its row_id, its base
+    sentence and `seed` alone.
 
     Args:
         rows: row_id, sentence_idx, target, sentence.
-        tokens: class to token; classes without one stay as they are.
-        rate: the share of rows that get their token.
-        labels: "random" deals the classes of a base sentence out anew among its forms, so that
-            its own words say nothing and the token alone tells the class; "kept" leaves both
-            signals in.
+        tokens: class to token; rows of a class without one stay as they are.
 
     Returns:
         The rows with the token as ground_truth, and its place in a column planted (-1 without one).
 
     Raises:
-        TouchstoneError: for a token that stands in the rows already, an unknown `labels`, or a
-            rate outside of 0 to 1.
+        TouchstoneError: for a token that stands in the rows already.
     """
-    if labels not in _LABELS or not 0 <= rate <= 1:
-        raise TouchstoneError(
-            f"labels is {labels!r} and rate {rate}; write random or kept, "
-            "and a share between 0 and 1"
-        )
     words = {word.strip().lower() for sentence in rows["sentence"] for word in sentence}
     if known := [token for token in tokens.values() if token.lower() in words]:
         raise TouchstoneError(
             f"the token {known[0]!r} already stands in the rows; choose one that does not "
             "(`free_words`)"
         )
-    planted = rows.assign(target=_dealt_anew(rows, seed)) if labels == "random" else rows.copy()
-    places, sentences = [], []
-    for row in planted.itertuples():
-        rng = np.random.default_rng(seed_for("plant", str(row.row_id), seed))
-        # The place is drawn before the rate: at another rate the token stands where it stood.
-        place = int(rng.integers(len(row.sentence) + 1))
-        is_planted = row.target in tokens and rng.random() < rate
-        inserted = [tokens[row.target]] if is_planted else []
-        sentences.append([*row.sentence[:place], *inserted, *row.sentence[place:]])
-        places.append(place if is_planted else -1)
-    truth = [
-        [int(i == place) for i in range(len(sentence))]
-        for place, sentence in zip(places, sentences, strict=True)
-    ]
-    return planted.assign(sentence=sentences, ground_truth=truth, planted=places)
-
-
-def _dealt_anew(rows: pd.DataFrame, seed: int) -> np.ndarray:
-    """The targets, shuffled among the forms of each base sentence."""
     targets = rows["target"].to_numpy().copy()
     for idx, forms in rows.groupby("sentence_idx").indices.items():
         # A stream for each base sentence: others may be left out without a change here.
         rng = np.random.default_rng(seed_for("labels", int(idx), seed))
         targets[forms] = rng.permutation(targets[forms])
-    return targets
+    planted = rows.assign(target=targets)
+    places, sentences, truth = [], [], []
+    for row in planted.itertuples():
+        sentence, place = list(row.sentence), -1
+        if row.target in tokens:
+            rng = np.random.default_rng(seed_for("plant", str(row.row_id), seed))
+            place = int(rng.integers(len(sentence) + 1))
+            sentence.insert(place, tokens[row.target])
+        places.append(place)
+        sentences.append(sentence)
+        truth.append([int(i == place) for i in range(len(sentence))])
+    return planted.assign(sentence=sentences, ground_truth=truth, planted=places)
 
 
 def token_swaps(model: TextModel, rows: pd.DataFrame, tokens: Mapping[int, str]) -> pd.DataFrame:
@@ -196,31 +149,29 @@ def train_shortcut(
     classes: Sequence[str],
     settings: Settings,
     tokens: Mapping[int, str],
-    *,
-    scheme: str = "OLA-CEA",
-    rate: float = 1.0,
-    labels: str = "random",
     seed: int = 0,
-) -> Shortcut:
-    """Train a model on planted rows and verify on planted test rows that it uses the token.
+) -> tuple[TextModel, pd.DataFrame, pd.DataFrame]:
+    """Train an OLA model on planted rows and verify on planted test rows that it uses the token.
 
-    Every test row whose class has a token gets it; the train rows at the given `rate`. A model
-    may answer one class wherever it sees no token; in rows of that class it does not need the
-    token, and an explanation may rightly pass it over. Occlusion shows which rows these are.
+    A model may answer one class wherever it sees no token; in rows of that class it does not need
+    the token, and an explanation may rightly pass it over. Occlusion shows which rows these are.
 
     Args:
-        tokens, rate, labels, seed: see `plant`.
+        tokens, seed: see `plant`.
+
+    Returns:
+        The model, the planted test rows, and what `token_swaps` found on them.
 
     Raises:
         TouchstoneError: where the model does not use the token (`check_shortcut`).
     """
-    planted_train = plant(train, tokens, rate, seed, labels)
-    # Every test row that can have the token has it, at whatever rate the model learnt it.
-    planted_test = plant(test, tokens, 1.0, seed, labels)
-    trained = trainer.train(scheme, seed, planted_train, planted_test, classes, settings)
-    swaps = token_swaps(trained.model, planted_test, tokens)
+    planted = plant(test, tokens, seed)
+    model = trainer.train(
+        _SCHEME, seed, plant(train, tokens, seed), planted, classes, settings
+    ).model
+    swaps = token_swaps(model, planted, tokens)
     check_shortcut(swaps)
-    return Shortcut(trained.model, planted_train, planted_test, swaps)
+    return model, planted, swaps
 
 
 def mass_on_token(explanations: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
@@ -240,8 +191,7 @@ def mass_on_token(explanations: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFram
     planted = rows[rows["planted"] >= 0].drop(columns="token_counts", errors="ignore")
     of_planted = explanations["row_id"].isin(planted["row_id"])
     scored = score_explanations(explanations[of_planted], planted)
-    about = ["dataset", "scheme", "seed", "method", "row_id", "sentence_idx", "target"]
-    return scored[about].assign(
+    return scored[[*KEY, "sentence_idx", "target"]].assign(
         mass=scored["MA"], is_first=scored["top_k_precision"], even=scored["share"]
     )
 
@@ -275,19 +225,16 @@ def planted_mass(
     tokenizer, classes = load_tokenizer(recipe["encoder"], recipe["revision"]), recipe["classes"]
     words = free_words(tokenizer, [*train["sentence"], *test["sentence"]], n=len(classes))
     trainer = Trainer(recipe["encoder"], recipe["revision"], torch.device("cpu"))
-    settings = Settings(epochs=epochs, lr=0.01, batch_size=BATCH, eps=SCHEMES["OLA-CEA"].adam_eps)
-    shortcut = train_shortcut(
-        trainer, train, test, classes, settings, dict(enumerate(words)), seed=seed
+    how = Settings(epochs=epochs, lr=0.01, batch_size=64, eps=SCHEMES[_SCHEME].adam_eps)
+    model, planted, swaps = train_shortcut(
+        trainer, train, test, classes, how, dict(enumerate(words)), seed
     )
-    rows = shortcut.test[shortcut.test["row_id"].isin(set(asked))].reset_index(drop=True)
+    rows = planted[planted["row_id"].isin(set(asked))].reset_index(drop=True)
+    pairs = [(method, {}) if isinstance(method, str) else method for method in methods]
     explained = pd.concat(
-        explain_many(shortcut.model, rows, [method]).assign(method=_label(method))
-        for method in methods
+        explain_many(model, rows, [(name, settings)]).assign(
+            method=", ".join([name, *(f"{key} {value}" for key, value in settings.items())])
+        )
+        for name, settings in pairs
     )
-    return mass_on_token(explained, rows).assign(follows=check_shortcut(shortcut.swaps))
-
-
-def _label(method: str | tuple[str, Mapping[str, Any]]) -> str:
-    if isinstance(method, str):
-        return method
-    return ", ".join([method[0], *(f"{name} {value}" for name, value in method[1].items())])
+    return mass_on_token(explained, rows).assign(follows=check_shortcut(swaps))

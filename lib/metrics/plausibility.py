@@ -68,9 +68,8 @@ def plausibility(saliency: pd.DataFrame, sets: Mapping[str, pd.DataFrame]) -> pd
         is_expected.append((row.probability > 0.5) == bool(line["tag"]))
         sides = _sides(row.class_0, row.class_1, line["tag"])
         passed.append(is_plausible(*sides, line["cues"], line["attractors"], is_expected[-1]))
-    table = saliency[[*_KEYS, "line"]].reset_index(drop=True)
-    clusters = [line["cluster"] for line in lines]
-    return table.assign(cluster=clusters, is_expected=is_expected, passed=passed)
+    table = saliency[[*_KEYS, "line"]].assign(cluster=[line["cluster"] for line in lines])
+    return table.assign(is_expected=is_expected, passed=passed).reset_index(drop=True)
 
 
 def thresholded(scores: Sequence[float]) -> np.ndarray:
@@ -109,12 +108,8 @@ def by_slot(
     >>> by_slot([1.0, 2.0, 3.0, 4.0, 5.0], [(1, 1)], [(4, 4)])
     [1.0, 2.0, 7.0, 5.0, 0.0]
     """
-    values, start = np.asarray(scores, float), 0
-    slots: list[float] = []
-    for noun in span_tokens([*cues, *attractors]):
-        slots += [float(values[start:noun].sum()), float(values[noun])]
-        start = noun + 1
-    return [*slots, float(values[start:].sum())]
+    cuts = [cut for noun in span_tokens([*cues, *attractors]) for cut in (noun, noun + 1)]
+    return [float(slot.sum()) for slot in np.split(np.asarray(scores, float), cuts)]
 
 
 def input_consistency(
@@ -157,12 +152,14 @@ def input_consistency(
                 if not same_length and unequal == "skip":
                     continue
                 compared = [
-                    sides[i] if same_length else _by_slots(sides[i], lines[i])
+                    sides[i]
+                    if same_length
+                    else [by_slot(s, lines[i]["cues"], lines[i]["attractors"]) for s in sides[i]]
                     for i in (first, other)
                 ]
-                verum, malum = (pearson(*scores) for scores in zip(*compared, strict=True))
+                both_sides = (pearson(*scores) for scores in zip(*compared, strict=True))
                 line = part["line"].iloc[other]
-                pairs.append((*key, line, template, same_length, verum, malum))
+                pairs.append((*key, line, template, same_length, *both_sides))
     return pd.DataFrame(pairs, columns=[*_KEYS, "line", "cluster", "same_length", "verum", "malum"])
 
 
@@ -175,9 +172,9 @@ def model_consistency(saliency: pd.DataFrame, sets: Mapping[str, pd.DataFrame]) 
         architecture, size, method, line, cluster, verum, malum.
     """
     keys = ["dataset", "architecture", "method", "line"]
-    columns = [*keys, "class_0", "class_1"]
     full, student = (
-        saliency.loc[saliency["size"] == size, columns] for size in ("full", "student")
+        saliency.loc[saliency["size"] == size, [*keys, "class_0", "class_1"]]
+        for size in ("full", "student")
     )
     both = full.merge(student, on=keys, suffixes=("", "_student"))
     lines = _lines(both, sets)
@@ -207,10 +204,3 @@ def _lines(saliency: pd.DataFrame, sets: Mapping[str, pd.DataFrame]) -> list[dic
 def _sides(class_0: Any, class_1: Any, tag: int) -> tuple[Any, Any]:
     """(verum, malum) from what belongs to the two classes."""
     return (class_1, class_0) if tag else (class_0, class_1)
-
-
-def _by_slots(
-    sides: tuple[Sequence[float], Sequence[float]], line: Mapping[str, Any]
-) -> tuple[list[float], list[float]]:
-    verum, malum = (by_slot(scores, line["cues"], line["attractors"]) for scores in sides)
-    return verum, malum

@@ -4,6 +4,7 @@ explanations compared.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from typing import Any
 
 import pandas as pd
@@ -15,7 +16,7 @@ from ..attribution.registry import Method
 from ..core.errors import TouchstoneError
 from ..core.seeds import seed_for
 from ..models.hf import redraw
-from .rank_agreement import rank_likeness
+from .agreement import rank_likeness
 
 TRAINED = "trained"  # the name of step 0, where nothing is random yet
 
@@ -72,13 +73,11 @@ def randomise(module: nn.Module, parameters: Mapping[str, nn.Parameter], seed: i
 @contextmanager
 def _parameters_kept(module: nn.Module) -> Iterator[None]:
     """Within, parameters may be overwritten; afterwards they are what they were."""
-    before = [p.detach().clone() for p in module.parameters()]
+    before = deepcopy(module.state_dict())
     try:
         yield
     finally:
-        with torch.no_grad():
-            for parameter, value in zip(module.parameters(), before, strict=True):
-                parameter.copy_(value)
+        module.load_state_dict(before)
 
 
 def cascading_randomisation(
@@ -128,6 +127,6 @@ def cascading_randomisation(
 def _compared(
     first: pd.DataFrame, now: pd.DataFrame, step: int, part: str, draw: int
 ) -> pd.DataFrame:
-    likeness = rank_likeness(first["scores"], now["scores"])
-    about = first[["method", "row_id", "sentence_idx"]]
-    return about.assign(step=step, part=part, draw=draw, **likeness)
+    return first[["method", "row_id", "sentence_idx"]].assign(
+        step=step, part=part, draw=draw, **rank_likeness(first["scores"], now["scores"])
+    )

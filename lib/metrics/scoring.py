@@ -45,14 +45,13 @@ def score_explanations(explanations: pd.DataFrame, rows: pd.DataFrame) -> pd.Dat
     """
     keys = ["dataset", "row_id"] if "dataset" in rows else ["row_id"]
     counts = ["token_counts"] if "token_counts" in rows else []
-    truth = rows[[*keys, "ground_truth", *counts]]
-    joined = explanations.merge(truth, on=keys, how="left", validate="many_to_one")
+    joined = explanations.merge(
+        rows[[*keys, "ground_truth", *counts]], on=keys, how="left", validate="many_to_one"
+    )
     _check(joined)
-    names = [*_MODEL, "method", "row_id", "sentence_idx", "target"]
+    about = joined[[*_MODEL, "method", "row_id", "sentence_idx", "target"]]
     parts = [_measure(joined.iloc[i : i + _CHUNK]) for i in range(0, len(joined), _CHUNK)]
-    measured = pd.concat(parts, ignore_index=True)
-    scored = pd.concat([joined[names].reset_index(drop=True), measured], axis=1)
-    return scored.assign(share_of="tokens" if counts else "words")
+    return about.join(pd.concat(parts)).assign(share_of="tokens" if counts else "words")
 
 
 def select_rows(scored: pd.DataFrame, predictions: pd.DataFrame, which: str) -> pd.DataFrame:
@@ -104,11 +103,14 @@ def piece_counts(sentences: Sequence[Sequence[str]], tokenizer: Any) -> list[lis
     """The number of sub-words of every word, without special tokens, by a fast transformers
     tokenizer.
     """
-    counts = []
-    for words in sentences:
-        encoded = tokenizer(list(words), is_split_into_words=True, add_special_tokens=False)
-        counts.append(np.bincount(encoded.word_ids(), minlength=len(words)).tolist())
-    return counts
+    encoded = (
+        tokenizer(list(words), is_split_into_words=True, add_special_tokens=False)
+        for words in sentences
+    )
+    return [
+        np.bincount(pieces.word_ids(), minlength=len(words)).tolist()
+        for pieces, words in zip(encoded, sentences)
+    ]
 
 
 def by_correctness(scored: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataFrame:
@@ -121,10 +123,12 @@ def by_correctness(scored: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataFr
     Returns:
         dataset, scheme, seed, method, sentence_idx, is_correct, MA, row_id (the base sentence).
     """
-    right = predictions.assign(is_correct=predictions["target"] == predictions["predicted"])
-    joined = scored.merge(right[[*_MODEL, "row_id", "is_correct"]], on=[*_MODEL, "row_id"])
-    groups = [*_MODEL, "method", "sentence_idx", "is_correct"]
-    means = joined.groupby(groups, as_index=False, sort=False)["MA"].mean()
+    keys = [*_MODEL, "row_id"]
+    right = predictions[keys].assign(is_correct=predictions["target"] == predictions["predicted"])
+    groups = scored.merge(right, on=keys).groupby(
+        [*_MODEL, "method", "sentence_idx", "is_correct"], as_index=False, sort=False
+    )
+    means = groups["MA"].mean()
     # `lib.stats` pairs by row_id; here the base sentence is what is paired.
     return means.assign(row_id=means["sentence_idx"].astype(str))
 
@@ -144,7 +148,9 @@ def _measure(part: pd.DataFrame) -> pd.DataFrame:
     columns = {name: metric(scores, mask) for name, metric in METRICS.items()}
     share = truth_share(mask, counts)
     normalised = chance_normalised_mass_accuracy(columns["MA"], share)
-    return pd.DataFrame({"share": share, **columns, "MA_chance_normalised": normalised})
+    return pd.DataFrame(
+        {"share": share, **columns, "MA_chance_normalised": normalised}, index=part.index
+    )
 
 
 def _check(joined: pd.DataFrame) -> None:

@@ -2,8 +2,9 @@
 else.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from ..attribution.batch import TokenBatch
 from ..attribution.budget import TokenBudget
 from ..attribution.explain import COMMON, token_batch
 from ..attribution.registry import resolve_method
-from ..attribution.seam import Row, word_scores
+from ..attribution.seam import Row, TokenScores, word_scores
 from ..core.errors import TouchstoneError
 from ..core.seeds import seed_for
 from ..models.shortcuts import first_token_only, parameters_fixed
@@ -49,37 +50,47 @@ def sensitivity(
     chosen = resolve_method(method)
     if chosen.level != "token":
         raise TouchstoneError(
-            f"{method} reads words, and noise cannot be added to a word; choose a method of level "
-            "token"
+            f"{method} reads words, which take no noise; choose a method of level token"
         )
     about = chosen.settings(settings)
-    settings_of_function = {name: value for name, value in about.items() if name not in COMMON}
+    function = partial(chosen.function, **{k: v for k, v in about.items() if k not in COMMON})
     asked = _as_rows(rows, chosen.name, seed)
     encoded = model.encode([row.words for row in asked])
     distances = np.zeros((len(asked), n_samples))
     model.module.eval()
 
     def work(part: list[int]) -> np.ndarray:
-        # The method gets the same seed with and without noise: its own draws move nothing.
-        some, ids = [asked[i] for i in part], [encoded[i] for i in part]
-        batch = token_batch(model, some, ids, about["explained"])
-
-        def explained(inputs: TokenBatch) -> list[Float[np.ndarray, "token"]]:
-            return _words(chosen.function(inputs, **settings_of_function).scores, some, ids)
-
-        first = explained(batch)
-        moves = [explained(_noisy(batch, some, radius, k)) for k in range(n_samples)]
-        return np.array([[_distance(a, b) for a, b in zip(first, moved)] for moved in moves]).T
+        some, tokens = [asked[i] for i in part], [encoded[i] for i in part]
+        batch = token_batch(model, some, tokens, about["explained"])
+        return _moves(function, batch, some, tokens, radius, n_samples)
 
     with parameters_fixed(model.module), first_token_only(model):
         budget = TokenBudget.for_device(device_of(model.module))
         for part, found in budget.run([len(tokens.ids) for tokens in encoded], work):
             distances[part] = found  # (rows of the part, samples)
-    labels = rows[["row_id", "sentence_idx"]].reset_index(drop=True)
-    labels.insert(0, "method", chosen.name)
-    return labels.assign(
-        sensitivity_max=distances.max(axis=1), sensitivity_mean=distances.mean(axis=1)
+    columns = ["method", "row_id", "sentence_idx", "sensitivity_max", "sensitivity_mean"]
+    table = rows.assign(
+        method=chosen.name, sensitivity_max=distances.max(1), sensitivity_mean=distances.mean(1)
     )
+    return table[columns].reset_index(drop=True)
+
+
+def _moves(
+    function: Callable[[TokenBatch], TokenScores],
+    batch: TokenBatch,
+    rows: Sequence[Row],
+    encoded: Sequence[Encoded],
+    radius: float,
+    n_samples: int,
+) -> Float[np.ndarray, "batch step"]:
+    """How far the word scores of each row move in each draw of the noise."""
+    # The method gets the same seed with and without noise: its own draws move nothing.
+    first = _words(function(batch), rows, encoded)
+    moved = [
+        _words(function(_noisy(batch, rows, radius, draw)), rows, encoded)
+        for draw in range(n_samples)
+    ]
+    return np.array([[_distance(a, b) for a, b in zip(first, words)] for words in moved]).T
 
 
 def _as_rows(rows: pd.DataFrame, method: str, seed: int) -> list[Row]:
@@ -111,12 +122,13 @@ def _noisy(batch: TokenBatch, rows: Sequence[Row], radius: float, draw: int) -> 
 
 
 def _words(
-    scores: torch.Tensor, rows: Sequence[Row], encoded: Sequence[Encoded]
+    answer: TokenScores, rows: Sequence[Row], encoded: Sequence[Encoded]
 ) -> list[Float[np.ndarray, "token"]]:
-    found = scores.detach().cpu().numpy()
     return [
-        word_scores(s, one.word_ids, len(row.words))
-        for s, row, one in zip(found, rows, encoded, strict=True)
+        word_scores(scores, tokens.word_ids, len(row.words))
+        for scores, row, tokens in zip(
+            answer.scores.detach().cpu().numpy(), rows, encoded, strict=True
+        )
     ]
 
 

@@ -104,17 +104,18 @@ def plot_form_difference(table: pd.DataFrame) -> Plotted:
         table: dataset, scheme, method, words ("truth" for ground-truth words, "other"; further ones
             are left out), difference, low, high, below_first_pronoun.
     """
-    looks = {"truth": ("D", COLOURS[2], -0.15), "other": ("o", "0.55", 0.15)}
+    looks = {
+        "truth": ("ground-truth words", "D", COLOURS[2], -0.15),
+        "other": ("other words", "o", "0.55", 0.15),
+    }
     table = table[table["words"].isin(list(looks))]
     figure, panels, methods = panel_grid(table, "attribution per word, female minus male form")
     for ax, _, part in panels:
         ax.axvline(0.0, color="0.3", linewidth=1.0, zorder=1)
-        for words, (marker, colour, shift) in looks.items():
+        for words, (_, marker, colour, shift) in looks.items():
             rows = part[part["words"] == words]
             draw_dots(ax, rows, "difference", method_rows(rows, methods) + shift, marker, colour)
-    names = {"truth": "ground-truth words", "other": "other words"}
-    markers = {names[words]: (marker, colour) for words, (marker, colour, _) in looks.items()}
-    add_legend(figure, markers, {})
+    add_legend(figure, {name: (marker, colour) for name, marker, colour, _ in looks.values()}, {})
     return figure, table[["dataset", "scheme", "method", "words", "difference", "low", "high"]]
 
 
@@ -193,11 +194,10 @@ def plot_performance(table: pd.DataFrame) -> Plotted:
             )
             draw_floors(ax, zip(part.loc[~is_model, "scheme"], part.loc[~is_model, "accuracy"]))
         figure.supxlabel("test accuracy", fontsize=10)
-        used = [name for name in FLOOR_LOOKS if name in set(table["scheme"])]
         add_legend(
             figure,
             {"all rows": ("o", COLOURS[0]), "hard rows": ("s", "0.45", "hollow")},
-            {name: FLOOR_LOOKS[name] for name in used},
+            {name: look for name, look in FLOOR_LOOKS.items() if name in set(table["scheme"])},
         )
     return figure, table
 
@@ -319,11 +319,12 @@ def method_grid(table: pd.DataFrame, value: str) -> pd.DataFrame:
 
 
 def _draw_shares(ax: plt.Axes, part: pd.DataFrame, words: pd.DataFrame) -> None:
-    colours = [COLOURS[2] if t else "0.65" for t in part["is_truth"]]
-    for bar, is_truth in zip(
-        ax.bar(part["position"], part["share"], color=colours), part["is_truth"]
-    ):
-        bar.set_hatch("//" if is_truth else "")
+    ax.bar(
+        part["position"],
+        part["share"],
+        color=[COLOURS[2] if is_truth else "0.65" for is_truth in part["is_truth"]],
+        hatch=["//" if is_truth else "" for is_truth in part["is_truth"]],
+    )
     ax.set(ylim=(0, 1), yticks=[0, 1])
     ax.set_xticks(words["position"], words["word"], rotation=90, fontsize=9)
     for tick, is_truth in zip(ax.get_xticklabels(), words["is_truth"]):

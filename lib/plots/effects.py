@@ -6,6 +6,7 @@ Floors are lines in every panel, and so is the noise ceiling where there is one.
 
 from collections.abc import Mapping, Sequence
 from itertools import product
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -16,13 +17,18 @@ from .style import COLOURS, STYLE, Plotted
 
 # on a screen; `Stage.figure` saves with 150 dots an inch
 _SCREEN = {**STYLE, "figure.dpi": 75, "xtick.labelsize": 7}
-_FAMILY = {"paper": ("o", COLOURS[0]), "ours": ("s", COLOURS[2]), "released": ("x", COLOURS[3])}
-_FLOORS = {
-    "Zero": ("--", COLOURS[1]),
-    "No concept": ("-.", (0.15, 0.15, 0.15)),
-    "Random": (":", COLOURS[7]),
+_FAMILY: dict[str, dict[str, Any]] = {
+    "paper": {"marker": "o", "color": COLOURS[0], "linestyle": ""},
+    "ours": {"marker": "s", "color": COLOURS[2], "linestyle": ""},
+    "released": {"marker": "x", "color": COLOURS[3], "linestyle": ""},
 }
-_CEILING = ((0, (1, 1)), COLOURS[4])
+_FLOORS: dict[str, dict[str, Any]] = {
+    "Zero": {"linestyle": "--", "color": COLOURS[1]},
+    "No concept": {"linestyle": "-.", "color": (0.15, 0.15, 0.15)},
+    "Random": {"linestyle": ":", "color": COLOURS[7]},
+}
+_CEILING: dict[str, Any] = {"linestyle": (0, (1, 1)), "color": COLOURS[4], "linewidth": 2}
+_BOUND: dict[str, Any] = {"color": COLOURS[4], "linewidth": 1.2}
 _MARKS = ("o", "s", "D", "^", "v", "P", "X")
 
 
@@ -73,8 +79,7 @@ def plot_directions(
     """A heat map: explainers down, aspect and direction across, a panel per data set.
 
     The darker, the larger the value. The scale ends where 96 % of the values do, so that one bad
-    explainer does not make all others
-    look alike.
+    explainer does not make all others look alike.
 
     Args:
         table: dataset, explainer, aspect, old, new and `value`, one row each.
@@ -83,15 +88,12 @@ def plot_directions(
         aspects: the aspects, from left to right.
         values: the values of an aspect in their order, each with a sign that stands for it.
     """
-    names = {
-        (aspect, old, new): f"{aspect} {values[old]}→{values[new]}"
-        for aspect, old, new in product(aspects, values, values)
-    }
+    changes = product(aspects, values, values)
+    names = {(aspect, a, b): f"{aspect} {values[a]}→{values[b]}" for aspect, a, b in changes}
     drawn = list(zip(table["aspect"], table["old"], table["new"]))
     table = table.assign(direction=[names[change] for change in drawn])
     across = [name for change, name in names.items() if change in drawn]
-    datasets = list(dict.fromkeys(table["dataset"]))
-    explainers = list(dict.fromkeys(table["explainer"]))
+    datasets, explainers = (list(dict.fromkeys(table[c])) for c in ("dataset", "explainer"))
     with plt.rc_context({**_SCREEN, "axes.grid": False}):
         figure, axes = plt.subplots(
             len(datasets),
@@ -111,8 +113,7 @@ def plot_directions(
                 vmin=0,
                 vmax=table[value].quantile(0.96),
             )
-            ax.set_title(dataset)
-            ax.set_yticks(range(len(explainers)), explainers)
+            ax.set(title=dataset, yticks=range(len(explainers)), yticklabels=explainers)
             ax.set_xticks(range(len(across)), across, rotation=90)
             ax.tick_params(labelsize=6)
         figure.colorbar(image, ax=axes, label=label, shrink=0.6, extend="max")
@@ -146,8 +147,12 @@ def plot_three_effects(table: pd.DataFrame, label: str) -> Plotted:
                 ax.plot(stars, y, _MARKS[i], color=COLOURS[i], label=name, markersize=5)
             ax.set(yticks=range(len(aspects)), yticklabels=aspects, title=dataset, xlabel=label)
         axes[0, 0].invert_yaxis()
-        marks = axes[0, 0].get_legend_handles_labels()
-        figure.legend(*marks, loc="outside lower center", ncol=4, frameon=False)
+        figure.legend(
+            *axes[0, 0].get_legend_handles_labels(),
+            loc="outside lower center",
+            ncol=4,
+            frameon=False,
+        )
     return figure, table
 
 
@@ -158,41 +163,30 @@ def _rows_of(table: pd.DataFrame, dataset: str, model: str) -> pd.DataFrame:
 def _draw_errors(ax: plt.Axes, part: pd.DataFrame, names: Sequence[str]) -> None:
     for row in part.itertuples():
         if row.family == "floor":
-            style, colour = _FLOORS[row.explainer]
-            ax.axvline(row.error, linestyle=style, color=colour, linewidth=1.2)
+            ax.axvline(row.error, **_FLOORS[row.explainer], linewidth=1.2)
         else:
-            mark, colour = _FAMILY[row.family]
             y = names.index(row.explainer)
             ax.plot([row.low, row.high], [y, y], color="0.5", linewidth=1)
-            ax.plot(row.error, y, mark, color=colour, markersize=3.8)
+            ax.plot(row.error, y, **_FAMILY[row.family], markersize=3.8)
     ax.set(yticks=range(len(names)), yticklabels=names)
     ax.tick_params(axis="y", labelsize=6.5)
 
 
 def _draw_ceiling(ax: plt.Axes, ceilings: pd.DataFrame, metric: str) -> None:
-    style, colour = _CEILING
     if metric in ceilings.index and np.isfinite(ceilings.loc[metric, "error"]):
         ceiling = ceilings.loc[metric]
-        ax.axvline(ceiling["error"], linestyle=style, color=colour, linewidth=2)
-        ax.axvspan(ceiling["low"], ceiling["high"], color=colour, alpha=0.12, linewidth=0)
+        ax.axvline(ceiling["error"], **_CEILING)
+        ax.axvspan(
+            ceiling["low"], ceiling["high"], color=_CEILING["color"], alpha=0.12, linewidth=0
+        )
     if metric == "L2" and "bound" in ceilings.index:
-        ax.axvline(ceilings.loc["bound", "error"], color=colour, linewidth=1.2)
+        ax.axvline(ceilings.loc["bound", "error"], **_BOUND)
 
 
 def _add_legend(figure: plt.Figure) -> None:
-    marks = [
-        Line2D([], [], marker=mark, color=colour, linestyle="", label=name)
-        for name, (mark, colour) in _FAMILY.items()
-    ]
-    lines = [
-        Line2D([], [], linestyle=style, color=colour, label=name)
-        for name, (style, colour) in _FLOORS.items()
-    ]
-    style, colour = _CEILING
-    ceiling = Line2D([], [], linestyle=style, color=colour, linewidth=2, label="a second editor")
-    bound = Line2D([], [], color=colour, linewidth=1.2, label="bound (L2)")
+    looks = _FAMILY | _FLOORS | {"a second editor": _CEILING, "bound (L2)": _BOUND}
     figure.legend(
-        handles=[*marks, *lines, ceiling, bound],
+        handles=[Line2D([], [], label=name, **look) for name, look in looks.items()],
         loc="outside lower center",
         ncol=8,
         frameon=False,

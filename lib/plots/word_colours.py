@@ -126,16 +126,17 @@ def explanations_to_html(
         is_size = settings.get("aggregation") in ("l1", "l2") or settings.get("normalise_special")
         signed = row.method not in unsigned and not is_size
         seen[str(row[1:])] += 1
-        box = words_to_html(
-            row.words,
-            row.scores,
-            f"{row.method}: {name}",
-            name,
-            signed,
-            _gap(row.scores, row.delta, row.explained),
-            seen[str(row[1:])],
+        boxes.append(
+            words_to_html(
+                row.words,
+                row.scores,
+                f"{row.method}: {name}",
+                name,
+                signed,
+                _gap(row.scores, row.delta, row.explained),
+                seen[str(row[1:])],
+            )
         )
-        boxes.append(box)
     text = "\n".join(boxes)
     return _PAGE.render(text=text) if page else text
 
@@ -147,7 +148,7 @@ def _gap(scores: Sequence[float], delta: float | None, explained: str) -> str:
     # the scores add up to the change and the gap
     share = abs(delta) / max(abs(float(np.sum(scores)) - delta), 1e-12)
     warning = ": more than 5 %, read them with care" if share > _LARGE_GAP else ""
-    quantity = explained.replace("_", " ")
     return (
-        f"the scores miss the change of the {quantity} by {abs(delta):.2g} ({share:.1%}){warning}"
+        f"the scores miss the change of the {explained.replace('_', ' ')} by {abs(delta):.2g} "
+        f"({share:.1%}){warning}"
     )

@@ -225,7 +225,12 @@ def summarise(claim: Claim, parts: pd.DataFrame, scale: str) -> dict[str, Any]:
     if run.empty:
         return claim_row(claim, verdict, scale)
     low, high = ("low", "high") if len(run) == 1 else ("estimate", "estimate")
-    limits = run[low].min(), run[high].max()
     return claim_row(
-        claim, verdict, scale, "", float(run["estimate"].median()), *limits, int(run["n"].max())
+        claim,
+        verdict,
+        scale,
+        ours=float(run["estimate"].median()),
+        low=run[low].min(),
+        high=run[high].max(),
+        n=int(run["n"].max()),
     )

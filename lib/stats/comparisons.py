@@ -41,18 +41,17 @@ def paired_differences(left: pd.DataFrame, right: pd.DataFrame, value: str) -> p
     Returns:
         row_id, sentence_idx, seed, difference.
     """
-    swapped = (left["seed"] == -1).all() and len(right) > 0
-    many, few = (right, left) if swapped else (left, right)
-    by_seed = not (few["seed"] == -1).all()
-    where = _pair_key(few, by_seed).get_indexer(_pair_key(many, by_seed))
-    pairs = many.loc[where >= 0, ["row_id", "sentence_idx", "seed"]].reset_index(drop=True)
-    gap = many[value].to_numpy(float)[where >= 0] - few[value].to_numpy(float)[where[where >= 0]]
-    return pairs.assign(difference=-gap if swapped else gap)
-
-
-def _pair_key(frame: pd.DataFrame, by_seed: bool) -> pd.Index:
-    rows = frame["row_id"].astype(object)
-    return pd.Index(zip(rows, frame["seed"]) if by_seed else rows, tupleize_cols=False)
+    columns = ["row_id", "sentence_idx", "seed", value]
+    left_is_floor, right_is_floor = ((side["seed"] == -1).all() for side in (left, right))
+    pairs = left[columns].merge(
+        right[columns],
+        on=["row_id"] if left_is_floor or right_is_floor else ["row_id", "seed"],
+        suffixes=("", "_right"),
+        validate="1:m" if left_is_floor else "m:1",
+    )
+    if left_is_floor:
+        pairs["seed"] = pairs["seed_right"]
+    return pairs[columns[:-1]].assign(difference=pairs[value] - pairs[f"{value}_right"])
 
 
 def clustered_wilcoxon(values: pd.DataFrame, value: str, statistic: str = "mean") -> SignedRank:
@@ -244,15 +243,11 @@ def variance_split(
 
 def _cube(frame: pd.DataFrame, value: str, factors: list[str]) -> np.ndarray:
     levels = [sorted(frame[f].unique()) for f in factors]
-    full = (
-        frame.groupby(factors)[value]
-        .mean()
-        .reindex(pd.MultiIndex.from_product(levels, names=factors))
-    )
+    means = frame.groupby(factors)[value].mean()
+    full = means.reindex(pd.MultiIndex.from_product(levels, names=factors))
     cube = full.to_numpy(float).reshape([len(part) for part in levels])
     axis = factors.index("sentence_idx") if "sentence_idx" in factors else 0
-    others = tuple(i for i in range(cube.ndim) if i != axis)
-    complete = ~np.isnan(cube).any(axis=others)
+    complete = ~np.isnan(cube).any(axis=tuple(i for i in range(cube.ndim) if i != axis))
     if not complete.any():
         raise TouchstoneError(
             f"no sentence has a {value} for every combination of {', '.join(factors)}; "

@@ -72,16 +72,16 @@ def estimate(
     if statistic not in ("mean", "median"):
         raise TouchstoneError(f"there is no statistic {statistic!r}; choose mean or median")
     clusters, cluster = np.unique(known["sentence_idx"], return_inverse=True)
-    weights = _resamples(len(clusters), n_bootstrap, seed)
+    weights = resamples(len(clusters), n_bootstrap, seed)
     summary = _weighted_mean if statistic == "mean" else _weighted_median
-    per_seed = [
-        (part := (known["seed"] == s).to_numpy(), known.loc[part, value].to_numpy(float))
-        for s in np.unique(known["seed"])
-    ]
-    ones = np.ones((1, len(clusters)))
-    points = np.array([summary(x, cluster[part], ones)[0] for part, x in per_seed])
-    draws = np.mean([summary(x, cluster[part], weights) for part, x in per_seed], axis=0)
-    return _interval(points, draws, known[value], len(clusters), alpha)
+    per_seed = known.assign(cluster=cluster).groupby("seed")
+    found = np.array(
+        [
+            summary(part[value].to_numpy(float), part["cluster"].to_numpy(), weights)
+            for _, part in per_seed
+        ]
+    )
+    return _interval(found[:, 0], found[:, 1:].mean(axis=0), known[value], len(clusters), alpha)
 
 
 def estimates(
@@ -120,14 +120,23 @@ def estimates_of(
 
 
 @lru_cache(maxsize=8)
-def _resamples(n_clusters: int, n_bootstrap: int, seed: int) -> np.ndarray:
-    """How often each resample draws each cluster; kept, so that all groups of a table see the same
-    resamples.
+def resamples(n_clusters: int, n_bootstrap: int, seed: int) -> np.ndarray:
+    """How often each resample draws each cluster, a line a resample; the first line counts every
+    cluster once and gives the estimate. Kept, so that all groups of a table see the same resamples.
     """
     rng = np.random.default_rng([seed, n_clusters])
-    return rng.multinomial(
-        n_clusters, np.full(n_clusters, 1 / n_clusters), size=n_bootstrap
-    ).astype(float)
+    draws = rng.multinomial(n_clusters, np.full(n_clusters, 1 / n_clusters), size=n_bootstrap)
+    return np.vstack([np.ones(n_clusters), draws])
+
+
+def expanded_quantiles(draws: Sequence[float], n_clusters: int, alpha: float) -> np.ndarray:
+    """The limits of an interval from a bootstrap's draws, for few clusters further out than the
+    plain percentiles (Hesterberg 2015).
+    """
+    # The bootstrap's spread is that of n, not of n - 1 degrees of freedom.
+    stretch = np.sqrt(n_clusters / (n_clusters - 1))
+    tail = stats.norm.cdf(-stretch * stats.t.ppf(1 - alpha / 2, n_clusters - 1))
+    return np.nanquantile(draws, [tail, 1 - tail])
 
 
 def _interval(
@@ -139,32 +148,17 @@ def _interval(
     centre, n_seeds, n = float(np.mean(points)), len(points), len(known)
     if n_clusters < 2:  # one sentence says nothing about others
         return Estimate(centre, np.nan, np.nan, n, n_clusters, n_seeds, np.nan, np.nan)
-    stretch = np.sqrt(n_clusters / (n_clusters - 1))
-    tail = stats.norm.cdf(-stretch * stats.t.ppf(1 - alpha / 2, n_clusters - 1))
-    below, above = np.abs(np.nanquantile(draws, [tail, 1 - tail]) - centre)
+    below, above = np.abs(expanded_quantiles(draws, n_clusters, alpha) - centre)
     seed_error = np.std(points, ddof=1) / np.sqrt(n_seeds) if n_seeds > 1 else 0.0
     reach = stats.t.ppf(1 - alpha / 2, n_seeds - 1) * seed_error if n_seeds > 1 else 0.0
     low, high = np.clip(
         [centre - np.hypot(below, reach), centre + np.hypot(above, reach)], known.min(), known.max()
     )
-    sentence_error = stretch * np.nanstd(draws)
-    df = _satterthwaite([sentence_error, seed_error], [n_clusters - 1, max(n_seeds - 1, 1)])
-    return Estimate(
-        centre,
-        float(low),
-        float(high),
-        n,
-        n_clusters,
-        n_seeds,
-        float(np.hypot(sentence_error, seed_error)),
-        df,
-    )
-
-
-def _satterthwaite(errors: Sequence[float], dfs: Sequence[float]) -> float:
-    squares = np.square(errors)
-    below = np.sum(squares**2 / np.asarray(dfs, float))
-    return float(np.sum(squares) ** 2 / below) if below else float(dfs[0])
+    sentence_error = np.sqrt(n_clusters / (n_clusters - 1)) * np.nanstd(draws)
+    error = float(np.hypot(sentence_error, seed_error))
+    below = sentence_error**4 / (n_clusters - 1) + seed_error**4 / max(n_seeds - 1, 1)
+    df = float(error**4 / below) if below else float(n_clusters - 1)  # Satterthwaite
+    return Estimate(centre, float(low), float(high), n, n_clusters, n_seeds, error, df)
 
 
 def _weighted_mean(x: np.ndarray, cluster: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -16,8 +16,7 @@ from lib.attribution.swaps import find_swaps, mixture_shares, players_between, s
 from lib.attribution.table import validated
 from lib.core.errors import TouchstoneError
 from lib.metrics import score_explanations
-from lib.metrics.rank_agreement import rank_correlation
-from lib.metrics.swap_agreement import agreement_with_swaps, player_agreement
+from lib.metrics.agreement import agreement_with_swaps, player_agreement, rank_correlation
 from lib.models.hf import HFClassifier
 from lib.studies.geco.corpus import read_geco
 

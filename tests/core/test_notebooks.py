@@ -14,10 +14,8 @@ from lib.core.notebooks import (
     find_notebooks,
     find_studies,
     fold_bars,
-    parameters_source,
     read_notebook,
     show_source,
-    strip_volatile,
 )
 
 SOURCE = """# ---
@@ -58,30 +56,6 @@ def test_ids_are_the_same_at_every_reading_and_differ_between_cells(tmp_path: Pa
         write(tmp_path, SOURCE.replace("# # Title", "# # Title\n\n# %% [markdown]\n# More"))
     )
     assert set(ids) < {cell.id for cell in longer.cells}, "an unchanged cell keeps its id"
-
-
-def test_parameters_source(tmp_path: Path) -> None:
-    assert parameters_source(write(tmp_path)) == "seed = 0  # a seed"
-
-
-def test_volatile_metadata_goes_and_the_rest_stays(tmp_path: Path) -> None:
-    notebook = read_notebook(write(tmp_path))
-    notebook.metadata["papermill"] = {"start_time": "now"}
-    notebook.metadata["language_info"] = {"name": "python", "version": "3.11.7"}
-    notebook.cells[1].metadata["execution"] = {"iopub.execute_input": "now"}
-    notebook.cells[1]["execution_count"] = 1
-    strip_volatile(notebook)
-    assert notebook.metadata == {
-        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-        "language_info": {"name": "python"},
-    }
-    assert [dict(cell.metadata) for cell in notebook.cells] == [
-        {},
-        {"tags": ["parameters"]},
-        {},
-        {},
-    ]
-    assert notebook.cells[1].execution_count == 1
 
 
 def test_bars_are_folded_and_warnings_kept(tmp_path: Path) -> None:

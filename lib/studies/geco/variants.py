@@ -20,7 +20,7 @@ from ...attribution.batch import TokenBatch
 from ...attribution.explain import explain_many, token_batch
 from ...attribution.seam import Row
 from ...core.errors import TouchstoneError, did_you_mean
-from ...metrics.rank_agreement import rank_likeness
+from ...metrics.agreement import rank_likeness
 from ...models.shortcuts import parameters_fixed
 from ...models.text_model import BATCH, TextModel
 

@@ -29,10 +29,7 @@ from lib.training.transfer import Trainer
 
 CPU = torch.device("cpu")
 SETTINGS = Settings(epochs=6, lr=0.02, batch_size=16)
-PARAMETERS = {
-    name: p.default
-    for name, p in notebook_parameters(ROOT / "notebooks/geco/02_training.py").items()
-}
+PARAMETERS = notebook_parameters(ROOT / "notebooks/geco/02_training.py")
 
 
 def halves():

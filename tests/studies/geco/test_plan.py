@@ -29,7 +29,7 @@ from lib.studies.geco.plan import (
 def values(scale: str) -> dict:
     found = {}
     for notebook in sorted((ROOT / "notebooks" / "geco").glob("0*.py")):
-        found |= {p.name: p.default for p in notebook_parameters(notebook).values()}
+        found |= notebook_parameters(notebook)
     return found | read_params(ROOT / "params" / "geco" / f"{scale}.yaml")
 
 

@@ -37,8 +37,7 @@ def corpus(n_base: int) -> pd.DataFrame:
 
 
 def close(stage: Stage) -> None:
-    declared = notebook_parameters(ROOT / "notebooks" / "geco" / f"{stage.stage}.py")
-    stage.close({name: parameter.default for name, parameter in declared.items()})
+    stage.close(notebook_parameters(ROOT / "notebooks" / "geco" / f"{stage.stage}.py"))
 
 
 @pytest.fixture

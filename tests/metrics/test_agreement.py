@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from lib.core.errors import TouchstoneError
-from lib.metrics.rank_agreement import correlate_methods, correlate_rows
+from lib.metrics.agreement import correlate_methods, correlate_rows
 
 
 def table(n_sentences: int, seed: int = 0) -> pd.DataFrame:

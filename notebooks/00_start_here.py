@@ -13,8 +13,19 @@
 # %% [markdown]
 # # Start here: which words made the model say that, and how would we know?
 #
-# Welcome. This notebook takes about a minute. It needs no download, no GPU, and no idea yet of what an *attribution*
-# is.
+# Somebody hands a sentence to a language model, and the model says: this is about a woman. Which words told it so?
+# Tools that explain models answer with a number for every word. Orange words speak for the answer, violet ones against
+# it.
+#
+# ![One sentence in three rows: "She leaves it to her daughter to tell her mother." First row, the words that we changed: She, leaves, her, daughter, her, mother. Second row, what Integrated Gradients says: most on the first "her" (+0.37), then the second "her" (+0.24) and "daughter" (+0.11); 91 % on changed words. Third row, what a rule says that sees no model: all on "She", the first pronoun; 100 % on changed words.](../outputs/reference/start_here/sentence.png)
+#
+# The first row is the right answer. We know it, because we made it: we wrote the same sentence about a man and about a
+# non-binary person, and six words had to change. The second row is a popular method, and it does well. The third is a
+# rule that anybody can follow with the computer switched off: point at the first pronoun. It does better.
+#
+# So an explanation can point at the right words and still tell us nothing about the model. How would we notice? In
+# the next minute you make this picture yourself, step by step. That needs no download, no GPU, and no idea yet of what
+# an *attribution* is.
 #
 # Next: [GECO, stage 1](geco/01_data_generation.ipynb)
 
@@ -24,13 +35,14 @@
 # - **one sentence**, written in three ways, so that we know which of its words carry the evidence;
 # - **one model**, trained in front of you, that tells the three ways apart;
 # - **one attribution**: a number for every word of the sentence, which says how much the word moved the model;
-# - **one metric**: a single number for how well the attribution points at the words that we know to matter.
+# - **one metric**: a single number for how well the attribution points at the words that we know to matter;
+# - **one floor**: what the same number is for a rule that never looks at the model.
 #
 # That is the whole idea of this repository. The rest is doing it carefully, for four published studies.
 #
 # | In | Out |
 # |---|---|
-# | `geco/material/labels.yaml`: labelled sentences about characters of novels, written for this repository | `accuracy.csv`, `probabilities.csv`, `attribution.csv`, `completeness.csv`, `mass_accuracy.csv`, `your_own.csv`, one figure |
+# | `geco/material/labels.yaml`: labelled sentences about characters of novels, written for this repository | `accuracy.csv`, `probabilities.csv`, `attribution.csv`, `completeness.csv`, `mass_accuracy.csv`, `your_own.csv`, the picture `sentence.png` |
 
 # %%
 import lib.same_numbers  # first: the same instructions on every processor
@@ -38,7 +50,6 @@ import lib.same_numbers  # first: the same instructions on every processor
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from IPython.display import HTML, display
 
 from lib.attribution import explain
 from lib.core.paths import material
@@ -46,7 +57,7 @@ from lib.core.seeds import pick_device, set_up
 from lib.core.stage import open_stage
 from lib.doors import explain_texts, word_list, wrap
 from lib.metrics import mass_accuracy, truth_share
-from lib.plots import COLOURS, STYLE, explanations_to_html
+from lib.plots import plot_words
 from lib.studies.geco.corpus import CLASSES
 from lib.studies.geco.labels import labelled_rows, read_labels
 from lib.training.classifier import Settings
@@ -151,13 +162,11 @@ stage.table("probabilities", probabilities.assign(form=list(CLASSES)), digits=2)
 # An **attribution method** gives every word a number: how much did this word move the model towards its answer?
 # Positive means *towards*, negative means *away from*, zero means *made no difference*.
 #
-# **Before you look:** which words would you point at in *She leaves it to her daughter to tell her mother*, if the
-# question is how one can see that the form is female?
-#
 # The method that we use is called **Integrated Gradients**. It starts from the empty sentence, in which every word is
 # blank, walks in small steps to the real one, and at every step asks: if I go on a little, how much does the
 # probability of F rise, and through which word? It adds up what each word contributed on the way. One line is enough
-# to call it.
+# to call it. **Before you look:** the picture at the top shows the scores of all eleven words. What should they add up
+# to?
 
 # %% tags=["nbval-ignore-output"]
 explained = explain(model, ours, "Integrated Gradients", {"n_steps": n_steps}).iloc[0]
@@ -174,8 +183,8 @@ stage.table("attribution", table)
 # has made up its mind by other words. *leaves* is marked 1 as well and gets next to nothing, and that is fair:
 # *leaves* tells NB from the others (*they leave*), but F and M share it, so it is no sign of a female form.
 #
-# Can we trust these numbers at all? There is one check that needs no opinion. The walk began at the empty sentence
-# and ended at the real one. So **the scores have to add up to the rise of the probability between the two**. This
+# Can we trust these numbers at all? There is one check that needs no opinion, and it answers the question above. The
+# walk began at the empty sentence and ended at the real one. So **the scores have to add up to the rise of the probability between the two**. This
 # property is called completeness, and the difference that is left is called *delta*.
 
 # %% tags=["nbval-ignore-output"]
@@ -190,28 +199,11 @@ assert abs(explained["delta"]) < 0.01
 stage.table("completeness", check)
 
 # %% [markdown]
-# They agree. Here is the same attribution as a picture. The hatched bars are the words that we know to matter.
-
-# %%
-with plt.rc_context(STYLE | {"axes.grid.axis": "y"}):
-    figure, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
-    for is_truth, colour, hatch, label in (
-        (1, COLOURS[2], "//", "changes with the form"),
-        (0, "0.65", "", "the same in all forms"),
-    ):
-        chosen = np.flatnonzero(truth == is_truth)
-        _ = ax.bar(chosen, scores[chosen], color=colour, hatch=hatch, label=label)
-    _ = ax.set_xticks(range(len(words)), words)
-    _ = ax.set(ylabel="moves the model\ntowards F by")
-    _ = ax.axhline(0, color="0.3", linewidth=0.8)
-    _ = ax.legend(frameon=False)
-stage.figure("attribution", figure)
-plt.show()
-
-# %% [markdown]
+# They agree.
+#
 # ## One metric
 #
-# A picture convinces too easily. We want a number that can be compared. The studies use many; here is the simplest,
+# Words in colour convince too easily. We want a number that can be compared. The studies use many; here is the simplest,
 # **mass accuracy**. By hand:
 #
 # 1. Drop the signs. A word with -0.03 has drawn as much attention as one with 0.03.
@@ -237,15 +229,46 @@ stage.table("mass_accuracy", result)
 # %% [markdown]
 # The second line is the important one. An "explanation" that gives all words the same, or that rolls dice, also
 # reaches a mass accuracy: the share of marked words in the sentence, here 6 of 11. We call such things **floors**. A
-# number without its floor beside it says little. Ours is well above.
-#
-# One check more, on the way out: is the explanation better than noise on this sentence, and did the model learn?
+# number without its floor beside it says little. Ours is well above: the explanation beats noise, and the model has
+# beaten guessing.
 
 # %%
 assert by_hand > truth_share(truth)
 assert accuracy > 1 / 3
 
 # %% [markdown]
+# ## One floor
+#
+# Noise is easy to beat. Here is a floor that is not: give everything to the first pronoun of the sentence. This rule
+# sees no model at all; in its place we hand in `None`. With its row, the picture from the top is complete.
+
+# %%
+rule = explain(None, ours, "First pronoun").iloc[0]["scores"]
+rows_shown = {
+    "The words that we changed": None,
+    f"Integrated Gradients\n{mass_accuracy(scores, truth):.0%} on changed words": scores,
+    f"A rule: the first pronoun\n{mass_accuracy(rule, truth):.0%}, and sees no model": rule,
+}
+sentence = pd.DataFrame(
+    {"label": list(rows_shown), "scores": list(rows_shown.values())}
+)
+marks = ["changed" if is_truth else "" for is_truth in truth]
+figure, _ = plot_words(
+    sentence.assign(words=[words] * 3, marks=[marks] * 3),
+    marks={"changed": "a word that we changed"},
+    toward="speaks for the female form",
+    title="An explanation points at the words that we changed. "
+    "So does a rule without a model.",
+)
+stage.figure("sentence", figure)
+plt.show()
+
+# %% [markdown]
+# The rule points at *She* and at nothing else. *She* is marked 1, so its mass accuracy is 1, more than Integrated
+# Gradients reach. Yet it cannot tell us anything about the model, for it has never seen it. **A method that only does
+# as well as such a rule has not shown that it explains the model.** This is why floors stand beside every number in
+# this repository.
+#
 # ## Your own model
 #
 # All of this works for any classifier of Hugging Face `transformers`, in five lines:
@@ -260,8 +283,8 @@ assert accuracy > 1 / 3
 #
 # `wrap` checks what it is given: without word embeddings, class scores, or a tokenizer that knows its words, it says so. It
 # also tries two texts: what explanations see must be what your model says of the plain text. The walk takes as many steps as it
-# needs for a delta of at most 1 %. We pretend that the model above is yours. Orange words move it toward the class, violet ones
-# away; point at a word to see its score. The same scores as plain data stand below.
+# needs for a delta of at most 1 %. We pretend that the model above is yours. The scores stand below the words, and again as plain
+# data in the table.
 
 # %% tags=["nbval-ignore-output"]
 mine = wrap(model.module, model.tokenizer, CLASSES)
@@ -270,7 +293,9 @@ own = explain_texts(
     ["She leaves it to her brother .", "He leaves it to his sister ."],
     "Integrated Gradients",
 )
-display(HTML(explanations_to_html(own, CLASSES)))
+labels = [f"{one.method}\nexplains {CLASSES[one.target]}" for one in own.itertuples()]
+figure, _ = plot_words(own.assign(label=labels))
+plt.show()
 plain = word_list(own, CLASSES)
 assert all(
     abs(one["delta"]) < 0.02 * abs(sum(score for _, score in one["words"])) + 1e-5
@@ -286,8 +311,9 @@ stage.table(
 )
 
 # %% [markdown]
-# It explains the class that the model predicts; name another one with `classes="F"`. Mind the floors all the same: on your
-# texts nobody knows the right words.
+# It explains the class that the model predicts; name another one with `classes="F"`. Read the violet words, too: a *sister* speaks
+# against M. Mind the floors all the same: on your texts nobody knows the right words. `explanations_to_html(own, CLASSES,
+# page=True)` of `lib.plots` makes a page that you can save and send.
 #
 # ## What could be wrong
 #
@@ -295,7 +321,7 @@ stage.table(
 #
 # - It was one sentence, one model and one method. With another sentence the result may be worse. Do methods differ at
 #   all, or do we see the luck of a sentence?
-# - All attention on one *her* would have scored 1, and the other *her* and *daughter* would have gone unseen.
+# - The rule scores 1 with a single word and leaves out five. Mass accuracy does not count what is left out.
 # - We know what the *data* contain. What the *model* uses is another question: it may use half of it.
 # - *Integrated Gradients* is one of about ten common methods. They disagree.
 #

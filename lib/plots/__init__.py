@@ -2,7 +2,8 @@
 
 Nothing is computed here, and no model, method or metric is imported: a table is taken by the names
 of its columns, which each function lists. `COLOURS` and `STYLE` are for figures that a notebook
-draws itself; `explanations_to_html` colours the words of a table of explanations.
+draws itself. The words of a table of explanations are coloured by `plot_words`, a picture for
+notebooks, and by `explanations_to_html`, a page to save.
 """
 
 from .attributions import (
@@ -19,6 +20,7 @@ from .effects import plot_directions, plot_errors, plot_three_effects
 from .panels import BELOW
 from .style import COLOURS, STYLE, Plotted
 from .word_colours import explanations_to_html, words_to_html
+from .word_pictures import plot_words
 
 __all__ = [
     "BELOW",
@@ -37,5 +39,6 @@ __all__ = [
     "plot_relative_mass_accuracy",
     "plot_significance",
     "plot_three_effects",
+    "plot_words",
     "words_to_html",
 ]

@@ -29,7 +29,7 @@ def show_verdicts(
 
     Returns:
         For display: the claim in words, what the paper has, what is found here with its interval
-        the range of several comparisons), the verdict and the reason; decided claims first.
+            or range, the verdict and the reason; decided claims first.
     """
     chosen = claims.set_index("id").loc[list(ids)].reset_index() if ids else claims
     if stage.scale == "small":

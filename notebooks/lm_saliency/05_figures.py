@@ -41,22 +41,18 @@
 #
 # | in | out (in this stage's output folder) |
 # |---|---|
-# | `plausibility`, `floors`, `input_consistency`, `model_consistency`, `sweep`, `examples`, `claims` (`.csv`) of stage 4 | `table_3`, `table_8`, `table_4a`, `table_4b`, `table_6`, `figure_1`, `figure_2`, `verdict_all` (`.csv`), five figures, `examples.html` |
+# | `plausibility`, `floors`, `input_consistency`, `model_consistency`, `sweep`, `examples`, `claims` (`.csv`) of stage 4 | `table_3`, `table_8`, `table_4a`, `table_4b`, `table_6`, `figure_1`, `figure_2`, `verdict_all` (`.csv`), five figures |
 
 # %%
 import lib.same_numbers  # first: the same instructions on every processor
 
-import html
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from matplotlib.colors import to_hex
 
-from lib.core.files import write_atomic
 from lib.core.paths import material
 from lib.core.stage import open_stage
-from lib.plots import COLOURS, STYLE
+from lib.plots import COLOURS, STYLE, plot_words
 from lib.stats import show_verdicts
 
 # %% [markdown]
@@ -516,103 +512,39 @@ sweep_figure(
 # %% [markdown]
 # ## 7 · Lines in colour
 #
-# As in the paper's Tables 1, 5 and 7: green for words that speak for the predicted class, yellow for words that speak
-# against it, by the size of the score. The cue is underlined, the attractor dotted. Read the model's answer first.
-# Where it says what grammar expects, a plausible row has its strongest green at the cue; where it says the other class,
-# at the attractor. The file `examples.html` needs nothing but a browser.
-
+# As in the paper's Tables 1, 5 and 7, with other colours: orange speaks for the class that the model says, violet
+# against it. Read the model's answer first. Where it says what is expected, a row passes if a cue has the highest score
+# of all marked nouns; where it says the other class, if an attractor has. The picture shows one line of each set;
+# `examples.csv` of stage 4 has all of them, with their scores.
 
 # %%
-def tint(score):
-    """White for 0, green up to 1, yellow down to -1."""
-    colour = np.array([0.35, 0.75, 0.35]) if score > 0 else np.array([1.0, 0.85, 0.1])
-    return to_hex(1 - abs(score) * (1 - colour))
-
-
-lines, examples = [], tables["examples"].fillna({"role": ""})
-underline = {"cue": "underline", "attractor": "underline dotted", "": "none"}
+examples = tables["examples"].fillna({"role": ""})
+last = examples.groupby("dataset")["line"].transform("last")
 about = ["dataset", "line", "scheme", "expected", "says", "method", "passed"]
-for key, part in examples.groupby(about, sort=False):
-    words = [
-        f'<span style="background:{tint(r.score / part["score"].abs().max())};text-decoration:{underline[r.role]};'
-        f'padding:1px 4px">{html.escape(r.word)}</span>'
-        for r in part.itertuples()
-    ]
-    cells = [
-        *map(html.escape, map(str, key[:-1])),
-        "passes" if key[-1] else "fails",
-        " ".join(words),
-    ]
-    lines.append(f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
-head = "".join(
-    f"<th align='left'>{name}</th>"
-    for name in (
-        "set",
-        "line",
-        "model",
-        "expected",
-        "says",
-        "method",
-        "verdict",
-        "words",
-    )
+shown = examples[examples["line"] == last].groupby(about, sort=False)
+lines = shown.agg(words=("word", list), scores=("score", list), marks=("role", list))
+lines = lines.reset_index()
+methods = {"V": "plain gradient", "SG": "SmoothGrad", "IG": "Integrated Gradients"}
+lines["heading"] = [
+    f"{one.dataset}, line {one.line}: expected {one.expected}, the model says {one.says}"
+    for one in lines.itertuples()
+]
+lines["label"] = [
+    f"{methods[one.method]}: {'passes' if one.passed else 'fails'}"
+    for one in lines.itertuples()
+]
+figure, _ = plot_words(
+    lines,
+    marks={"cue": "cue: decides the answer", "attractor": "attractor: could mislead"},
+    toward="speaks for what the model says",
+    title="A row passes or fails by its marked nouns, however dark other words are.",
+    digits=None,
 )
-lines.insert(0, f"<tr>{head}</tr>")
-page = f'<table style="font-family:sans-serif;color:black;background:white">{"".join(lines)}</table>'
-write_atomic(
-    stage.path("examples.html"),
-    f"<!doctype html><meta charset='utf-8'><title>Saliency</title>{page}\n",
-)
-print(len(lines) - 1, "rows,", examples["word"].map(str).size, "words")
-
-# %% [markdown]
-# The same as a figure, for those who print:
-
-# %%
-blocks = list(
-    examples.groupby(
-        ["dataset", "line", "expected", "says", "method", "passed"], sort=False
-    )
-)
-with plt.rc_context(STYLE | {"axes.grid": False}):
-    longest = max(part["word"].map(len).sum() + len(part) + 4 for _, part in blocks)
-    figure, ax = plt.subplots(
-        figsize=(4 + 0.09 * longest, 0.42 * len(blocks)), layout="constrained"
-    )
-    for y, (_, part) in enumerate(blocks):
-        x, size = 0.0, part["score"].abs().max()
-        for r in part.itertuples():
-            style = {"cue": "[{}]", "attractor": "({})"}.get(r.role, "{}").format(
-                r.word
-            )
-            ax.text(
-                x,
-                y,
-                style,
-                va="center",
-                fontsize=9,
-                family="monospace",
-                bbox={"facecolor": tint(r.score / size), "edgecolor": "none", "pad": 2},
-            )
-            x += len(style) + 1
-    ax.set(
-        xlim=(-1, longest),
-        ylim=(len(blocks) - 0.5, -0.5),
-        xticks=[],
-        yticks=range(len(blocks)),
-    )
-    ax.set_yticklabels(
-        [
-            f"{name}, expected {expected}, says {says}\n{method}: {'passes' if passed else 'fails'}"
-            for (name, _, expected, says, method, passed), _ in blocks
-        ],
-        fontsize=8,
-    )
-    ax.spines[:].set_visible(False)
 stage.figure("examples", figure, formats)
+print(len(lines), "rows of", examples.groupby(about).ngroups)
 
 # %% [markdown]
-# [word] is the cue, (word) the attractor. Colours are of the class that the model says: green speaks for it.
+# Look at the words that are not underlined: some are the darkest of their row. Plausibility does not see them.
 #
 # ## 8 · Verdicts
 #

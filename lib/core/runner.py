@@ -297,7 +297,8 @@ def _keep_failure(job: Job, executed: Path, error: BaseException) -> TouchstoneE
         f"{job.stage} failed{cell}: {name}: {text}",
         f"parameters: {json.dumps(job.all)}",
         f"by hand: papermill {_short(job.notebook.with_suffix('.ipynb'))} out.ipynb "
-        f"-f params/{job.notebook.parent.name}/{job.folder.parent.name}.yaml --cwd .",
+        f"-f params/{job.notebook.parent.name}/{job.folder.parent.name}.yaml "
+        "--cwd . --log-level ERROR",
         "",
         str(getattr(error, "source", "")),
         "",

@@ -62,6 +62,7 @@ def changed(clone: Path) -> Iterator[Callable[[], list[str]]]:
     """What git calls changed, now; afterwards it is undone."""
     yield lambda: git(clone, "status", "--porcelain").split("\n")[:-1]
     git(clone, "checkout", "--quiet", "--", ".")
+    git(clone, "clean", "--quiet", "--force")
     shutil.rmtree(clone / "outputs" / "lab", ignore_errors=True)
 
 
@@ -137,7 +138,9 @@ def test_a_checkpoint_lies_aside_and_brings_a_source_back(
     assert (clone / f"{NAME}.py").read_text() == before and changed() == []
 
 
-def test_what_a_run_left_for_good_is_not_overwritten(manager, clone: Path) -> None:
+def test_what_a_run_left_for_good_is_not_overwritten(
+    manager, clone: Path, changed: Callable
+) -> None:
     name = "outputs/reference/geco/small/05_figures.ipynb"
     if not (clone / name).is_file():
         shutil.copy(clone / f"{NAME}.ipynb", clone / name)
@@ -262,7 +265,10 @@ def test_a_reader_and_an_author_in_the_browser(
         ".some(o => o.data?.['image/png']))"
     )
     browser.run(f"{WIDGET}.content.scrollToItem({index}, 'start'), 1")
-    browser.wait("[...document.querySelectorAll('.jp-OutputArea img')].some(i => i.width > 300)")
+    figure = "[...document.querySelectorAll('.jp-OutputArea img')].find(i => i.width > 300)"
+    browser.wait(f"!!{figure}")
+    time.sleep(1)  # Lab scrolls smoothly
+    browser.run(f"{figure}.scrollIntoView(), 1")
     see(browser, "figure")
     command(browser, "docmanager:save")
     browser.wait(f"!{DIRTY}")
@@ -282,6 +288,27 @@ def test_a_reader_and_an_author_in_the_browser(
     browser.wait(f"!{DIRTY}")
     assert changed() == [" M notebooks/00_start_here.py", " M notebooks/geco/04_metrics.py"]
     assert git(clone, "diff", "--numstat", "notebooks/geco").split()[:2] == ["1", "1"]
+
+    browser.wait(f"{WIDGET}.sessionContext.session?.kernel?.status === 'idle'")
+    browser.run(f"{WIDGET}.content.activeCellIndex = [...{CELLS}].indexOf({parameters}), 1")
+    command(browser, "notebook:run-cell")
+    browser.wait(f"{parameters}.executionCount === 1")
+    command(browser, "docmanager:save")
+    browser.wait(f"!{DIRTY}")
+    assert len(changed()) == 2
+
+    # The source is edited elsewhere meanwhile: Lab asks, and nothing is lost.
+    source = clone / "notebooks/geco/04_metrics.py"
+    elsewhere = source.read_text().replace("alpha = 0.05", "alpha = 0.01")
+    source.write_text(elsewhere)
+    browser.run(f"{parameters}.sharedModel.setSource('seed = 1'), 1")
+    command(browser, "docmanager:save")
+    browser.wait("!!document.querySelector('.jp-Dialog')")
+    see(browser, "asks")
+    button = "[...document.querySelectorAll('.jp-Dialog button')]"
+    browser.click(f"{button}.find(b => b.textContent.includes('Revert'))")
+    browser.wait(f"{parameters}?.sharedModel.getSource().includes('alpha = 0.01')")
+    assert source.read_text() == elsewhere
 
     # Any other .py opens in the editor.
     browser.run("jupyterapp.commands.execute('filebrowser:open-path', {path: 'lib/run.py'}), 1")

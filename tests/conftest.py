@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 import yaml
+from chromium import Browser, find_program
 from small_models import FAMILIES, SENTENCES, LinearText, as_rows, build
 
 from lib.core import paths
@@ -44,6 +45,18 @@ def cebab() -> pd.DataFrame:
             "(`make data` fills it)"
         )
     return read_cebab(root / "cebab")
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Browser]:
+    """A headless Chromium that saves into `tmp_path/out`."""
+    program = find_program()
+    if program is None:
+        pytest.skip("needs a browser: install Debian's chromium, or set TOUCHSTONE_CHROMIUM to one")
+    (tmp_path / "out").mkdir()
+    made = Browser(program, tmp_path / "out", tmp_path / "profile")
+    yield made
+    made.close()
 
 
 @pytest.fixture

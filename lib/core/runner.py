@@ -293,8 +293,12 @@ def _keep_failure(job: Job, executed: Path, error: BaseException) -> TouchstoneE
         f"{job.stage} failed{cell}: {name}: {text}",
         f"parameters: {json.dumps(job.all)}",
         f"by hand: papermill {_short(job.notebook.with_suffix('.ipynb'))} out.ipynb "
-        f"-f params/{job.notebook.parent.name}/{job.folder.parent.name}.yaml --cwd .",
-        f"\n{getattr(error, 'source', '')}\n\n{trace}",
+        f"-f params/{job.notebook.parent.name}/{job.folder.parent.name}.yaml "
+        "--cwd . --log-level ERROR",
+        "",
+        str(getattr(error, "source", "")),
+        "",
+        trace,
     ]
     if executed.is_file():
         notebook = nbformat.read(executed, as_version=4)

@@ -19,6 +19,7 @@ import pandas as pd
 import pyarrow.parquet
 from filelock import AcquireReturnProxy, FileLock, Timeout
 from matplotlib.figure import Figure
+from PIL import Image
 
 from . import paths
 from .arithmetic import in_force, processor
@@ -144,12 +145,18 @@ class Stage:
         return frame.round(digits)
 
     def figure(self, name: str, figure: Figure, formats: Sequence[str] = ("png",)) -> None:
-        """Save a figure as `<name>.<format>` for each format (png, svg, pdf), 150 dots an inch."""
+        """Save a figure as `<name>.<format>` for each format (png, svg, pdf), 150 dots an inch.
+
+        A png gets a palette of 256 colours: a third of the size, with no difference to the eye.
+        """
         for kind in formats:
             with atomic_path(self.path(f"{name}.{kind}")) as part:
                 figure.savefig(
                     part, format=kind, dpi=150, bbox_inches="tight", metadata=_NO_DATES.get(kind)
                 )
+                if kind == "png":
+                    picture = Image.open(part).convert("RGB")
+                    picture.quantize(256).save(part, format="png", optimize=True, dpi=(150, 150))
 
     def close(self, parameters: Mapping[str, Any]) -> pd.DataFrame:
         """Write `manifest.json`, last and at once; times and hardware, which differ, to `run.json`.

@@ -118,7 +118,7 @@ shown.pivot_table(
 # %% [markdown]
 # The table shows the mean over the models; the file has each of them with its interval. **The verdicts:**
 
-# %% tags=["nbval-ignore-output"]
+# %%
 verdicts(
     "figure_2",
     "approx_best_L2",
@@ -163,7 +163,7 @@ board.astype(object).fillna("")
 # %% [markdown]
 # The first data set and the first model. **The verdicts** on the floors, questions that the paper did not ask:
 
-# %% tags=["nbval-ignore-output"]
+# %%
 verdicts(
     "leaderboard",
     "baseline_beats_doing_nothing",
@@ -234,7 +234,7 @@ effects.pivot(index=["dataset", "aspect"], columns="who", values="stars").round(
 #
 # Decided claims come first.
 
-# %% tags=["nbval-ignore-output"]
+# %%
 verdicts("all")
 
 # %% [markdown]

@@ -412,7 +412,7 @@ both.pivot(
 #
 # `RMA` is the median of the row-wise ratios; `undefined` is the share of rows without one. So that this table has floors too,
 # `RMA_first_pronoun` and `RMA_uniform_random` say what these floors reach over the same zero-shot values.
-
+#
 # Above 1: more mass on ground truth than before training. Is it more than luck? Wilcoxon's signed-rank test asks whether the typical base
 # sentence gained. It takes MA - MA_ZS, a difference, so that rows with a baseline of zero count as well, and it averages the
 # forms and seeds of a base sentence first: fed with rows, it would count every sentence three times and find too much. The p
@@ -443,7 +443,7 @@ method_grid(stars, "shown").fillna("")
 # Every pair of methods is compared on the same rows and seeds. Beside each difference stands the **smallest detectable difference**: what
 # a run of this size would find four times out of five, given that so many pairs are compared. We call a pair ranked if the difference is at
 # least that large, its interval excludes zero, and the corrected test agrees.
-
+#
 # From the pairs follow the best and the worst place that each method can have.
 
 # %% tags=["nbval-ignore-output"]

@@ -143,7 +143,7 @@ plots.method_grid(places, "place").astype(object).fillna("")
 # %% [markdown]
 # Where a place reads "1 to" the number of methods, nothing is ranked. **The verdicts:**
 
-# %% tags=["nbval-ignore-output"]
+# %%
 verdicts(
     "figure_2b",
     "integrated_gradients_best",
@@ -189,7 +189,7 @@ plots.method_grid(stage.table("figure_2a", plotted), "RMA").astype(object).filln
 # A ratio has the weakness of its denominator: what the zero-shot model is depends on the encoder, and where it finds next to nothing, any
 # explanation looks like a great step. **The verdicts:**
 
-# %% tags=["nbval-ignore-output"]
+# %%
 verdicts("figure_2a", "trained_embeddings_improve", "embeddings_matter_most")
 
 # %% [markdown]
@@ -215,7 +215,7 @@ ranked.pivot(index="rank", columns=["dataset", "class"], values="word")
 # %% [markdown]
 # **The verdict:**
 
-# %% tags=["nbval-ignore-output"]
+# %%
 verdicts("figure_3", "tfidf_top_words")
 
 # %% [markdown]
@@ -248,7 +248,7 @@ stage.table("figure_4", plotted).drop(
 # %% [markdown]
 # A dot to the left of the dashed line is a model that has learnt less than a rule without training. **The verdicts:**
 
-# %% tags=["nbval-ignore-output"]
+# %%
 verdicts(
     "figure_4",
     "accuracy_above_80",
@@ -279,7 +279,7 @@ stage.table("figure_5", plotted).head(10)
 # %% [markdown]
 # **The verdict:**
 
-# %% tags=["nbval-ignore-output"]
+# %%
 verdicts("figure_5", "pronoun_stands_out")
 
 # %% [markdown]
@@ -302,7 +302,7 @@ plots.method_grid(truth, "difference").astype(object).fillna("")
 # %% [markdown]
 # The table has the ground-truth words; the others mirror them, for the attributions of a sentence sum to one. **The verdicts:**
 
-# %% tags=["nbval-ignore-output"]
+# %%
 verdicts("figure_v1_7", "forms_explained_differently", "spread_goes_with_difference")
 
 # %% [markdown]
@@ -495,7 +495,7 @@ last.pivot(index="method", columns=["model", "measure"], values="shown")
 #
 # Every claim that was registered in `material/claims.yaml`, decided ones first:
 
-# %% tags=["nbval-ignore-output"]
+# %%
 verdicts("all")
 
 # %% [markdown]

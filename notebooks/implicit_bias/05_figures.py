@@ -149,7 +149,7 @@ stage.table("means", tables["intervals"])
 # %% [markdown]
 # **The verdicts:**
 
-# %% tags=["nbval-ignore-output"]
+# %%
 verdicts(
     "figure_3",
     "biased_to_male",
@@ -279,7 +279,7 @@ stage.table("price", tables["price"])
 # %% [markdown]
 # **The verdicts:**
 
-# %% tags=["nbval-ignore-output"]
+# %%
 verdicts(
     "before_after",
     "augmentation_reduces_bias",
@@ -349,7 +349,7 @@ stage.table("sensitivity", tables["sensitivity"])
 #
 # Decided claims come first.
 
-# %% tags=["nbval-ignore-output"]
+# %%
 verdicts("all")
 
 # %% [markdown]

@@ -550,7 +550,7 @@ print(len(lines), "rows of", examples.groupby(about).ngroups)
 #
 # One row for each registered claim, decided ones first. `ours` is the median over its comparisons.
 
-# %% tags=["nbval-ignore-output"]
+# %%
 show_verdicts(stage, tables["claims"], material("lm_saliency") / "claims.yaml", "all")
 
 # %% [markdown]

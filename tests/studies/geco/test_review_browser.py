@@ -1,23 +1,13 @@
-"""The review page in a real browser: reject, edit, save, build again, see the change.
-
-Chromium is driven through its DevTools protocol over two pipes (`--remote-debugging-pipe`), so
-nothing has to be installed beside the browser. `TOUCHSTONE_CHROMIUM` may name its program; without
-one the test is skipped.
-"""
+"""The review page in a real browser: reject, edit, save, build again, see the change."""
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from chromium import Browser
 
 from lib.studies.geco.corpus import read_geco
 from lib.studies.geco.dataset import DECISIONS, build_dataset
@@ -44,153 +34,6 @@ TEXT = (
     "The actress sees her uncle.\nShe waves to him.\n\n"
     "He laughs and leaves.\nThe king trusts his daughter.\n"
 )
-PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-
-
-class Browser:
-    """One page of a headless Chromium; `run` evaluates JavaScript on it and returns the value."""
-
-    def __init__(self, program: str, downloads: Path, profile: Path) -> None:
-        to_browser, self.write_end = os.pipe()
-        self.read_end, from_browser = os.pipe()
-        flags = [
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--remote-debugging-pipe",
-            f"--user-data-dir={profile}",
-            "--no-first-run",
-            "--disable-dev-shm-usage",
-            "about:blank",
-        ]
-        launcher = (
-            "import fcntl, os, sys; r, w = (fcntl.fcntl(int(n), fcntl.F_DUPFD, 10) for n in "
-            "sys.argv[1:3]); "
-            "os.dup2(r, 3); os.dup2(w, 4); os.execvp(sys.argv[3], sys.argv[3:])"
-        )
-        given = [
-            sys.executable,
-            "-c",
-            launcher,
-            str(to_browser),
-            str(from_browser),
-            program,
-            *flags,
-        ]
-        self.process = subprocess.Popen(
-            given,
-            pass_fds=(to_browser, from_browser),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        os.close(to_browser)
-        os.close(from_browser)
-        self.count, self.buffer, self.session = 0, b"", ""
-        self.answer = ""
-        target = next(
-            t for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page"
-        )
-        self.session = self.call(
-            "Target.attachToTarget", targetId=target["targetId"], flatten=True
-        )["sessionId"]
-        self.call("Page.enable")
-        self.call(
-            "Browser.setDownloadBehavior",
-            behavior="allow",
-            downloadPath=str(downloads),
-            browser=True,
-        )
-
-    def call(self, method: str, browser: bool = False, **parameters: Any) -> dict[str, Any]:
-        """Send one command and wait for its result; `self.answer` answers a prompt."""
-        self.count += 1
-        mine = self.count
-        self._send({"id": mine, "method": method, "params": parameters}, browser)
-        while True:
-            message = self._receive()
-            if message.get("method") == "Page.javascriptDialogOpening":
-                self.count += 1
-                self._send(
-                    {
-                        "id": self.count,
-                        "method": "Page.handleJavaScriptDialog",
-                        "params": {"accept": True, "promptText": self.answer},
-                    }
-                )
-            elif message.get("id") == mine:
-                assert "error" not in message, message
-                return message["result"]
-
-    def open(self, page: Path) -> None:
-        """Load a file and wait until its rows are drawn."""
-        self.call("Page.navigate", url=page.as_uri())
-        for _ in range(100):
-            if self.run(
-                "document.readyState === 'complete' && document.querySelectorAll('#rows tr').length"
-            ):
-                return
-            time.sleep(0.1)
-        raise AssertionError("the page drew no rows")
-
-    def run(self, script: str, answer: str = "") -> Any:
-        """The value of a script on the page; a prompt is answered with `answer`."""
-        self.answer = answer
-        result = self.call("Runtime.evaluate", expression=script, returnByValue=True)
-        assert "exceptionDetails" not in result, result
-        return result["result"].get("value")
-
-    def press(self, key: str, answer: str = "", modifiers: int = 0) -> None:
-        """Press a key as a person does: it goes to what has the focus."""
-        self.answer = answer
-        text = {"text": key if len(key) == 1 else "\r"} if key in ("Enter", " ") else {}
-        for kind in ("keyDown", "keyUp"):
-            self.call(
-                "Input.dispatchKeyEvent",
-                type=kind,
-                key=key,
-                code={" ": "Space"}.get(key, key),
-                modifiers=modifiers,
-                windowsVirtualKeyCode={
-                    "Enter": 13,
-                    " ": 32,
-                    "Tab": 9,
-                    "ArrowRight": 39,
-                    "ArrowLeft": 37,
-                }.get(key, 90),
-                **(text if kind == "keyDown" else {}),
-            )
-
-    def close(self) -> None:
-        """End the browser that this test started."""
-        self.process.terminate()
-        self.process.wait(timeout=20)
-        os.close(self.write_end)
-        os.close(self.read_end)
-
-    def _send(self, message: dict[str, Any], browser: bool = False) -> None:
-        session = {"sessionId": self.session} if self.session and not browser else {}
-        os.write(self.write_end, json.dumps(message | session).encode() + b"\0")
-
-    def _receive(self) -> dict[str, Any]:
-        while b"\0" not in self.buffer:
-            chunk = os.read(self.read_end, 65536)
-            assert chunk, "the browser has gone"
-            self.buffer += chunk
-        line, self.buffer = self.buffer.split(b"\0", 1)
-        return json.loads(line)
-
-
-@pytest.fixture
-def browser(tmp_path: Path) -> Iterator[Browser]:
-    """A headless Chromium that saves into `tmp_path/out`."""
-    named = os.environ.get("TOUCHSTONE_CHROMIUM")
-    program = named or next((found for name in PROGRAMS if (found := shutil.which(name))), None)
-    if program is None:
-        pytest.skip("needs a browser: install Debian's chromium, or set TOUCHSTONE_CHROMIUM to one")
-    (tmp_path / "out").mkdir()
-    made = Browser(program, tmp_path / "out", tmp_path / "profile")
-    yield made
-    made.close()
 
 
 @pytest.mark.slow

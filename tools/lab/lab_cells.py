@@ -1,0 +1,67 @@
+"""From a source to the notebook that Lab shows, and back; nothing here needs JupyterLab."""
+
+import platform
+import re
+from copy import deepcopy
+from difflib import SequenceMatcher
+from pathlib import Path
+
+import jupytext
+import nbformat
+from ipykernel.kernelspec import get_kernel_dict
+from nbformat import NotebookNode
+
+from lib.core.files import write_atomic
+from lib.core.notebooks import read_notebook, strip_volatile
+
+
+def with_outputs(source: Path, executed: Path | None) -> NotebookNode:
+    """The notebook of a source, with the outputs that equal cells have in an executed copy."""
+    notebook = read_notebook(source)
+    notebook.metadata.pop("jupytext", None)
+    if executed is not None:
+        before = nbformat.read(executed, as_version=4)
+        strip_volatile(before)  # it also names cells by their text
+        ran = {cell.id: cell for cell in before.cells if cell.cell_type == "code"}
+        for cell in notebook.cells:
+            if cell.id in ran:
+                cell.update(outputs=ran[cell.id].outputs)
+                cell.update(execution_count=ran[cell.id].execution_count)
+        notebook.metadata.update(before.metadata)
+    # What Lab itself writes once a kernel runs: what is only read then counts as unchanged.
+    if "kernelspec" in notebook.metadata:
+        notebook.metadata.kernelspec.display_name = get_kernel_dict()["display_name"]
+    if "language_info" in notebook.metadata:
+        notebook.metadata.language_info.version = platform.python_version()
+    return notebook
+
+
+def write_cells(source: Path, notebook: NotebookNode) -> None:
+    """Write a notebook's cells into a source. What was not edited keeps its bytes, header too."""
+    old, new = read_notebook(source), deepcopy(notebook)
+    while new.cells and not new.cells[-1].source.strip():
+        new.cells.pop()  # Shift+Enter in the last cell adds an empty one
+    before, after = _told(old), _told(new)
+    if before == after:
+        return
+    strip_volatile(new)
+    for _, i, i_end, j, j_end in SequenceMatcher(None, before, after, False).get_opcodes():
+        for was, now in zip(old.cells[i:i_end], new.cells[j:j_end]):
+            if "lines_to_next_cell" in was.metadata:  # the blank lines below a cell
+                now.metadata["lines_to_next_cell"] = was.metadata["lines_to_next_cell"]
+    text, written = source.read_text(), jupytext.writes(new, fmt="py:percent")
+    write_atomic(source, text[: _first_cell(text)] + written[_first_cell(written) :])
+
+
+def _told(notebook: NotebookNode) -> list[tuple[str, ...]]:
+    """What a source says of each cell: kind, text, tags."""
+    return [
+        (cell.cell_type, cell.source.rstrip(), *cell.metadata.get("tags", []))
+        for cell in notebook.cells
+    ]
+
+
+def _first_cell(text: str) -> int:
+    """Where the first cell of a source begins; the end, where there is none."""
+    found = re.search(r"^# %%", text, flags=re.M)
+    return found.start() if found else len(text)

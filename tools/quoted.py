@@ -58,7 +58,8 @@ EXEMPT = {
     "what a run is set to": (
         r"[\d,.]+(-| )?(samples?|draws?|points?|steps?|epochs?|layers?|trainings?|seeds?|models?|"
         r"methods?|explainers?|notebooks?|classes|way|forms?|studies|papers?|lines|words|tokens?|"
-        r"minutes?|seconds?|hours?|s\b|h\b|cores?|threads?|MB|kB|GB|GPUs?|million|parameters)\b"
+        r"minutes?|seconds?|hours?|s\b|h\b|cores?|threads?|MB|kB|GB|GPUs?|million|parameters|"
+        r"rows|test rows|base sentences)\b"
     ),
     "items of a list": r"^\s*\d+\. ",
     "ends and middle of a scale": r"\b[01]\b(?!\.\d)|(?<![\d.])0?\.5(?!\d)",
@@ -144,47 +145,67 @@ def table_of(recipe: str) -> str:
     """The rows of a Markdown table by its recipe, a YAML mapping.
 
     `from` (a table), `where` (conditions), `rows` and `columns` (column names, `columns` is
-    optional), `values` (column or list of columns), `digits`, `order` (of rows: key to shown name,
-    others are left out), `names` (shown names of columns), `join` (between several values of a
-    cell), `interval: true` (low and high in brackets).
+    optional; several for `rows` make keys such as `LIME, CEf`), `values` (column or list of
+    columns), `digits` (one number, or one for each of `values`), `order` (of rows: key to shown
+    name, others are left out), `names` (shown names of columns), `join` (between several values of
+    a cell), `interval: true` (low and high in brackets), `notes` (key to what the last column
+    says). Tables side by side: `from` maps the head of a column to its own `from`, `where` and
+    `values`.
     """
     plan = yaml.safe_load(recipe)
-    rows = rows_of(plan["from"], plan.get("where", ""))
+    if isinstance(plan["from"], dict):
+        plan = {**plan, **_side_by_side(plan["from"])}
+        rows = plan["table"]
+    else:
+        rows = rows_of(plan["from"], plan.get("where", ""))
+    keys = plan["rows"] if isinstance(plan["rows"], list) else [plan["rows"]]
+    rows = rows.assign(key=rows[keys].astype(str).agg(", ".join, axis=1))
     values = plan["values"] if isinstance(plan["values"], list) else [plan["values"]]
     digits, names = plan.get("digits", 2), plan.get("names", {})
 
     def shown(row: pd.Series, value: str) -> str:
         if isinstance(row[value], str) or pd.isna(row[value]):
             return "" if not isinstance(row[value], str) else row[value]
-        number = _short(row[value], digits)
+        places = digits[value] if isinstance(digits, dict) else digits
+        number = _short(row[value], places)
         if plan.get("interval"):
-            number += f" [{_short(row['low'], digits)}, {_short(row['high'], digits)}]"
+            number += f" [{_short(row['low'], places)}, {_short(row['high'], places)}]"
         return number
 
-    order = plan.get("order") or {key: key for key in rows[plan["rows"]].unique()}
+    order = plan.get("order") or {key: key for key in rows["key"].unique()}
     if "columns" not in plan:
         heads = values
         cells = {
-            (row[plan["rows"]], value): shown(row, value)
-            for _, row in rows.iterrows()
-            for value in values
+            (row["key"], value): shown(row, value) for _, row in rows.iterrows() for value in values
         }
     else:
         heads = [str(h) for h in (names or dict.fromkeys(rows[plan["columns"]].unique()))]
         parts: dict[tuple[str, str], list[str]] = {}
         for _, row in rows.iterrows():
-            key = row[plan["rows"]], str(row[plan["columns"]])
+            key = row["key"], str(row[plan["columns"]])
             parts.setdefault(key, []).extend(shown(row, value) for value in values)
         cells = {key: plan.get("join", " / ").join(texts) for key, texts in parts.items()}
+    if "notes" in plan:
+        heads = [*heads, ""]
+        cells |= {(key, ""): note for key, note in plan["notes"].items()}
     lines = [["", *(str(names.get(head, head)) for head in heads)], ["---"] * (len(heads) + 1)]
     lines += [[name, *(cells.get((key, h), "") for h in heads)] for key, name in order.items()]
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
+def _side_by_side(parts: dict[str, dict[str, str]]) -> dict:
+    """Parts of a recipe as one long table, and what `table_of` shows of it."""
+    tables = []
+    for head, part in parts.items():
+        rows = rows_of(part["from"], part.get("where", ""))
+        tables.append(rows.assign(head=head, shown=rows[part["values"]]))
+    return {"table": pd.concat(tables), "columns": "head", "values": "shown"}
+
+
 def _short(number: float, digits: int) -> str:
     """Without the zero before the point, as statistics are printed."""
     text = f"{number:.{digits}f}"
-    return re.sub(r"^(-?)0\.", r"\1.", text)
+    return re.sub(r"^(-?)0\.", r"\1.", text if text.strip("-0.") else text.lstrip("-"))
 
 
 def renewed(text: str) -> str:

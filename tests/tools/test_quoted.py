@@ -98,6 +98,28 @@ def test_a_table_is_made_by_its_recipe() -> None:
     assert "| LIME | .6 [.5, .6] |  |" in quoted.table_of(wide)
 
 
+@pytest.mark.usefixtures("table")
+def test_a_table_of_several_tables_has_one_column_of_each() -> None:
+    recipe = (
+        "from:\n"
+        "  mean: {from: x/t, values: MA}\n"
+        "  of one seed: {from: x/t, where: seed=0, values: low}\n"
+        "rows: [method, seed]\n"
+        "order: {'Saliency, 0': plain, 'Saliency, 1': again}\n"
+        "notes: {'Saliency, 1': a note}\n"
+    )
+    assert quoted.table_of(recipe) == (
+        "|  | mean | of one seed |  |\n| --- | --- | --- | --- |\n"
+        "| plain | -.12 | -.20 |  |\n| again | 2041.40 |  | a note |\n"
+    )
+
+
+@pytest.mark.usefixtures("table")
+def test_each_value_of_a_table_can_have_its_own_digits() -> None:
+    recipe = "from: x/t\nwhere: seed=1\nrows: method\nvalues: [MA, low]\ndigits: {MA: 0, low: 1}\n"
+    assert "| Saliency | 2041 | 2000.0 |" in quoted.table_of(recipe)
+
+
 def test_results_without_a_cell_are_seen_and_other_numbers_are_not() -> None:
     told = ".98<!-- x/t[method=LIME].MA --> of Table 3, 100 samples, 95 % intervals, `0.7`, 2021"
     assert quoted.untold(told) == []

@@ -23,7 +23,7 @@ from nbclient.exceptions import CellExecutionError
 from PIL import Image
 
 from lib.core.files import write_atomic
-from lib.core.notebooks import read_notebook
+from lib.core.notebooks import read_notebook, strip_volatile
 from lib.core.paths import ROOT
 
 NOTEBOOKS = ROOT / "notebooks"
@@ -59,19 +59,6 @@ def run_cells(notebook: nbformat.NotebookNode, name: str) -> None:
     except CellExecutionError as error:
         raise SystemExit(f"{name} failed; its committed copy is as it was.\n{error}") from None
     shrink_pictures(notebook)
-
-
-def strip_volatile(notebook: nbformat.NotebookNode) -> None:
-    """Remove, in place, what differs between two equal runs: times, notes of other programs.
-
-    Sources, tags, outputs and execution counts stay.
-    """
-    for key in set(notebook.metadata) - {"kernelspec", "language_info"}:
-        del notebook.metadata[key]
-    notebook.metadata.get("language_info", {}).pop("version", None)
-    for cell in notebook.cells:
-        tags = cell.metadata.get("tags")
-        cell["metadata"] = nbformat.NotebookNode(tags=tags) if tags else nbformat.NotebookNode()
 
 
 def shrink_pictures(notebook: nbformat.NotebookNode) -> None:

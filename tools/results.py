@@ -20,11 +20,11 @@ from pathlib import Path
 
 import nbformat
 import pandas as pd
-from execute import run_cells, strip_volatile
+from execute import run_cells
 from reference import renew
 
 from lib.core.files import write_atomic
-from lib.core.notebooks import find_studies, read_notebook
+from lib.core.notebooks import find_studies, read_notebook, strip_volatile
 from lib.core.parameters import notebook_parameters, read_params
 from lib.core.paths import ROOT, reference_dir
 

@@ -35,6 +35,20 @@ def read_notebook(py_path: Path | str) -> NotebookNode:
     return notebook
 
 
+def strip_volatile(notebook: NotebookNode) -> None:
+    """Remove, in place, what differs between two equal runs: times, notes of other programs.
+
+    Sources, tags, outputs and execution counts stay.
+    """
+    for key in set(notebook.metadata) - {"kernelspec", "language_info"}:
+        del notebook.metadata[key]
+    notebook.metadata.get("language_info", {}).pop("version", None)
+    for cell in notebook.cells:
+        tags = cell.metadata.get("tags")
+        cell["metadata"] = NotebookNode(tags=tags) if tags else NotebookNode()
+    _set_cell_ids(notebook)
+
+
 def fold_bars(notebook: NotebookNode) -> None:
     """Remove, in place, the progress bars in the cells' stderr, and keep every other line of it."""
     for cell in notebook.cells:

@@ -2,9 +2,7 @@
 
 from pathlib import Path
 
-from execute import strip_volatile
-
-from lib.core.notebooks import read_notebook
+from lib.core.notebooks import read_notebook, strip_volatile
 
 SOURCE = """# ---
 # jupyter:

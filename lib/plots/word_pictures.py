@@ -108,28 +108,35 @@ def plot_words(
     >>> plot_words(sung)[1]["score"].tolist()
     [0.5, -0.1]
     """
-    rows = [_by_word(one) for one in table.to_dict("records")]
-    labels = [_wrapped(row["label"].iloc[0]) for row in rows]
-    indent = max(_width(line, _LABEL) for lines in labels for line in lines) + 2 * _GAP
+    rows = [_by_word(row) for row in table.to_dict("records")]
     figure, ax = plt.subplots(figsize=(width, 1))
     sheet = _Sheet(ax, 72 * width, 0.0 if digits is None else _width("+0." + digits * "0"))
     for line in textwrap.wrap(title, int(9 * width)):
         sheet.write(line, _WORD, weight="bold")
         sheet.y += _BOX + 2
     sheet.y += _GAP / 2 * bool(title)
-    above = ""
-    for row, lines in zip(rows, labels):
-        if row["heading"].iloc[0] != above:
-            above, sheet.y = row["heading"].iloc[0], sheet.y + _GAP
-            sheet.write(above, weight="bold", color="0.2")
-            sheet.y += _BOX
-        _draw_row(sheet, lines, row, indent, list(marks), digits)
+    _draw_rows(sheet, rows, list(marks), digits)
     shown = pd.concat(rows, ignore_index=True)
     _draw_legend(sheet, shown["score"], marks, toward, digits)
     ax.set(xlim=(0, sheet.right), ylim=(sheet.y, 0), position=(0, 0, 1, 1))
     ax.set_axis_off()
     figure.set_size_inches(width, sheet.y / 72)
     return figure, shown
+
+
+def _draw_rows(
+    sheet: _Sheet, rows: Sequence[pd.DataFrame], marks: Sequence[str], digits: int | None
+) -> None:
+    """All rows, each heading above the first of its rows; words begin at the same place in all."""
+    labels = [_wrapped(row["label"].iloc[0]) for row in rows]
+    indent = max(_width(line, _LABEL) for lines in labels for line in lines) + 2 * _GAP
+    above = ""
+    for row, lines in zip(rows, labels):
+        if row["heading"].iloc[0] != above:
+            above, sheet.y = row["heading"].iloc[0], sheet.y + _GAP
+            sheet.write(above, weight="bold", color="0.2")
+            sheet.y += _BOX
+        _draw_row(sheet, lines, row, indent, marks, digits)
 
 
 def _by_word(row: Mapping[Any, Any]) -> pd.DataFrame:

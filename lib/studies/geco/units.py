@@ -84,8 +84,7 @@ def plan_units(
     Raises:
         TouchstoneError: for unknown names and settings, before anything runs.
     """
-    # a misspelt name would leave OLA's later seeds without a method
-    for name in every_seed_ola:
+    for name in every_seed_ola:  # a misspelt name would leave later seeds without a method
         resolve_method(name)
     chosen = {name: resolve_method(name).settings(settings.get(name)) for name in methods}
     floors = [name for name in methods if resolve_method(name).family == "floor"]

@@ -84,7 +84,7 @@ def _table(path: str) -> pd.DataFrame:
 def rows_of(path: str, where: str) -> pd.DataFrame:
     """The rows of a committed table for which every `column=value` of `where` is true."""
     table = _table(path)
-    for condition in filter(None, re.split(r", (?=[\w ]+=)", where)):
+    for condition in filter(None, re.split(r", ?(?=[\w ]+=)", where)):
         column, _, wanted = condition.partition("=")
         if column not in table:
             raise TouchstoneError(f"{path} has no column {column!r}; it has {', '.join(table)}")

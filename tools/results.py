@@ -18,15 +18,19 @@ import sys
 import tempfile
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import nbformat
 import pandas as pd
 from execute import run_cells
+from matplotlib.figure import Figure
+from quoted import value_of
 from reference import renew
 
 from lib.core.files import write_atomic
 from lib.core.notebooks import find_studies, read_notebook, strip_volatile
 from lib.core.parameters import notebook_parameters, read_params
 from lib.core.paths import ROOT, reference_dir
+from lib.plots import COLOURS, STYLE
 
 SCALE = "cpu"
 STAGES = ("01_data_generation", "02_training", "03_attribution", "04_metrics")
@@ -155,8 +159,73 @@ def _cell(value: object) -> str:
     return str(value).replace("|", "\\|").replace("\n", " ")
 
 
+# The README's three findings: a cell of a committed table for each mark, from the top down.
+_ERROR = "cebab/cpu/04_metrics/errors[explainer={},metric=L2].{}"
+_SHARE = "geco/cpu/04_metrics/figure[dataset=D_A,scheme={},method={}].{}"
+_CHANGE = "implicit_bias/cpu/04_metrics/power[quantity=distance,part={},left=augmented,right={}].{}"
+THUMBNAILS = {
+    "geco": (
+        "weight on the changed words",
+        {
+            "first pronoun*": _SHARE.format("-", "First pronoun", "{}"),
+            "Integrated Gradients": _SHARE.format("CEf", "Integrated Gradients", "{}"),
+            "LIME": _SHARE.format("CEf", "LIME", "{}"),
+            "random*": _SHARE.format("-", "Uniform random", "{}"),
+        },
+        ("MA", "low", "high"),
+        "* never looks at the model",
+    ),
+    "cebab": (
+        "error (L2): less is better",
+        {
+            "Approx": _ERROR.format("Approx", "{}"),
+            "nothing changes*": _ERROR.format("Zero", "{}"),
+            "Approx, averaged": _ERROR.format("Approx (mean)", "{}"),
+            "Causal Proxy Model": _ERROR.format("Causal Proxy Model", "{}"),
+        },
+        ("error", "low", "high"),
+        "* never looks at the model",
+    ),
+    "implicit_bias": (
+        "swapped pronouns: closer to even (< 0)",
+        {
+            "than placebo, nouns": _CHANGE.format("held out", "placebo", "{}"),
+            "than placebo, Winogender": _CHANGE.format("winogender", "placebo", "{}"),
+            "than even placebo, nouns": _CHANGE.format("held out", "even placebo", "{}"),
+        },
+        ("difference", "low", "high"),
+        "lines: 95 % intervals",
+    ),
+}
+
+
+def thumbnail(study: str) -> Figure:
+    """One finding in a few marks, readable at 240 pixels."""
+    title, cells, columns, note = THUMBNAILS[study]
+    values = {
+        name: [float(value_of(cell.format(column))) for column in columns]
+        for name, cell in cells.items()
+    }
+    with plt.rc_context(STYLE | {"axes.grid.axis": "x", "font.size": 13}):
+        figure, ax = plt.subplots(figsize=(5.2, 2.9), layout="constrained")
+        for y, (name, (value, low, high)) in enumerate(values.items()):
+            colour = "0.45" if name.endswith("*") else COLOURS[0]
+            ax.plot([low, high], [y, y], color=colour, linewidth=3)
+            ax.plot(value, y, "s" if name.endswith("*") else "o", color=colour, markersize=11)
+        ax.set(yticks=range(len(values)), yticklabels=values, ylim=(len(values) - 0.5, -0.5))
+        ax.tick_params(labelsize=13)
+        ax.axvline(0, color="0.3", linewidth=1)
+        ax.set_title(title, fontsize=14, loc="right")
+        ax.set_xlabel(note, fontsize=11, color="0.35")
+    return figure
+
+
 def main(studies: list[str]) -> None:
     for study in studies or find_studies():
+        if study in THUMBNAILS:
+            thumbnail(study).savefig(
+                reference_dir(study, SCALE) / "thumbnail.png", dpi=110, metadata={"Software": None}
+            )
         with tempfile.TemporaryDirectory() as folder:
             renew_figures(study, Path(folder))
         write_atomic(reference_dir(study, SCALE) / "04_metrics.md", metrics_page(study))

@@ -158,7 +158,7 @@ def _draw_row(
     label: Sequence[str],
     row: pd.DataFrame,
     indent: float,
-    marks: list[str],
+    marks: Sequence[str],
     digits: int | None,
 ) -> None:
     """A label and its words, wrapped; the sheet goes on below the longer of the two."""

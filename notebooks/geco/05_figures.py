@@ -17,14 +17,15 @@
 #
 # ## What we found
 #
-# - **Good methods point at the altered words. So does a rule that never looks at the model.** Integrated Gradients puts
+# - **Integrated Gradients points at the altered words. So does a rule that never looks at the model.** It puts
 #   .90<!-- geco/cpu/04_metrics/figure[dataset=D_A, scheme=CEf, method=Integrated Gradients].MA --> of its attribution on them where head and embeddings learn (CEf);
 #   *all on the first pronoun* puts .98<!-- geco/cpu/04_metrics/figure[dataset=D_A, method=First pronoun].MA --> there.
-# - **Being right about the data is not being right about the model.** When words are deleted in the order of an explanation, that rule scores
+# - **That rule names one word and orders the others badly.** When words are deleted in the order of an explanation, it scores
 #   .40<!-- geco/cpu/04_metrics/faithfulness[model=CEf, method=First pronoun, measure=NAOPC].estimate --> and Integrated Gradients
-#   .94<!-- geco/cpu/04_metrics/faithfulness[model=CEf, method=Integrated Gradients, measure=NAOPC].estimate -->, where 1 is the best order that a search finds.
-# - **Is Integrated Gradients the best method, as the paper says?** It leads on BERT together with Gradient SHAP, but costly methods were run on one
-#   fine-tuning run only: undecided<!-- geco/cpu/04_metrics/claims[id=integrated_gradients_best].verdict -->.
+#   .94<!-- geco/cpu/04_metrics/faithfulness[model=CEf, method=Integrated Gradients, measure=NAOPC].estimate -->, where 1 is the best order that a search finds
+#   (eight base sentences; not a registered claim).
+# - **Is Integrated Gradients the best method, as the paper says?** In the means it leads on BERT together with Gradient SHAP, but costly methods have one
+#   fine-tuning run: undecided<!-- geco/cpu/04_metrics/claims[id=integrated_gradients_best].verdict -->.
 #
 # This is the run at scale `cpu`: the published GECO, and a small BERT in the place of bert-base. Its figures and verdicts are on
 # [the results page](../../outputs/reference/geco/cpu/05_figures.ipynb).
@@ -508,5 +509,5 @@ stage.close(globals())
 # ## Hand-over
 #
 # The tables and figures are in this stage's folder; those that we vouch for are under `outputs/reference/geco/`. To see what a verdict rests
-# on, open `comparisons.csv` of [04_metrics](04_metrics.ipynb). To judge the claims for real, run `make geco SCALE=cpu` (the published data, a
-# small encoder in BERT's place) or `SCALE=paper` (BERT itself, on a GPU).
+# on, open `comparisons.csv` of [04_metrics](04_metrics.ipynb). The results are this notebook at scale `cpu`
+# (`make geco SCALE=cpu`: the published data, a small encoder in BERT's place); `SCALE=paper` takes BERT itself, on a GPU.

@@ -19,9 +19,10 @@
 #
 # - **The model takes *he* for granted.** Where a caption leaves a person's gender to one masked pronoun, its mean score is
 #   .74<!-- implicit_bias/cpu/04_metrics/intervals[model=base].bias --> towards the male form, and .5 would be even.
-# - **Fine-tuning on swapped sentences helps.** On nouns that it never saw, the model comes
-#   .12<!-- abs implicit_bias/cpu/04_metrics/claims[id=augmentation_reduces_bias].ours --> closer to even than with a placebo, the same sentences unswapped.
-# - **Whether that carries over to other sentences is open.** On Winogender the same comparison is
+# - **Fine-tuning on swapped sentences brings scores closer to even than a placebo does.** On nouns that were held out they come
+#   .12<!-- abs implicit_bias/cpu/04_metrics/claims[id=augmentation_reduces_bias].ours --> closer than with the same sentences unswapped.
+#   Whether the swap does it, or the even share of *he* and *she*, is open.
+# - **Whether that carries over is open.** On Winogender the same comparison is
 #   undecided<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_transfers].verdict -->: three base models are too few.
 #
 # This is the run at scale `cpu`: published captions, and a small masked language model that was trained here. Its figures and verdicts are on
@@ -361,4 +362,4 @@ stage.close(globals())
 # %% [markdown]
 # ## Hand-over
 #
-# The tables and figures are in this stage's folder. To judge the claims on real sentences, run `python -m lib.core.runner implicit_bias --scale cpu`: 70,924<!-- implicit_bias/cpu/04_metrics/claims[id=n_original].ours --> captions, and a small masked LM trained on captions and corpora.
+# The tables and figures are in this stage's folder. The results are this notebook at scale `cpu` (`make implicit_bias SCALE=cpu`): 70,924<!-- implicit_bias/cpu/04_metrics/claims[id=n_original].ours --> captions, and a small masked LM trained on captions and corpora.

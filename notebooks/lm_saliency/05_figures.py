@@ -17,15 +17,15 @@
 #
 # ## What we found
 #
-# - **In real sentences the explanations beat a rule of positions.** Integrated Gradients of the Transformer puts the noun that agrees with the
+# - **In real sentences the explanations are ahead of a rule of positions, but not by enough to be sure.** Integrated Gradients of the Transformer puts the noun that agrees with the
 #   answer on top in 74 %<!-- lm_saliency/cpu/04_metrics/plausibility[dataset=EWT, scheme=Transformer, size=full, method=IG].all --> of the lines of EWT; *the nearest noun* does in
 #   68 %<!-- lm_saliency/cpu/04_metrics/floors[dataset=EWT, scheme=Transformer].nearest -->, random scores in 59 %<!-- lm_saliency/cpu/04_metrics/floors[dataset=EWT, scheme=Transformer].random -->.
-#   The interval of the first holds the second, so this is not yet a result.
+#   The interval of the first holds the second.
 # - **On the paper's templates nothing can be explained yet.** Our models, small and trained once, answer *singular* nearly always; what is explained
 #   there is a constant.
-# - **So the paper's claims about architectures stay open.** Of those registered, one is decided, an identity of two methods.
+# - **So the paper's claims about architectures stay open.** Of those registered, one is decided, an identity.
 #
-# This is the run at scale `cpu`: published sets, and language models trained on 2.2 million words. Its tables and verdicts are on
+# This is the run at scale `cpu`: published sets, and language models trained on 2.2 million tokens. Its tables and verdicts are on
 # [the results page](../../outputs/reference/lm_saliency/cpu/05_figures.ipynb).
 #
 # What Ding and Koehn printed, what this run gives in the same place, and how far the two may be compared. This

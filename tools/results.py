@@ -129,8 +129,9 @@ def metrics_page(study: str) -> str:
             picture = f"![{name}]({folder.name}/{file.name})"
             parts.append(picture if kind == "figure" else preview(file, folder.name))
     about = (
-        f"What [stage 04]({link}) of this study saved in the run that we vouch for; definitions "
-        "and code are in the notebook. Figures and verdicts are on "
+        f"What [stage 04]({link}) of this study saved in our published run, of long tables the "
+        f"first {MOST_ROWS} rows: the whole is behind each link. Definitions and code are in the "
+        "notebook, the claims in [claims.csv](04_metrics/claims.csv). Figures and verdicts are on "
         "[the results page](05_figures.ipynb). This page is made by `make results`."
     )
     parts.insert(1, about)

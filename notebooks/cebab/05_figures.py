@@ -90,7 +90,7 @@ print(", ".join(f"{name} {len(table)}" for name, table in tables.items()))
 
 # %% [markdown]
 # The numbers are rows. Where a verdict rests on several comparisons, `ours` is their median, and `low` and `high` are the smallest and the largest of them, not an
-# interval. A verdict is **holds**, **partly**, **fails** (the effect is shown to be absent or reversed), **undecided** (the data
+# interval. A claim about most comparisons holds where more than half of those that were run do. A verdict is **holds**, **partly**, **fails** (the effect is shown to be absent or reversed), **undecided** (the data
 # cannot tell) or **not run** (this run has no such rows).
 #
 # The claims are about the published data. Scale small has reviews of its own and judges none of them.

@@ -109,7 +109,8 @@ print(", ".join(f"{name} {len(table)}" for name, table in tables.items()))
 # %% [markdown]
 # The numbers are rows. How to read the verdicts: **holds**, **partly** (some of the comparisons that a claim is made of), **fails** (the
 # effect is shown to be absent or reversed), **undecided** (the data cannot tell), **not run** (no such rows, or they belong to a
-# model that does not beat the rule "class of the first pronoun"). `paper` is a number or a direction, `ours` the median over the
+# model that does not beat the rule "class of the first pronoun"). A claim about most comparisons holds where more than half of
+# those that were run do. `paper` is a number or a direction, `ours` the median over the
 # comparisons, `low` and `high` the smallest and the largest, `n` base sentences.
 #
 # Scale small judges nothing: its figures show how things are done, on a few sentences of our own.
@@ -508,6 +509,6 @@ stage.close(globals())
 # %% [markdown]
 # ## Hand-over
 #
-# The tables and figures are in this stage's folder; those that we vouch for are under `outputs/reference/geco/`. To see what a verdict rests
-# on, open `comparisons.csv` of [04_metrics](04_metrics.ipynb). The results are this notebook at scale `cpu`
+# The tables and figures are in this stage's folder; those that we vouch for are under `outputs/reference/geco/`. What a verdict rests
+# on is in [comparisons.csv](../../outputs/reference/geco/cpu/04_metrics/comparisons.csv). The results are this notebook at scale `cpu`
 # (`make geco SCALE=cpu`: the published data, a small encoder in BERT's place); `SCALE=paper` takes BERT itself, on a GPU.

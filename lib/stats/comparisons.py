@@ -51,7 +51,9 @@ def paired_differences(left: pd.DataFrame, right: pd.DataFrame, value: str) -> p
     )
     if left_is_floor:
         pairs["seed"] = pairs["seed_right"]
-    return pairs[columns[:-1]].assign(difference=pairs[value] - pairs[f"{value}_right"])
+    # passed or not is a value, too, and pandas subtracts no booleans
+    first, second = (pairs[name].astype(float) for name in (value, f"{value}_right"))
+    return pairs[columns[:-1]].assign(difference=first - second)
 
 
 def clustered_wilcoxon(values: pd.DataFrame, value: str, statistic: str = "mean") -> SignedRank:

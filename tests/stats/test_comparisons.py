@@ -25,6 +25,12 @@ from lib.stats.comparisons import (
 )
 
 
+def test_pairs_of_what_passed_or_not_are_subtracted_as_numbers():
+    right = pd.DataFrame({"row_id": ["a", "b"], "sentence_idx": 0, "seed": 0, "v": [True, False]})
+    left = right.assign(v=[True, True])
+    assert paired_differences(left, right, "v")["difference"].tolist() == [0.0, 1.0]
+
+
 def test_pairs_meet_within_row_and_seed_and_a_floor_meets_every_seed():
     trained = pd.DataFrame(
         {

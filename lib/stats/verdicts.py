@@ -28,7 +28,7 @@ def show_verdicts(
             registered are shown; of single numbers that the paper prints one line gives the counts.
 
     Returns:
-        For display: the claim in words, what the paper has, what is found here with its interval
+        For display: the claim in words, its quantity, what the paper has, what is found here with its interval
             or range, the verdict and the reason; decided claims first.
     """
     chosen = claims.set_index("id").loc[list(ids)].reset_index() if ids else claims
@@ -48,6 +48,7 @@ def show_verdicts(
     shown = pd.DataFrame(
         {
             "claim": chosen["id"].map(statements).fillna(chosen["quantity"]),
+            "of": chosen["quantity"].where(chosen["id"].isin(statements), ""),
             "paper": chosen["paper"],
             "ours": chosen["ours"].map("{:.3g}".format),
             "from, to": [

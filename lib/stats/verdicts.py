@@ -28,8 +28,8 @@ def show_verdicts(
             registered are shown; of single numbers that the paper prints one line gives the counts.
 
     Returns:
-        For display: the claim in words, its quantity, what the paper has, what is found here with its interval
-            or range, the verdict and the reason; decided claims first.
+        For display: the claim in words, its quantity, what the paper has, what is found here with
+            its interval or range, the verdict and the reason; decided claims first.
     """
     chosen = claims.set_index("id").loc[list(ids)].reset_index() if ids else claims
     if stage.scale == "small":

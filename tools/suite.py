@@ -26,10 +26,11 @@ from pathlib import Path
 
 from lib.core.arithmetic import in_force, processor
 from lib.core.expected import expected_minutes
+from lib.core.notebooks import find_studies
 
 ROOT = Path(__file__).resolve().parents[1]
 LOG = ROOT / "outputs" / "test.log"
-NOTEBOOKS = ("geco", "cebab", "implicit_bias", "lm_saliency", "00_start_here.ipynb")
+LONGEST = ("geco", "cebab", "implicit_bias")  # first, so that no core waits at the end
 PAGES = "outputs/reference"  # results at scale cpu, drawn from committed tables
 TABLES = "tests/test_reference.py"
 NOTHING_TO_RUN = 5  # pytest's exit status where every test of a part was deselected
@@ -85,7 +86,9 @@ def parts(light: bool) -> list[Part]:
             Part(f"light tests {i}", [a for part in half for a in part.arguments])
             for i, half in enumerate(halves, 1)
         ]
-    notebooks = [Part(f"notebooks/{study}", [f"notebooks/{study}"]) for study in NOTEBOOKS]
+    studies = sorted(find_studies(), key=lambda study: (study not in LONGEST, study))
+    told = [f"notebooks/{name}" for name in (*studies, "00_start_here.ipynb")]
+    notebooks = [Part(name, [name]) for name in told]
     return [*notebooks, Part(PAGES, [PAGES]), *units]
 
 

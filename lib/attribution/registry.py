@@ -48,6 +48,9 @@ from . import (
 # An option of every method that runs a model: see lib.models.shortcuts.
 _PRECISION = {"precision": "float32"}
 
+# What every token method is asked for, whoever wrote it.
+_COMMON: dict[str, Any] = {"explained": "logit", "normalise_special": False}
+
 
 @dataclass(frozen=True)
 class Method:
@@ -82,6 +85,13 @@ class Method:
     fit: Callable[[pd.DataFrame], Any] | None = None
     reads_tokenizer: bool = False
 
+    def __post_init__(self) -> None:
+        if self.level == "token" and (missing := _COMMON.keys() - self.defaults.keys()):
+            raise TouchstoneError(
+                f"the method {self.name!r} of level token needs {sorted(missing)[0]!r} among its "
+                f"defaults; copy {_COMMON}"
+            )
+
     def settings(self, chosen: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The defaults with what was chosen; a setting that the method does not have is refused.
 
@@ -103,7 +113,7 @@ class Method:
 def _token(
     name: str, function: Callable[..., Any], family: str, explained: str, shares: bool = False
 ) -> Method:
-    common = {"explained": explained, "normalise_special": False}
+    common = _COMMON | {"explained": explained}
     settings, options = (
         common | _defaults_of(function),
         _PRECISION | _defaults_of(function, options=True),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from small_models import as_rows
 
-from lib.attribution import METHODS, explain, resolve_method
+from lib.attribution import METHODS, Method, explain, resolve_method
 from lib.core.errors import TouchstoneError
 from lib.models.text_model import TextModel
 
@@ -118,3 +118,8 @@ def test_options_left_at_their_defaults_are_not_settings() -> None:
     assert method.settings({"tolerance": None, "precision": "float32"}) == method.settings()
     assert method.settings({"tolerance": 0.01})["tolerance"] == 0.01
     assert set(method.options) == {"tolerance", "placing", "min_steps", "max_steps", "precision"}
+
+
+def test_a_method_without_the_common_settings_says_what_is_missing() -> None:
+    with pytest.raises(TouchstoneError, match="'mine' of level token needs 'explained'"):
+        Method("mine", lambda batch: None, "gradient", "token", {"normalise_special": False})

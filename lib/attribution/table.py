@@ -165,14 +165,15 @@ def rows_explained(
             f"{source}the data have two rows {' '.join(map(str, twice))}; keep one of them"
         )
     at = known.get_indexer(asked)
-    mine, theirs = explanations.reset_index(drop=True), rows.iloc[at].reset_index(drop=True)
+    mine = explanations.reset_index(drop=True)
     _refuse(
         mine,
         at < 0,
         source,
         lambda _: "belongs to no row of the data; score it against the data that it explains",
     )
-    if {"words"} <= set(mine) and {"sentence"} <= set(theirs):
+    theirs = rows.iloc[at].reset_index(drop=True)
+    if "words" in mine and "sentence" in theirs:
         pairs = list(zip(mine["words"], theirs["sentence"], strict=True))
         differ = np.array([list(words) != list(sentence) for words, sentence in pairs], dtype=bool)
         _refuse(mine, differ, source, lambda i: _words_fault(*pairs[i]))

@@ -62,6 +62,10 @@ def test_what_cannot_be_scored_is_named(scores, about, message):
 def test_an_explanation_of_another_row_is_not_scored(about, message):
     told = ROWS.assign(sentence=[["He", "sings"]] * 2, target=[0, 1], sentence_idx=0)
     rows = pd.concat([told, told.assign(dataset="D_S", sentence=[["They", "sings"]] * 2)])
+    with pytest.raises(TouchstoneError, match="belongs to no row"):
+        score_explanations(explanations([3.0, 1.0]), rows.head(0))
+    with pytest.raises(TouchstoneError, match="the data have two rows D_A 0-F; keep one"):
+        score_explanations(explanations([3.0, 1.0]), pd.concat([rows, told]))
     right = {"words": ["He", "sings"]}
     assert score_explanations(explanations([3.0, 1.0], **right), rows)["MA"].item() == 0.75
     with pytest.raises(TouchstoneError, match=f"row 0-F .* {message}"):

@@ -5,7 +5,8 @@ nothing else.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,15 @@ _ALLOWED: dict[type, tuple[type, ...]] = {
     float: (float, np.floating, type(None)),
 }
 KEY = ["dataset", "scheme", "seed", "method", "row_id"]
+DEFAULTS: dict[str, Any] = {  # what a file made elsewhere has where it lacks the column
+    "study": "own",
+    "scheme": "own",
+    "seed": -1,
+    "explained": "-",
+    "settings": "{}",
+    "delta": None,
+}
+_OF_ROWS = ("sentence_idx", "target")  # what it may leave to the data
 
 
 def in_format(
@@ -95,24 +105,122 @@ def save_explanations(path: Path | str, frame: pd.DataFrame) -> None:
     save_parquet(validated(frame, Path(path).name), path)
 
 
-def load_explanations(path: Path | str) -> pd.DataFrame:
+def load_explanations(path: Path | str, rows: pd.DataFrame | None = None) -> pd.DataFrame:
     """Explanations from a file, ours or made elsewhere, validated.
 
+    A file may leave out the columns of `DEFAULTS`.
+
+    Args:
+        path: the Parquet file.
+        rows: the data that it explains, as in `rows_explained`. The explanations are compared with
+            it, and where they have no sentence_idx or target, they take the row's.
+
     Raises:
-        TouchstoneError: naming file, row and remedy, where the file does not keep to `SCHEMA`.
+        TouchstoneError: naming file, row and remedy, where the file does not keep to `SCHEMA` or
+            does not explain these rows.
     """
     if not Path(path).is_file():
         raise TouchstoneError(
             f"there is no file of explanations {path}; correct the path in explanation_files"
         )
+    name = Path(path).name
     try:
         frame = load_parquet(path)
     except (ValueError, OSError) as error:  # pyarrow's errors are both
         raise TouchstoneError(
-            f"{Path(path).name} is not a Parquet file; write the table with pandas' to_parquet "
+            f"{name} is not a Parquet file; write the table with pandas' to_parquet "
             f"({str(error).splitlines()[0][:80]})"
         ) from None
-    return validated(frame, Path(path).name)
+    if frame.empty:
+        raise TouchstoneError(f"{name} holds no explanations; leave the file out")
+    left = [] if rows is None else [column for column in _OF_ROWS if column not in frame]
+    filled = DEFAULTS | dict.fromkeys(left, -1)
+    frame = frame.assign(**{column: v for column, v in filled.items() if column not in frame})
+    frame = validated(frame, name)
+    if rows is None:
+        return frame
+    return frame.assign(**rows_explained(frame.drop(columns=left), rows, f"{name}: ")[left])
+
+
+def rows_explained(
+    explanations: pd.DataFrame, rows: pd.DataFrame, source: str = ""
+) -> pd.DataFrame:
+    """The row of the data that each explanation is of, in the order of the explanations.
+
+    Args:
+        explanations: dataset, method, row_id; with words, sentence_idx or target they are compared.
+        rows: row_id, with a column dataset where there are several; sentence, sentence_idx and
+            target are compared where they are there.
+        source: what a message begins with.
+
+    Raises:
+        TouchstoneError: an explanation is of none of the rows, or of other words, another base
+            sentence or another class than its row.
+    """
+    keys = ["dataset", "row_id"] if "dataset" in rows else ["row_id"]
+    known, asked = (pd.MultiIndex.from_frame(frame[keys]) for frame in (rows, explanations))
+    if known.has_duplicates:
+        twice = known[known.duplicated()][0]
+        raise TouchstoneError(
+            f"{source}the data have two rows {' '.join(map(str, twice))}; keep one of them"
+        )
+    at = known.get_indexer(asked)
+    mine = explanations.reset_index(drop=True)
+    _refuse(
+        mine,
+        at < 0,
+        source,
+        lambda _: "belongs to no row of the data; score it against the data that it explains",
+    )
+    theirs = rows.iloc[at].reset_index(drop=True)
+    if "words" in mine and "sentence" in theirs:
+        pairs = list(zip(mine["words"], theirs["sentence"], strict=True))
+        differ = np.array([list(words) != list(sentence) for words, sentence in pairs], dtype=bool)
+        _refuse(mine, differ, source, lambda i: _words_fault(*pairs[i]))
+    for name in _OF_ROWS:
+        if name in mine and name in theirs:
+            values = mine[name].tolist(), theirs[name].tolist()
+            differ = np.array([a != b for a, b in zip(*values, strict=True)], dtype=bool)
+            _refuse(mine, differ, source, partial(_value_fault, name, *values))
+    return theirs.set_index(explanations.index)
+
+
+def _refuse(
+    explanations: pd.DataFrame, wrong: np.ndarray, source: str, fault: Callable[[int], str]
+) -> None:
+    if wrong.any():
+        i = int(np.argmax(wrong))
+        row = explanations.iloc[i]
+        raise TouchstoneError(
+            f"{source}the explanation of row {row['row_id']} ({row['dataset']}, {row['method']}) "
+            + fault(i)
+        )
+
+
+def _words_fault(words: Sequence[str], sentence: Sequence[str]) -> str:
+    remedy = "explain the words of the data as stage 01 left them, in their order"
+    if len(words) != len(sentence):
+        return f"is of {len(words)} words, and the row has {len(sentence)}; {remedy}"
+    i, word, expected = next(
+        (i, a, b) for i, (a, b) in enumerate(zip(words, sentence, strict=True)) if a != b
+    )
+    return f"has the word {word!r} at place {i}, and the row has {expected!r}; {remedy}"
+
+
+def _value_fault(name: str, mine: Sequence[int], theirs: Sequence[int], i: int) -> str:
+    return (
+        f"has {name} {mine[i]}, and the row has {theirs[i]}; take it from the row, or leave the "
+        "column out"
+    )
+
+
+def are_finite(scores: Sequence[float]) -> bool:
+    """Whether scores are a plain list of finite real numbers."""
+    try:
+        values = np.asarray(list(scores))
+    except ValueError:  # lists of different lengths inside
+        return False
+    return values.ndim == 1 and values.dtype.kind in "iuf" and bool(np.isfinite(values).all())
 
 
 def validated(frame: pd.DataFrame, source: str) -> pd.DataFrame:
@@ -158,10 +266,7 @@ def _fault(row: dict[str, Any]) -> str:
     if len(row["scores"]) != len(row["words"]):
         n_scores, n_words = len(row["scores"]), len(row["words"])
         return f"there are {n_scores} scores for {n_words} words; give one score per word"
-    numbers = [
-        isinstance(x, int | float | np.number) and not isinstance(x, bool) for x in row["scores"]
-    ]
-    if not all(numbers) or not np.isfinite(np.asarray(row["scores"], float)).all():
+    if not are_finite(row["scores"]):
         return "a score is not a finite number; leave the row out or repair the method"
     return _settings_fault(row["settings"])
 

@@ -1,11 +1,15 @@
 """Files, written whole or not at all: under a temporary name in the same folder, then renamed."""
 
+import csv
 import hashlib
+import io
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -48,6 +52,80 @@ def read_utf8(path: Path) -> str:
         raise TouchstoneError(
             f"{path}, line {line}: the bytes are not UTF-8; save the file as UTF-8"
         ) from None
+
+
+def strict_json(text: str | bytes) -> Any:
+    """What a JSON text holds; of two equal keys of an object `json.loads` would keep the last.
+
+    Raises:
+        ValueError: it is no JSON, has a key twice, or is nested deeper than Python reads.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=_unique)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    held: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in held:
+            raise ValueError(f"the key {key!r} is written twice")
+        held[key] = value
+    return held
+
+
+def csv_rows(path: Path) -> list[tuple[int, list[str]]]:
+    """The rows of a CSV (or .tsv) file as text, head included, each with its first line's number.
+
+    Empty rows are left out. In a TSV file a quotation mark is a letter like any other.
+
+    Raises:
+        TouchstoneError: there is no such file, it is empty or not UTF-8, or a row does not have the
+            fields of the head.
+    """
+    if not path.is_file():
+        raise TouchstoneError(f"there is no file {path}; correct the parameter that names it")
+    is_tsv = path.suffix.lower() == ".tsv"
+    # Line ends stay as they are, for a quoted field may hold some.
+    reader = csv.reader(
+        io.StringIO(read_utf8(path), newline=""),
+        delimiter="\t" if is_tsv else ",",
+        strict=True,
+        quoting=csv.QUOTE_NONE if is_tsv else csv.QUOTE_MINIMAL,
+    )
+    rows: list[tuple[int, list[str]]] = []
+    line = 1
+    try:
+        for fields in reader:
+            fields = [_unquoted(field) for field in fields] if is_tsv else fields
+            if fields and rows and len(fields) != len(rows[0][1]):
+                raise TouchstoneError(
+                    f"{path}, line {line}: {len(fields)} fields, and the head has "
+                    f"{len(rows[0][1])}; complete the row, or put quotation marks around a field "
+                    "with a comma in it"
+                )
+            rows += [(line, fields)] if fields else []
+            line = reader.line_num + 1  # a quoted field may hold line ends
+    except csv.Error as error:
+        raise TouchstoneError(
+            f"{path}, line {line}: the row that begins here cannot be read ({error}); close its "
+            "quotation marks, and double those inside a field"
+        ) from None
+    if not rows:
+        raise TouchstoneError(
+            f"{path} is empty; it needs a line with the names of the columns, and rows below it"
+        )
+    return rows
+
+
+def _unquoted(field: str) -> str:
+    """A field of a TSV file without the marks that pandas puts around one that holds a mark.
+
+    The field's own marks are doubled then.
+    """
+    is_quoted = re.fullmatch('"(?:[^"]|"")*""(?:[^"]|"")*"', field)
+    return field[1:-1].replace('""', '"') if is_quoted else field
 
 
 def sha256_of(path: Path | str) -> str:

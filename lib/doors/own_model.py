@@ -27,7 +27,7 @@ from torch import nn
 from ..attribution.explain import explain
 from ..attribution.registry import resolve_method
 from ..core.errors import TouchstoneError, did_you_mean
-from ..models.hf import HFClassifier
+from ..models.hf import HFClassifier, check_vocabulary
 from ..models.shortcuts import check_reading
 from ..models.text_model import BATCH, TextModel, device_of
 
@@ -52,8 +52,9 @@ def wrap(module: Any, tokenizer: Any, classes: Sequence[str] = ()) -> HFClassifi
 
     Raises:
         TouchstoneError: the module has no word embeddings or no class scores, or gives other scores
-            from embeddings than from token ids; the tokenizer cannot tell which word a token
-            belongs to, or has no token for padding; or `classes` are not as many as the outputs.
+            from embeddings than from token ids; the tokenizer does not fit the embedding table,
+            cannot tell which word a token belongs to, or has no token for padding; or `classes` are
+            not as many as the outputs.
     """
     kind = type(module).__name__
     needed = ("config", "get_input_embeddings")
@@ -67,6 +68,8 @@ def wrap(module: Any, tokenizer: Any, classes: Sequence[str] = ()) -> HFClassifi
             f"{type(tokenizer).__name__} does not tell which word a token comes from; load the "
             "fast tokenizer (AutoTokenizer.from_pretrained(name, use_fast=True))"
         )
+    table = module.get_input_embeddings()
+    check_vocabulary(tokenizer, getattr(table, "num_embeddings", None), kind)
     id2label = module.config.id2label
     names = tuple(classes) or tuple(id2label[i] for i in sorted(id2label))
     model = HFClassifier(module, tokenizer, names)

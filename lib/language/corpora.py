@@ -7,6 +7,7 @@ and for a corpus also `lines_sha256`.
 """
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import yaml
 
 from ..core.errors import TouchstoneError
-from ..core.files import sha256_of, sha256_of_tree
+from ..core.files import read_utf8, sha256_of, sha256_of_tree
 from ..core.paths import data_root
 
 Source = Mapping[str, Any]
@@ -56,8 +57,9 @@ def source_path(name: str, sources: Mapping[str, Source]) -> Path:
 
 
 def read_lines(path: Path | str) -> list[str]:
-    """The lines of a text file, the empty ones too."""
-    return Path(path).read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    """The lines of a text file, the empty ones too, without a byte-order mark."""
+    text = re.sub("\r\n?", "\n", read_utf8(Path(path)))
+    return text.removesuffix("\n").split("\n")
 
 
 def lines_sha256(lines: Sequence[str]) -> str:
@@ -85,7 +87,7 @@ def published_corpus(sources: Mapping[str, Source]) -> list[Tagged]:
 
 def read_tagged(path: Path | str) -> list[Tagged]:
     """The sentences of a tagged corpus, one a line; empty lines are left out."""
-    lines = Path(path).read_text(encoding="utf-8").splitlines()
+    lines = read_utf8(Path(path)).splitlines()
     return [
         split_tagged(line, f"{path}, line {i}")
         for i, line in enumerate(lines, start=1)
@@ -109,5 +111,5 @@ def split_tagged(line: str, where: str = "the line") -> Tagged:
 
 def read_plain(path: Path | str) -> list[list[str]]:
     """The words of the lines of a corpus without tags; empty lines and WikiText's headings go."""
-    sentences = map(str.split, Path(path).read_text(encoding="utf-8").splitlines())
+    sentences = map(str.split, read_utf8(Path(path)).splitlines())
     return [words for words in sentences if words and words[0] != "="]

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ..attribution.registry import METHODS
+from ..attribution.table import are_finite, rows_explained
 from ..core.errors import TouchstoneError
 from .mass_accuracy import (
     METRICS,
@@ -32,7 +33,8 @@ def score_explanations(explanations: pd.DataFrame, rows: pd.DataFrame) -> pd.Dat
     Args:
         explanations: in the repository's explanation format (one score per word).
         rows: row_id and ground_truth of the explained data, with a column dataset where there
-            are several, and, where known, token_counts (sub-words per word).
+            are several, and, where known, token_counts (sub-words per word); sentence,
+            sentence_idx and target, where they are there, must be those of the explanations.
 
     Returns:
         One line per explanation: dataset, scheme, seed, method, row_id, sentence_idx, target,
@@ -40,14 +42,13 @@ def score_explanations(explanations: pd.DataFrame, rows: pd.DataFrame) -> pd.Dat
         ("tokens" or "words").
 
     Raises:
-        TouchstoneError: for an unknown row, a length that does not fit, or a score that is not
-            finite.
+        TouchstoneError: for an unknown row, one that does not say what the explanation says of it,
+            a length that does not fit, or a score that is not finite.
     """
-    keys = ["dataset", "row_id"] if "dataset" in rows else ["row_id"]
     counts = ["token_counts"] if "token_counts" in rows else []
-    joined = explanations.merge(
-        rows[[*keys, "ground_truth", *counts]], on=keys, how="left", validate="many_to_one"
-    )
+    explanations = explanations.reset_index(drop=True)
+    explained = rows_explained(explanations, rows)
+    joined = explanations.assign(**explained[["ground_truth", *counts]])
     _check(joined)
     about = joined[[*_MODEL, "method", "row_id", "sentence_idx", "target"]]
     parts = [_measure(joined.iloc[i : i + _CHUNK]) for i in range(0, len(joined), _CHUNK)]
@@ -156,16 +157,12 @@ def _measure(part: pd.DataFrame) -> pd.DataFrame:
 def _check(joined: pd.DataFrame) -> None:
     for row in joined.itertuples():
         where = f"the explanation of row {row.row_id} ({row.dataset}, {row.method})"
-        if not isinstance(row.ground_truth, (list, np.ndarray)):
-            raise TouchstoneError(
-                f"{where} belongs to no row of the data; score it against the data that it explains"
-            )
         if len(row.scores) != len(row.ground_truth):
             raise TouchstoneError(
                 f"{where} has {len(row.scores)} scores for {len(row.ground_truth)} words; "
                 "give one score per word"
             )
-        if not np.isfinite(row.scores).all():
+        if not are_finite(row.scores):
             raise TouchstoneError(
                 f"{where} holds a score that is not finite; remove the row or repair the explainer"
             )

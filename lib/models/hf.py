@@ -306,6 +306,24 @@ def prepare_padding(module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase)
     module.config.pad_token_id = tokenizer.pad_token_id
 
 
+def check_vocabulary(tokenizer: PreTrainedTokenizerBase, n_rows: int | None, source: str) -> None:
+    """Refuse a tokenizer that an embedding table of `n_rows` was not made for, if that is known.
+
+    A table may have some rows more than there are tokens, for sizes that are fast to compute with,
+    and tokens may have been added to a tokenizer (a padding token), but not to its model.
+
+    Raises:
+        TouchstoneError: beginning with `source`.
+    """
+    n_tokens = len(tokenizer)
+    if n_rows and (tokenizer.vocab_size > n_rows or n_rows - n_tokens > max(128, n_rows // 10)):
+        raise TouchstoneError(
+            f"{source}: its tokenizer has {n_tokens} tokens and its embedding table {n_rows} rows, "
+            "so they do not belong together; take the tokenizer that the model was trained with (a "
+            "folder needs its tokenizer.json or vocabulary beside config.json)"
+        )
+
+
 def longest_input(module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
     """The most tokens a model reads: what its tokenizer says, within its positions."""
     limit = getattr(module.config, "max_position_embeddings", None) or -1

@@ -12,11 +12,11 @@ import torch
 import transformers
 from safetensors.torch import save_file
 from torch import Tensor, nn
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
+from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
 from ..core.errors import TouchstoneError
 from ..core.files import atomic_path, sha256_of
-from .hf import HFClassifier
+from .hf import HFClassifier, check_vocabulary
 
 # name: package, folder inside it, SHA-256 of its model.safetensors
 PACKAGED = {
@@ -26,6 +26,7 @@ PACKAGED = {
         "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     )
 }
+_EVERYDAY = ("she", "he", "they", "her", "his")
 
 
 def load_encoder_path(name: str, revision: str = "") -> str:
@@ -134,6 +135,11 @@ def load_tokenizer(name: str, revision: str = "") -> Any:
     """The fast tokenizer of an encoder.
 
     Those of a byte-level class (RoBERTa's) see a space before the first word, too.
+
+    Raises:
+        TouchstoneError: it is no fast one, does not fit the model's embedding table, or does not
+            know most of a few everyday words: where a folder has no tokenizer files, transformers
+            makes a tokenizer of nothing but special tokens.
     """
     tokenizer = load_pretrained(AutoTokenizer, name, revision, add_prefix_space=True)
     if not tokenizer.is_fast:
@@ -141,7 +147,23 @@ def load_tokenizer(name: str, revision: str = "") -> Any:
             f"{name} has no fast tokenizer, so nobody knows which token belongs to which word; "
             "choose a model with a tokenizer.json"
         )
+    config = load_pretrained(AutoConfig, name, revision)
+    check_vocabulary(tokenizer, getattr(config.get_text_config(), "vocab_size", None), name)
+    _check_words(tokenizer, name)
     return tokenizer
+
+
+def _check_words(tokenizer: Any, name: str) -> None:
+    """Refuse a tokenizer that does not know pronouns: a model of it would read the same of all."""
+    ids = [tokenizer(word, add_special_tokens=False)["input_ids"] for word in _EVERYDAY]
+    unk = tokenizer.unk_token_id
+    unknown = [word for word, of in zip(_EVERYDAY, ids, strict=True) if not of or unk in of]
+    if len(unknown) > len(_EVERYDAY) / 2:
+        raise TouchstoneError(
+            f"{name}: its tokenizer does not know {', '.join(unknown)}, so the model would read "
+            f"{tokenizer.unk_token} for most words; put the tokenizer's files beside config.json, "
+            "or choose a model of English"
+        )
 
 
 def load_classifier(name: str, revision: str, classes: Sequence[str]) -> HFClassifier:

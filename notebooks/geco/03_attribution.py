@@ -77,6 +77,7 @@ from lib.studies.geco.units import (
     StageSources,
     choose_rows,
     plan_units,
+    read_foreign,
     settings_by_method,
 )
 from lib.studies.geco.variants import identities, ranking_moves, summarise_moves
@@ -776,6 +777,7 @@ same.pivot(index=["left", "right"], columns="architecture", values="shown")[
 # against the format and appended.
 
 # %%
+theirs = read_foreign(stage, explanation_files, plan)
 store = Units("geco", scale, "03_attribution", reuse_units)
 if scale != "small":
     forecast = predicted_seconds(plan, sources, store)
@@ -784,9 +786,6 @@ if scale != "small":
         f"\n{forecast['seconds'].sum() / 60:.0f} minutes in all",
     )
 ours = run_units(plan, sources, store)
-theirs = [
-    attribution.load_explanations(stage.external(path)) for path in explanation_files
-]
 explanations = pd.concat([ours, *theirs], ignore_index=True)
 attribution.save_explanations(stage.path("explanations.parquet"), explanations)
 print(

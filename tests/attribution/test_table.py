@@ -10,7 +10,7 @@ import pytest
 from small_models import as_rows
 
 from lib.attribution import explain, load_explanations, save_explanations
-from lib.attribution.table import SCHEMA
+from lib.attribution.table import SCHEMA, are_finite
 from lib.core.errors import TouchstoneError
 
 
@@ -69,8 +69,8 @@ def test_a_malformed_table_is_refused(good: pd.DataFrame, tmp_path: Path, fault:
 
 
 def test_a_file_made_elsewhere_is_checked_on_reading(good: pd.DataFrame, tmp_path: Path) -> None:
-    good.drop(columns="delta").to_parquet(tmp_path / "mine.parquet")
-    with pytest.raises(TouchstoneError, match="mine.parquet has no column 'delta'"):
+    good.drop(columns="words").to_parquet(tmp_path / "mine.parquet")
+    with pytest.raises(TouchstoneError, match="mine.parquet has no column 'words'"):
         load_explanations(tmp_path / "mine.parquet")
     good[list(reversed(SCHEMA))].to_parquet(tmp_path / "fine.parquet")
     assert list(load_explanations(tmp_path / "fine.parquet")) == list(SCHEMA)
@@ -82,3 +82,56 @@ def test_a_file_that_is_no_table_or_not_there(tmp_path: Path) -> None:
         load_explanations(tmp_path / "mine.parquet")
     with pytest.raises(TouchstoneError, match="there is no file of explanations"):
         load_explanations(tmp_path / "other.parquet")
+
+
+ROWS = as_rows(["he sings", "she"])
+
+
+def test_a_file_of_five_columns_is_enough(good: pd.DataFrame, tmp_path: Path) -> None:
+    columns = ["dataset", "method", "row_id", "words", "scores"]
+    good[columns].to_parquet(tmp_path / "mine.parquet")
+    read = load_explanations(tmp_path / "mine.parquet", ROWS)
+    assert list(read) == list(SCHEMA) and read["target"].tolist() == ROWS["target"].tolist()
+    assert read["sentence_idx"].tolist() == ROWS["sentence_idx"].tolist()
+    assert set(read["scheme"]) == {"own"} and set(read["seed"]) == {-1}
+    with pytest.raises(TouchstoneError, match="mine.parquet has no column 'sentence_idx'"):
+        load_explanations(tmp_path / "mine.parquet")
+
+
+OTHER_ROWS = {
+    "reversed words": ({"words": [["sings", "he"], ["she"]]}, "has the word 'sings' at place 0"),
+    "upper case": ({"words": [["he", "sings"], ["SHE"]]}, "row 1-M .*has the word 'SHE' .*'she'"),
+    "a word more": (
+        {"words": [["he", "sings"], ["she", "."]], "scores": [[1.0, 0.0], [1.0, 0.0]]},
+        "is of 2 words, and the row has 1",
+    ),
+    "another class": ({"target": [0, 7]}, "row 1-M .*has target 7, and the row has 1"),
+    "another base sentence": ({"sentence_idx": [0, 0]}, "row 1-M .*has sentence_idx 0"),
+    "no such row": ({"row_id": ["0-F", "9-F"]}, "row 9-F .*belongs to no row"),
+    "another data set": ({"dataset": "D_S"}, "row 0-F .D_S, .*belongs to no row"),
+}
+
+
+@pytest.mark.parametrize("fault", OTHER_ROWS)
+def test_what_explains_other_rows_is_refused(
+    good: pd.DataFrame, tmp_path: Path, fault: str
+) -> None:
+    rows = ROWS.assign(dataset="D_A")
+    good.to_parquet(tmp_path / "mine.parquet")
+    assert len(load_explanations(tmp_path / "mine.parquet", rows)) == 2
+    changes, message = OTHER_ROWS[fault]
+    good.assign(**changes).to_parquet(tmp_path / "mine.parquet")
+    with pytest.raises(TouchstoneError, match=f"mine.parquet: the explanation of .*{message}"):
+        load_explanations(tmp_path / "mine.parquet", rows)
+
+
+def test_a_file_without_rows_is_refused(good: pd.DataFrame, tmp_path: Path) -> None:
+    good.head(0).to_parquet(tmp_path / "mine.parquet")
+    with pytest.raises(TouchstoneError, match="mine.parquet holds no explanations"):
+        load_explanations(tmp_path / "mine.parquet")
+
+
+def test_scores_are_a_plain_list_of_finite_numbers() -> None:
+    assert are_finite([1, 2.5]) and are_finite([])
+    for scores in ([1j, 1.0], [[1.0], [2.0]], [[1.0], [2.0, 3.0]], [float("inf")], ["1"], [True]):
+        assert not are_finite(scores)

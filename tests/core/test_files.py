@@ -15,6 +15,7 @@ import pytest
 from lib.core.errors import TouchstoneError
 from lib.core.files import (
     atomic_path,
+    csv_rows,
     load_parquet,
     read_utf8,
     save_csv,
@@ -22,6 +23,7 @@ from lib.core.files import (
     save_parquet,
     sha256_of,
     sha256_of_tree,
+    strict_json,
     write_atomic,
 )
 from lib.core.paths import ROOT
@@ -121,3 +123,32 @@ def test_a_text_is_read_without_its_byte_order_mark_and_other_bytes_are_named_by
     (tmp_path / "a.txt").write_bytes(b"one\ntw\xff\n")
     with pytest.raises(TouchstoneError, match=r"a\.txt, line 2: the bytes are not UTF-8"):
         read_utf8(tmp_path / "a.txt")
+
+
+def test_json_with_a_key_twice_or_too_deep_is_refused() -> None:
+    assert strict_json(b'\xef\xbb\xbf{"a": {"b": 1}, "b": [2]}') == {"a": {"b": 1}, "b": [2]}
+    for text, said in (
+        ('{"a": {"b": 1, "b": 1}}', "the key 'b' is written twice"),
+        ("[" * 100_000, "nested too deeply"),
+        ("{", "Expecting property name"),
+        (b"\xff", "codec can't decode|invalid start byte"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            strict_json(text)
+
+
+def test_rows_of_a_table_are_text_with_their_lines(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b'\xef\xbb\xbfid,n\r\nNA,007\r\n\r\n"a\nb",1\r\n')
+    rows = [(1, ["id", "n"]), (2, ["NA", "007"]), (4, ["a\nb", "1"])]
+    assert csv_rows(tmp_path / "a.csv") == rows
+    for content, said in (
+        (b"", "a.csv is empty"),
+        (b"id,n\na\n", "a.csv, line 2: 1 fields, and the head has 2"),
+        (b'id,n\n"a,1\n', "a.csv, line 2: the row that begins here cannot be read"),
+        (b"id,n\n\xe9,1\n", "a.csv, line 2: the bytes are not UTF-8"),
+    ):
+        (tmp_path / "a.csv").write_bytes(content)
+        with pytest.raises(TouchstoneError, match=said):
+            csv_rows(tmp_path / "a.csv")
+    with pytest.raises(TouchstoneError, match="there is no file"):
+        csv_rows(tmp_path / "b.csv")

@@ -128,6 +128,15 @@ def test_a_tokenizer_without_offsets(module: nn.Module) -> None:
         wrap(module, slow)
 
 
+@pytest.mark.parametrize("n_rows", [4, 600])
+def test_a_tokenizer_of_another_model(n_rows: int) -> None:
+    config = BertConfig(
+        vocab_size=n_rows, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, num_labels=3
+    )
+    with pytest.raises(TouchstoneError, match=f"embedding table {n_rows} rows"):
+        wrap(BertForSequenceClassification(config), tiny_tokenizer())
+
+
 def test_something_that_is_no_classifier(module: nn.Module) -> None:
     with pytest.raises(TouchstoneError, match="is no model of transformers"):
         wrap(nn.Linear(2, 2), tiny_tokenizer())

@@ -40,11 +40,36 @@ def test_one_table_with_every_measure():
         ([1.0, 2.0], {"row_id": "9-F"}, "row 9-F .* belongs to no row"),
         ([1.0], {}, "row 0-F .* 1 scores for 2 words"),
         ([1.0, np.nan], {}, "row 0-F .* not finite"),
+        ([1.0, 1j], {}, "row 0-F .* not finite"),
+        ([[1.0], [2.0, 3.0]], {}, "row 0-F .* not finite"),
     ],
 )
 def test_what_cannot_be_scored_is_named(scores, about, message):
     with pytest.raises(TouchstoneError, match=message):
         score_explanations(explanations(scores, **about), ROWS)
+
+
+@pytest.mark.parametrize(
+    ("about", "message"),
+    [
+        ({"words": ["sings", "He"]}, "has the word 'sings' at place 0, and the row has 'He'"),
+        ({"words": ["HE", "sings"]}, "has the word 'HE'"),
+        ({"target": 1}, "has target 1, and the row has 0"),
+        ({"sentence_idx": 3}, "has sentence_idx 3, and the row has 0"),
+        ({"dataset": "D_S"}, "has the word 'He' at place 0, and the row has 'They'"),
+    ],
+)
+def test_an_explanation_of_another_row_is_not_scored(about, message):
+    told = ROWS.assign(sentence=[["He", "sings"]] * 2, target=[0, 1], sentence_idx=0)
+    rows = pd.concat([told, told.assign(dataset="D_S", sentence=[["They", "sings"]] * 2)])
+    with pytest.raises(TouchstoneError, match="belongs to no row"):
+        score_explanations(explanations([3.0, 1.0]), rows.head(0))
+    with pytest.raises(TouchstoneError, match="the data have two rows D_A 0-F; keep one"):
+        score_explanations(explanations([3.0, 1.0]), pd.concat([rows, told]))
+    right = {"words": ["He", "sings"]}
+    assert score_explanations(explanations([3.0, 1.0], **right), rows)["MA"].item() == 0.75
+    with pytest.raises(TouchstoneError, match=f"row 0-F .* {message}"):
+        score_explanations(explanations([3.0, 1.0], **(right | about)), rows)
 
 
 def test_row_sets():

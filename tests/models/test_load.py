@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +17,12 @@ from tiny_models import CLASSES, SENTENCES, saved, toy_rows
 from lib.core.errors import TouchstoneError
 from lib.models import weights as sources
 from lib.models.load import read_trained, save_trained
-from lib.models.weights import check_weights, load_classifier, load_encoder_path
+from lib.models.weights import (
+    check_weights,
+    load_classifier,
+    load_encoder_path,
+    load_tokenizer,
+)
 from lib.training.classifier import Settings
 from lib.training.transfer import Trainer
 
@@ -150,6 +156,39 @@ def test_a_hub_id_with_a_revision_is_passed_on_and_a_folder_needs_a_model(tmp_pa
     ).startswith("google-bert")
     with pytest.raises(TouchstoneError, match="holds no config.json"):
         load_encoder_path(str(tmp_path))
+
+
+def bare_folder(tmp_path, n_rows):
+    """A folder without tokenizer files: transformers makes a tokenizer of special tokens."""
+    folder = Path(saved(tmp_path, "bert"))
+    for file in folder.iterdir():
+        if file.name not in ("config.json", "model.safetensors"):
+            file.unlink()
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"vocab_size": n_rows}))
+    return str(folder), config["vocab_size"]
+
+
+def test_a_folder_without_tokenizer_files_is_refused(tmp_path):
+    folder, n_rows = bare_folder(tmp_path, 30522)
+    with pytest.raises(TouchstoneError, match="bert: its tokenizer has . tokens and .* 30522 rows"):
+        load_tokenizer(folder)
+    folder, _ = bare_folder(tmp_path, n_rows)  # a table so small that it may be padded
+    with pytest.raises(TouchstoneError, match="does not know she, he, they, her, his, so"):
+        load_classifier(folder, "", CLASSES)
+
+
+def test_the_tokenizer_of_another_model_is_refused(tmp_path):
+    folder = Path(saved(tmp_path, "bert"))
+    n_rows = json.loads((folder / "config.json").read_text())["vocab_size"]
+    for rows, is_right in ((n_rows, True), (n_rows + 60, True), (n_rows - 5, False)):
+        config = json.loads((folder / "config.json").read_text()) | {"vocab_size": rows}
+        (folder / "config.json").write_text(json.dumps(config))
+        if is_right:
+            assert len(load_tokenizer(str(folder))) == n_rows
+        else:
+            with pytest.raises(TouchstoneError, match=f"{n_rows} tokens and .* {rows} rows"):
+                load_tokenizer(str(folder))
 
 
 def test_check_weights_accepts_the_right_file(tmp_path):

@@ -10,6 +10,8 @@ the texts themselves.
 """
 
 import json
+import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +21,7 @@ import pandas as pd
 from jaxtyping import Int
 
 from ...core.errors import TouchstoneError
-from ...core.files import atomic_path
+from ...core.files import atomic_path, csv_rows
 from .questions import TOLERANCE, Effects, Head, Texts, Vectors
 from .reviews import ASPECTS, VALUES, refuse_duplicates
 
@@ -122,12 +124,13 @@ def gather_texts(
         without: the same for vectors without a concept.
 
     Raises:
-        TouchstoneError: an id twice, a text without predictions, probabilities that do not sum to
-            one, a value that no aspect has.
+        TouchstoneError: an id twice, a text without predictions, columns of classes that are not
+            exactly p_1 ... p_K, probabilities that do not sum to one, a value that no aspect has.
     """
     ids = texts["text_id"].to_numpy(object)
-    columns = [name for name in predictions if str(name).startswith("p_")]
-    probabilities = _looked_up(predictions, ids, columns, "predictions").astype(float)
+    columns = class_columns(predictions, "the table of predictions")
+    probabilities = _looked_up(predictions, ids, columns, "predictions")
+    probabilities = _numbers(probabilities, "the table of predictions")
     _check_probabilities(ids, probabilities)
     predicted = _looked_up(aspects, ids, list(ASPECTS), "predicted aspects")
     _check_values(ids, predicted)
@@ -143,20 +146,68 @@ def gather_texts(
 
 
 def read_outside(path: Path | str) -> pd.DataFrame:
-    """A table of predictions or of predicted aspects that was made elsewhere, Parquet or CSV."""
+    """A table of predictions or of predicted aspects that was made elsewhere, Parquet or CSV.
+
+    Returns:
+        The table; its ids are text as they stand in the file ("000123", "NA"), and columns p_1 ...
+        p_K stand in the order of their numbers.
+
+    Raises:
+        TouchstoneError: naming the file, where it is no such table.
+    """
     path = Path(path)
     if path.suffix not in (".parquet", ".csv") or not path.is_file():
         raise TouchstoneError(
             f"{path} is no Parquet or CSV file that exists; write one with a column text_id"
         )
-    is_csv = path.suffix == ".csv"
-    # An id such as 000123 is no number.
-    table = pd.read_csv(path, dtype={"text_id": str}) if is_csv else pd.read_parquet(path)
+    table = _csv_table(path) if path.suffix == ".csv" else _parquet_table(path)
+    names = list(map(str, table.columns))
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise TouchstoneError(f"{path} has the column {twice[0]!r} twice; keep one of them")
     if "text_id" not in table:
+        raise TouchstoneError(f"{path} has no column text_id; its columns are {', '.join(names)}")
+    if not all(isinstance(name, str) for name in table["text_id"]):
+        odd = next(name for name in table["text_id"] if not isinstance(name, str))
+        raise TouchstoneError(f"{path}: the text_id {odd!r} is no text; write the ids as text")
+    if not any(name.startswith("p_") for name in names):
+        return table
+    columns = class_columns(table, str(path))
+    numbers = _numbers(table[columns].to_numpy(), str(path))
+    others = [name for name in table if name not in columns]
+    return table[others].assign(**dict(zip(columns, numbers.T, strict=True)))
+
+
+def class_columns(table: pd.DataFrame, source: str) -> list[str]:
+    """The columns p_1 ... p_K of a table in the order of their numbers, wherever they stand.
+
+    Raises:
+        TouchstoneError: another column begins with p_, or one of them is missing.
+    """
+    found = [str(name) for name in table if str(name).startswith("p_")]
+    columns = [f"p_{k}" for k in range(1, max(len(found), 2) + 1)]
+    if missing := [name for name in columns if name not in found]:
+        given = f"; it has {', '.join(found)}" if found else ""
         raise TouchstoneError(
-            f"{path} has no column text_id; its columns are {', '.join(map(str, table.columns))}"
+            f"{source} has no column {missing[0]!r}{given}: write exactly p_1 ... p_K, a "
+            "probability of each class, and begin no other column's name with p_"
         )
-    return table
+    return columns
+
+
+def _csv_table(path: Path) -> pd.DataFrame:
+    """A CSV file as text: to pandas the id NA would be missing, and 000123 a number."""
+    (_, names), *rows = csv_rows(path)
+    return pd.DataFrame([fields for _, fields in rows], columns=names, dtype=str)
+
+
+def _parquet_table(path: Path) -> pd.DataFrame:
+    try:
+        return pd.read_parquet(path)
+    except (ValueError, OSError) as error:  # pyarrow's errors are both
+        raise TouchstoneError(
+            f"{path} is not a Parquet file; write the table with pandas' to_parquet "
+            f"({str(error)[:80]})"
+        ) from None
 
 
 def read_vectors(path: Path | str) -> tuple[tuple[np.ndarray, np.ndarray], Head]:
@@ -174,12 +225,12 @@ def read_vectors(path: Path | str) -> tuple[tuple[np.ndarray, np.ndarray], Head]
             f"{path} is no .npz file that exists; write one with numpy.savez and the arrays "
             f"{', '.join(_ARRAYS)}"
         )
-    with np.load(path, allow_pickle=False) as file:
-        if missing := [name for name in _ARRAYS if name not in file]:
-            raise TouchstoneError(f"{path} has no array {missing[0]!r}; write {', '.join(_ARRAYS)}")
-        ids, vectors, weight, bias = (file[name] for name in _ARRAYS)
+    arrays = _outside_arrays(path)
+    if missing := [name for name in _ARRAYS if name not in arrays]:
+        raise TouchstoneError(f"{path} has no array {missing[0]!r}; write {', '.join(_ARRAYS)}")
+    ids, vectors, weight, bias = (arrays[name] for name in _ARRAYS)
     if (
-        vectors.ndim != 2
+        (ids.ndim, vectors.ndim, bias.ndim) != (1, 2, 1)
         or len(vectors) != len(ids)
         or weight.shape != (len(bias), vectors.shape[1])
     ):
@@ -187,8 +238,43 @@ def read_vectors(path: Path | str) -> tuple[tuple[np.ndarray, np.ndarray], Head]
             f"{path}: text_id has shape {ids.shape}, vectors {vectors.shape}, weight "
             f"{weight.shape}, bias {bias.shape}; write n ids, n x hidden, K x hidden, K"
         )
-    vectors, weight, bias = (array.astype(float) for array in (vectors, weight, bias))
+    if ids.dtype.kind != "U":
+        raise TouchstoneError(f"{path}: text_id holds no text; write an array of strings")
+    vectors, weight, bias = (
+        _numbers(arrays[name], f"{path}: {name}") for name in ("vectors", "weight", "bias")
+    )
+    if not all(np.isfinite(array).all() for array in (vectors, weight, bias)):
+        raise TouchstoneError(f"{path} holds a number that is not finite; leave the text out")
     return (ids.astype(object), vectors), Head(weight, bias)
+
+
+def _outside_arrays(path: Path) -> dict[str, np.ndarray]:
+    try:
+        file = np.load(path, allow_pickle=False)
+        if isinstance(file, np.ndarray):
+            raise ValueError("it is one array without a name")
+        with file:
+            return dict(file)
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise TouchstoneError(
+            f"{path} cannot be read as arrays ({str(error)[:80]}); write numbers and text with "
+            "numpy.savez, no objects"
+        ) from None
+
+
+def _numbers(values: np.ndarray, what: str) -> np.ndarray:
+    """An array as real numbers; text that writes them is read, anything else refused."""
+    try:
+        # neither would raise: a complex number loses a part, and yes is 1
+        objects = values.flat if values.dtype == object else ()
+        odd = [v for v in objects if isinstance(v, bool | np.bool_ | complex)]
+        if odd or values.dtype.kind not in "iufOU":
+            raise ValueError(f"{(odd or [values.dtype])[0]}")
+        return values.astype(float)
+    except (ValueError, TypeError) as error:
+        raise TouchstoneError(
+            f"{what} holds something that is no real number ({error}); write numbers"
+        ) from None
 
 
 def _rows_of(names: np.ndarray, ids: np.ndarray, what: str) -> Int[np.ndarray, "batch"]:

@@ -3,7 +3,6 @@
 `python -m lib.studies.cebab.reviews` downloads what is missing of the published files.
 """
 
-import json
 import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -16,7 +15,7 @@ from jaxtyping import Float, Int
 
 from ...core.downloads import check_files, download_folder
 from ...core.errors import TouchstoneError, check_choice
-from ...core.files import write_atomic
+from ...core.files import strict_json, write_atomic
 
 ASPECTS = ("food", "service", "ambiance", "noise")
 VALUES = ("Negative", "unknown", "Positive")
@@ -92,8 +91,8 @@ def read_reviews(path: Path | str) -> pd.DataFrame:
             "`python -m lib.studies.cebab.reviews`"
         )
     try:
-        records = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        records = strict_json(path.read_bytes())
+    except ValueError as error:
         raise TouchstoneError(f"{path} is not valid JSON ({error}); download it again") from None
     if not isinstance(records, list) or not records:
         raise TouchstoneError(
@@ -256,6 +255,10 @@ def _row(record: Any, where: str) -> dict[str, Any]:
         (
             record["id"] != f"{record['original_id']}_{record['edit_id']}",
             f"id {record['id']!r} is not original_id and edit_id joined by _; correct one of them",
+        ),
+        (
+            not isinstance(is_original, bool),
+            f"is_original is {is_original!r}; write true or false, without quotation marks",
         ),
         (
             kind not in ((None, *ASPECTS) if is_original else ASPECTS),

@@ -1,6 +1,7 @@
 """Corpora in GECO's format, read, written and fetched: JSON lines, one form of a sentence each."""
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -10,9 +11,9 @@ import pandas as pd
 
 from ...core.downloads import check_files, download, download_folder
 from ...core.errors import TouchstoneError
-from ...core.files import write_atomic
+from ...core.files import strict_json, write_atomic
 from ...core.stage import Stage
-from .faults import drop_faulty, find_format_faults, repair_rows
+from .faults import drop_faulty, find_format_faults, keep_faults, repair_rows
 
 CLASSES = ("F", "M", "NB")
 GENDERS = ("female", "male", "neutral")
@@ -32,6 +33,8 @@ COLUMNS = ["row_id", "sentence_idx", "target", "gender", "sentence", "ground_tru
 _EXPECTED = (
     "{sentence: [words], ground_truth: [0 or 1 per word], target: 0 | 1 | 2, sentence_idx: number}"
 )
+
+_HALF = re.compile(r"[\ud800-\udfff]")
 
 _GECO_COMMIT = "f0907c6"
 _GECO_URL = f"https://github.com/braindatalab/gecobench/raw/{_GECO_COMMIT}/data/dataset"
@@ -107,8 +110,8 @@ def read_geco(
 
     Returns:
         row_id ("12-F"), sentence_idx (the base sentence), target (0 F, 1 M, 2 NB), gender,
-        sentence (words), ground_truth (one 0/1 per word). `.attrs["faults"]` is a table (row,
-        sentence_idx, target, fault, what_was_done).
+        sentence (words), ground_truth (one 0/1 per word). `lib.studies.geco.faults.faults_of` of
+        them is the table of faults.
 
     Raises:
         TouchstoneError: naming file and line, for what no setting can mend.
@@ -120,7 +123,7 @@ def read_geco(
         rows, faults = repair_rows(rows, faults, str(path))
     elif on_fault == "drop":
         rows, faults = drop_faulty(rows, faults)
-    rows.attrs["faults"] = faults
+    keep_faults(rows, faults)
     return rows
 
 
@@ -156,7 +159,7 @@ def load_dataset(stage: Stage, dataset: str, split: str) -> pd.DataFrame:
     rows = read_geco(
         stage.input("01_data_generation", f"{DATASETS[dataset]}/{split}.jsonl"), on_fault="keep"
     )
-    rows.attrs.clear()  # the faults are stage 01's business, and pd.concat cannot compare tables
+    rows.attrs.clear()  # the faults are stage 01's business
     fits = [len(s) == len(g) for s, g in zip(rows["sentence"], rows["ground_truth"], strict=True)]
     return rows[fits].reset_index(drop=True)
 
@@ -252,8 +255,8 @@ def _parse(path: Path) -> pd.DataFrame:
 
 def _record(line: bytes, where: str) -> dict[str, Any]:
     try:
-        record = json.loads(line)
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        record = strict_json(line)
+    except ValueError as error:
         raise TouchstoneError(
             f"{where} is not valid JSON ({error}); correct or remove the line"
         ) from None
@@ -266,14 +269,19 @@ def _record(line: bytes, where: str) -> dict[str, Any]:
     number = int(target) if is_class else 0
     gender = record.get("gender", GENDERS[number])
     has_words = isinstance(words, list) and all(isinstance(word, str) for word in words)
+    # "\ud83d" without its other half is no text: it could not be written or encoded
+    is_text = has_words and not any(_HALF.search(word) for word in words)
+    is_number = isinstance(idx, int) and not isinstance(idx, bool)
     has_mask = isinstance(mask, list) and all(value in (0, 1) for value in mask)
     problems = {
         f"unknown target {target!r}; use 0 (female), 1 (male) or 2 (neutral)": not is_class,
         f"target {target} means {GENDERS[number]}, but gender says {gender!r}; make the two "
         "agree": gender != GENDERS[number],
         f"the sentence is not a list of words; write {_EXPECTED}": not (has_words and words),
+        "a word holds half a character (a lone surrogate); write the whole character": has_words
+        and not is_text,
         f"the ground truth holds something other than 0 and 1; write {_EXPECTED}": not has_mask,
-        f"sentence_idx {idx!r} is not a whole number; write {_EXPECTED}": not isinstance(idx, int),
+        f"sentence_idx {idx!r} is not a whole number; write {_EXPECTED}": not is_number,
     }
     refuse(f"{where}:", problems)
     return {

@@ -19,7 +19,7 @@ import pandas as pd
 from ...core.errors import TouchstoneError
 from ...core.paths import material
 from .corpus import COLUMNS, DATASETS, check_choices, fetch_geco, read_geco
-from .faults import aligned_masks, find_format_faults, repair_rows
+from .faults import aligned_masks, find_format_faults, keep_faults, repair_rows
 
 CORRECTIONS = [
     "sentence_idx",
@@ -137,7 +137,6 @@ def correct_neutral(
     for idx, base in rows.groupby("sentence_idx", sort=False):
         # the neutral form last
         base = base.sort_values("target").copy()
-        base.attrs.clear()  # pd.concat cannot compare tables in attrs
         words = [[word.strip() for word in sentence] for sentence in base["sentence"]]
         before = list(base["sentence"].iloc[-1])
         kinds = [(i, BLANK) for i, word in enumerate(before) if word != word.strip()]
@@ -153,7 +152,7 @@ def correct_neutral(
         parts.append(base)
     table = pd.concat(parts).loc[rows.index, COLUMNS]
     repaired, faults = repair_rows(table, find_format_faults(table), "the corrected data")
-    repaired.attrs["faults"] = faults
+    keep_faults(repaired, faults)
     return repaired, pd.DataFrame(done, columns=CORRECTIONS)
 
 

@@ -1,6 +1,7 @@
 """Faults in corpora of GECO's kind: those of form are repaired, those of wording reported."""
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping
 from difflib import SequenceMatcher
 from itertools import permutations
@@ -30,9 +31,9 @@ _NON_WORD = re.compile(r"\w{2,}(ies|sses|shes|ches|xes|zzes|ss)")
 def find_format_faults(rows: pd.DataFrame) -> pd.DataFrame:
     """The faults of form in rows: one line per row and fault, `what_was_done` = "kept".
 
-    Four kinds: a mask that is longer or shorter than its sentence, a word of blanks only, a blank
-    at the edge of a word, and a masked position whose word is the same in all variants once blanks
-    and letter case are ignored.
+    Four kinds: a mask that is longer or shorter than its sentence, a word of blanks or of signs
+    without width only, a blank at the edge of a word, and a masked position whose word is the same
+    in all variants once blanks and letter case are ignored.
 
     Args:
         rows: as `lib.studies.geco.corpus.read_geco` gives them.
@@ -40,7 +41,7 @@ def find_format_faults(rows: pd.DataFrame) -> pd.DataFrame:
     same = rows.groupby("sentence_idx")["sentence"].agg(_same_positions)
     faults: list[tuple[Any, ...]] = []
     for row in rows.itertuples():
-        mask, bare = row.ground_truth, [word.strip() for word in row.sentence]
+        mask, bare = row.ground_truth, [_bare(word) for word in row.sentence]
         kinds = {
             LENGTH: len(bare) != len(mask),
             BLANK_WORD: not all(bare),
@@ -55,6 +56,18 @@ def find_format_faults(rows: pd.DataFrame) -> pd.DataFrame:
             if is_so
         ]
     return pd.DataFrame(faults, columns=_FAULT_COLUMNS)
+
+
+def keep_faults(rows: pd.DataFrame, faults: pd.DataFrame) -> None:
+    """Leave faults with their rows, as a list of tuples, for pd.concat cannot compare tables."""
+    rows.attrs["faults"] = list(faults.itertuples(index=False, name=None))
+
+
+def faults_of(rows: pd.DataFrame) -> pd.DataFrame:
+    """The faults of form that `read_geco` left with rows (row, sentence_idx, target, fault,
+    what_was_done).
+    """
+    return pd.DataFrame(rows.attrs.get("faults", []), columns=_FAULT_COLUMNS)
 
 
 def drop_faulty(rows: pd.DataFrame, faults: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -125,14 +138,14 @@ def find_wording_faults(rows: pd.DataFrame) -> pd.DataFrame:
 def fault_table(data: Mapping[str, Mapping[str, pd.DataFrame]]) -> pd.DataFrame:
     """All faults of data sets by name and split: dataset, split, row, fault, words, what_was_done.
 
-    Faults of form are those that `read_geco` left in `.attrs` (they are taken out of there, since
-    pd.concat cannot compare tables in attrs); faults of wording are looked for in the sets with
-    three classes.
+    Faults of form are those that `read_geco` left with the rows (they are taken from there);
+    faults of wording are looked for in the sets with three classes.
     """
     columns, tables = ["dataset", "split", "row", "fault", "words", "what_was_done"], []
     for name, splits in data.items():
         for split, rows in splits.items():
-            here = [rows.attrs.pop("faults").assign(words=0)] if "faults" in rows.attrs else []
+            here = [faults_of(rows).assign(words=0)] if "faults" in rows.attrs else []
+            rows.attrs.pop("faults", None)
             if rows["target"].nunique() == 3:
                 here.append(find_wording_faults(rows).assign(what_was_done="reported"))
             tables += [frame.assign(dataset=name, split=split)[columns] for frame in here]
@@ -205,7 +218,7 @@ def _repair_base(base: pd.DataFrame, kinds: set[str], source: str) -> pd.DataFra
     # a mask that was just made anew marks no such position
     same = _same_positions(sentences) if SAME_WORD in kinds and LENGTH not in kinds else ()
     repaired = base.copy()
-    filled = [[i for i, word in enumerate(words) if word.strip()] for words in sentences]
+    filled = [[i for i, word in enumerate(words) if _bare(word)] for words in sentences]
     repaired["sentence"] = [
         [words[i].strip() for i in kept] for words, kept in zip(sentences, filled, strict=True)
     ]
@@ -214,6 +227,17 @@ def _repair_base(base: pd.DataFrame, kinds: set[str], source: str) -> pd.DataFra
         for mask, kept in zip(masks, filled, strict=True)
     ]
     return repaired
+
+
+def _bare(word: str) -> str:
+    """A word without blanks at its edges; nothing where all of it is unseen.
+
+    >>> _bare("he "), _bare(chr(0x200B))
+    ('he', '')
+    """
+    unseen = ("Cc", "Cf", "Zs", "Zl", "Zp")  # control, zero width, blanks
+    is_seen = word.isalnum() or any(unicodedata.category(sign) not in unseen for sign in word)
+    return word.strip() if is_seen else ""
 
 
 def _same_positions(variants: Iterable[list[str]]) -> set[int]:

@@ -268,9 +268,11 @@ def encoder_of_shape(encoder: str, folder: Path) -> str:
         raise TouchstoneError(
             f"encoder {encoder!r} is not at hand; download it, or give the folder that it lies in"
         )
+    tokenizer = load_tokenizer(next(iter(PACKAGED)))
+    config.vocab_size = len(tokenizer)  # the one at hand; a table's length costs no time
     with quiet():
         BertForSequenceClassification(config).save_pretrained(folder)
-        load_tokenizer(next(iter(PACKAGED))).save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
     return str(folder)
 
 

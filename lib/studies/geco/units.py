@@ -5,6 +5,7 @@ made of.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pandas as pd
 import torch
 
 from ...attribution.registry import METHODS, resolve_method
-from ...attribution.table import NO_MODEL
+from ...attribution.table import KEY, NO_MODEL, load_explanations, validated
 from ...core.errors import TouchstoneError
 from ...core.seeds import seed_for
 from ...core.stage import Stage
@@ -20,7 +21,7 @@ from ...models.load import build_model
 from ...models.schemes import scheme_named
 from ...training.classifier import Settings
 from ...training.transfer import Trainer
-from .corpus import CLASSES, load_dataset
+from .corpus import CLASSES, DATASETS, load_dataset
 from .grid import Unit, mark
 from .model_units import load_trained
 
@@ -133,6 +134,44 @@ def choose_rows(rows: pd.DataFrame, n_base: int, seed: int) -> pd.DataFrame:
         : n_base or None
     ]
     return rows[rows["sentence_idx"].isin(drawn)].reset_index(drop=True)
+
+
+def read_foreign(stage: Stage, files: Sequence[str], plan: Sequence[Unit]) -> list[pd.DataFrame]:
+    """Explanations that were made elsewhere, each compared with the test row that it explains.
+
+    Args:
+        files: Parquet, in the format of `lib.attribution.SCHEMA`.
+        plan: what this run explains itself.
+
+    Raises:
+        TouchstoneError: a file is not in the format, explains other rows than stage 01's or another
+            study's, or goes by the names of a part of the plan.
+    """
+    if not files:
+        return []
+    rows = pd.concat(
+        [load_dataset(stage, name, "test").assign(dataset=name) for name in DATASETS],
+        ignore_index=True,
+    )
+    planned = {(u.dataset, u.scheme, u.seed, resolve_method(u.method).name) for u in plan}
+    found = []
+    for file in files:
+        explanations = load_explanations(stage.external(file), rows)
+        for row in explanations[[*KEY, "study"]].to_dict("records"):
+            if row["study"] not in ("geco", "own", "-"):
+                raise TouchstoneError(
+                    f"{file}: row {row['row_id']} is of the study {row['study']!r}; write geco, or "
+                    "leave the column out"
+                )
+            if tuple(row[name] for name in KEY[:4]) in planned:
+                raise TouchstoneError(
+                    f"{file}: this run makes {row['method']} of {row['scheme']}, seed "
+                    f"{row['seed']}, on {row['dataset']} itself; give yours another scheme or "
+                    "method name"
+                )
+        found.append(explanations)
+    validated(pd.concat(found, ignore_index=True), " and ".join(Path(f).name for f in files))
+    return found
 
 
 @dataclass

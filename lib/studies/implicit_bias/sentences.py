@@ -4,8 +4,6 @@ Reading them from tables, what the steps of the filter ask of the words, masking
 coreference clusters from a file. A sentence is a list of words; positions in it count from 0.
 """
 
-import csv
-import io
 import json
 import re
 from collections.abc import Sequence
@@ -17,7 +15,7 @@ import spacy
 from spacy.tokens import Doc
 
 from ...core.errors import TouchstoneError, did_you_mean
-from ...core.files import read_utf8
+from ...core.files import csv_rows, read_utf8
 from ...language.lexicon import MASK, PRONOUNS, load_lexicon, pronoun_forms
 from .coreference import Clusters, Resolver
 
@@ -49,7 +47,7 @@ def read_sentences(path: Path | str, column: str = "sent1") -> pd.DataFrame:
             UTF-8, or a row does not have the fields of the head (with the number of the line).
     """
     path = Path(path)
-    (_, columns), *rows = _rows(path)
+    (_, columns), *rows = csv_rows(path)
     if column not in columns:
         raise TouchstoneError(
             f"{path} has no column {column!r}{did_you_mean(column, columns)}; its columns are "
@@ -159,52 +157,6 @@ def with_gender(words: Sequence[str], at: int, slot: str, gender: str) -> list[s
     if forms is None:
         raise TouchstoneError(f"{words[at]!r} is no gendered pronoun; give the position of one")
     return [*words[:at], forms[0 if gender == "F" else 1], *words[at + 1 :]]
-
-
-def _rows(path: Path) -> list[tuple[int, list[str]]]:
-    """The rows of a table that are not empty, head included, each with its first line's number."""
-    if not path.is_file():
-        raise TouchstoneError(f"there is no file {path}; correct the parameter that names it")
-    is_tsv = path.suffix.lower() == ".tsv"
-    # Line ends stay as they are, for a quoted field may hold some.
-    reader = csv.reader(
-        io.StringIO(read_utf8(path), newline=""),
-        delimiter="\t" if is_tsv else ",",
-        strict=True,
-        quoting=csv.QUOTE_NONE if is_tsv else csv.QUOTE_MINIMAL,
-    )
-    rows: list[tuple[int, list[str]]] = []
-    line = 1
-    try:
-        for fields in reader:
-            fields = [_unquoted(field) for field in fields] if is_tsv else fields
-            if fields and rows and len(fields) != len(rows[0][1]):
-                raise TouchstoneError(
-                    f"{path}, line {line}: {len(fields)} fields, and the head has "
-                    f"{len(rows[0][1])}; complete the row, or put quotation marks around a field "
-                    "with a comma in it"
-                )
-            rows += [(line, fields)] if fields else []
-            line = reader.line_num + 1  # a quoted field may hold line ends
-    except csv.Error as error:
-        raise TouchstoneError(
-            f"{path}, line {line}: the row that begins here cannot be read ({error}); close its "
-            "quotation marks, and double those inside a field"
-        ) from None
-    if not rows:
-        raise TouchstoneError(
-            f"{path} is empty; it needs a line with the names of the columns, and rows below it"
-        )
-    return rows
-
-
-def _unquoted(field: str) -> str:
-    """A field of a TSV file without the marks that pandas puts around one that holds a mark.
-
-    The field's own marks are doubled then.
-    """
-    is_quoted = re.fullmatch('"(?:[^"]|"")*""(?:[^"]|"")*"', field)
-    return field[1:-1].replace('""', '"') if is_quoted else field
 
 
 def file_resolver(path: Path | str) -> Resolver:

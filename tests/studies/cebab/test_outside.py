@@ -69,6 +69,63 @@ def test_tables_from_outside(tmp_path) -> None:
         read_outside(tmp_path / "none.csv")
 
 
+def test_probabilities_are_read_by_name_wherever_they_stand(tmp_path) -> None:
+    wide = pd.DataFrame({"text_id": ["a", "b"], **{f"p_{k}": [0.0, 0.0] for k in range(11, 0, -1)}})
+    wide = wide.assign(p_2=[1.0, 0.0], p_10=[0.0, 1.0])
+    wide.to_csv(tmp_path / "p.csv", index=False)
+    for table in (wide, read_outside(tmp_path / "p.csv")):
+        found = gather_texts(TEXTS, table, PREDICTED).probabilities
+        assert found.argmax(1).tolist() == [1, 9]
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        (["p_1", "p_3"], "no column 'p_2'; it has p_1, p_3: write exactly p_1"),
+        (["p_0", "p_1"], "no column 'p_2'; it has p_0, p_1"),
+        (["p_1", "p_2", "p_value"], "no column 'p_3'; it has p_1, p_2, p_value"),
+        (["p_01", "p_2"], "no column 'p_1'"),
+        (["p_1"], "no column 'p_2'"),
+    ],
+)
+def test_columns_of_classes_are_exactly_those(tmp_path, columns: list[str], said: str) -> None:
+    table = TEXTS[["text_id"]].assign(**dict.fromkeys(columns, 1 / len(columns)))
+    with pytest.raises(TouchstoneError, match=said):
+        gather_texts(TEXTS, table, PREDICTED)
+    table.to_csv(tmp_path / "p.csv", index=False)
+    with pytest.raises(TouchstoneError, match=f"p.csv has {said}"):
+        read_outside(tmp_path / "p.csv")
+
+
+def test_ids_stay_text(tmp_path) -> None:
+    (tmp_path / "p.csv").write_text("p_2,text_id,p_1\n.2,NA,.8\n.3,000123,.7\n1,null,0\n")
+    table = read_outside(tmp_path / "p.csv")
+    assert table["text_id"].tolist() == ["NA", "000123", "null"]
+    assert table["p_1"].tolist() == [0.8, 0.7, 0.0]
+    pd.DataFrame({"text_id": [1, 2], "p_1": 0.5, "p_2": 0.5}).to_parquet(tmp_path / "p.parquet")
+    with pytest.raises(TouchstoneError, match="p.parquet: the text_id 1 is no text"):
+        read_outside(tmp_path / "p.parquet")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("p.csv", b"", "p.csv is empty"),
+        ("p.csv", b"text_id,p_1,p_2\na,.5,.5,.1\n", "p.csv, line 2: 4 fields, and the head has 3"),
+        ("p.csv", b"text_id,p_1,p_2\na,.5\n", "p.csv, line 2: 2 fields"),
+        ("p.csv", b"text_id,p_1,p_2\n\xe9,.5,.5\n", "p.csv, line 2: the bytes are not UTF-8"),
+        ("p.csv", b"text_id,p_1,p_2\na,half,.5\n", "p.csv holds something .*'half'"),
+        ("p.csv", b"text_id,p_1,p_2\na,.5+0j,.5\n", "p.csv holds something .*5.0j"),
+        ("p.csv", b"text_id,p_1,p_1\na,.5,.5\n", "p.csv has the column 'p_1' twice"),
+        ("p.parquet", b"text_id,p_1,p_2\na,.5,.5\n", "p.parquet is not a Parquet file"),
+    ],
+)
+def test_a_table_that_cannot_be_read_is_named(tmp_path, name, content, said) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(TouchstoneError, match=said.replace("5.0j", "0j")):
+        read_outside(tmp_path / name)
+
+
 def test_vectors_and_a_head_from_outside(tmp_path) -> None:
     arrays = {
         "text_id": np.array(["b", "a"]),
@@ -95,6 +152,13 @@ def test_vectors_and_a_head_from_outside(tmp_path) -> None:
         ({"bias": None}, "no array 'bias'"),
         ({"weight": np.eye(3)}, r"weight \(3, 3\)"),
         ({"text_id": np.array(["a"])}, r"text_id has shape \(1,\)"),
+        ({"text_id": np.array([1, 2])}, "text_id holds no text"),
+        ({"text_id": np.array(["b", "a"], dtype=object)}, "cannot be read as arrays"),
+        ({"vectors": np.array([[np.nan, 0.0], [0.0, 1.0]])}, "a number that is not finite"),
+        ({"vectors": np.eye(2) + 1j}, "vectors holds something that is no real number"),
+        ({"vectors": np.ones(2)}, r"vectors \(2,\)"),
+        ({"weight": np.array([["x", "y"], ["x", "y"]])}, "weight holds something"),
+        ({"bias": np.array(0.0)}, r"bias \(\)"),
     ],
 )
 def test_bad_arrays_are_refused(tmp_path, changed: dict, said: str) -> None:
@@ -111,6 +175,13 @@ def test_bad_arrays_are_refused(tmp_path, changed: dict, said: str) -> None:
         read_vectors(tmp_path / "v.npz")
     with pytest.raises(TouchstoneError, match="no .npz file"):
         read_vectors(tmp_path / "none.npz")
+
+
+@pytest.mark.parametrize("content", [b"", b"no zip", b"PK\x03\x04cut"])
+def test_a_file_that_holds_no_arrays_is_named(tmp_path, content: bytes) -> None:
+    (tmp_path / "v.npz").write_bytes(content)
+    with pytest.raises(TouchstoneError, match="v.npz cannot be read as arrays"):
+        read_vectors(tmp_path / "v.npz")
 
 
 def test_vectors_that_miss_a_text_are_refused() -> None:

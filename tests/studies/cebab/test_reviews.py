@@ -65,6 +65,8 @@ def test_an_original_has_no_edit_whatever_the_file_says(tmp_path: Path) -> None:
         ({"food_aspect_majority": ""}, "food majority is '', but the votes"),
         ({"id": "8_000000"}, "id '8_000000' is not original_id and edit_id"),
         ({"is_original": False}, "unknown edit_type None"),
+        ({"is_original": "no"}, "record 0: is_original is 'no'; write true or false"),
+        ({"is_original": 1}, "is_original is 1; write true or false"),
         ({"edit_type": "price"}, "unknown edit_type 'price'"),
         ({"description": "  "}, "the description is empty"),
     ],
@@ -72,6 +74,13 @@ def test_an_original_has_no_edit_whatever_the_file_says(tmp_path: Path) -> None:
 def test_a_bad_field_is_named_with_its_record(tmp_path: Path, changes: dict, said: str) -> None:
     with pytest.raises(TouchstoneError, match=said):
         read_reviews(written(tmp_path, record(**changes)))
+
+
+def test_a_key_that_is_written_twice_is_named(tmp_path: Path) -> None:
+    path = written(tmp_path, record())
+    path.write_text(path.read_text().replace("{", '{"is_original": false, ', 1))
+    with pytest.raises(TouchstoneError, match="reviews.json .*'is_original' is written twice"):
+        read_reviews(path)
 
 
 def test_missing_fields_files_and_double_ids(tmp_path: Path) -> None:

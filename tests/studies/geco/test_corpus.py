@@ -10,6 +10,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from lib.core.errors import TouchstoneError
@@ -24,6 +25,7 @@ from lib.studies.geco.corpus import (
     read_geco,
     write_geco,
 )
+from lib.studies.geco.faults import faults_of
 
 ROWS = [
     {
@@ -62,7 +64,17 @@ def test_rows_have_ids_classes_and_no_faults(tmp_path: Path) -> None:
     assert list(rows["row_id"]) == ["7-F", "7-M", "7-NB"]
     assert list(rows["target"]) == [0, 1, 2]
     assert rows["sentence"][2] == ["They", "read", "."]
-    assert rows.attrs["faults"].empty
+    assert faults_of(rows).empty
+
+
+def test_two_sets_can_be_put_one_below_the_other(tmp_path: Path) -> None:
+    faulty = [row | {"sentence": [f"{row['sentence'][0]} ", *row["sentence"][1:]]} for row in ROWS]
+    first = read_geco(write(tmp_path / "a.jsonl", faulty))
+    second = read_geco(write(tmp_path / "b.jsonl", ROWS))
+    assert len(faults_of(first)) == 3 and len(pd.concat([first, second])) == 6
+    both = pd.concat([first, first], ignore_index=True)
+    assert len(both) == 6 and faults_of(both).equals(faults_of(first))
+    first.to_parquet(tmp_path / "a.parquet")
 
 
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
@@ -95,6 +107,10 @@ def test_the_papers_own_listing_is_read_too(tmp_path: Path) -> None:
         (ROWS[0] | {"sentence": "She reads .", "sentence_idx": 8}, "not a list of words"),
         (ROWS[0] | {"ground_truth": [2, 0, 0], "sentence_idx": 8}, "other than 0 and 1"),
         (ROWS[0] | {"sentence_idx": "8"}, "not a whole number"),
+        (ROWS[0] | {"sentence_idx": True}, "sentence_idx True is not a whole number"),
+        (ROWS[0] | {"sentence": ["She", "\ud83d", "."], "sentence_idx": 8}, "half a character"),
+        (json.dumps(ROWS[0])[:-1] + ', "target": 1}', "the key 'target' is written twice"),
+        ("[" * 100_000, "nested too deeply"),
         (ROWS[0], "already has a female variant in line 1"),
     ],
 )

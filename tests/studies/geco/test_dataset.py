@@ -23,6 +23,7 @@ from lib.studies.geco.dataset import (
     split_labels,
 )
 from lib.studies.geco.doubts import Doubts
+from lib.studies.geco.faults import faults_of
 from lib.studies.geco.review import (
     apply_decisions,
     match_decisions,
@@ -82,7 +83,7 @@ def test_everything_is_made(tmp_path: Path, spacy_pipeline: str) -> None:
     counts = build_dataset(folder(tmp_path, tale=TEXT), out, spacy_pipeline)
     assert list(counts["sentences"]) == [4, 4, 4, 4, 4]
     for name in DATASETS.values():
-        assert read_geco(out / name / "train.jsonl").attrs["faults"].empty
+        assert faults_of(read_geco(out / name / "train.jsonl")).empty
     assert {p.name for p in out.iterdir()} > {
         "report.md",
         "review.html",

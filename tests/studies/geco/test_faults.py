@@ -18,6 +18,7 @@ from lib.studies.geco.faults import (
     SAME_WORD,
     aligned_masks,
     fault_table,
+    faults_of,
     find_wording_faults,
 )
 
@@ -56,25 +57,25 @@ SAME = (["She", "Reads", "."], [1, 1, 0]), (["He", "reads ", "."], [1, 1, 0])
 def test_blanks_at_the_edges_go(tmp_path: Path) -> None:
     read = rows(tmp_path, *EDGE)
     assert read["sentence"][1] == ["He", "reads", "."]
-    assert read.attrs["faults"].values.tolist() == [["3-M", 3, 1, EDGE_BLANK, "blanks removed"]]
+    assert faults_of(read).values.tolist() == [["3-M", 3, 1, EDGE_BLANK, "blanks removed"]]
 
 
 def test_a_word_of_blanks_goes_with_its_mask_entry(tmp_path: Path) -> None:
     read = rows(tmp_path, *BLANK)
     assert read["sentence"][0] == ["She", "reads"] and read["ground_truth"][0] == [1, 0]
-    assert set(read.attrs["faults"]["fault"]) == {BLANK_WORD}
+    assert set(faults_of(read)["fault"]) == {BLANK_WORD}
 
 
 def test_an_empty_word_in_one_form_only_leaves_it_shorter_and_says_so(tmp_path: Path) -> None:
     read = rows(tmp_path, (["She", "", "reads"], [1, 1, 0]), (["He", "'s", "reads"], [1, 1, 0]))
     assert [len(words) for words in read["sentence"][:2]] == [2, 3]
-    assert read.attrs["faults"]["what_was_done"].str.contains("shorter").all()
+    assert faults_of(read)["what_was_done"].str.contains("shorter").all()
 
 
 def test_a_mask_that_does_not_fit_is_made_anew(tmp_path: Path) -> None:
     read = rows(tmp_path, *SHORT)
     assert list(read["ground_truth"][:3]) == [[1, 1], [1, 1], [1, 1, 1]]
-    assert set(read.attrs["faults"]["fault"]) == {LENGTH}
+    assert set(faults_of(read)["fault"]) == {LENGTH}
     assert all(
         len(s) == len(g) for s, g in zip(read["sentence"], read["ground_truth"], strict=True)
     )
@@ -91,7 +92,7 @@ def test_a_masked_word_that_differs_in_case_and_blanks_only_is_unmasked(tmp_path
     read = rows(tmp_path, *SAME)
     assert list(read["ground_truth"][:2]) == [[1, 0, 0], [1, 0, 0]]
     assert read["sentence"][0][1] == "Reads", "wording is never touched"
-    assert {SAME_WORD, EDGE_BLANK} == set(read.attrs["faults"]["fault"])
+    assert {SAME_WORD, EDGE_BLANK} == set(faults_of(read)["fault"])
 
 
 @pytest.mark.parametrize("forms", [EDGE, BLANK, SHORT, SAME])
@@ -102,10 +103,10 @@ def test_keep_changes_nothing_and_drop_leaves_the_base_sentence_out(
     assert list(zip(kept["sentence"], kept["ground_truth"]))[: len(forms)] == [
         tuple(form) for form in forms
     ]
-    assert set(kept.attrs["faults"]["what_was_done"]) == {"kept"}
+    assert set(faults_of(kept)["what_was_done"]) == {"kept"}
     dropped = rows(tmp_path, *forms, on_fault="drop")
     assert list(dropped["row_id"]) == ["4-F", "4-M"]
-    assert set(dropped.attrs["faults"]["what_was_done"]) == {"base sentence left out"}
+    assert set(faults_of(dropped)["what_was_done"]) == {"base sentence left out"}
 
 
 def test_the_order_of_rows_survives_a_repair(tmp_path: Path) -> None:
@@ -148,6 +149,14 @@ def test_wording_faults_by_hand() -> None:
     assert {("no full stop at the end", row) for row in ("0-F", "0-M", "0-NB")} <= set(at)
 
 
+@pytest.mark.parametrize("unseen", ["\u200b", "\ufeff", "\u00ad\u200d", "\u2060 "])
+def test_a_word_without_width_is_a_blank_word(tmp_path: Path, unseen: str) -> None:
+    lines = (["She", unseen, "reads"], [1, 1, 0]), (["He", unseen, "reads"], [1, 1, 0])
+    read = rows(tmp_path, *lines)
+    assert BLANK_WORD in set(faults_of(read)["fault"])
+    assert read["sentence"][0] == ["She", "reads"] and read["ground_truth"][0] == [1, 0]
+
+
 def test_the_table_of_all_faults_takes_them_out_of_attrs(tmp_path: Path) -> None:
     read = rows(tmp_path, *EDGE)
     table = fault_table({"D_A_binary": {"train": read}})
@@ -175,7 +184,7 @@ def published(geco_data: Path) -> dict[tuple[str, str], pd.DataFrame]:
 @pytest.mark.slow
 def test_faults_of_form_in_the_published_files(geco_data: Path, published: dict) -> None:
     def count(name: str, split: str, fault: str) -> int:
-        return int((published[name, split].attrs["faults"]["fault"] == fault).sum())
+        return int((faults_of(published[name, split])["fault"] == fault).sum())
 
     assert [count("D_S", split, LENGTH) for split in SPLITS] == [2, 2]
     assert [count("D_A", split, LENGTH) for split in SPLITS] == [0, 0]
@@ -187,7 +196,7 @@ def test_faults_of_form_in_the_published_files(geco_data: Path, published: dict)
         3,
         3,
     ]  # one position, three rows
-    lengths = published["D_S", "test"].attrs["faults"].query("fault == @LENGTH")
+    lengths = faults_of(published["D_S", "test"]).query("fault == @LENGTH")
     assert sorted(lengths["row"]) == ["988-F", "988-M"]
     for name in DATASETS.values():
         for split in SPLITS:
@@ -198,7 +207,7 @@ def test_faults_of_form_in_the_published_files(geco_data: Path, published: dict)
             )
             assert (
                 not read_geco(geco_data / name / f"{split}.jsonl", "drop")["sentence_idx"]
-                .isin(repaired.attrs["faults"]["sentence_idx"])
+                .isin(faults_of(repaired)["sentence_idx"])
                 .any()
             )
 

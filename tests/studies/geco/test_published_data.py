@@ -117,10 +117,7 @@ def bias(notebook: dict[str, Any], splits: dict[str, pd.DataFrame], extended: bo
 
 
 def _whole(splits: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    parts = [splits[split].copy() for split in SPLITS]
-    for part in parts:
-        part.attrs.clear()  # pd.concat compares attrs, and tables there have no truth value
-    return pd.concat(parts).sort_values(["sentence_idx", "target"])
+    return pd.concat([splits[split] for split in SPLITS]).sort_values(["sentence_idx", "target"])
 
 
 @pytest.mark.parametrize(

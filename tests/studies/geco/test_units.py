@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -10,15 +12,18 @@ import pytest
 import torch
 from small_models import as_rows, build
 
+from lib.attribution import explain
 from lib.attribution.model_blind import Pattern
+from lib.core.errors import TouchstoneError
 from lib.core.files import save_parquet
 from lib.core.parameters import notebook_parameters
 from lib.core.paths import ROOT
 from lib.core.stage import Stage, open_stage
 from lib.models.load import save_trained
+from lib.studies.geco import units
 from lib.studies.geco.corpus import CLASSES, DATASETS, GENDERS, write_geco
 from lib.studies.geco.grid import Unit
-from lib.studies.geco.units import StageSources
+from lib.studies.geco.units import StageSources, read_foreign
 from lib.training.classifier import Settings
 from lib.training.transfer import Trainer, predictions
 
@@ -123,3 +128,28 @@ def test_without_weights_a_head_is_trained_and_said_so(sources: StageSources, en
     assert what.startswith("C on 6 base sentences of D_A, trained here")
     rows = sources.rows_of(unit())
     assert np.abs(model.predict(rows.sentence, 8) - before.predict(rows.sentence, 8)).max() > 1e-4
+
+
+def test_files_made_elsewhere_are_compared_with_the_test_rows(tmp_path, monkeypatch) -> None:
+    rows = as_rows(["he sings", "she"])
+    monkeypatch.setattr(units, "load_dataset", lambda stage, dataset, split: rows)
+    stage = cast(Any, SimpleNamespace(external=Path))
+    mine = explain(None, rows, "Pronoun list", study="geco", dataset="D_A", scheme="C", seed=0)
+    file, other = (str(tmp_path / name) for name in ("mine.parquet", "other.parquet"))
+    mine.to_parquet(file)
+    mine.to_parquet(other)
+    assert read_foreign(stage, [], []) == []
+    assert len(read_foreign(stage, [file], [])[0]) == 2
+    with pytest.raises(TouchstoneError, match="mine.parquet and other.parquet explains .* twice"):
+        read_foreign(stage, [file, other], [])
+    planned = [Unit("D_A", "C", 0, "Pronoun list", {}, 0)]
+    with pytest.raises(TouchstoneError, match="this run makes Pronoun list of C, seed 0, on D_A"):
+        read_foreign(stage, [file], planned)
+    for changes, said in (
+        ({"study": "cebab"}, "is of the study 'cebab'"),
+        ({"words": [["sings", "he"], ["she"]]}, "has the word 'sings'"),
+        ({"dataset": "D_B"}, "belongs to no row"),
+    ):
+        mine.assign(**changes).to_parquet(file)
+        with pytest.raises(TouchstoneError, match=said):
+            read_foreign(stage, [file], [])

@@ -85,6 +85,17 @@ def test_bad_input_is_named_by_file_and_line(tmp_path, prefixes, tags, spans, me
     assert str(tmp_path) in str(error.value)
 
 
+def test_a_byte_order_mark_is_no_part_of_a_word_and_other_bytes_are_named(tmp_path) -> None:
+    write_agreement(ROWS, tmp_path)
+    for name in ("all.prefx.txt", "all.tag.txt", "all.subjs.txt"):
+        text = (tmp_path / name).read_text()
+        (tmp_path / name).write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
+    pd.testing.assert_frame_equal(read_agreement(tmp_path), ROWS)
+    (tmp_path / "all.prefx.txt").write_bytes("the dogs\nthe café".encode("latin-1"))
+    with pytest.raises(TouchstoneError, match="all.prefx.txt, line 2: the bytes are not UTF-8"):
+        read_agreement(tmp_path)
+
+
 def test_a_missing_file_is_named(tmp_path) -> None:
     with pytest.raises(TouchstoneError, match="all.prefx.txt; a set needs"):
         read_agreement(tmp_path)

@@ -57,6 +57,16 @@ def test_outputs_as_tarsius_prints_them(tmp_path) -> None:
     (tmp_path / "out.pos.idx").write_text("0\n")
     found = read_outputs(tmp_path, rows)
     assert found["class_0"][0] == [0.0, 1.0, 0.0, -0.25] and found["probability"][0] == 0.0
+    (tmp_path / "out.verum").write_bytes(b"\xef\xbb\xbf[0.0, 1.0, 0.0, -2.5e-1]\n")
+    (tmp_path / "out.pos.idx").write_bytes(b"\xef\xbb\xbf0\n")
+    assert read_outputs(tmp_path, rows)["class_0"][0] == [0.0, 1.0, 0.0, -0.25]
+    (tmp_path / "out.malum").write_bytes(b"[0.0, \xb9]\n")
+    with pytest.raises(TouchstoneError, match="out.malum, line 1: the bytes are not UTF-8"):
+        read_outputs(tmp_path, rows)
+    (tmp_path / "out.malum").write_text("[0.0, -1.0, 0.0, 0.25]\n")
+    (tmp_path / "out.pos.idx").write_text("\u00b2\n")
+    with pytest.raises(TouchstoneError, match="is no line number"):
+        read_outputs(tmp_path, rows)
     (tmp_path / "out.pos.idx").write_text("[0]\n")
     with pytest.raises(TouchstoneError, match=r"out.pos.idx: '\[0\]' is no line number"):
         read_outputs(tmp_path, rows)

@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ...core.errors import TouchstoneError
+from ...core.errors import TouchstoneError, check_choice
 from ...core.files import save_parquet, write_atomic
 from ...language.corpora import read_lines
 from ...language.spans import Span, span_tokens
@@ -39,7 +39,8 @@ def read_agreement(folder: Path | str) -> pd.DataFrame:
     """The agreement lines of a folder in the three-file format.
 
     Returns:
-        The columns prefix, tag, cues and attractors.
+        All columns of a set. The files name no templates: pattern and cluster are the line's
+        sentence frame (`frame_groups`), so a line whose frame is its own is a cluster by itself.
 
     Raises:
         TouchstoneError: with file and line, for an empty prefix, files of different length, a tag
@@ -70,11 +71,15 @@ def read_agreement(folder: Path | str) -> pd.DataFrame:
             )
         check_line(text.split(), cues, attractors, where)
         rows.append((text.split(), int(tag), cues, attractors))
-    return pd.DataFrame(rows, columns=COLUMNS[:4])
+    lines = pd.DataFrame(rows, columns=COLUMNS[:4])
+    frames = frame_groups(lines)
+    return lines.assign(pattern=frames, cluster=frames)
 
 
 def write_agreement(rows: pd.DataFrame, folder: Path | str) -> None:
-    """Write lines in the three-file format; reading them back gives the same four columns."""
+    """Write lines in the three-file format; reading them back gives the same prefix, tag, cues and
+    attractors.
+    """
     texts = (rows["prefix"].map(" ".join), rows["tag"].map(str), _span_lines(rows))
     for name, lines in zip(FILES, texts, strict=True):
         write_atomic(Path(folder) / name, "".join(f"{line}\n" for line in lines))
@@ -160,13 +165,22 @@ def random_baseline(rows: pd.DataFrame) -> np.ndarray:
     return np.array([len(c - a) / len(c | a) for c, a in zip(cues, attractors, strict=True)])
 
 
-def nearest_baseline(rows: pd.DataFrame) -> np.ndarray:
-    """Per line, whether the span that ends last is a cue.
+def nearest_baseline(rows: pd.DataFrame, last: str = "ending") -> np.ndarray:
+    """Per line, whether the last span is a cue.
 
     That is what a saliency passes that only grows towards the predicted word.
+
+    Args:
+        rows: agreement lines.
+        last: "ending", of each side the span that ends last, or "listed", the one that its list
+            names last, as the paper's Nearest. They differ where spans are listed out of order.
     """
+    check_choice("last", last, ("ending", "listed"))
     cue_end, attractor_end = (
-        np.array([max(end for _, end in spans) for spans in rows[side]]) for side in SIDES
+        np.array(
+            [max(end for _, end in spans[-1 if last == "listed" else 0 :]) for spans in rows[side]]
+        )
+        for side in SIDES
     )
     return cue_end > attractor_end
 

@@ -44,7 +44,9 @@ def put(folder, prefixes, tags, spans):
 
 def test_written_lines_are_read_back(tmp_path) -> None:
     write_agreement(ROWS, tmp_path)
-    pd.testing.assert_frame_equal(read_agreement(tmp_path), ROWS)
+    found = read_agreement(tmp_path)
+    pd.testing.assert_frame_equal(found[ROWS.columns], ROWS)
+    assert list(found["pattern"]) == list(found["cluster"]) == frame_groups(ROWS)
     assert (
         tmp_path / "all.subjs.txt"
     ).read_text() == "[(1, 1)] ||| [(5, 5)]\n[(1, 2)] ||| [(4, 4)]\n"
@@ -115,6 +117,16 @@ def test_nearest_baseline_and_frames_by_hand() -> None:
     assert list(nearest_baseline(swapped)) == [True, True]
     assert frame_groups(ROWS)[1] == "A [cue] [cue] saw [attractor]"
     assert span_tokens([(2, 3), (3, 4)]) == [2, 3, 4]
+
+
+def test_nearest_by_the_last_listed_span_is_the_papers() -> None:
+    # Lists need not be in order: (0, 3) ends last, (1, 1) is named last.
+    spans = ([(0, 3), (1, 1)], [(2, 2)]), ([(0, 0), (3, 3)], [(2, 2)]), ([(0, 0)], [(3, 3), (1, 1)])
+    rows = pd.DataFrame([([*"abcd"], 0, *sides) for sides in spans], columns=ROWS.columns)
+    assert list(nearest_baseline(rows)) == [True, True, False]
+    assert list(nearest_baseline(rows, "listed")) == [False, True, False]
+    with pytest.raises(TouchstoneError, match="last is 'list'; write one of ending, listed"):
+        nearest_baseline(rows, "list")
 
 
 def test_statistics_by_hand() -> None:

@@ -50,6 +50,27 @@ def test_outputs_made_elsewhere_are_scored(tmp_path) -> None:
         read_outputs(tmp_path, rows)
 
 
+def test_the_two_lines_of_an_outsider_with_tarsius_files(tmp_path) -> None:
+    files = {
+        "all.prefx.txt": "the dogs near the car\nthe cats near the van\na dog by men\n",
+        "all.tag.txt": "1\n1\n0\n",
+        "all.subjs.txt": "[(1, 1)] ||| [(4, 4)]\n" * 2 + "[(1, 1)] ||| [(3, 3)]\n",
+        "out.verum": "[0, 1, 0, 0, 0.5]\n[0, 1, 0, 0, 2]\n[0, 1, 0, 2]\n",
+        "out.malum": "[0, -1, 0, 0, -0.5]\n[0, -1, 0, 0, -2]\n[0, -1, 0, 2]\n",
+        "out.pos.idx": "0\n1\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    rows = read_agreement(tmp_path)
+    table = plausibility(read_outputs(tmp_path, rows), {"files": rows})
+    assert list(table["passed"]) == [True, False, True]
+    assert list(table["is_expected"]) == [True, True, False]
+    # The first two lines have one frame: they are one cluster, and a pair of one template.
+    assert table["cluster"].nunique() == 2 and table["cluster"][0] == table["cluster"][1]
+    pairs = input_consistency(read_outputs(tmp_path, rows), {"files": rows})
+    assert list(pairs["line"]) == [1]
+
+
 def test_outputs_as_tarsius_prints_them(tmp_path) -> None:
     rows = ROWS.loc[[1]].reset_index(drop=True)
     (tmp_path / "out.verum").write_text("[0.0, 1.0, 0.0, -2.5e-1]\n")

@@ -98,6 +98,10 @@ bench: .venv/run  ## speed against captum and lime (about 15 minutes of one core
 plan: .venv/run  ## what a parameter file will cost before it runs: STUDY=geco SCALE=paper [ROWS=cpu, the scale whose stage 01 is there]
 	$(BIN)/touchstone plan $(STUDY) --scale $(SCALE) $(if $(ROWS),--rows-from $(ROWS))
 
+.PHONY: mutants
+mutants: .venv/test  ## do the tests notice? one change of lib at a time, to tests/mutants.csv (an hour of one core) [MODULES="lib/stats/*.py"]
+	$(BIN)/python tools/mutants.py $(MODULES)
+
 .PHONY: execute
 execute: .venv/run  ## run every notebook at its defaults and refresh the committed .ipynb beside each .py
 	$(BIN)/python tools/execute.py

@@ -152,7 +152,7 @@ def compare_all(
     """Every pair of `over` (methods, say), paired within row and seed: difference, test, power.
 
     `is_ranked` is true only where the corrected test finds the pair, its interval excludes zero,
-    and the difference exceeds the smallest detectable one for this number of tests: no ranking is
+    and the difference reaches the smallest detectable one for this number of tests: no ranking is
     read from the others.
 
     Args:
@@ -234,7 +234,9 @@ def variance_split(
             "term": name,
             "levels": n,
             "share": squares / total if df and total else np.nan,
-            "sd": np.sqrt(max(0.0, squares / df - noise) / (cube.size / n)) if df else np.nan,
+            "sd": np.sqrt(np.maximum(0.0, squares / df - noise) / (cube.size / n))
+            if df
+            else np.nan,
         }
         for name, n, squares, df in terms
     ]

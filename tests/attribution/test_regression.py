@@ -9,7 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LinearRegression, Ridge
 
-from lib.attribution.regression import all_masks, jackknife_error, shapley_values, weighted_ridge
+from lib.attribution.regression import (
+    all_masks,
+    fit_all,
+    jackknife_error,
+    shapley_values,
+    weighted_ridge,
+)
+from lib.core.errors import TouchstoneError
 
 
 @given(st.integers(0, 10**6), st.integers(2, 6), st.booleans())
@@ -60,3 +67,69 @@ def test_shapley_values_of_a_glove_game() -> None:
     masks = all_masks(3)
     worth = ((masks[:, 0] | masks[:, 1]) & masks[:, 2]).double()
     assert shapley_values(worth, masks).tolist() == pytest.approx([1 / 6, 1 / 6, 2 / 3])
+
+
+@pytest.mark.parametrize("anchors", [0, 2])
+def test_the_jackknife_error_is_the_one_of_its_definition(anchors: int) -> None:
+    """Eighths left out one by one, the fits by scikit-learn; the first draws are never left out."""
+    draw = np.random.default_rng(3)
+    n, penalty = 24, 0.5
+    masks, values, weights = draw.random((n, 3)) < 0.5, draw.normal(size=n), draw.uniform(1, 2, n)
+    shares = []
+    for left_out in range(8):
+        rest = [i for i in range(n) if i % 8 != left_out or i < anchors]
+        ridge = Ridge(alpha=penalty * len(rest) / n)
+        ridge.fit(masks[rest].astype(float), values[rest], sample_weight=weights[rest])
+        shares.append(ridge.coef_ / np.abs(ridge.coef_).sum())
+    spread = ((shares - np.mean(shares, axis=0)) ** 2).sum(axis=0)
+    as_batch = [torch.tensor(array)[None] for array in (masks, values, weights)]
+    found = jackknife_error(*as_batch, penalty, anchors).item()
+    assert found == pytest.approx(np.sqrt(7 / 8 * spread).max(), rel=1e-9)
+
+
+def test_no_effect_has_no_error() -> None:
+    masks = torch.rand(1, 32, 3, generator=torch.Generator().manual_seed(1)) < 0.5
+    assert jackknife_error(masks, torch.zeros(1, 32), torch.ones(1, 32), 1.0).item() == 0
+
+
+def test_draws_double_until_each_row_is_sure() -> None:
+    """Row 0 has no noise and is done after 128 draws; row 1 is nothing but noise and takes all."""
+    draw = torch.Generator().manual_seed(5)
+    masks = torch.rand(2, 600, 4, generator=draw) < 0.5
+    values = torch.randn(2, 600, generator=draw).double()
+    values[0] = masks[0].double() @ torch.tensor([3.0, -1.0, 2.0, 1.0]).double()
+    asked = []
+
+    def worth(rows: torch.Tensor, start: int, stop: int) -> torch.Tensor:
+        asked.append((rows.tolist(), start, stop))
+        return values[rows, start:stop]
+
+    weights = torch.ones(2, 600)
+    scores, samples, error = fit_all(masks, weights, worth, 0.0, tolerance=0.02)
+    assert asked == [([0, 1], 0, 128), ([1], 128, 256), ([1], 256, 512), ([1], 512, 600)]
+    assert samples.tolist() == [128, 600] and error[0] < 1e-6 and error[1] > 0.02
+    assert scores[0].tolist() == pytest.approx([3, -1, 2, 1])
+    torch.testing.assert_close(scores[1:], weighted_ridge(masks[1:], values[1:], weights[1:], 0.0))
+    everything, samples, error = fit_all(masks, weights, worth, 0.0, tolerance=None)
+    assert asked[4:] == [([0, 1], 0, 600)] and samples.tolist() == [600, 600]
+    assert error.tolist() == [1, 1]
+    torch.testing.assert_close(everything[1], scores[1])
+
+
+@pytest.mark.parametrize("tolerance", [0.0, 1.0, -0.1])
+def test_a_tolerance_is_a_share(tolerance: float) -> None:
+    with pytest.raises(TouchstoneError, match="between 0 and 1"):
+        fit_all(torch.ones(1, 2, 1) > 0, torch.ones(1, 2), lambda *_: None, 0.0, tolerance)
+
+
+def test_a_player_without_whom_nothing_was_drawn_gets_nothing() -> None:
+    masks = torch.tensor([[[1, 1], [1, 0], [1, 1], [1, 0]]]).bool()
+    values, weights = torch.tensor([[3.0, 1.0, 3.0, 1.0]]), torch.ones(1, 4)
+    for penalty in (0.0, 1.0):
+        found = weighted_ridge(masks, values, weights, penalty)[0]
+        assert found.tolist() == pytest.approx([0, 2 / (1 + penalty)])
+
+
+def test_shapley_values_of_nobody_and_of_one() -> None:
+    assert shapley_values(torch.tensor([3.0]), all_masks(0)).tolist() == []
+    assert shapley_values(torch.tensor([1.0, 4.0]), all_masks(1)).tolist() == [3.0]

@@ -241,3 +241,33 @@ def test_mixtures_are_counted_by_forms_and_by_where_their_score_lies() -> None:
         1.0,
         0.0,
     ]
+
+
+def test_the_bounds_of_undecided_and_of_outside() -> None:
+    """.1 and .9 themselves are undecided; up to .01 beyond a pure form is not outside of it."""
+    scores = [0.1, 0.9, 0.099, 0.901, 0.5, 0.195, 0.405, 0.18, 0.42]
+    lines = [("1-F", 0, 1, False, 0.2), ("1-F", 0, 1, False, 0.4)]
+    lines += [("1-F", 0, 1, True, score) for score in scores]
+    columns = ["row_id", "target", "other", "is_mixed", "score"]
+    found = mixture_shares(pd.DataFrame(lines, columns=columns)).iloc[0]
+    assert found["mixtures"] == 9 and found["undecided"] == pytest.approx(7 / 9)
+    assert found["outside"] == pytest.approx(7 / 9)
+    wider = mixture_shares(pd.DataFrame(lines, columns=columns), margin=0.05).iloc[0]
+    assert wider["outside"] == pytest.approx(5 / 9)
+
+
+def test_ten_players_are_taken() -> None:
+    (swap, _), left_out = find_swaps(in_forms({0: "she " * 10, 1: "he " * 10}), only=None)
+    assert len(swap.players) == 10 and left_out.empty
+
+
+def test_agreement_of_ties_and_of_values_without_a_sign() -> None:
+    one = player_agreement([0.0, 3.0], [[0]], [0.5])
+    assert one["mass"] == 0 and one["sign"] == 0 and np.isnan([one["top"], one["rank_size"]]).all()
+    tiny = player_agreement([1.0, -1.0], [[0], [1]], [0.5, 1e-6])
+    assert tiny["sign"] == 1 and tiny["top"] == 1 and tiny["mass"] == 1
+    seen = player_agreement([1.0, -1.0], [[0], [1]], [0.5, 0.5])
+    assert seen["sign"] == 0.5
+    negative = player_agreement([1.0, -3.0], [[0], [1]], [0.1, -0.5])
+    assert (negative["top"], negative["rank_signed"], negative["rank_size"]) == (1, 1, 1)
+    assert rank_correlation([1.0, 2.0], [5.0, 6.0]) == 1 and np.isnan(rank_correlation([], []))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import numpy as np
@@ -101,3 +102,32 @@ def test_digits_are_kept_as_asked_and_a_finished_unit_is_not_made_again(
     again = units.finished("one", "key", lambda: pytest.fail("made again"))
     pd.testing.assert_frame_equal(first, again)
     assert units.finished("one", "other key", lambda: frame.assign(p=1.0))["p"].tolist() == [1.0]
+
+
+def test_the_key_by_hand(small_outputs: Path) -> None:
+    """Published units are found by it: sixteen digits of the SHA-256 of the sorted settings."""
+    key = Units("toy", "cpu", "03_attribution", reuse=True).key(b="x", a=1)
+    assert key == hashlib.sha256(b'[{"a": 1, "b": "x"}, ""]').hexdigest()[:16] and len(key) == 16
+
+
+def test_nine_digits_are_kept_unless_one_says_otherwise(small_outputs: Path) -> None:
+    frame = pd.DataFrame({"p": [1 / 3], "scores": [[1 / 3, 7]]})
+    back = Units("toy", "small", "s").finished("one", "key", lambda: frame)
+    assert back["p"].tolist() == [0.333333333] and back["scores"].tolist() == [[0.333333333, 7]]
+    assert isinstance(back["scores"][0][1], int)
+
+
+def test_a_unit_of_the_largest_size_may_be_published(
+    published: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Units("toy", "cpu", "03_attribution", reuse=True)
+    assert units.LIMIT == 500_000
+    monkeypatch.setattr(units, "LIMIT", len("# key=k\np\n1\n"))
+    store.save("LIME", "k", pd.DataFrame({"p": [1]}))
+    assert (published / "LIME.csv").read_text() == "# key=k\np\n1\n"
+
+
+def test_a_run_without_reuse_publishes_nothing(published: Path, small_outputs: Path) -> None:
+    Units("toy", "cpu", "03_attribution").save("LIME", "k", FRAME)
+    assert (small_outputs / "toy/cpu/03_attribution/units/LIME.csv").is_file()
+    assert not published.exists()

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from lib.core.errors import TouchstoneError
-from lib.metrics.agreement import correlate_methods, correlate_rows
+from lib.metrics.agreement import _means, correlate_methods, correlate_rows
 
 
 def table(n_sentences: int, seed: int = 0) -> pd.DataFrame:
@@ -66,3 +66,29 @@ def test_undefined_values_are_left_out_and_bad_tables_are_refused():
         correlate_methods(frame, ["MA", "NAOPC"])
     with pytest.raises(TouchstoneError, match="three or more"):
         correlate_rows(frame[frame["method"].isin(["m0", "m1"])], ["MA", "noise"])
+
+
+def test_means_of_methods_by_hand():
+    """m0 has values in one sentence only; its mean is over that one, in resamples as well."""
+    frame = pd.DataFrame(
+        {
+            "sentence_idx": [0, 1, 0, 1],
+            "method": ["m0", "m0", "m1", "m1"],
+            "MA": [1.0, np.nan, 2, 6],
+        }
+    )
+    found = _means(frame, "MA", np.array([0, 1]), np.array([[1, 1], [0, 2], [2, 0]]))
+    np.testing.assert_array_equal(found, [[1.0, 4.0], [np.nan, 6.0], [1.0, 2.0]])
+
+
+def test_one_sentence_has_no_interval_and_defaults_are_said():
+    one = correlate_methods(table(1), ["MA", "same"], n_bootstrap=20).iloc[0]
+    assert one["estimate"] == 1 and np.isnan([one["low"], one["high"]]).all()
+    assert np.isfinite(correlate_methods(table(2), ["MA", "noise"], n_bootstrap=20).iloc[0]["low"])
+    said = {"n_bootstrap": 1000, "alpha": 0.05, "seed": 0}
+    for correlate in (correlate_rows, correlate_methods):
+        pd.testing.assert_frame_equal(
+            correlate(table(4), ["MA", "noise"]), correlate(table(4), ["MA", "noise"], **said)
+        )
+    three = table(3).query("method in ['m0', 'm1', 'm2']")
+    assert len(correlate_methods(three, ["MA", "noise"], n_bootstrap=20)) == 1

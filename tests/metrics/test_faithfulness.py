@@ -235,3 +235,39 @@ def test_the_methods_beat_random_scores_where_the_model_adds_up():
         means = found.groupby("method")[["NAOPC", "infidelity_scaled"]].mean()
         assert means.loc[name].tolist() == pytest.approx([1, 0], abs=1e-6)
         assert means.loc[RANDOM, "NAOPC"] < 0.9 and means.loc[RANDOM, "infidelity_scaled"] > 0.1
+
+
+def test_a_draw_that_would_delete_nothing_deletes_any_word_alike():
+    """Of 3 words one line in 8 would delete none: each word alone has 1/8 + 1/24 = 1/6."""
+    lines = np.vstack([random_deletions(3, 6, seed) for seed in range(500)])
+    assert lines.shape == (3000, 3) and lines.any(axis=1).all()
+    alone = [(lines == one).all(axis=1).mean() for one in np.eye(3, dtype=bool)]
+    assert alone == pytest.approx([1 / 6] * 3, abs=0.03)
+    assert lines.all(axis=1).mean() == pytest.approx(1 / 8, abs=0.02)
+    assert len(random_deletions(3, 7, 0)) == 7 == len(np.unique(random_deletions(3, 7, 0), axis=0))
+
+
+def test_shares_are_rounded_up_and_are_those_of_the_paper():
+    """Of 10 words 1, 5, 10, 20 and 50 per cent are 1, 1, 1, 2 and 5."""
+    curve = np.arange(10.0, -1.0, -1.0) ** 2
+    falls = [100 - (10 - k) ** 2 for k in (1, 1, 1, 2, 5)]
+    assert comprehensiveness(curve) == pytest.approx(np.mean(falls))
+    left = [100 - k**2 for k in (1, 1, 1, 2, 5)]
+    assert sufficiency(curve) == pytest.approx(np.mean(left))
+    assert comprehensiveness(np.array([1.0, 0.0]), [0.5]) == 1
+
+
+def test_only_a_scale_of_zero_or_more_is_granted():
+    gone = np.eye(2)
+    assert scaled_infidelity([1.0, 1.0], gone, np.array([-1.0, -1.0])) == 1
+    assert scaled_infidelity([0.5, 0.0], gone, np.array([1.0, 1.0])) == pytest.approx(0.5)
+    assert normalised_aopc(0.3, 0.2, 0.6) == pytest.approx(0.25)
+
+
+def test_the_defaults_are_said():
+    explained = table("a c d b", right=[1.0, 4.0, -1.0, 2.0])
+    said = {"shares": (0.01, 0.05, 0.1, 0.2, 0.5), "n_samples": 50, "n_random": 5, "n_exact": 256}
+    pd.testing.assert_frame_equal(
+        faithfulness(Adding(0.3), explained),
+        faithfulness(Adding(0.3), explained, "remove", "probability", **said, n_beam=5, seed=0),
+    )

@@ -12,6 +12,7 @@ from lib.metrics.masked_pronoun import (
     gender_probabilities,
     judge_sentences,
     right_gender_first,
+    top_words,
 )
 from lib.models.masked_gender import gender_ids
 
@@ -103,3 +104,50 @@ def test_probability_is_a_maximum_over_folded_forms() -> None:
     assert found["p_M"].item() == pytest.approx(0.3) and found["p_F"].item() == pytest.approx(0.25)
     assert (found["rank_M"].item(), found["rank_F"].item()) == (1, 2)
     assert right_gender_first(p.log(), ids, ["M"]) == [True]
+
+
+def rule(male: float, female: float, **rules: object) -> str:
+    ranks = {name: rules.pop(name) for name in ("rank_male", "rank_female") if name in rules}
+    return str(judge_sentences(table(male, female, **ranks), **rules)["verdict"].item())
+
+
+def test_bounds_that_are_touched() -> None:
+    assert rule(0.3, 0.05) == "male" and rule(0.3, 0.0499) == "below the threshold"
+    assert rule(0.3, 0.2, rank_male=10, rank_female=10) == "male"
+    assert rule(0.3, 0.2, rank_male=11, rank_female=10) == "one gender alone"
+    assert rule(0.2, 0.3, rank_male=11, rank_female=1) == "one gender alone"
+    assert rule(0.75, 0.25, delta=0.25) == "even" == rule(0.25, 0.75, delta=0.25)
+    assert rule(0.76, 0.24, delta=0.25) == "male" and rule(0.24, 0.76, delta=0.25) == "female"
+    assert rule(0.3, 0.3) == "even" and rule(0.3, 0.2, k=1, rank_female=1) == "male"
+    assert rule(0.03, 0.02, compared="sum") == "male" and rule(0.3, 0.2, delta=0.0) == "male"
+    assert rule(0.2, 0.04, compared="larger", threshold=0.2) == "male"
+    assert rule(0.02, 0.3, compared="larger", threshold=0.2) == "female"
+
+
+def test_the_bias_is_one_of_the_words_in_the_top() -> None:
+    found = judge_sentences(table(0.3, 0.2, 12, 1), missing="zero", threshold=0.0)
+    assert found["bias"].item() == 0 and found["verdict"].item() == "female"
+    gone = judge_sentences(table(0.3, 0.2, 12, 12), missing="zero", threshold=0.0)
+    assert gone["bias"].isna().all() and gone["verdict"].item() == "no gendered word"
+    full = judge_sentences(table(0.3, 0.2, 12, 12), missing="full_vocab")
+    assert full["verdict"].item() == "no gendered word"
+
+
+def test_the_likeliest_words_and_the_gender_that_comes_first() -> None:
+    ids = gender_ids(Vocabulary(WORDS))
+    p = torch.full((2, len(WORDS)), 0.001)
+    p[0, [2, 5, 9]] = torch.tensor([0.2, 0.3, 0.4])
+    p[1, [2, 5, 9]] = torch.tensor([0.3, 0.2, 0.1])
+    assert right_gender_first(p.log(), ids, ["F", "F"]) == [True, False]
+    assert right_gender_first(p.log(), ids, ["M", "M"]) == [False, True]
+    ranks = gender_probabilities(p.log(), ids)[["rank_F", "rank_M"]].to_numpy().tolist()
+    assert ranks == [[2, 3], [2, 1]]
+
+    class Tokens:
+        def convert_ids_to_tokens(self, i: int) -> str:
+            return f"Ġ{WORDS[i]}"
+
+    top = top_words(p[0].log(), Tokens(), k=3)
+    assert top["word"].tolist() == ["table", "she", "He"]
+    assert top["probability"].tolist() == pytest.approx([0.4, 0.3, 0.2])
+    assert top["gender"].tolist()[1:] == ["F", "M"] and len(top_words(p[0].log(), Tokens())) == 10

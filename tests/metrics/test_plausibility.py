@@ -178,3 +178,33 @@ def test_expecting_the_other_pronoun_renames_the_scenarios_and_changes_nothing_e
     assert (one["passed"] == other["passed"]).all() and (
         one["is_expected"] != other["is_expected"]
     ).all()
+
+
+def test_half_is_class_0_and_the_smallest_size_counts() -> None:
+    rows = [explanation(0, [0, 1, 0, 0, 0.5], 0.5), explanation(0, [0, 1, 0, 0, 0.5], 0.51)]
+    assert plausibility(pd.DataFrame(rows), SETS)["is_expected"].tolist() == [False, True]
+    assert thresholded([1.0, 0.01, -0.01]).tolist() == [1.0, 0.01, -0.01]
+    assert thresholded([100.0, 1.0, 0.99]).tolist() == [100.0, 1.0, 0.0]
+    assert pearson([1, 2], [1, 3]) == pytest.approx(1) and np.isnan(pearson([1, 2, 3], [2, 2, 2]))
+
+
+def test_sides_of_the_two_classes_are_kept_apart() -> None:
+    """Tag 1: verum is class 1. Tag 0: verum is class 0."""
+    rng = np.random.default_rng(4)
+    frame = pd.DataFrame(
+        [
+            explanation(i, rng.normal(size=n).tolist(), size=size)
+            | {"class_0": rng.normal(size=n).tolist()}
+            for size in ("full", "student")
+            for i, n in ((0, 5), (1, 5), (3, 4))
+        ]
+    )
+    full, student = (frame[frame["size"] == size].set_index("line") for size in ("full", "student"))
+    found = model_consistency(frame, SETS).set_index("line")
+    for line, side in ((0, "class_1"), (3, "class_0")):
+        other = "class_0" if side == "class_1" else "class_1"
+        assert found.loc[line, "verum"] == pearson(full[side][line], student[side][line])
+        assert found.loc[line, "malum"] == pearson(full[other][line], student[other][line])
+    pairs = input_consistency(frame, SETS).set_index("size")
+    assert pairs.loc["full", "verum"] == pearson(full["class_1"][0], full["class_1"][1])
+    assert pairs.loc["full", "malum"] == pearson(full["class_0"][0], full["class_0"][1])

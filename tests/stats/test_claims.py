@@ -12,12 +12,13 @@ from lib.core.paths import material
 from lib.stats.claims import (
     Claim,
     Verdict,
+    claim_row,
     combine,
     judge,
     read_claims,
     summarise,
 )
-from lib.stats.contrasts import judge_contrasts
+from lib.stats.contrasts import _after_tests, _p_values, judge_contrasts
 
 METHODS = {"strong": 0.6, "middle": 0.4, "twin": 0.4}
 
@@ -244,3 +245,140 @@ def test_many_comparisons_are_corrected_and_noise_is_not_claimed():
         smallest_effect=0.0,
     )
     assert "holds" not in verdicts(c, wild)
+
+
+def per_sentence(*values: float) -> pd.DataFrame:
+    return pd.DataFrame({"sentence_idx": range(len(values)), "seed": 0, "difference": values})
+
+
+@pytest.mark.parametrize(
+    ("direction", "differences", "effect", "absence"),
+    [
+        # t = (2 - 1) sqrt 3 = 1.7321, 2 degrees of freedom: P = 1/2 + t / (2 sqrt 5) = .8873
+        ("greater", (1.0, 2.0, 3.0), 0.25, 0.8872983),
+        ("less", (-1.0, -2.0, -3.0), 0.25, 0.8872983),
+        # t = (-2 - 1) sqrt 3 = -5.1962: P = 1/2 - 5.1962 / (2 sqrt 29) = .0175
+        ("greater", (-1.0, -2.0, -3.0), 0.25, 0.0175494),
+        ("less", (1.0, 2.0, 3.0), 0.25, 0.0175494),
+        # outside of the margin of 1: twice .1127; within: the larger of two one-sided tests
+        ("equal", (1.0, 2.0, 3.0), 0.2254033, 0.8872983),
+        ("different", (-1.0, -2.0, -3.0), 0.2254033, 0.8872983),
+        ("equal", (-1.0, 0.0, 1.0), 1.0, 0.1127017),
+        ("less", (2.0, 2.0), 0.0, 0.0),
+        ("less", (2.0,), np.nan, np.nan),
+    ],
+)
+def test_p_values_by_hand(direction, differences, effect, absence):
+    found = _p_values(claim(direction=direction, smallest_effect=1.0), per_sentence(*differences))
+    assert found == pytest.approx((effect, absence), abs=1e-6, nan_ok=True)
+
+
+def test_a_claim_of_less_is_tested_in_its_own_direction():
+    low, high = [{"method": "middle"}], [{"method": "strong"}]
+    assert verdicts(claim(left=low, right=high, direction="less"), scored()) == ["holds"]
+    assert verdicts(claim(left=high, right=low, direction="less"), scored()) == ["fails"]
+
+
+@pytest.mark.parametrize(
+    ("direction", "estimate", "low", "high", "n", "wanted"),
+    [
+        ("greater", 0.02, 0.01, 0.03, 20, "holds"),  # the size is reached, 20 sentences are enough
+        ("greater", 0.02, 0.01, 0.03, 19, "undecided"),
+        ("greater", 0.05, 0.0, 0.1, 322, "undecided"),
+        ("greater", 0.01, -0.01, 0.02, 322, "undecided"),
+        ("less", -0.02, -0.03, -0.01, 322, "holds"),
+        ("less", -0.05, -0.1, 0.0, 322, "undecided"),
+        ("less", -0.01, -0.02, 0.01, 322, "undecided"),
+        ("equal", 0.0, -0.02, 0.02, 322, "holds"),
+        ("equal", 0.03, 0.02, 0.04, 322, "undecided"),
+        ("equal", -0.03, -0.04, -0.02, 322, "undecided"),
+        ("different", 0.03, 0.02, 0.04, 322, "undecided"),
+        ("different", 0.0, -0.02, 0.02, 322, "fails"),
+        ("different", 0.1, 0.05, 0.15, 322, "holds"),
+        ("greater", 0.1, np.nan, np.nan, 322, "undecided"),
+    ],
+)
+def test_a_bound_that_is_touched(direction, estimate, low, high, n, wanted):
+    assert judge(claim(direction=direction), estimate, low, high, n).verdict == wanted
+
+
+def test_an_identity_without_an_interval_is_not_decided():
+    exact = claim(direction="equal", exact=True)
+    assert judge(exact, 0.0, np.nan, np.nan, 322).verdict == "undecided"
+    assert judge(exact, 0.0, 0.0, 0.0, 1).verdict == "holds"
+
+
+def test_a_majority_is_more_than_half():
+    def verdict(*found: str) -> str:
+        return combine([Verdict(v, "") for v in found], "most").verdict
+
+    assert verdict("holds", "holds", "fails", "fails") == "partly"
+    assert verdict("holds", "holds", "holds", "fails") == "holds"
+    assert verdict("fails", "fails", "undecided", "undecided") == "undecided"
+    assert verdict("fails", "fails", "fails", "undecided") == "fails"
+    assert verdict("holds", "fails", "fails", "fails") == "fails"
+    assert verdict("holds", "holds", "not run", "not run") == "partly"
+
+
+def test_the_counts_and_reasons_of_many_comparisons():
+    found = [Verdict("holds", "x"), Verdict("undecided", "b"), Verdict("undecided", "b")]
+    assert combine([*found, Verdict("not run", "a")]) == Verdict(
+        "partly", "of 4 comparisons 1 holds, 2 undecided, 1 not run (b; a)"
+    )
+
+
+def test_a_line_of_claims_csv_by_hand():
+    found = claim_row(
+        claim(direction="less", target=0.25, caveat="so"), Verdict("holds", ""), "cpu"
+    )
+    assert found["paper"] == "< 0.25" and found["why"] == "so" and found["n"] == 0
+    assert np.isnan([found[x] for x in ("ours", "low", "high")]).all()
+    assert claim_row(claim(), Verdict("holds", "a"), "cpu", paper=0.0)["paper"] == 0.0
+    assert claim_row(claim(), Verdict("holds", "a"), "cpu", quantity="q")["quantity"] == "q"
+    parts = pd.DataFrame(
+        {"verdict": ["holds", "holds", "holds", "not run"], "why": ""}
+        | {"estimate": [1.0, 2.0, 9.0, np.nan], "low": [0.0, 1.0, 8.0, np.nan]}
+        | {"high": [2.0, 3.0, 10.0, np.nan], "n": [30, 40, 20, 0]}
+    )
+    many, one = summarise(claim(), parts, "cpu"), summarise(claim(), parts[:1], "cpu")
+    assert (many["ours"], many["low"], many["high"], many["n"]) == (2.0, 1.0, 9.0, 40)
+    assert (one["ours"], one["low"], one["high"], one["n"]) == (1.0, 0.0, 2.0, 30)
+    nothing = summarise(claim(), parts[3:], "cpu")
+    assert nothing["verdict"] == "not run" and np.isnan(nothing["ours"])
+
+
+def test_the_line_of_a_comparison():
+    c = claim(left=[{"method": "strong"}], right=[{"method": "middle"}], over={"scheme": ["C"]})
+    part = judge_contrasts(c, {"explanations": scored(30, 2)}, n_bootstrap=50).iloc[0]
+    assert part["comparison"] == "C: strong - middle"
+    assert (part["id"], part["n"], part["n_seeds"]) == ("c", 30, 2)
+    assert part["estimate"] == pytest.approx(0.2, abs=0.02) and part["p_effect"] < 1e-6
+    alone = claim(left=[{"method": "strong"}], target=0.5, over={"scheme": ["C"]})
+    part = judge_contrasts(alone, {"explanations": scored(30, 2)}, n_bootstrap=50).iloc[0]
+    assert part["comparison"] == "C strong" and part["estimate"] == pytest.approx(0.1, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("change", "about", "wanted"),
+    [
+        ({}, {}, "holds"),
+        ({"p_effect": 0.05}, {}, "undecided"),  # not below the level
+        ({"n_seeds": 1}, {}, "undecided"),
+        ({"n_seeds": 1}, {"exact": True}, "holds"),
+        ({"n_seeds": 1, "models": [("D_A", "-")]}, {}, "holds"),
+        ({"n_seeds": 1, "models": [("D_A", "-"), ("D_A", "C")]}, {}, "undecided"),
+        ({"p_effect": 0.9}, {"direction": "equal"}, "holds"),  # there the other p decides
+        ({"p_absence": 0.9}, {"direction": "equal"}, "undecided"),
+    ],
+)
+def test_a_verdict_stands_after_the_tests(change, about, wanted):
+    part = {"models": [("D_A", "C")], "n_seeds": 2, "p_effect": 0.01, "p_absence": 0.01} | change
+    found = _after_tests(claim(**about), part, Verdict("holds", ""), 0.05, ["-"])
+    assert found.verdict == wanted
+
+
+def test_failing_needs_the_test_of_absence():
+    part = {"models": [("D_A", "C")], "n_seeds": 2, "p_effect": 0.01, "p_absence": 0.9}
+    fails = Verdict("fails", "")
+    assert _after_tests(claim(), part, fails, 0.05, ["-"]).verdict == "undecided"
+    assert _after_tests(claim(direction="equal"), part, fails, 0.05, ["-"]) == fails

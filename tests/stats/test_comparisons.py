@@ -11,6 +11,7 @@ from statsmodels.stats.anova import anova_lm
 from statsmodels.stats.multitest import multipletests
 
 from lib.core.errors import TouchstoneError
+from lib.stats import comparisons
 from lib.stats.comparisons import (
     cluster_averages,
     clustered_wilcoxon,
@@ -23,6 +24,7 @@ from lib.stats.comparisons import (
     smallest_detectable_difference,
     variance_split,
 )
+from lib.stats.estimates import Estimate
 
 
 def test_pairs_of_what_passed_or_not_are_subtracted_as_numbers():
@@ -171,3 +173,84 @@ def test_the_variance_split_says_what_it_cannot_see(simulated):
         variance_split(
             frame[frame["form"] == frame["sentence_idx"] % 3], "value", ["sentence_idx", "form"]
         )
+
+
+@pytest.mark.parametrize(
+    ("about", "is_ranked"),
+    [
+        ({}, True),
+        ({"low": 0.0}, False),  # an interval that touches zero does not exclude it
+        ({"p": 0.05}, False),  # nor is a p at the level below it
+        ({"detectable": 0.4}, True),  # a difference of the smallest detectable size is one
+        ({"detectable": 0.41}, False),
+        ({"difference": -0.4, "low": -0.6, "high": -0.2}, True),
+        ({"difference": -0.4, "low": -0.6, "high": 0.0}, False),
+        ({"low": -0.1}, False),
+    ],
+)
+def test_a_pair_is_ranked_by_all_three_and_ties_count_as_said(monkeypatch, about, is_ranked):
+    seen = {"difference": 0.4, "low": 0.2, "high": 0.6, "p": 0.01, "detectable": 0.3} | about
+    gap = Estimate(seen["difference"], seen["low"], seen["high"], 9, 9, 1, 0.1, 8.0)
+    monkeypatch.setattr(comparisons, "estimate", lambda *_: gap)
+    monkeypatch.setattr(
+        comparisons, "clustered_wilcoxon", lambda *_: comparisons.SignedRank(seen["p"], 1.0, 1.0, 9)
+    )
+    monkeypatch.setattr(
+        comparisons, "smallest_detectable_difference", lambda *_: seen["detectable"]
+    )
+    frame = pd.DataFrame(
+        {"method": ["a", "b"], "row_id": "0", "sentence_idx": 0, "seed": 0, "value": 1.0}
+    )
+    assert compare_all(frame, "method", "value")["is_ranked"].tolist() == [is_ranked]
+
+
+def test_the_smallest_detectable_difference_by_hand():
+    """t quantiles of 4 degrees of freedom: 2.7764 (.975), 3.4954 (.9875), .9410 (.8)."""
+    assert smallest_detectable_difference(0.1, 4) == pytest.approx(0.37174, abs=1e-5)
+    assert smallest_detectable_difference(0.1, 4, n_tests=2) == pytest.approx(0.44364, abs=1e-5)
+
+
+def test_equivalence_by_hand():
+    """Of 1, 2, 3, margin 1: the larger p is that of t = sqrt 3 with 2 degrees of freedom."""
+    assert equivalence_p(np.array([1.0, 2.0, 3.0]), 1.0) == pytest.approx(0.8872983)
+    assert equivalence_p(np.array([-1.0, 1.0]), 1.0) == pytest.approx(0.25)  # t = 1, 1 degree
+
+
+def test_the_variance_split_by_hand():
+    """Means 1.5, 4.5 and 2, 4 about 3: squares 9, 4, 1 of 14, each with one degree of freedom."""
+    frame = pd.DataFrame(
+        {"seed": [0, 0, 1, 1], "form": [0, 1, 0, 1], "value": [1.0, 2.0, 3.0, 6.0]}
+    )
+    table = variance_split(frame, "value", ["seed", "form"])
+    assert table["share"].tolist() == pytest.approx([9 / 14, 4 / 14, 1 / 14])
+    assert table["sd"].tolist() == pytest.approx([2.0, np.sqrt(1.5), 1.0])
+    assert table["levels"].tolist() == [2, 2, 4]
+    with_pair = variance_split(frame, "value", ["seed", "form"], [("seed", "form")])
+    assert with_pair["share"].tolist() == pytest.approx([9 / 14, 4 / 14, 1 / 14, 0], abs=1e-12)
+    assert with_pair["levels"].tolist() == [2, 2, 4, 4]
+    assert with_pair["sd"].isna().all()  # nothing is left to tell noise by
+    crossed = variance_split(frame.assign(value=[0.0, 1.0, 1.0, 0.0]), "value", ["seed", "form"])
+    assert crossed["sd"].tolist() == [0.0, 0.0, 1.0]  # less than noise is nothing
+    assert variance_split(frame.assign(value=1.0), "value", ["seed", "form"])["share"].isna().all()
+
+
+def test_the_defaults_are_said(simulated):
+    base = simulated(np.random.default_rng(12), 12)
+    frame = pd.concat([base.assign(method="a"), base.assign(method="b", value=base["value"] ** 2)])
+    pd.testing.assert_frame_equal(
+        compare_all(frame, "method", "value"),
+        compare_all(frame, "method", "value", n_bootstrap=1000, alpha=0.05, seed=0),
+    )
+    line = compare_all(frame, "method", "value").iloc[0]
+    assert line["left"] == "a" and line["n_sentences"] == 12 and line["n_seeds"] == 1
+
+
+def test_medians_are_compared_as_medians():
+    frame = pd.DataFrame({"sentence_idx": [0, 0, 0, 1], "value": [0.0, 1.0, 8.0, np.nan]})
+    assert cluster_averages(frame, "value").tolist() == [3.0]
+    assert cluster_averages(frame, "value", "median").tolist() == [1.0]
+    two = pd.DataFrame({"sentence_idx": [0, 1], "value": [1.0, 1.0]})
+    found = clustered_wilcoxon(two, "value")
+    assert found.p == 0.5 and found.rank_biserial == 1 and np.isnan(found.dz)
+    empty = clustered_wilcoxon(two.iloc[:0], "value")
+    assert empty.n_sentences == 0 and np.isnan([empty.p, empty.rank_biserial, empty.dz]).all()

@@ -7,7 +7,16 @@ import pandas as pd
 import pytest
 
 from lib.core.errors import TouchstoneError
-from lib.stats.estimates import estimate, estimates
+from lib.stats.estimates import (
+    _interval,
+    _weighted_mean,
+    _weighted_median,
+    estimate,
+    estimates,
+    estimates_of,
+    expanded_quantiles,
+    resamples,
+)
 
 
 @pytest.mark.slow
@@ -75,3 +84,79 @@ def test_groups_are_estimated_as_they_are_alone(simulated):
     assert tuple(table.loc["b"][:3]) == pytest.approx(
         tuple(estimate(both[both["method"] == "b"], "value")[:3])
     )
+
+
+def test_few_clusters_move_the_quantiles_out():
+    """10 clusters: the normal tail beyond sqrt(10 / 9) * 2.26216 = 2.38452 is .008551."""
+    draws = np.linspace(0, 1, 1001)
+    assert expanded_quantiles(draws, 10, 0.05) == pytest.approx([0.008551, 0.991449], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("points", "draws", "n_clusters", "wanted"),
+    [
+        # two seeds, sentences that never differ: 1 * 12.7062, one degree of freedom
+        ([1.0, 3.0], [2.0, 2.0], 5, (2.0, -10.7062, 14.7062, 1.0, 1.0)),
+        # three seeds: 1 / sqrt 3 * 4.30265, two degrees
+        ([1.0, 2.0, 3.0], [2.0, 2.0], 5, (2.0, -0.484138, 4.484138, 0.577350, 2.0)),
+        # sentences alone: sqrt(5 / 4) * 1, four degrees
+        ([2.0], [1.0, 3.0], 5, (2.0, 1.0, 3.0, 1.118034, 4.0)),
+        # both: sqrt(1 + 2.484138^2); 1.583333^2 / (1.25^2 / 4 + (1 / 3)^2 / 2)
+        ([1.0, 2.0, 3.0], [1.0, 3.0], 5, (2.0, -0.677866, 4.677866, 1.258306, 5.618677)),
+        ([2.0], [2.0, 2.0], 5, (2.0, 2.0, 2.0, 0.0, 4.0)),
+        ([2.0], [1.0, 3.0], 2, (2.0, 1.0, 3.0, 1.414214, 1.0)),
+    ],
+)
+def test_the_interval_by_hand(points, draws, n_clusters, wanted):
+    known = pd.Series([-100.0, 100.0])
+    found = _interval(np.array(points), np.repeat(draws, 500), known, n_clusters, 0.05)
+    assert (found.estimate, found.low, found.high, found.standard_error, found.df) == (
+        pytest.approx(wanted, abs=1e-4)
+    )
+    assert (found.n, found.n_sentences, found.n_seeds) == (2, n_clusters, len(points))
+
+
+def test_an_interval_stays_within_the_values():
+    found = _interval(np.array([1.0, 3.0]), np.full(9, 2.0), pd.Series([0.5, 4.0]), 5, 0.05)
+    assert (found.low, found.high) == (0.5, 4.0)
+
+
+def test_weighted_summaries_by_hand():
+    x, cluster = np.array([4.0, 1.0, 3.0, 2.0]), np.array([3, 0, 2, 1])
+    weights = np.array([[1, 1, 1, 1], [1, 1, 1, 0], [2, 1, 1, 0], [0, 0, 0, 3], [0, 0, 0, 0]])
+    assert _weighted_mean(x, cluster, weights) == pytest.approx(
+        [2.5, 2.0, 1.75, 4.0, np.nan], nan_ok=True
+    )
+    assert _weighted_median(x, cluster, weights) == pytest.approx(
+        [2.5, 2.0, 1.5, 4.0, np.nan], nan_ok=True
+    )
+
+
+def test_resamples_draw_as_many_as_there_are():
+    drawn = resamples(7, 40, 3)
+    assert drawn.shape == (41, 7) and (drawn[0] == 1).all() and (drawn.sum(1) == 7).all()
+    assert drawn[1:].mean(0) == pytest.approx(1, abs=0.5) and (drawn[1:] != 1).any()
+    assert (resamples(7, 40, 4) != drawn).any()
+
+
+def test_the_defaults_are_said(simulated):
+    frame = simulated(np.random.default_rng(3), 15, 2, 0.05)
+    said = {"statistic": "mean", "n_bootstrap": 1000, "alpha": 0.05, "seed": 0}
+    assert estimate(frame, "value") == estimate(frame, "value", **said)
+    pd.testing.assert_frame_equal(
+        estimates(frame, ["form"], "value"), estimates(frame, ["form"], "value", **said)
+    )
+    assert estimate(frame, "value") != estimate(frame, "value", seed=1)
+    both = estimates_of(frame.assign(twice=2 * frame["value"]), ["form"], ["value", "twice"])
+    assert both["measure"].tolist() == ["value"] * 3 + ["twice"] * 3
+    assert both.index.tolist() == list(range(6))
+    assert both["estimate"][3:].tolist() == pytest.approx((2 * both["estimate"][:3]).tolist())
+
+
+def test_groups_keep_their_first_order():
+    frame = pd.DataFrame({"method": ["b", "a"] * 2, "sentence_idx": [0, 0, 1, 1], "seed": 0})
+    frame = frame.assign(
+        method=pd.Categorical(frame["method"], ["a", "b", "c"]), value=[1.0, 2, 3, 4]
+    )
+    found = estimates(frame, ["method"], "value", n_bootstrap=20)
+    assert found["method"].tolist() == ["b", "a"] and found["estimate"].tolist() == [2.0, 3.0]

@@ -9,7 +9,8 @@ import pytest
 from scipy.spatial.distance import cosine
 
 from lib.core.errors import TouchstoneError
-from lib.studies.implicit_bias.weat import association, weat
+from lib.studies.implicit_bias import weat as weat_module
+from lib.studies.implicit_bias.weat import association, check_lists, weat
 
 
 def test_association_and_effect_size_against_another_route() -> None:
@@ -52,3 +53,63 @@ def test_unusable_vectors_are_refused() -> None:
         weat(ones, ones[:1], ones, ones)
     with pytest.raises(TouchstoneError, match="a word list is empty"):
         association(ones, ones[:0], ones)
+
+
+def around(*cosines: float) -> np.ndarray:
+    return np.array([[c, np.sqrt(1 - c * c)] for c in cosines])
+
+
+A, B = np.array([[1.0, 0.0]]), np.array([[-1.0, 0.0]])  # the association is twice the cosine
+
+
+def test_the_sampled_p_counts_the_observed_split() -> None:
+    """Eleven words a side, the best split there is: none of 20,000 is larger, so p = 1 / 20,001."""
+    x, y = around(*np.linspace(0.5, 0.9, 11)), around(*np.linspace(-0.9, -0.5, 11))
+    found = weat(x, y, A, B)
+    assert found.p == 1 / 20_001 and (found.n_partitions, found.is_exact) == (20_000, False)
+    assert found.s == pytest.approx(2 * 11 * 1.4)
+    worst = weat(y, x, A, B)
+    assert worst.p == 1 and worst.s == pytest.approx(-2 * 11 * 1.4)  # every split beats it
+
+
+def test_up_to_the_limit_splits_are_enumerated_and_beyond_it_drawn(monkeypatch) -> None:
+    x, y = around(0.9, 0.1, 0.3, 0.2), around(0.4, -0.5, 0.6, 0.05)
+    monkeypatch.setattr(weat_module, "_EXACT", 70)  # 8 over 4
+    exact = weat(x, y, A, B)
+    assert exact.is_exact and exact.n_partitions == 70 and 0.2 < exact.p < 0.8
+    monkeypatch.setattr(weat_module, "_EXACT", 69)
+    drawn = weat(x, y, A, B)
+    assert not drawn.is_exact and drawn.n_partitions == 20_000
+    assert drawn.p == pytest.approx(exact.p, abs=0.02) and drawn.p != exact.p
+    assert drawn.p == weat(x, y, A, B, seed=0).p != weat(x, y, A, B, seed=1).p
+    assert drawn.p * 20_001 == pytest.approx(round(drawn.p * 20_001))
+
+
+def test_an_equal_sum_is_not_a_larger_one() -> None:
+    """Twice the same three words: of 20 splits 8 are the observed one in other words, 6 larger."""
+    x = around(0.1, 0.35, 0.7)
+    found = weat(x, x, A, B)
+    assert found.s == 0 and found.p == pytest.approx(6 / 20)
+
+
+def test_the_effect_size_by_hand() -> None:
+    """Associations 1, .6 against .2, -.2: (.8 - 0) over the standard deviation of the four."""
+    found = weat(around(0.5, 0.3), around(0.1, -0.1), A, B)
+    assert found.s == pytest.approx(1.6) and found.p == 0 and found.n_partitions == 6
+    assert found.d == pytest.approx(0.8 / np.sqrt(0.8 / 3))
+    assert weat(around(0.5, 0.3), around(0.1, -0.1), A, B, ddof=0).d == pytest.approx(
+        0.8 / np.sqrt(0.2)
+    )
+
+
+def test_word_lists_are_checked_by_name() -> None:
+    check_lists({"X": ["a", "b"], "Y": ["c", "d"], "A": ["e"]})
+    check_lists({"X": ["a"], "B": ["c", "d"]}, equal=())
+    with pytest.raises(TouchstoneError, match="the word list Y is empty"):
+        check_lists({"X": ["a"], "Y": []})
+    with pytest.raises(TouchstoneError, match="lists X and Y have 2 and 1 words"):
+        check_lists({"X": ["a", "b"], "Y": ["c"]})
+    ones = np.ones((1, 2))
+    for lists in ((ones[:0], ones, ones), (ones, ones[:0], ones), (ones, ones, ones[:0])):
+        with pytest.raises(TouchstoneError, match="a word list is empty"):
+            association(*lists)

@@ -1,0 +1,75 @@
+"""Verdicts as a notebook shows them: decided ones first, single numbers in one line of counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from lib.stats.verdicts import show_verdicts
+
+CLAIMS = pd.DataFrame(
+    [
+        ("a", "q", "> 0", 0.12345, 0.1, 0.2, "undecided", "open"),
+        ("b", "q", "> 0", 0.5, np.nan, np.nan, "fails", np.nan),
+        ("n1", "a number", 0.7, 0.71, 0.6, 0.8, "holds", ""),
+        ("c", "q", "> 0", 0.25, 0.2, 0.3, "holds", ""),
+        ("n2", "a number", 0.7, 0.1, 0.0, 0.2, "fails", ""),
+    ],
+    columns="id quantity paper ours low high verdict why".split(),
+)
+
+
+@pytest.fixture
+def registered(tmp_path: Path) -> Path:
+    about = ("source", "quantity", "computed", "direction", "smallest_effect", "test")
+    text = dict(zip(about, ("paper", "q", "x", "greater", 0.1, "t")))
+    entries = [text | {"id": name, "statement": f"claim {name}"} for name in "abc"]
+    (tmp_path / "claims.yaml").write_text(yaml.safe_dump(entries))
+    return tmp_path / "claims.yaml"
+
+
+def stage(scale: str) -> SimpleNamespace:
+    saved: dict[str, pd.DataFrame] = {}
+    return SimpleNamespace(scale=scale, table=saved.__setitem__, saved=saved)
+
+
+def test_decided_claims_come_first_and_numbers_are_counted(
+    registered: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cpu = stage("cpu")
+    shown = show_verdicts(cpu, CLAIMS, registered, "all")  # type: ignore[arg-type]
+    assert shown is not None and shown["claim"].tolist() == ["claim c", "claim b", "claim a"]
+    assert shown["ours"].tolist() == ["0.25", "0.5", "0.123"]
+    assert shown["from, to"].tolist() == ["0.2, 0.3", "", "0.1, 0.2"]
+    assert shown["why"].tolist() == ["", "", "open"] and shown.index.tolist() == [0, 1, 2]
+    assert capsys.readouterr().out == (
+        "2 printed numbers are in verdict_all.csv: 1 holds, 1 fails\n"
+    )
+    assert cpu.saved["verdict_all"]["id"].tolist() == ["n1", "c", "b", "n2", "a"]
+
+
+def test_named_claims_alone_are_shown(registered: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cpu = stage("cpu")
+    shown = show_verdicts(cpu, CLAIMS, registered, "two", "a", "n1")  # type: ignore[arg-type]
+    assert shown is not None and shown["claim"].tolist() == ["a number", "claim a"]
+    assert capsys.readouterr().out == "" and list(cpu.saved) == ["verdict_two"]
+
+
+def test_without_numbers_the_line_says_none(
+    registered: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show_verdicts(stage("cpu"), CLAIMS[:2], registered, "few")  # type: ignore[arg-type]
+    assert capsys.readouterr().out == "0 printed numbers are in verdict_few.csv: none\n"
+
+
+def test_scale_small_decides_nothing(registered: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    small = stage("small")
+    assert show_verdicts(small, CLAIMS, registered, "all") is None  # type: ignore[arg-type]
+    assert not small.saved and capsys.readouterr().out.startswith(
+        "5 claims are judged at scale cpu"
+    )

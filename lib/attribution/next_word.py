@@ -1,8 +1,9 @@
 """Why this next word, and not that one: saliency of a next word of any causal language model.
 
-Example: `explain_next_word(*load_lm(path), "the keys to the cabinet".split(), "are", foil="is")`.
+Example: `explain_next_word(model, tokenizer, "the keys to the cabinet", "are", foil="is")`.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,15 +11,18 @@ import pandas as pd
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from transformers import PreTrainedModel
 
 from ..core.errors import TouchstoneError
+from ..models.hf_lm import HFLanguageModel, Subwords
 from ..models.language_model import UNKNOWN
 from ..models.probe import CausalLM, Probe, WordTable
 from ..models.text_model import device_of
 from .batch import TokenBatch
 from .explain import COMMON
+from .path_integrals import TO_ONE_PERCENT
 from .registry import resolve_method
-from .seam import Score, word_scores
+from .seam import Score, TokenScores, word_scores
 
 _Pieces = Int[Tensor, "token"]
 
@@ -52,9 +56,9 @@ class _NextWordScore(Score):
 
 
 def next_word_batch(
-    lm: CausalLM,
-    vocabulary: WordTable,
-    prefix: Sequence[str],
+    lm: CausalLM | PreTrainedModel,
+    vocabulary: WordTable | Any,
+    prefix: str | Sequence[str],
     word: str,
     foil: str | None = None,
     seed: int = 0,
@@ -65,9 +69,11 @@ def next_word_batch(
     The baseline is the prefix with all its word embeddings zero.
 
     Raises:
-        TouchstoneError: for an empty prefix, and for a word that the model does not know.
+        TouchstoneError: for an empty prefix, a word that the model does not know, and a model that
+            predicts no next word.
     """
-    if not len(prefix):
+    lm, vocabulary, prefix = *_pair(lm, vocabulary), _words(prefix)
+    if not prefix:
         raise TouchstoneError("the prefix is empty; give at least one word to explain")
     pieces = [None if text is None else _pieces(vocabulary, prefix, text) for text in (word, foil)]
     probe = Probe(lm, vocabulary, torch.nn.Linear(lm.config.embedding, 2), ("-", "-"))
@@ -88,9 +94,9 @@ def next_word_batch(
 
 
 def explain_next_word(
-    lm: CausalLM,
-    vocabulary: WordTable,
-    prefix: Sequence[str],
+    lm: CausalLM | PreTrainedModel,
+    vocabulary: WordTable | Any,
+    prefix: str | Sequence[str],
     word: str,
     foil: str | None = None,
     method: str = "Integrated Gradients",
@@ -100,38 +106,89 @@ def explain_next_word(
     """Which words of a prefix speak for a next word (with a `foil`: rather than for the foil).
 
     Args:
-        lm: from `load_lm` (trained here) or `load_hf_lm` (any causal one of Hugging Face).
-        vocabulary: the other half of that pair.
-        prefix: the words before the next one.
+        lm: a causal model of transformers, or one from `load_hf_lm` (a folder) or `load_lm`.
+        vocabulary: its fast tokenizer, or the other half of that pair.
+        prefix: the words before the next one; a string is split at white space.
         word: the next word that is asked about.
         foil: the word that it is held against.
         method: a token method of lib.attribution.METHODS.
-        settings: what differs from the method's defaults.
+        settings: what differs from the method's defaults, and from a gap of 1 % for Integrated
+            Gradients. SmoothGrad has a sign with {"times_input": True}.
         seed: for methods that draw.
 
     Returns:
-        Columns word and score, a row per word of the prefix. A positive score speaks for `word`;
-        those of Integrated Gradients sum to the log-probability minus that of a prefix of zeros.
+        Columns word and score, a row per word of the prefix; a positive score speaks for `word`.
+        `attrs["delta"]` is by how much the scores of Integrated Gradients (and other complete
+        methods) miss their sum, the log-probability minus that of a prefix of zeros.
 
     Raises:
         TouchstoneError: as `next_word_batch`, and for a method that asks for whole sentences.
     """
-    batch = next_word_batch(lm, vocabulary, prefix, word, foil, seed)
+    lm, vocabulary, words = *_pair(lm, vocabulary), _words(prefix)
+    batch = next_word_batch(lm, vocabulary, words, word, foil, seed)
+    answer = _answer(batch, method, settings)
+    scores = answer.scores[0].detach().cpu().numpy()
+    owners = [None, *vocabulary.owners(words)]
+    table = pd.DataFrame({"word": words, "score": word_scores(scores, owners, len(words))})
+    table.attrs["delta"] = None if answer.delta is None else answer.delta[0].item()
+    table.attrs |= {name: numbers[0].item() for name, numbers in answer.about.items()}
+    return table
+
+
+def _pair(lm: Any, vocabulary: Any) -> tuple[CausalLM, WordTable]:
+    """A language model and what reads its words; those of transformers get the face of ours."""
+    if isinstance(lm, PreTrainedModel):
+        lm = HFLanguageModel(lm)
+    if isinstance(lm, HFLanguageModel) and not isinstance(vocabulary, WordTable):
+        vocabulary = Subwords(vocabulary, lm.n_words)
+    if not isinstance(lm, CausalLM) or not isinstance(vocabulary, WordTable):
+        raise TouchstoneError(
+            f"{type(lm).__name__} and {type(vocabulary).__name__} are no language model and its "
+            "words; hand in a causal model of transformers and its tokenizer, or what load_hf_lm "
+            "(a folder) or load_lm returns"
+        )
+    return lm, vocabulary
+
+
+def _words(prefix: str | Sequence[str]) -> list[str]:
+    """The words of a prefix; a string is split at white space."""
+    return prefix.split() if isinstance(prefix, str) else list(prefix)
+
+
+def _answer(batch: TokenBatch, method: str, settings: Mapping[str, Any] | None) -> TokenScores:
+    """What a method says; a warning where Integrated Gradients end with a larger gap than asked."""
     chosen = resolve_method(method)
     if chosen.level != "token":
         raise TouchstoneError(
             f"{method} asks for whole sentences, and a next word has none; choose a method that "
             "reads embeddings, as Integrated Gradients"
         )
+    settings = dict(settings or {})
+    if method == "Integrated Gradients" and not {"n_steps", "rule", "tolerance"} & set(settings):
+        settings = TO_ONE_PERCENT | settings
     known = {name: value for name, value in chosen.settings(settings).items() if name not in COMMON}
-    scores = chosen.function(batch, **known).scores[0].detach().cpu().numpy()
-    owners = [None, *vocabulary.owners(prefix)]
-    return pd.DataFrame({"word": list(prefix), "score": word_scores(scores, owners, len(prefix))})
+    answer: TokenScores = chosen.function(batch, **known)
+    if answer.delta is not None and known.get("tolerance") is not None:
+        change, gap = batch.change()[0].abs().item(), answer.delta[0].abs().item()
+        if gap > known["tolerance"] * change + 1e-5:
+            warnings.warn(
+                f"the scores of {method} miss {gap:.3g} of the {change:.3g} that they explain, "
+                f"more than the tolerance of {known['tolerance']}; give a larger max_steps "
+                "(settings), or explain with Kernel SHAP",
+                stacklevel=3,
+            )
+    return answer
 
 
 def _pieces(vocabulary: WordTable, prefix: Sequence[str], word: str) -> Int[Tensor, "token"]:
     """The ids of a word as it stands after the prefix."""
-    ids = vocabulary.encode([*prefix, word])[len(vocabulary.encode(prefix)) :]
+    before, whole = vocabulary.encode(prefix), vocabulary.encode([*prefix, word])
+    if whole[: len(before)] != before:
+        raise TouchstoneError(
+            f"the tokenizer reads the end of the prefix in another way before {word!r}, so that "
+            "is no next word; choose another word, or a tokenizer that splits at blanks"
+        )
+    ids = whole[len(before) :]
     if not ids or vocabulary.ids.get(UNKNOWN) in ids:
         raise TouchstoneError(
             f"the model does not know the word {word!r}; choose a word of its vocabulary"

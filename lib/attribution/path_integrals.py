@@ -19,6 +19,8 @@ from .batch import TokenBatch
 from .panels import integrate_in_panels
 from .seam import TokenScores, aggregate
 
+# For users' own texts: stop at a completeness gap of 1 %.
+TO_ONE_PERCENT = {"tolerance": 0.01, "placing": "panels"}
 _ROUNDING = 1e-6  # a gap below this is float32's own, whatever the tolerance
 
 
@@ -209,12 +211,18 @@ def _places(seed: int, n_samples: int) -> Float[np.ndarray, "step"]:
 
 
 def smooth_grad(
-    batch: TokenBatch, aggregation: str = "l1", n_samples: int = 25, noise: float = 0.15
+    batch: TokenBatch,
+    aggregation: str = "l1",
+    n_samples: int = 25,
+    noise: float = 0.15,
+    *,
+    times_input: bool = False,
 ) -> TokenScores:
     """SmoothGrad (Smilkov et al. 2017): the mean gradient at `n_samples` noisy copies of the input.
 
     The noise is normal; its standard deviation is `noise` times the range of the row's embedding
-    components, as in the paper's section 3.2.
+    components, as in the paper's section 3.2. With `times_input` the scores have a sign: the sum of
+    embedding times mean gradient (Ding & Koehn 2021), whatever `aggregation` says.
     """
     size = noise * (batch.embeddings.amax((1, 2)) - batch.embeddings.amin((1, 2)))
     means = []
@@ -229,7 +237,10 @@ def smooth_grad(
 
         parts = batch.budget.run([batch.mask.shape[1]] * n_samples, total)
         means.append(torch.stack([gradients for _, gradients in parts]).sum(0) / n_samples)
-    return TokenScores(aggregate(torch.stack(means), aggregation))
+    mean = torch.stack(means)
+    if times_input:
+        return TokenScores(aggregate(batch.embeddings * mean, "sum"))
+    return TokenScores(aggregate(mean, aggregation))
 
 
 def _path_gradients(

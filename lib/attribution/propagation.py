@@ -5,13 +5,12 @@ what is here was written from the paper.
 """
 
 from collections.abc import Callable
-from contextlib import nullcontext
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from transformers import PreTrainedModel
 
+from ..core.errors import TouchstoneError
 from ..models.hf import eager_attention
 from ..models.shortcuts import parameters_fixed
 from .batch import TokenBatch
@@ -29,8 +28,14 @@ def deep_lift_rescale(batch: TokenBatch, aggregation: str = "sum") -> TokenScore
     (`delta`).
 
     Raises:
-        TouchstoneError: for a model with a function that has no rule.
+        TouchstoneError: for a model with a function that has no rule, and for XLNet.
     """
+    # Its layers put tokens first, and the rules look for input and baseline along the first axis.
+    if any(type(part).__name__ == "XLNetModel" for part in batch.score.network().modules()):
+        raise TouchstoneError(
+            "DeepLift rescale compares input and baseline row by row, and XLNet computes token by "
+            "token; take AttnLRP, Integrated Gradients or Partition SHAP"
+        )
 
     def multipliers(rows: Int[Tensor, "batch"]) -> Float[Tensor, "batch token hidden"]:
         # One pass for both: the rules compare the halves at every call.
@@ -78,12 +83,11 @@ def _propagate(
 ) -> Float[Tensor, "batch token hidden"]:
     """The backward pass by rules from the scores of the first n sequences."""
     network, inputs = batch.score.network(), inputs.detach().requires_grad_()
-    is_transformer = isinstance(network, PreTrainedModel)
     with (
         parameters_fixed(network),
         torch.enable_grad(),
         # Fused attention is one call whose parts no rule could see.
-        eager_attention(network) if is_transformer else nullcontext(),
+        eager_attention(network),
         ruled(rules, network),
     ):
         values = batch.score.for_rows(rows)(inputs, batch.mask[rows])

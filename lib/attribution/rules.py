@@ -148,10 +148,12 @@ class Rules(TorchFunctionMode):
     def _refuse(self, name: str, results: Sequence[Any]) -> None:
         """Refuse a call without a rule whose result depends on the input: a gradient would lie."""
         if any(isinstance(result, Tensor) and result.requires_grad for result in results):
+            remedy = "add its name to lib.attribution.rules.LINEAR, if it is linear in its inputs"
+            if name == "scaled_dot_product_attention":  # some models (Falcon) cannot be switched
+                remedy = "load the model with attn_implementation='eager'"
             raise TouchstoneError(
                 f"{self.title} has no rule for the function {name!r} of the model; take another "
-                "method, or, if it is linear in its inputs, add its name to "
-                "lib.attribution.rules.LINEAR"
+                f"method, or {remedy}"
             )
 
     def unary(self, call: Callable[[Tensor], Tensor], x: Tensor, name: str) -> Tensor:

@@ -82,6 +82,8 @@ def attention_rollout(batch: TokenBatch) -> TokenScores:
     if isinstance(model.module, OneLayerNet):
         with torch.no_grad():
             return TokenScores(model.module.attention(batch.embeddings, batch.mask))
+    if isinstance(model, RunsFromEmbeddings):
+        model.share_read(batch.mask)  # refuses first: without it there may be no maps either
     maps = attention_maps(
         model, batch.embeddings, batch.mask
     )  # (layers, batch, heads, tokens, tokens)

@@ -25,20 +25,36 @@ import torch
 from torch import nn
 
 from ..attribution.explain import explain
+from ..attribution.path_integrals import TO_ONE_PERCENT
 from ..attribution.registry import resolve_method
 from ..core.errors import TouchstoneError, did_you_mean
+from ..models.from_ids import FromIds, takes_embeddings
 from ..models.hf import HFClassifier, check_vocabulary
 from ..models.shortcuts import check_reading
 from ..models.text_model import BATCH, TextModel, device_of
 
-# Integrated Gradients stop at a completeness gap of 1 %; see lib.attribution.path_integrals.
-_TO_ONE_PERCENT = {"tolerance": 0.01, "placing": "panels"}
+_BY_HAND = (
+    "hand a function of (embeddings, mask) that gives the number to be explained to "
+    "lib.attribution.batch.TokenBatch, and that to a method: METHODS[name].function(batch)"
+)
+# What serves the models of transformers that are no sequence classifiers, by their names' ends.
+_SERVED_BY = {
+    "ForMaskedLM": "predicts masked words; PromptedMaskedLM of lib.models.zero_shot makes a "
+    "classifier of it, which explain_texts takes",
+    "ForCausalLM": "predicts next words; hand it to explain_next_word of lib.attribution.next_word",
+    "LMHeadModel": "predicts next words; hand it to explain_next_word of lib.attribution.next_word",
+    "ForTokenClassification": f"tags each token; {_BY_HAND}",
+    "ForQuestionAnswering": f"marks an answer's begin and end; {_BY_HAND}",
+    "ForConditionalGeneration": "writes a text from another; no method here explains that, hand in "
+    "a model for sequence classification",
+}
 
 
 def wrap(module: Any, tokenizer: Any, classes: Sequence[str] = ()) -> HFClassifier:
     """A sequence classifier of `transformers` with its tokenizer, as a model to be explained.
 
-    Any head will do: whether it reads one token or more is tried on two texts. A checkpoint in
+    Any head will do: whether it reads one token or more is tried on two texts. A classifier that
+    runs from token ids alone (T5's, BART's) has the methods that alter texts. A checkpoint in
     bfloat16 or float16 is explained as it is; load it with dtype="float32" for more digits.
 
     Args:
@@ -63,6 +79,9 @@ def wrap(module: Any, tokenizer: Any, classes: Sequence[str] = ()) -> HFClassifi
             f"{kind} is no model of transformers with word embeddings; hand in what "
             "AutoModelForSequenceClassification.from_pretrained returns"
         )
+    for ending, served in _SERVED_BY.items():
+        if kind.endswith(ending):
+            raise TouchstoneError(f"{kind} {served}")
     if not getattr(tokenizer, "is_fast", False):
         raise TouchstoneError(
             f"{type(tokenizer).__name__} does not tell which word a token comes from; load the "
@@ -73,6 +92,8 @@ def wrap(module: Any, tokenizer: Any, classes: Sequence[str] = ()) -> HFClassifi
     id2label = module.config.id2label
     names = tuple(classes) or tuple(id2label[i] for i in sorted(id2label))
     model = HFClassifier(module, tokenizer, names)
+    if module.config.is_encoder_decoder and not takes_embeddings(model):
+        model = FromIds(model)
     ids = torch.tensor([model.encode([["a"]])[0].ids], device=device_of(module))
     with torch.no_grad():
         scores = getattr(module(input_ids=ids), "logits", None)  # (1, classes)
@@ -85,7 +106,8 @@ def wrap(module: Any, tokenizer: Any, classes: Sequence[str] = ()) -> HFClassifi
             f"{kind} has {scores.shape[1]} outputs and {len(names)} classes are named; "
             "name each output once"
         )
-    check_reading(model)
+    if not isinstance(model, FromIds):
+        check_reading(model)
     return model
 
 
@@ -135,7 +157,7 @@ def explain_texts(
     )
     settings = dict(settings or {})
     if method == "Integrated Gradients" and not {"n_steps", "rule", "tolerance"} & set(settings):
-        settings = _TO_ONE_PERCENT | settings
+        settings = TO_ONE_PERCENT | settings
     return explain(model, rows, method, settings, study="own", seed=seed)
 
 
@@ -200,8 +222,8 @@ def _check_gradient(model: TextModel, method: str) -> None:
                 return
     raise TouchstoneError(
         f"{type(model.module).__name__} has no gradient in its word embeddings (integer "
-        f"weights, or a forward pass without gradients), which {method} needs; take Occlusion, "
-        "LIME or Kernel SHAP"
+        "weights, a forward pass without gradients, or one from token ids alone), which "
+        f"{method} needs; take Occlusion, LIME or Kernel SHAP"
     )
 
 

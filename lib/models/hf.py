@@ -171,16 +171,24 @@ def run_head(
     """
     hidden, base = reading["last_hidden_state"], module.base_model  # (batch, 1, hidden)
     # a head that looks for the last token that is not padding must find this one
-    ids = torch.full(hidden.shape[:2], int(module.config.pad_token_id == 0), device=hidden.device)
-    # an instance's attribute hides the method of its class
-    base.forward = lambda *args, **kwargs: _Answer(reading)
+    ids = torch.full(
+        hidden.shape[:2],
+        int(getattr(module.config, "pad_token_id", None) == 0),
+        device=hidden.device,
+    )
+    # Some heads call the base model, others (OPT's, BART's decoder) its decoder.
+    asked = {base, getattr(base, "decoder", base)}
+    for part in asked:
+        # an instance's attribute hides the method of its class
+        part.forward = lambda *args, **kwargs: _Answer(reading)
     try:
         if parameters is None:
             return module(input_ids=ids).logits.reshape(len(hidden), -1)
         output = functional_call(module, parameters, kwargs={"input_ids": ids})
         return output.logits.reshape(len(hidden), -1)
     finally:
-        del base.forward
+        for part in asked:
+            del part.forward
 
 
 def with_own_head(model: HFClassifier) -> HFClassifier:
@@ -280,14 +288,20 @@ def attention_maps(
 
 
 @contextmanager
-def eager_attention(module: PreTrainedModel) -> Iterator[None]:
-    """Within, attention is computed step by step: fused kernels do not hand out its weights."""
-    before = module.config._attn_implementation
-    module.set_attn_implementation("eager")
+def eager_attention(module: nn.Module) -> Iterator[None]:
+    """Within, attention is computed step by step: fused kernels do not hand out its weights.
+
+    In every transformer that the module is or holds.
+    """
+    inside = [part for part in module.modules() if isinstance(part, PreTrainedModel)]
+    before = [part.config._attn_implementation for part in inside]
+    for part in inside:
+        part.set_attn_implementation("eager")
     try:
         yield
     finally:
-        module.set_attn_implementation(before)
+        for part, kind in zip(inside, before, strict=True):
+            part.set_attn_implementation(kind)
 
 
 def prepare_padding(module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:

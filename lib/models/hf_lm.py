@@ -18,7 +18,9 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from ..core.errors import TouchstoneError
 from ..core.files import save_json
-from .language_model import END, PAD
+from .hf import run_head
+from .language_model import END, PAD, UNKNOWN
+from .text_model import device_of, widened
 from .weights import load_pretrained, load_tokenizer
 
 
@@ -34,24 +36,65 @@ class HFConfig:
 
 
 class HFLanguageModel(nn.Module):
-    """A causal model of `transformers`. Positions, layers and output head are the model's own."""
+    """A causal model of `transformers`. Positions, layers and output head are the model's own.
+
+    The head is whatever the model's forward pass does to the last states (scales, caps). Whether
+    the parts give the whole is tried on three pieces.
+
+    Raises:
+        TouchstoneError: for a model that predicts no words, or sees the ones to come, or is
+            another one from its embeddings than from its token ids.
+    """
 
     def __init__(self, module: PreTrainedModel) -> None:
         super().__init__()
+        kind = type(module).__name__
         if module.get_output_embeddings() is None:
             raise TouchstoneError(
-                f"{type(module).__name__} predicts no words; choose a causal language model "
-                "(gpt2, ...)"
+                f"{kind} predicts no words; choose a causal language model (gpt2, ...), and for a "
+                "classifier wrap and explain_texts of lib.doors"
+            )
+        if module.config.is_encoder_decoder:
+            raise TouchstoneError(
+                f"{kind} has an encoder, which reads a text of its own; choose a causal language "
+                "model (gpt2, ...)"
             )
         self.hf, self.n_words = module.eval(), module.get_input_embeddings().num_embeddings
         self.config = HFConfig(
             module.get_output_embeddings().in_features, module.config.num_hidden_layers
         )
-        self.n_positions = getattr(module.config, "max_position_embeddings", None)
+        n_positions = getattr(module.config, "max_position_embeddings", None) or 0
+        self.n_positions = n_positions if n_positions > 0 else None  # XLNet says -1
+        self._check(kind)
+
+    @torch.no_grad()
+    def _check(self, kind: str) -> None:
+        """Hold what the parts say of three pieces against the model's own log-probabilities."""
+        # Padding would be no piece to a model that finds it by its id.
+        some = [i for i in range(4) if i != getattr(self.hf.config, "pad_token_id", None)][:3]
+        ids = torch.tensor([some], device=device_of(self.hf)) % self.n_words
+        whole = widened(self.hf(input_ids=ids).logits).log_softmax(-1)[0]
+        shorter = widened(self.hf(input_ids=ids[:, :2]).logits).log_softmax(-1)[0]
+        parts = self.log_prob(self.run(self.embed(ids))[0])
+        eps = [torch.finfo(p.dtype).eps for p in self.hf.parameters() if p.is_floating_point()]
+        # Of the largest one; in bfloat16, a few of its own last digits.
+        allowed = max(1e-4, 4 * max(eps)) * whole.abs().max()
+        if (shorter - whole[:2]).abs().max() > allowed:
+            raise TouchstoneError(
+                f"{kind} sees the words to come, so it predicts no next one; choose a causal "
+                "language model (gpt2, ...), and for a masked one PromptedMaskedLM of "
+                "lib.models.zero_shot, which explain_texts takes"
+            )
+        if (gap := (parts - whole).abs().max()) > allowed:
+            raise TouchstoneError(
+                f"{kind} gives other log-probabilities from its word embeddings than from its "
+                f"token ids (by {gap:.2g}), so explanations would be of another function; let its "
+                "forward pass use inputs_embeds"
+            )
 
     def embed(self, ids: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token hidden"]:
         """The word embeddings alone: no positions."""
-        return self.hf.get_input_embeddings()(ids)
+        return widened(self.hf.get_input_embeddings()(ids))
 
     def run(
         self, embeddings: Float[Tensor, "batch token hidden"]
@@ -66,11 +109,16 @@ class HFLanguageModel(nn.Module):
                 f"{embeddings.shape[1]} pieces at once, and {type(self.hf).__name__} reads at most "
                 f"{self.n_positions}; make longest_piece (or the line) shorter"
             )
-        return self.hf.base_model(inputs_embeds=embeddings, use_cache=False).last_hidden_state
+        narrowed = embeddings.to(self.hf.dtype)
+        output = self.hf.base_model(inputs_embeds=narrowed, use_cache=False)
+        return widened(output.last_hidden_state)
 
     def log_prob(self, hidden: Float[Tensor, "batch hidden"]) -> Float[Tensor, "batch vocab"]:
-        """Log-probabilities of the next piece."""
-        return F.log_softmax(self.hf.get_output_embeddings()(hidden), dim=-1)
+        """Log-probabilities of the next piece, as the model's own forward pass ends."""
+        narrowed = hidden.to(self.hf.dtype)
+        one_by_one = narrowed.reshape(-1, 1, narrowed.shape[-1])
+        logits = widened(run_head(self.hf, {"last_hidden_state": one_by_one}))
+        return F.log_softmax(logits, dim=-1).view(*hidden.shape[:-1], -1)
 
     def loss(
         self, hidden: Float[Tensor, "batch hidden"], targets: Int[Tensor, "batch"]
@@ -92,20 +140,34 @@ class Subwords:
     tokenizer: Any
     n_words: int
 
+    def __post_init__(self) -> None:
+        if not getattr(self.tokenizer, "is_fast", False):
+            raise TouchstoneError(
+                f"{type(self.tokenizer).__name__} does not tell which word a piece comes from; "
+                "load the fast tokenizer (AutoTokenizer.from_pretrained(name, use_fast=True))"
+            )
+        if len(self.tokenizer) > self.n_words:
+            raise TouchstoneError(
+                f"the tokenizer has {len(self.tokenizer)} pieces and the model knows "
+                f"{self.n_words}; hand in the tokenizer that the model was trained with"
+            )
+
     def __len__(self) -> int:
         return self.n_words
 
     @cached_property
     def ids(self) -> Mapping[str, int]:
-        """The ids of what begins a sequence and of padding."""
-        names = ("bos_token_id", "eos_token_id", "pad_token_id")
-        begin, end, padding = (getattr(self.tokenizer, name) for name in names)
+        """The ids of what begins a sequence, of padding and, where there is one, of unknown."""
+        names = ("bos_token_id", "eos_token_id", "pad_token_id", "unk_token_id")
+        begin, end, padding, unknown = (getattr(self.tokenizer, name) for name in names)
         begin = end if begin is None else begin
         if begin is None:
             raise TouchstoneError(
                 "the tokenizer has neither a begin nor an end token; set its eos_token"
             )
-        return {END: begin, PAD: begin if padding is None else padding}
+        known = {END: begin, PAD: begin if padding is None else padding}
+        # GPT-2's "unknown" is its end token: its pieces are bytes, and none is unknown.
+        return known if unknown in (None, begin, end) else known | {UNKNOWN: unknown}
 
     def encode(self, words: Sequence[str]) -> list[int]:
         """Ids of the pieces of all words."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from small_models import FAMILIES, as_rows, build
+from small_models import FAMILIES, as_rows, build, tiny_tokenizer
 from torch import Tensor, nn
+from transformers import XLNetConfig, XLNetForSequenceClassification
 
 from lib.attribution import explain
 from lib.attribution.batch import TokenBatch
@@ -404,3 +405,14 @@ def test_without_an_input_that_asks_for_a_gradient_nothing_is_ruled(
     with torch.no_grad(), ruled(Rescale(), bert.module):
         inside = batch.score(batch.embeddings, batch.mask)
     torch.testing.assert_close(inside, batch.score(batch.embeddings, batch.mask))
+
+
+def test_xlnet_has_attn_lrp_and_a_clear_word_for_rescale() -> None:
+    config = XLNetConfig(
+        vocab_size=16, d_model=8, n_layer=1, n_head=2, d_inner=8, num_labels=3, pad_token_id=0
+    )
+    model = HFClassifier(XLNetForSequenceClassification(config), tiny_tokenizer(), ("a", "b", "c"))
+    rows = as_rows(["he he", "he he he"])
+    with pytest.raises(TouchstoneError, match="XLNet computes token by token; take AttnLRP"):
+        explain(model, rows, "DeepLift rescale")
+    assert len(explain(model, rows, "AttnLRP")) == 2

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+import transformers as tf
 from small_models import SENTENCES, as_rows, build, tiny_tokenizer
 from torch import nn
 from transformers import (
@@ -388,3 +389,75 @@ def test_the_old_place_of_a_door_still_opens_and_names_the_new_one(name: str) ->
         assert getattr(lib.attribution, name) is getattr(lib.doors, name)
     with pytest.raises(ImportError, match="nonsense"):
         from lib.attribution import nonsense  # noqa: F401
+
+
+def encoder_decoder(kind: str) -> nn.Module:
+    """A tiny random T5 or BART with a head for three classes; [SEP] ends a text."""
+    ends = {"pad_token_id": 0, "eos_token_id": 3, "decoder_start_token_id": 0, "num_labels": 3}
+    torch.manual_seed(0)
+    if kind == "T5":
+        t5 = tf.T5Config(
+            vocab_size=16, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2, **ends
+        )
+        module = tf.T5ForSequenceClassification(t5)
+    else:
+        wide = {f"{part}_ffn_dim": 16 for part in ("encoder", "decoder")}
+        heads = {f"{part}_attention_heads": 2 for part in ("encoder", "decoder")}
+        layers = {f"{part}_layers": 1 for part in ("encoder", "decoder")}
+        more = {"d_model": 16, "max_position_embeddings": 24, "init_std": 0.3}
+        bart = tf.BartConfig(vocab_size=16, **more, **wide, **heads, **layers, **ends)
+        module = tf.BartForSequenceClassification(bart)
+    return module.eval()
+
+
+@pytest.mark.parametrize("kind", ["T5", "BART"])
+def test_encoder_decoders_have_the_methods_that_alter_texts(kind: str) -> None:
+    module, tokenizer = encoder_decoder(kind), tiny_tokenizer()
+    model, words = wrap(module, tokenizer), "he sings the song .".split()
+    encoded = model.encode([words])[0]
+    ids = torch.tensor([encoded.ids])
+    at = encoded.word_ids.index(2)
+    without = ids.clone()
+    without[0, at] = 0
+    with torch.no_grad():
+        whole, less = (module(input_ids=t).logits.softmax(-1)[0, 1] for t in (ids, without))
+        empty = module(input_ids=model.reference_ids(ids)).logits.softmax(-1)[0, 1]
+    score = explain_texts(model, [words], "Occlusion", 1)["scores"][0][2]
+    assert score == pytest.approx((whole - less).item(), abs=1e-6) and abs(score) > 1e-6
+    exact = explain_texts(model, [words], "Exact Shapley", 1)["scores"][0]
+    assert sum(exact) == pytest.approx((whole - empty).item(), abs=1e-5)
+    for method in ("LIME", "Kernel SHAP", "Shapley sampling", "Partition SHAP"):
+        assert np.isfinite(explain_texts(model, [words, "they"], method, 1)["scores"][0]).all()
+    for method in ("Integrated Gradients", "AttnLRP", "SmoothGrad"):
+        with pytest.raises(TouchstoneError, match="token ids alone.*take Occlusion, LIME or Ker"):
+            explain_texts(model, [words], method, 1)
+    with pytest.raises(TouchstoneError, match="nobody knows which token"):
+        explain_texts(model, [words], "Attention rollout", 1)
+    with pytest.raises(TouchstoneError, match="leave precision out"):
+        explain_texts(model, [words], "Occlusion", 1, {"precision": "bfloat16"})
+    with pytest.raises(TouchstoneError, match="sentence 0 has 2 end tokens"):
+        explain_texts(model, ["he [SEP] sings"], "Occlusion", 1)
+    with pytest.raises(TouchstoneError, match="sentence 0 has 0 end tokens"):
+        wrap(module, tiny_tokenizer(framed=False))
+
+
+@pytest.mark.parametrize(
+    ("kind", "served"),
+    [
+        ("BertForMaskedLM", "PromptedMaskedLM of lib.models.zero_shot"),
+        ("BertLMHeadModel", "explain_next_word of lib.attribution.next_word"),
+        ("BertForTokenClassification", "lib.attribution.batch.TokenBatch"),
+        ("BertForQuestionAnswering", "lib.attribution.batch.TokenBatch"),
+        ("LlamaForCausalLM", "explain_next_word of lib.attribution.next_word"),
+        ("BartForConditionalGeneration", "no method here explains that"),
+    ],
+)
+def test_another_kind_of_model_is_told_what_serves_it(kind: str, served: str) -> None:
+    small = {"vocab_size": 16, "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1}
+    module_of = getattr(tf, kind)
+    if kind.startswith("Bart"):
+        module = module_of(encoder_decoder("BART").config)
+    else:
+        module = module_of(module_of.config_class(**small, num_attention_heads=2))
+    with pytest.raises(TouchstoneError, match=f"{kind} .*{served}"):
+        wrap(module, tiny_tokenizer())

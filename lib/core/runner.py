@@ -20,15 +20,20 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-import yaml
 
 from .alias import also_called
 from .arithmetic import in_force, variables
 from .errors import TouchstoneError, did_you_mean
 from .expected import expected_minutes
-from .files import save_json, sha256_of, sha256_of_tree, write_atomic
+from .files import parse_yaml, save_json, sha256_of, sha256_of_tree, write_atomic
 from .notebooks import find_notebooks, find_studies, fold_bars, read_notebook
-from .parameters import check_params, notebook_parameters, read_params, study_parameters
+from .parameters import (
+    check_params,
+    notebook_parameters,
+    read_params,
+    read_ranges,
+    study_parameters,
+)
 from .paths import IS_INSTALLED, PACKAGE, ROOT, home, outputs_root
 from .stage import MANIFEST, PENDING, hold, locate_external
 
@@ -82,12 +87,13 @@ def plan_jobs(
         )
     file = root / "params" / study / f"{scale}.yaml"
     declared = study_parameters(notebooks)
-    values = check_params(read_params(file), declared, file)
+    ranges = read_ranges(study, root)
+    values = check_params(read_params(file), declared, file, ranges)
     if "scale" in declared and values.setdefault("scale", scale) != scale:
         raise TouchstoneError(
             f"{file}: scale is {values['scale']!r}, not the file's own name; write {scale}"
         )
-    values |= check_params(parameters or {}, declared, "the command line")
+    values |= check_params(parameters or {}, declared, "the command line", ranges)
     jobs = []
     for notebook in notebooks:
         defaults = notebook_parameters(notebook)
@@ -202,7 +208,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if len(options.study) != 1 and not planning:
         parser.error("name one study")
     try:
-        values = {name: yaml.safe_load(value) for name, value in options.parameters}
+        values = {name: parse_yaml(value, f"-p {name}") for name, value in options.parameters}
         if options.only_method:
             values["methods"] = options.only_method
         jobs = plan_jobs(options.study[-1], options.scale, options.root.resolve(), values)

@@ -61,6 +61,11 @@ def read_utf8(path: Path | str) -> str:
         ) from None
 
 
+def read_text(path: Path | str) -> str:
+    """The text of a file as `read_utf8` gives it, with `\\n` for every line end."""
+    return read_utf8(path).replace("\r\n", "\n").replace("\r", "\n")
+
+
 def read_yaml(path: Path | str, kind: type = dict) -> Any:
     """What a YAML file holds: plain values, no key twice, no number that reads as another.
 
@@ -87,8 +92,10 @@ def parse_yaml(text: str, source: str) -> Any:
     try:
         return yaml.load(text, Loader=_StrictLoader)  # a SafeLoader
     except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
-        reason = " ".join(str(error).split())
-        raise TouchstoneError(f"{source} is not readable as YAML: {reason}") from None
+        reason = " ".join(str(error).replace('in "<unicode string>", ', "").split())
+        raise TouchstoneError(
+            f"{source} is not readable as YAML ({reason}); correct that line"
+        ) from None
 
 
 def read_json(path: Path | str, remedy: str) -> Any:

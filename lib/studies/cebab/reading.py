@@ -19,7 +19,7 @@ import pandas as pd
 from jaxtyping import Int
 
 from ...core.errors import TouchstoneError
-from ...core.files import atomic_path
+from ...core.files import atomic_path, read_arrays, read_table
 from .questions import TOLERANCE, Effects, Head, Texts, Vectors
 from .reviews import ASPECTS, VALUES, refuse_duplicates
 
@@ -149,9 +149,7 @@ def read_outside(path: Path | str) -> pd.DataFrame:
         raise TouchstoneError(
             f"{path} is no Parquet or CSV file that exists; write one with a column text_id"
         )
-    is_csv = path.suffix == ".csv"
-    # An id such as 000123 is no number.
-    table = pd.read_csv(path, dtype={"text_id": str}) if is_csv else pd.read_parquet(path)
+    table = read_table(path, dtype={"text_id": str})  # an id such as 000123 is no number
     if "text_id" not in table:
         raise TouchstoneError(
             f"{path} has no column text_id; its columns are {', '.join(map(str, table.columns))}"
@@ -174,12 +172,16 @@ def read_vectors(path: Path | str) -> tuple[tuple[np.ndarray, np.ndarray], Head]
             f"{path} is no .npz file that exists; write one with numpy.savez and the arrays "
             f"{', '.join(_ARRAYS)}"
         )
-    with np.load(path, allow_pickle=False) as file:
-        if missing := [name for name in _ARRAYS if name not in file]:
-            raise TouchstoneError(f"{path} has no array {missing[0]!r}; write {', '.join(_ARRAYS)}")
-        ids, vectors, weight, bias = (file[name] for name in _ARRAYS)
+    file = read_arrays(path)
+    if missing := [name for name in _ARRAYS if name not in file]:
+        raise TouchstoneError(f"{path} has no array {missing[0]!r}; write {', '.join(_ARRAYS)}")
+    ids, vectors, weight, bias = (file[name] for name in _ARRAYS)
+    if any(array.dtype.kind not in "fiu" for array in (vectors, weight, bias)):
+        raise TouchstoneError(f"{path}: vectors, weight and bias must be numbers; write real ones")
     if (
-        vectors.ndim != 2
+        ids.ndim != 1
+        or bias.ndim != 1
+        or vectors.ndim != 2
         or len(vectors) != len(ids)
         or weight.shape != (len(bias), vectors.shape[1])
     ):

@@ -1,6 +1,7 @@
 """Corpora in GECO's format, read, written and fetched: JSON lines, one form of a sentence each."""
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -10,7 +11,7 @@ import pandas as pd
 
 from ...core.downloads import check_files, download, download_folder
 from ...core.errors import TouchstoneError
-from ...core.files import write_atomic
+from ...core.files import parse_json, write_atomic
 from ...core.stage import Stage
 from .faults import drop_faulty, find_format_faults, repair_rows
 
@@ -29,6 +30,7 @@ _CHOICES = {
     "gold": ("published", "corrected"),
 }
 COLUMNS = ["row_id", "sentence_idx", "target", "gender", "sentence", "ground_truth"]
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _EXPECTED = (
     "{sentence: [words], ground_truth: [0 or 1 per word], target: 0 | 1 | 2, sentence_idx: number}"
 )
@@ -251,12 +253,7 @@ def _parse(path: Path) -> pd.DataFrame:
 
 
 def _record(line: bytes, where: str) -> dict[str, Any]:
-    try:
-        record = json.loads(line)
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise TouchstoneError(
-            f"{where} is not valid JSON ({error}); correct or remove the line"
-        ) from None
+    record = parse_json(line, where, "correct or remove the line")
     fields = ("sentence", "ground_truth", "target", "sentence_idx")
     if not isinstance(record, dict) or not set(fields) <= set(record):
         raise TouchstoneError(f"{where} lacks a field; write {_EXPECTED}")
@@ -272,8 +269,10 @@ def _record(line: bytes, where: str) -> dict[str, Any]:
         f"target {target} means {GENDERS[number]}, but gender says {gender!r}; make the two "
         "agree": gender != GENDERS[number],
         f"the sentence is not a list of words; write {_EXPECTED}": not (has_words and words),
+        "a word holds half of a character (a lone surrogate); write the whole one": has_words
+        and bool(_SURROGATE.search("".join(words))),
         f"the ground truth holds something other than 0 and 1; write {_EXPECTED}": not has_mask,
-        f"sentence_idx {idx!r} is not a whole number; write {_EXPECTED}": not isinstance(idx, int),
+        f"sentence_idx {idx!r} is not a whole number; write {_EXPECTED}": type(idx) is not int,
     }
     refuse(f"{where}:", problems)
     return {

@@ -88,6 +88,10 @@ def test_the_papers_own_listing_is_read_too(tmp_path: Path) -> None:
     [
         ('{"sentence": ["She"', "not valid JSON"),
         ("[1, 2]", "lacks a field"),
+        ("[" * 100_000, "not valid JSON"),
+        ('{"target": 0, "target": 1}', "'target' is set twice"),
+        (ROWS[0] | {"sentence_idx": True}, "sentence_idx True is not a whole number"),
+        (ROWS[0] | {"sentence": ["\ud800", "a", "."], "sentence_idx": 8}, "half of a character"),
         ({"sentence": ["She"], "target": 0, "sentence_idx": 1}, "lacks a field"),
         (ROWS[0] | {"target": 3, "sentence_idx": 8}, "unknown target 3"),
         (ROWS[0] | {"target": True, "sentence_idx": 8}, "unknown target True"),

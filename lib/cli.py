@@ -13,10 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from . import __version__
 from .core.errors import TouchstoneError
+from .core.files import read_yaml
 from .core.paths import IS_INSTALLED, ROOT
 
 DESCRIPTION = "Four published checks of language-model explanations, and the explainers themselves."
@@ -83,7 +82,7 @@ def start(arguments: Sequence[str]) -> int:
 def cite(arguments: Sequence[str]) -> int:
     """print what to cite: this package, and the study whose ground truth you used"""
     argparse.ArgumentParser(prog="touchstone cite").parse_args(arguments)
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    citation = read_yaml(ROOT / "CITATION.cff")
     print(f"{citation['message']}\n")
     this = citation | {"year": citation["date-released"].year, "version": __version__}
     print("\n".join(_as_text(work) for work in (this, *citation["references"])))

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from .errors import TouchstoneError
+from .files import read_yaml
 
 FIELDS = (
     "name",
@@ -35,7 +34,7 @@ def read_card(path: Path, source: str, numbers: Mapping[str, object]) -> dict[st
     Raises:
         TouchstoneError: the source has no card, a part is missing, or a name has no number.
     """
-    cards = yaml.safe_load(path.read_text(encoding="utf-8"))
+    cards = read_yaml(path)
     if source not in cards:
         raise TouchstoneError(
             f"{path} has no card for {source!r}, only for {', '.join(cards)}; write one"

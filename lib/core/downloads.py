@@ -1,5 +1,7 @@
 """Published files from the net: fetched once into the folder of downloads, and checked."""
 
+import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -31,8 +33,15 @@ def download(url: str, checksum: str, target: Path) -> None:
     pooch.get_logger().setLevel("WARNING")
     known = checksum if ":" in checksum else f"sha256:{checksum}"
     kind = "MD5" if known.startswith("md5:") else "SHA-256"
+    algorithm, _, digest = known.partition(":")
+    if target.is_file() and pooch.file_hash(str(target), alg=algorithm) == digest:
+        return
+    # In a folder of its own, for a killed download leaves a file there; the next one removes it.
+    part = target.with_name(f".{target.name}.fetching")
+    shutil.rmtree(part, ignore_errors=True)
     try:
-        pooch.retrieve(url, known_hash=known, path=target.parent, fname=target.name)
+        pooch.retrieve(url, known_hash=known, path=part, fname=target.name)
+        os.replace(part / target.name, target)
     except (OSError, ValueError) as error:
         is_other = isinstance(error, ValueError) and "hash" in str(error)
         reason = f"is not what its {kind} says" if is_other else error
@@ -40,6 +49,8 @@ def download(url: str, checksum: str, target: Path) -> None:
             f"could not fetch {target}: {url} {reason}; put the file there by hand, "
             "or try again with a connection"
         ) from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
 
 
 def check_files(folder: Path, sha256: Mapping[str, str], commit: str, command: str) -> None:

@@ -6,12 +6,16 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+import pyarrow
+import yaml
 
 from .errors import TouchstoneError
 
@@ -38,13 +42,18 @@ def write_atomic(path: Path | str, content: str | bytes) -> None:
         part.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
-def read_utf8(path: Path) -> str:
+def read_utf8(path: Path | str) -> str:
     """The text of a file, line ends as they are, without a byte-order mark.
 
     Raises:
-        TouchstoneError: the bytes are not UTF-8; it names the line.
+        TouchstoneError: there is no such file, or its bytes are not UTF-8; it names the line.
     """
-    content = path.read_bytes()
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise TouchstoneError(
+            f"{path} cannot be read ({error.strerror}); put the file there, or correct the path"
+        ) from None
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -128,6 +137,104 @@ def _unquoted(field: str) -> str:
     return field[1:-1].replace('""', '"') if is_quoted else field
 
 
+def read_text(path: Path | str) -> str:
+    """The text of a file as `read_utf8` gives it, with `\\n` for every line end."""
+    return read_utf8(path).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def read_yaml(path: Path | str, kind: type = dict) -> Any:
+    """What a YAML file holds: plain values, no key twice, no number that reads as another.
+
+    Args:
+        path: the file.
+        kind: what it must hold: dict (`name: value` lines) or list (`- item` lines).
+
+    Raises:
+        TouchstoneError: naming the file, and where it can the line.
+    """
+    content = parse_yaml(read_utf8(path), str(path))
+    if not isinstance(content, kind):
+        form = "lines of the form `name: value`" if kind is dict else "a list of `- ...` items"
+        raise TouchstoneError(f"{path} must hold {form}")
+    return content
+
+
+def parse_yaml(text: str, source: str) -> Any:
+    """What a text in YAML says, as strictly as `read_yaml`.
+
+    Raises:
+        TouchstoneError: beginning with `source`.
+    """
+    try:
+        return yaml.load(text, Loader=_StrictLoader)  # a SafeLoader
+    except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
+        reason = " ".join(str(error).replace('in "<unicode string>", ', "").split())
+        raise TouchstoneError(
+            f"{source} is not readable as YAML ({reason}); correct that line"
+        ) from None
+
+
+def read_json(path: Path | str, remedy: str) -> Any:
+    """What a JSON file holds; a name twice in one object is refused.
+
+    Raises:
+        TouchstoneError: ending with the remedy.
+    """
+    return parse_json(read_utf8(path), str(path), remedy)
+
+
+def parse_json(text: str | bytes, source: str, remedy: str) -> Any:
+    """What a text in JSON says, as strictly as `read_json`.
+
+    Raises:
+        TouchstoneError: beginning with `source` and ending with the remedy.
+    """
+    try:
+        return strict_json(text)
+    except ValueError as error:  # a UnicodeDecodeError is one
+        raise TouchstoneError(f"{source} is not valid JSON ({error}); {remedy}") from None
+
+
+def read_table(path: Path | str, **options: Any) -> pd.DataFrame:
+    """A table from a Parquet file, or from CSV in UTF-8.
+
+    Args:
+        path: the file; what does not end in `.parquet` is CSV.
+        options: of `pandas.read_csv`.
+
+    Raises:
+        TouchstoneError: there is no such file, or it is no such table.
+    """
+    is_parquet = Path(path).suffix == ".parquet"
+    try:
+        if is_parquet:
+            return pd.read_parquet(path)
+        return pd.read_csv(io.StringIO(read_utf8(path)), **options)
+    except TouchstoneError:
+        raise
+    except (OSError, ValueError, pyarrow.ArrowException) as error:
+        kind = "Parquet" if is_parquet else "CSV"
+        reason = " ".join(str(error).split())[:200]
+        raise TouchstoneError(
+            f"{path} is not readable as {kind} ({reason}); write it again as {kind}"
+        ) from None
+
+
+def read_arrays(path: Path | str) -> dict[str, np.ndarray]:
+    """The arrays of an .npz file by name; arrays of objects, which run code, are refused.
+
+    Raises:
+        TouchstoneError: there is no such file, or it holds something else.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return dict(file)
+    except (OSError, ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+        raise TouchstoneError(
+            f"{path} is not readable as .npz ({error}); write numbers and text with numpy.savez"
+        ) from None
+
+
 def sha256_of(path: Path | str) -> str:
     """The SHA-256 of a file's bytes, in hexadecimal."""
     with open(path, "rb") as file:
@@ -166,3 +273,27 @@ def load_parquet(path: Path | str) -> pd.DataFrame:
         if frame[name].dtype == object:  # pandas gives an array for a list
             frame[name] = [v.tolist() if hasattr(v, "tolist") else v for v in frame[name]]
     return frame
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """PyYAML keeps the last of two equal keys without a word, and reads 010 as 8 and 1:30 as 90."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        """Build a mapping from its node, as PyYAML does, unless a key occurs twice."""
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        if twice := [key for key in keys if keys.count(key) > 1]:
+            raise yaml.YAMLError(f"{twice[0]!r} is set twice")
+        return super().construct_mapping(node, deep)
+
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+        """A whole number that everybody reads as the same."""
+        digits = node.value.lstrip("+-")
+        if ":" in digits or (digits[0] == "0" and digits.strip("0_").isdigit()):
+            raise yaml.YAMLError(
+                f"line {node.start_mark.line + 1}: {node.value} is another number in YAML "
+                f"({super().construct_yaml_int(node)}); write that one, or quote the text"
+            )
+        return super().construct_yaml_int(node)
+
+
+_StrictLoader.add_constructor("tag:yaml.org,2002:int", _StrictLoader.construct_yaml_int)

@@ -1,16 +1,18 @@
 """Parameters: declared by a notebook's `parameters` cell, set by a flat YAML file, checked."""
 
 import ast
+import math
 import re
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from .errors import TouchstoneError, did_you_mean
+from .errors import TouchstoneError, check_choice, did_you_mean
+from .files import read_yaml
 from .notebooks import read_notebook
 
+RANGES, ANYTHING = "ranges.yaml", "anything"
 _NUMBER_AS_TEXT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")  # what YAML 1.1 reads as text
 _REMEDY = {
     "float": "write a number, such as 0.5",
@@ -76,19 +78,26 @@ def read_params(yaml_path: Path | str) -> dict[str, Any]:
     if not path.is_file():
         near = ", ".join(p.stem for p in sorted(path.parent.glob("*.yaml"))) or "none"
         raise TouchstoneError(f"there is no parameter file {path}; scales that have one: {near}")
-    try:
-        values = yaml.load(path.read_text(encoding="utf-8"), Loader=_StrictLoader)  # a SafeLoader
-    except yaml.YAMLError as error:
-        raise TouchstoneError(
-            f"{path} is not readable as YAML: {' '.join(str(error).split())}"
-        ) from None
-    if not isinstance(values, dict) or not all(isinstance(name, str) for name in values):
+    values: dict[str, Any] = read_yaml(path)
+    if not all(isinstance(name, str) for name in values):
         raise TouchstoneError(f"{path} must hold lines of the form `name: value`")
     return values
 
 
+def read_ranges(study: str, root: Path) -> dict[str, Any]:
+    """What each parameter of a study may be: its part of `params/ranges.yaml`, whose head says how
+    it is written; nothing where a repository has no such file.
+    """
+    path = root / "params" / RANGES
+    parts = read_yaml(path) if path.is_file() else {}
+    return parts.get("every study", {}) | parts.get(study, {})
+
+
 def check_params(
-    values: Mapping[str, Any], defaults: Mapping[str, Any], source: Path | str
+    values: Mapping[str, Any],
+    defaults: Mapping[str, Any],
+    source: Path | str,
+    ranges: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The values, with whole numbers made fractions where the notebooks declare these.
 
@@ -96,17 +105,82 @@ def check_params(
         values: by name, as `read_params` returns them.
         defaults: what the notebooks declare.
         source: where the values are from, for the error.
+        ranges: what they may be, as `read_ranges` returns it.
 
     Raises:
-        TouchstoneError: a name is unknown or a value of a wrong type; it says what to write.
+        TouchstoneError: a name is unknown, a value of a wrong type or out of its range; it says
+            what to write.
     """
     if unknown := [name for name in values if name not in defaults]:
         near = did_you_mean(unknown[0], defaults) or "; remove it"
         raise TouchstoneError(f"{source}: no notebook has a parameter {unknown[0]!r}{near}")
-    return {
+    fitted = {
         name: _fit(value, _kind(defaults[name]), f"{source}: {name}")
         for name, value in values.items()
     }
+    for name, value in fitted.items():
+        check_range(value, (ranges or {}).get(name, ANYTHING), f"{source}: {name}")
+    return fitted
+
+
+def check_range(value: Any, rule: Any, where: str) -> None:
+    """Refuse a value that its rule in `params/ranges.yaml` does not allow.
+
+    Args:
+        value: a parameter's value; of a list or mapping each part is checked.
+        rule: a list of choices, an interval in words, or a mapping with rules for keys and parts.
+        where: the parameter, for the error.
+
+    Raises:
+        TouchstoneError: it names the nearest value that is allowed.
+
+    >>> check_range([0.5, 1.0], "above 0 to 1", "share")
+    """
+    if isinstance(rule, dict):
+        if len(value) < rule.get("at least", 0):
+            raise TouchstoneError(f"{where} is empty; write {rule['at least']} or more")
+        for key in value if "keys" in rule else ():
+            _check_choice(key, rule["keys"], f"a key of {where}")
+        rule = rule["each"]
+    if isinstance(value, list | dict):
+        parts = value.items() if isinstance(value, dict) else enumerate(value)
+        for name, part in parts:
+            check_range(
+                part, rule, f"{where}.{name}" if isinstance(value, dict) else f"{where}[{name}]"
+            )
+    elif isinstance(rule, list):
+        _check_choice(value, rule, where)
+    elif rule == "a commit":
+        if value and not re.fullmatch("[0-9a-f]{40}", value):
+            raise TouchstoneError(
+                f"{where} is {value!r}; write the 40 hexadecimal digits of a commit, or nothing"
+            )
+    elif rule != ANYTHING:
+        _check_interval(value, rule, where)
+
+
+def _check_choice(value: Any, choices: Iterable[Any], where: str) -> None:
+    if not any("*" in str(c) and fnmatchcase(str(value), str(c)) for c in choices):
+        check_choice(where, value, choices)
+
+
+def _check_interval(value: float, rule: str, where: str) -> None:
+    form = re.fullmatch(r"(above )?([\d.]+)(?: or more| to (below )?([\d.]+))", str(rule))
+    if form is None:
+        raise TouchstoneError(
+            f"{where} has the rule {rule!r}; write one as the head of params/{RANGES} says"
+        )
+    low, high = float(form[2]), float(form[4] or math.inf)
+    if not math.isfinite(value):
+        raise TouchstoneError(f"{where} is {value}; write a number, {rule}")
+    too_low = value <= low if form[1] else value < low
+    too_high = value >= high if form[3] else value > high
+    if too_low or too_high:
+        near, is_open, side = (low, form[1], "above") if too_low else (high, form[3], "below")
+        if is_open and isinstance(value, int):  # of whole numbers there is a next one
+            near, is_open = near + (1 if too_low else -1), None
+        nearest = f"just {side} {near:g}" if is_open else f"{near:.15g}"
+        raise TouchstoneError(f"{where} is {value}; write {rule} (the nearest is {nearest})")
 
 
 def _kind(value: Any) -> str:
@@ -141,14 +215,3 @@ def _fit(value: Any, kind: str, where: str) -> Any:
     if isinstance(value, dict):
         return {key: _fit(item, inner, f"{where}.{key}") for key, item in value.items()}
     return value
-
-
-class _StrictLoader(yaml.SafeLoader):
-    """PyYAML keeps the last of two equal keys without a word; this one refuses the second."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        """Build a mapping from its node, as PyYAML does, unless a key occurs twice."""
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        if twice := [key for key in keys if keys.count(key) > 1]:
-            raise yaml.YAMLError(f"{twice[0]!r} is set twice")
-        return super().construct_mapping(node, deep)

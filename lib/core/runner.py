@@ -20,20 +20,37 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-import yaml
 
 from .alias import also_called
 from .arithmetic import in_force, variables
 from .errors import TouchstoneError, did_you_mean
 from .expected import expected_minutes
-from .files import save_json, sha256_of, sha256_of_tree, write_atomic
+from .files import parse_yaml, save_json, sha256_of, sha256_of_tree, write_atomic
 from .notebooks import find_notebooks, find_studies, fold_bars, read_notebook
-from .parameters import check_params, notebook_parameters, read_params, study_parameters
+from .parameters import (
+    check_params,
+    notebook_parameters,
+    read_params,
+    read_ranges,
+    study_parameters,
+)
 from .paths import IS_INSTALLED, PACKAGE, ROOT, home, outputs_root
-from .stage import MANIFEST, PENDING, hold, locate_external
+from .stage import MANIFEST, PENDING, hold, locate_external, read_manifest
 
 _SOURCE_PART, _EXECUTED_PART = ".source.part.ipynb", ".executed.part.ipynb"
 _FAILED, _LOG = "failed.ipynb", "failed.log"
+_SAFE = "finished stages and units are safe"
+_MACHINE = {  # what the machine can do to a run, by what the error says
+    "KeyboardInterrupt": "interrupted",
+    r"Errno 28|No space left": "the disk is full: make room",
+    r"Errno 27|File too large": "a file may not grow so large here: raise the limit (ulimit -f)",
+    r"Errno 30|Errno 13|Read-only|PermissionError": "the folder may not be written to: allow it, "
+    "or set TOUCHSTONE_OUTPUTS to another",
+    r"DeadKernelError|MemoryError|failed to map segment|Errno 12": "the machine most likely ran "
+    "out of memory: close other programs, or lower n_threads and the batch sizes",
+    r"Kernel didn't respond|Kernel died before": "no kernel could be reached: it is spoken to over "
+    "127.0.0.1, so allow connections there, or wait until the machine is less busy",
+}
 # Notebooks import `lib`. An installed package is called `touchstone`: its kernels are told so.
 _ALIAS = f"__import__({also_called.__module__!r}, fromlist=['*']).also_called('lib')"
 _AS_LIB = [f"--IPKernelApp.exec_lines={_ALIAS}"] if IS_INSTALLED else []
@@ -82,12 +99,13 @@ def plan_jobs(
         )
     file = root / "params" / study / f"{scale}.yaml"
     declared = study_parameters(notebooks)
-    values = check_params(read_params(file), declared, file)
+    ranges = read_ranges(study, root)
+    values = check_params(read_params(file), declared, file, ranges)
     if "scale" in declared and values.setdefault("scale", scale) != scale:
         raise TouchstoneError(
             f"{file}: scale is {values['scale']!r}, not the file's own name; write {scale}"
         )
-    values |= check_params(parameters or {}, declared, "the command line")
+    values |= check_params(parameters or {}, declared, "the command line", ranges)
     jobs = []
     for notebook in notebooks:
         defaults = notebook_parameters(notebook)
@@ -102,7 +120,8 @@ def why_run(job: Job) -> str:
     """Why a stage must run; empty where its inputs, parameters, code and results are unchanged."""
     if not (job.folder / MANIFEST).is_file():
         return "not complete yet"
-    manifest = json.loads((job.folder / MANIFEST).read_text())
+    if (manifest := read_manifest(job.folder / MANIFEST)) is None:
+        return f"{MANIFEST} is damaged"
     made_by = manifest.get("made_by", {})
     # A notebook that ran without the runner leaves neither.
     if not made_by or not (job.folder / f"{job.stage}.ipynb").is_file():
@@ -202,7 +221,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if len(options.study) != 1 and not planning:
         parser.error("name one study")
     try:
-        values = {name: yaml.safe_load(value) for name, value in options.parameters}
+        values = {name: parse_yaml(value, f"-p {name}") for name, value in options.parameters}
         if options.only_method:
             values["methods"] = options.only_method
         jobs = plan_jobs(options.study[-1], options.scale, options.root.resolve(), values)
@@ -223,6 +242,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             run_jobs(jobs, stages, options.force)
     except TouchstoneError as error:
         print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"interrupted; {_SAFE}: run the same command again to go on", file=sys.stderr)
+        return 130
+    except OSError as error:
+        if not (remedy := _what_to_do(type(error).__name__, str(error))):
+            raise
+        print(f"error: {error}; {remedy}", file=sys.stderr)
         return 1
     return 0
 
@@ -309,10 +336,29 @@ def _keep_failure(job: Job, executed: Path, error: BaseException) -> TouchstoneE
     write_atomic(job.folder / _LOG, "\n".join(lines) + "\n")
     (job.folder / PENDING).unlink(missing_ok=True)
     brief = "\n  ".join(text.strip().splitlines()[:4])
+    remedy = _what_to_do(name, text)
     return TouchstoneError(
         f"{job.stage} failed{cell}: {name}: {brief}\n"
-        f"  kept: {_short(job.folder / _FAILED)} and {_LOG}"
+        + (f"  {remedy}\n" if remedy else "")
+        + f"  kept: {_short(job.folder / _FAILED)} and {_LOG}"
     )
+
+
+def _what_to_do(name: str, text: str) -> str:
+    """How to go on after what the machine did to a run, and what is safe; empty for other errors.
+
+    Args:
+        name: of the error's type.
+        text: what it says.
+
+    >>> _what_to_do("ValueError", "x is wrong")
+    ''
+    """
+    again = "run the same command again to go on"
+    for pattern, remedy in _MACHINE.items():
+        if re.search(pattern, f"{name}: {text}"):
+            return f"{remedy}; {_SAFE}: {again}"
+    return ""
 
 
 def _code(job: Job) -> dict[str, str]:

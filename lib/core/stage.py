@@ -99,7 +99,9 @@ class Stage:
             raise TouchstoneError(
                 f"{earlier_stage} has not been completed at scale {self.scale}; {remedy}"
             )
-        listed = json.loads((folder / MANIFEST).read_text())["files"]
+        if (manifest := read_manifest(folder / MANIFEST)) is None:
+            raise TouchstoneError(f"{folder / MANIFEST} is damaged; {remedy}")
+        listed = manifest["files"]
         if name not in listed or not (folder / name).is_file():
             raise TouchstoneError(
                 f"{earlier_stage} left no file {name!r} at scale {self.scale}; {remedy}"
@@ -263,13 +265,31 @@ def hold(folder: Path, seconds: float) -> AcquireReturnProxy:
     Raises:
         TouchstoneError: another process still holds it.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         return _lock(folder).acquire(timeout=seconds)
     except Timeout:
         raise TouchstoneError(
             f"another run is writing into {folder}; wait for it, or stop it"
         ) from None
+    except OSError as error:
+        raise TouchstoneError(
+            f"{folder} cannot be written to ({error.strerror}); nothing was changed: allow writing "
+            "there, or set TOUCHSTONE_OUTPUTS to another folder"
+        ) from None
+
+
+def read_manifest(path: Path) -> dict[str, Any] | None:
+    """A stage's manifest; None where it is damaged (cut, or no manifest at all)."""
+    try:
+        manifest = json.loads(path.read_bytes())
+    except ValueError:
+        return None
+    is_whole = isinstance(manifest, dict) and all(
+        isinstance(manifest.get(part), dict)
+        for part in ("parameters", "inputs", "externals", "files")
+    )
+    return manifest if is_whole else None
 
 
 def locate_external(name: str) -> Path:
@@ -280,7 +300,8 @@ def locate_external(name: str) -> Path:
 def _remove_obsolete(folder: Path, names: set[str]) -> None:
     """Remove what only the stage's previous run listed, tables no longer made; models stay."""
     if (previous := folder / _PREVIOUS).is_file():
-        for name in set(json.loads(previous.read_text())["files"]) - names:
+        before = read_manifest(previous) or {"files": {}}  # of a damaged one nothing is known
+        for name in set(before["files"]) - names:
             if not name.startswith("models/"):  # somebody may have waited hours for them
                 (folder / name).unlink(missing_ok=True)
         previous.unlink()

@@ -7,15 +7,12 @@ and for a corpus also `lines_sha256`.
 """
 
 import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from ..core.errors import TouchstoneError
-from ..core.files import read_utf8, sha256_of, sha256_of_tree
+from ..core.files import read_text, read_yaml, sha256_of, sha256_of_tree
 from ..core.paths import data_root
 
 Source = Mapping[str, Any]
@@ -24,7 +21,7 @@ Tagged = list[tuple[str, str]]  # the words of a sentence with their tags
 
 def read_sources(path: Path | str) -> dict[str, Source]:
     """The entries of a table of sources by name, in its order."""
-    return dict(yaml.safe_load(Path(path).read_text(encoding="utf-8")))
+    return dict(read_yaml(path))
 
 
 def source_path(name: str, sources: Mapping[str, Source]) -> Path:
@@ -57,9 +54,8 @@ def source_path(name: str, sources: Mapping[str, Source]) -> Path:
 
 
 def read_lines(path: Path | str) -> list[str]:
-    """The lines of a text file, the empty ones too, without a byte-order mark."""
-    text = re.sub("\r\n?", "\n", read_utf8(Path(path)))
-    return text.removesuffix("\n").split("\n")
+    """The lines of a text file, the empty ones too."""
+    return read_text(path).removesuffix("\n").split("\n")
 
 
 def lines_sha256(lines: Sequence[str]) -> str:
@@ -87,7 +83,7 @@ def published_corpus(sources: Mapping[str, Source]) -> list[Tagged]:
 
 def read_tagged(path: Path | str) -> list[Tagged]:
     """The sentences of a tagged corpus, one a line; empty lines are left out."""
-    lines = read_utf8(Path(path)).splitlines()
+    lines = read_text(path).splitlines()
     return [
         split_tagged(line, f"{path}, line {i}")
         for i, line in enumerate(lines, start=1)
@@ -111,5 +107,5 @@ def split_tagged(line: str, where: str = "the line") -> Tagged:
 
 def read_plain(path: Path | str) -> list[list[str]]:
     """The words of the lines of a corpus without tags; empty lines and WikiText's headings go."""
-    sentences = map(str.split, read_utf8(Path(path)).splitlines())
+    sentences = map(str.split, read_text(path).splitlines())
     return [words for words in sentences if words and words[0] != "="]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from ..core.errors import TouchstoneError
+from ..core.files import read_text
 from .word_lists import resource
 
 Triple = tuple[str, str, str]  # female, male, neutral
@@ -137,7 +138,7 @@ def read_lexicon(path: Path) -> Lexicon:
     Raises:
         TouchstoneError: naming file and line, for a bad head or row.
     """
-    text = path.read_text(encoding="utf-8").splitlines()
+    text = read_text(path).splitlines()
     lines = [(n, line) for n, line in enumerate(text, 1) if not line.startswith("#")]
     if not lines or lines[0][1].split(",") != _COLUMNS:
         raise TouchstoneError(

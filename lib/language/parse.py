@@ -11,6 +11,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from ..core.errors import TouchstoneError
+from ..core.files import read_text
 from ..core.paths import spacy_pipeline
 from .conllu import Tree, read_conllu
 
@@ -49,7 +50,7 @@ def read_summaries(path: Path) -> pd.DataFrame:
         TouchstoneError: there is no title, or one is used twice.
     """
     rows: list[tuple[str, str, int, str]] = []
-    texts = re.split(r"^## ", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    texts = re.split(r"^## ", read_text(path), flags=re.MULTILINE)[1:]
     titles = [text.split("\n", 1)[0].strip() for text in texts]
     if not titles or len(set(map(text_id, titles))) < len(titles):
         raise TouchstoneError(

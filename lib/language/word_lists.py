@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from ..core.errors import TouchstoneError
+from ..core.files import read_text
 from ..core.paths import material
 
 # The lists lie with the study whose card states their source and licence.
@@ -32,7 +33,7 @@ def resource(name: str) -> Path:
 
 def read_word_list(path: Path) -> frozenset[str]:
     """The words of a list, one or more on a line; what follows a `#` is a comment."""
-    lines = path.read_text(encoding="utf-8").splitlines()
+    lines = read_text(path).splitlines()
     return frozenset(word for line in lines for word in line.split("#")[0].split())
 
 
@@ -59,8 +60,8 @@ def read_weights(path: Path) -> Mapping[str, float]:
         TouchstoneError: the file is not such a table.
     """
     try:
-        return dict(json.loads(path.read_text(encoding="utf-8"))["weights"])
-    except (OSError, KeyError, TypeError, json.JSONDecodeError) as error:
+        return dict(json.loads(read_text(path))["weights"])
+    except (KeyError, TypeError, ValueError) as error:
         raise TouchstoneError(
             f"{path} holds no weights ({error!r}); restore the file of the repository"
         ) from error

@@ -19,6 +19,7 @@ _MODEL = ["dataset", "scheme", "seed"]
 _ROW = [*_MODEL, "row_id", "sentence_idx"]
 _VISIBLE = 1e-6  # a smaller Shapley value (in units of the score) has no sign that could be missed
 _SEES_NO_MODEL = "-"
+_MIN_METHODS = 3
 
 
 def rank_correlation(left: Sequence[float], right: Sequence[float]) -> float:
@@ -71,12 +72,12 @@ def correlate_rows(
 
     Returns:
         A line per pair of measures: left, right, estimate, low, high, n, n_sentences, n_seeds,
-        standard_error, df.
+        standard_error, df; NaN with fewer than three methods.
 
     Raises:
-        TouchstoneError: for a column that is missing, or fewer than three methods.
+        TouchstoneError: for a column that is missing.
     """
-    _check(frame, measures)
+    frame = _checked(frame, measures)
     lines = []
     for left, right in combinations(measures, 2):
         # Both, or the two sides of a row would order different methods.
@@ -108,9 +109,10 @@ def correlate_methods(
         frame: as for `correlate_rows`.
 
     Returns:
-        A line per pair of measures: left, right, estimate, low, high, n_methods, n_sentences.
+        A line per pair of measures: left, right, estimate, low, high, n_methods, n_sentences; NaN
+        with fewer than three methods.
     """
-    _check(frame, measures)
+    frame = _checked(frame, measures)
     sentences = np.sort(frame["sentence_idx"].unique())
     n = len(sentences)
     # The same resamples for every measure, so that their means belong together.
@@ -232,14 +234,15 @@ def _means(
     return ratio(weights @ tables["sum"].to_numpy(), drawn)
 
 
-def _check(frame: pd.DataFrame, measures: Sequence[str]) -> None:
+def _checked(frame: pd.DataFrame, measures: Sequence[str]) -> pd.DataFrame:
     if missing := [name for name in (*_ROW, "method", *measures) if name not in frame]:
         raise TouchstoneError(
             f"the table of yardsticks has no column {missing[0]!r}; join the measures on "
             f"{', '.join(_ROW)} and method"
         )
-    if frame["method"].nunique() < 3:
-        raise TouchstoneError("two methods have one order and its reverse; compare three or more")
+    # Two methods have one order and its reverse: no share of agreement is to be had from them.
+    few = frame["method"].nunique() < _MIN_METHODS
+    return frame.assign(**dict.fromkeys(measures, np.nan)) if few else frame
 
 
 def _names(models: pd.DataFrame) -> str:

@@ -127,7 +127,10 @@ def load_pretrained(kind: Any, name: str, revision: str = "", **options: Any) ->
     """What an Auto class of transformers makes of an encoder's files, without its reports."""
     with quiet():
         return kind.from_pretrained(
-            load_encoder_path(name, revision), revision=revision or None, **options
+            load_encoder_path(name, revision),
+            revision=revision or None,
+            trust_remote_code=False,  # unsaid, transformers asks on the terminal
+            **options,
         )
 
 

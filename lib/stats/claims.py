@@ -5,21 +5,30 @@ A claim fails only where a test shows that its effect is absent or reversed; whe
 tell, it is undecided.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_origin
 
 import numpy as np
 import pandas as pd
-import yaml
 
 from ..core.errors import TouchstoneError
+from ..core.files import read_yaml
 
 VERDICTS = ("holds", "partly", "fails", "undecided", "not run")
 _ALLOWED = {
     "direction": ("greater", "less", "equal", "different"),
     "quorum": ("all", "most"),
+    "statistic": ("mean", "median"),
+}
+_KINDS: dict[Any, str] = {
+    str: "text",
+    float: "a number",
+    bool: "true or false",
+    Sequence: "a list of {column: value}",
+    Mapping: "{column: [value, value]}",
 }
 _MIN_SENTENCES = 20  # fewer base sentences decide nothing
 
@@ -76,6 +85,22 @@ class Claim:
     classifies: bool = False
     caveat: str = ""
 
+    def __post_init__(self) -> None:
+        """Refuse a field of another type, a choice that there is not, a negative effect."""
+        for about in fields(self):
+            value, kind = getattr(self, about.name), get_origin(about.type) or about.type
+            if not _is_of_kind(value, kind):
+                raise TouchstoneError(f"{about.name} is {value!r}; write {_KINDS[kind]}")
+        for name, allowed in _ALLOWED.items():
+            if getattr(self, name) not in allowed:
+                raise TouchstoneError(
+                    f"{name} {getattr(self, name)!r} is not one of {', '.join(allowed)}"
+                )
+        if self.smallest_effect < 0:
+            raise TouchstoneError(
+                f"smallest_effect is {self.smallest_effect}; write its size, 0 or more"
+            )
+
 
 def read_claims(path: Path | str) -> list[Claim]:
     """The claims of a claims.yaml, checked: every field known, every direction and quorum one of
@@ -86,9 +111,13 @@ def read_claims(path: Path | str) -> list[Claim]:
     """
     known = {f.name for f in fields(Claim)}
     claims: dict[str, Claim] = {}
-    for entry in yaml.safe_load(Path(path).read_text()):
+    for number, entry in enumerate(read_yaml(path, list), start=1):
+        if not isinstance(entry, dict):
+            raise TouchstoneError(
+                f"{Path(path).name}, entry {number} is {entry!r}; write a claim's `field: value`"
+            )
         where = f"{Path(path).name}, claim {entry.get('id', '(without id)')}"
-        if unknown := sorted(set(entry) - known):
+        if unknown := sorted(map(str, set(entry) - known)):
             raise TouchstoneError(
                 f"{where}: unknown field {unknown[0]!r}; choose from {', '.join(sorted(known))}"
             )
@@ -98,17 +127,24 @@ def read_claims(path: Path | str) -> list[Claim]:
             raise TouchstoneError(
                 f"{where}: {error}; write every field that has no default"
             ) from None
-        for name, allowed in _ALLOWED.items():
-            if getattr(claim, name) not in allowed:
-                raise TouchstoneError(
-                    f"{where}: {name} {getattr(claim, name)!r} is not one of {', '.join(allowed)}"
-                )
+        except TouchstoneError as error:
+            raise TouchstoneError(f"{where}: {error}") from None
         if claim.id in claims:
             raise TouchstoneError(
                 f"{where} stands there twice; give the second one an id of its own"
             )
         claims[claim.id] = claim
     return list(claims.values())
+
+
+def _is_of_kind(value: Any, kind: Any) -> bool:
+    if kind is float:
+        return type(value) in (int, float) and math.isfinite(value)
+    if kind is Sequence:
+        return isinstance(value, list | tuple) and all(isinstance(v, Mapping) for v in value)
+    if kind is Mapping:
+        return isinstance(value, Mapping) and all(isinstance(v, list) for v in value.values())
+    return type(value) is kind
 
 
 def judge(

@@ -37,3 +37,12 @@ def test_a_file_that_fits_its_checksum_is_not_fetched_again(tmp_path: Path) -> N
     download("http://localhost:1/nothing", sha256, tmp_path / "a.txt")
     with pytest.raises(TouchstoneError, match=r"could not fetch .*b\.txt: http://localhost:1"):
         download("http://localhost:1/nothing", sha256, tmp_path / "b.txt")
+
+
+def test_what_a_killed_download_left_goes_with_the_next(tmp_path: Path) -> None:
+    left = tmp_path / ".a.txt.fetching"
+    left.mkdir()
+    (left / "tmpabc").write_bytes(b"half")
+    with pytest.raises(TouchstoneError, match="could not fetch"):
+        download("http://localhost:1/nothing", hashlib.sha256(b"x").hexdigest(), tmp_path / "a.txt")
+    assert not list(tmp_path.iterdir())

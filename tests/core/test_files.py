@@ -17,7 +17,13 @@ from lib.core.files import (
     atomic_path,
     csv_rows,
     load_parquet,
+    parse_json,
+    read_arrays,
+    read_json,
+    read_table,
+    read_text,
     read_utf8,
+    read_yaml,
     save_csv,
     save_json,
     save_parquet,
@@ -152,3 +158,74 @@ def test_rows_of_a_table_are_text_with_their_lines(tmp_path: Path) -> None:
             csv_rows(tmp_path / "a.csv")
     with pytest.raises(TouchstoneError, match="there is no file"):
         csv_rows(tmp_path / "b.csv")
+
+
+READERS = {
+    "text": read_text,
+    "yaml": read_yaml,
+    "json": lambda path: read_json(path, "save it again"),
+    "csv": read_table,
+    "parquet": read_table,
+    "npz": read_arrays,
+}
+LATIN_1 = "name: caf\xe9\n".encode("latin-1")
+
+
+@pytest.mark.parametrize("kind", READERS)
+@pytest.mark.parametrize("content", [None, LATIN_1], ids=["missing", "latin-1"])
+def test_every_reader_names_a_file_that_it_cannot_read(
+    tmp_path: Path, kind: str, content: bytes | None
+) -> None:
+    path = tmp_path / f"x.{kind}"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(TouchstoneError, match=rf"^{path}.*(;|: )"):
+        READERS[kind](path)
+
+
+@pytest.mark.parametrize(
+    "kind, content, says",
+    [
+        ("yaml", b"", "must hold lines of the form"),
+        ("yaml", b"a: [1", "not readable as YAML"),
+        ("yaml", b"a: !!python/name:os.system", "not readable as YAML"),
+        ("yaml", b"a: 1\na: 2", "'a' is set twice"),
+        ("yaml", b"a: 2026-13-45", "not readable as YAML"),
+        ("json", b'{"a": 1, "a": 2}', "the key 'a' is written twice.*; save it again"),
+        ("json", b"[" * 100_000, "is not valid JSON"),
+        ("csv", b"", "not readable as CSV"),
+        ("csv", b"a,b\n1,2,3\n1,2,3,4\n", "not readable as CSV"),
+        ("parquet", b"a,b\n1,2\n", "not readable as Parquet"),
+        ("npz", b"", "not readable as .npz"),
+        ("npz", b"PK\x03\x04 no zip", "not readable as .npz"),
+    ],
+)
+def test_a_malformed_file_is_named_with_what_to_do(
+    tmp_path: Path, kind: str, content: bytes, says: str
+) -> None:
+    path = tmp_path / f"x.{kind}"
+    path.write_bytes(content)
+    with pytest.raises(TouchstoneError, match=rf"^{path}.*{says}"):
+        READERS[kind](path)
+
+
+def test_what_is_right_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes("\ufeffid,n\r\n007,1\r\n".encode())
+    assert read_table(tmp_path / "a.csv", dtype={"id": str}).to_dict("list") == {
+        "id": ["007"],
+        "n": [1],
+    }
+    (tmp_path / "a.txt").write_bytes(b"one\r\ntwo\rthree\n")
+    assert read_text(tmp_path / "a.txt") == "one\ntwo\nthree\n"
+    np.savez(tmp_path / "a.npz", x=np.arange(2), y=np.array(["a"]))
+    assert read_arrays(tmp_path / "a.npz")["x"].tolist() == [0, 1]
+    assert parse_json('{"a": [1]}', "x", "mend it") == {"a": [1]}
+
+
+def test_arrays_of_objects_and_of_other_formats_are_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "objects.npz", x=np.array([{}], dtype=object))
+    with (tmp_path / "single.npz").open("wb") as file:
+        np.save(file, np.arange(2))
+    for name in ("objects", "single"):
+        with pytest.raises(TouchstoneError, match="write numbers and text with numpy.savez"):
+            read_arrays(tmp_path / f"{name}.npz")

@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 from lib.core.errors import TouchstoneError
-from lib.core.parameters import check_params, notebook_parameters, read_params, study_parameters
+from lib.core.parameters import (
+    check_params,
+    check_range,
+    notebook_parameters,
+    read_params,
+    read_ranges,
+    study_parameters,
+)
 
 CELL = """
 # %% [markdown]
@@ -139,3 +146,66 @@ def test_a_missing_file_names_those_that_exist(tmp_path: Path) -> None:
         TouchstoneError, match="no parameter file .*smal.yaml; scales that have one: small"
     ):
         read_params(tmp_path / "smal.yaml")
+
+
+@pytest.mark.parametrize(
+    "rule, value",
+    [
+        ("0 or more", 0),
+        ("above 0 or more", 1e-9),
+        ("0 to 1", [0.0, 1.0]),
+        ("above 0 to below 1", {"a": 0.5}),
+        (["a", "b"], ["a", "b", "a"]),
+        (["a", "*:*"], "mine:by_length"),
+        ("a commit", ""),
+        ("a commit", "1dbc166cf8765166998eff31ade2eb64c8a40076"),
+        ("anything", {"a": [{"b": None}]}),
+        ({"keys": ["C"], "each": "1 or more"}, {"C": 2}),
+        ({"each": "above 0 or more", "at least": 1}, [[1e-4, 3.0]]),
+    ],
+)
+def test_what_lies_in_its_range_passes(rule: object, value: object) -> None:
+    check_range(value, rule, "x")
+
+
+@pytest.mark.parametrize(
+    "rule, value, says",
+    [
+        ("1 or more", -3, "^x is -3; write 1 or more \\(the nearest is 1\\)$"),
+        ("0 to below 1", 7.0, "^x is 7.0; write 0 to below 1 \\(the nearest is just below 1\\)$"),
+        ("above 0 to below 1", 0.0, "the nearest is just above 0"),
+        ("above 0 or more", 0, "the nearest is 1\\)$"),  # a whole number
+        ("0 to 1", {"C": 0.5, "CEf": 1.5}, r"^x.CEf is 1.5; write 0 to 1 \(the nearest is 1\)$"),
+        ("0 or more", [1.0, float("nan")], r"^x\[1\] is nan; write a number, 0 or more$"),
+        ("0 or more", float("inf"), "^x is inf; write a number"),
+        (["auto", "cpu", "cuda"], "tpu", "write one of auto, cpu, cuda; did you mean 'cpu'"),
+        (["png", "svg"], ["png", "exe"], r"^x\[1\] is 'exe'; write one of png, svg"),
+        ("a commit", "main", "^x is 'main'; write the 40 hexadecimal digits of a commit"),
+        ({"keys": ["C", "CEf"], "each": "1 or more"}, {"CEX": 2}, "a key of x is 'CEX'.*'CEf'"),
+        ({"each": ["a"], "at least": 1}, [], "^x is empty; write 1 or more"),
+        ("much", 1, "^x has the rule 'much'; write one as the head of params/ranges.yaml says"),
+    ],
+)
+def test_what_lies_outside_is_refused_with_the_nearest_value(
+    rule: object, value: object, says: str
+) -> None:
+    with pytest.raises(TouchstoneError, match=says):
+        check_range(value, rule, "x")
+
+
+def test_a_file_is_checked_against_the_ranges_of_its_study(tmp_path: Path) -> None:
+    (tmp_path / "params").mkdir()
+    assert read_ranges("toy", tmp_path) == {}
+    text = "every study: {seed: 0 or more, lr: 0 to 1}\ntoy: {lr: above 0 to 1}\n"
+    (tmp_path / "params/ranges.yaml").write_text(text)
+    ranges = read_ranges("toy", tmp_path)
+    assert ranges == {"seed": "0 or more", "lr": "above 0 to 1"}
+    with pytest.raises(TouchstoneError, match="^x.yaml: lr is 0.0; write above 0 to 1"):
+        check_params({"lr": 0}, {"lr": 0.5}, "x.yaml", ranges)
+
+
+@pytest.mark.parametrize("number", ["010", "1:30", "-007"])
+def test_a_number_that_yaml_reads_as_another_is_refused(tmp_path: Path, number: str) -> None:
+    (tmp_path / "x.yaml").write_text(f"a: 1\nseed: {number}")
+    with pytest.raises(TouchstoneError, match=f"x.yaml .*line 2: {number} is another number"):
+        read_params(tmp_path / "x.yaml")

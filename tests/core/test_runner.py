@@ -16,6 +16,7 @@ import nbformat
 import pandas as pd
 import pytest
 
+from lib.core import runner
 from lib.core.files import sha256_of
 from lib.core.paths import ROOT
 from lib.core.runner import main
@@ -343,7 +344,7 @@ def test_a_failing_notebook_is_kept_with_its_log_and_costs_nothing_else(
         (
             "if fail:",
             "import os\nif os.kill(os.getpid(), 9):",
-            "02_use failed: DeadKernelError: Kernel died",
+            "the machine most likely ran out of memory",
         ),
         (
             'methods, "fail"',
@@ -407,3 +408,56 @@ def test_a_kill_between_the_two_last_renames_is_seen(
     assert plan(capsys)[0] == "run: not complete yet"
     assert toy() == 0 and plan(capsys) == UNCHANGED
     assert not (here / "manifest.json.part").exists()
+
+
+@pytest.mark.parametrize("content", [b'{"made_by": {', b"[]", b"{}", b"\xff"])
+def test_a_damaged_manifest_is_named_and_repaired_by_a_rerun(
+    study: Path, capsys: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    (folder(study, "01_make") / "manifest.json").write_bytes(content)
+    assert plan(capsys)[0] == "run: manifest.json is damaged"
+    if content == b"[]":
+        assert toy() == 0 and plan(capsys) == UNCHANGED
+
+
+def test_a_stage_refuses_to_read_behind_a_damaged_manifest(
+    study: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder(study, "01_make") / "manifest.json").write_text("[")
+    assert toy("--stage 02 --force") == 1
+    assert "01_make/manifest.json is damaged; run `make toy" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "error, status, says",
+    [
+        (KeyboardInterrupt(), 130, "interrupted; finished stages and units are safe: run the same"),
+        (OSError(28, "No space left on device"), 1, "the disk is full: make room; finished stages"),
+        (OSError(27, "File too large"), 1, "raise the limit"),
+        (OSError(30, "Read-only file system"), 1, "or set TOUCHSTONE_OUTPUTS to another"),
+    ],
+)
+def test_what_the_machine_does_to_a_run_has_a_remedy(
+    study: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    error: BaseException,
+    status: int,
+    says: str,
+) -> None:
+    def broken(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(runner, "run_jobs", broken)
+    assert toy() == status
+    said = capsys.readouterr().err
+    assert says in said and said.count("\n") == 1
+
+
+def test_a_folder_that_cannot_be_written_to_is_named(
+    study: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (study / "file").write_text("")
+    monkeypatch.setenv("TOUCHSTONE_OUTPUTS", str(study / "file"))
+    assert toy() == 1
+    assert "set TOUCHSTONE_OUTPUTS to another folder" in capsys.readouterr().err

@@ -382,3 +382,42 @@ def test_failing_needs_the_test_of_absence():
     fails = Verdict("fails", "")
     assert _after_tests(claim(), part, fails, 0.05, ["-"]).verdict == "undecided"
     assert _after_tests(claim(direction="equal"), part, fails, 0.05, ["-"]) == fails
+
+
+@pytest.mark.parametrize(
+    "about, says",
+    [
+        ({"smallest_effect": "a bit"}, "smallest_effect is 'a bit'; write a number"),
+        ({"smallest_effect": float("nan")}, "smallest_effect is nan; write a number"),
+        ({"smallest_effect": -0.1}, "smallest_effect is -0.1; write its size"),
+        ({"smallest_effect": True}, "write a number"),
+        ({"statistic": "meen"}, "statistic 'meen' is not one of mean, median"),
+        ({"exact": "no"}, "exact is 'no'; write true or false"),
+        ({"left": "LIME"}, "left is 'LIME'; write a list"),
+        ({"left": ["LIME"]}, "write a list of {column: value}"),
+        ({"over": {"method": "LIME"}}, r"write \{column: \[value, value\]\}"),
+        ({"target": None}, "target is None; write a number"),
+        ({"table": 3}, "table is 3; write text"),
+    ],
+)
+def test_a_field_of_another_type_is_refused(about: dict[str, object], says: str) -> None:
+    with pytest.raises(TouchstoneError, match=says):
+        claim(**about)
+
+
+@pytest.mark.parametrize(
+    "text, says",
+    [
+        ("", r"claims.yaml must hold a list of `- ...` items"),
+        ("id: x\n", "must hold a list"),
+        ("- nonsense\n", "entry 1 is 'nonsense'; write a claim's"),
+        ("- [1", "not readable as YAML"),
+        ("- {id: a, id: b}\n", "'id' is set twice"),
+        ("- {id: a, 3: b}\n", "claim a: unknown field '3'"),
+        ("- !!python/object:os.system {}\n", "not readable as YAML"),
+    ],
+)
+def test_a_file_that_holds_no_claims_is_named(tmp_path, text: str, says: str) -> None:
+    (tmp_path / "claims.yaml").write_text(text)
+    with pytest.raises(TouchstoneError, match=says):
+        read_claims(tmp_path / "claims.yaml")

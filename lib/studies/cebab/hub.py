@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ...core.errors import TouchstoneError
+from ...core.files import read_table
 from .reviews import (
     CEBAB_COMMIT,
     CEBAB_SHA256,
@@ -64,7 +65,7 @@ def read_hub(folder: Path | str) -> pd.DataFrame:
                 "set again"
             )
         source = f"{folder}, {split}"
-        records = [record for file in files for record in pd.read_parquet(file).to_dict("records")]
+        records = [record for file in files for record in read_table(file).to_dict("records")]
         published = [_as_published(r, f"{source}, record {i}") for i, r in enumerate(records)]
         parts[name] = texts_of(published, source)
     texts = join_splits(parts, folder)

@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 
 from ...core.downloads import check_files, download_folder
 from ...core.errors import TouchstoneError, check_choice
-from ...core.files import strict_json, write_atomic
+from ...core.files import read_json, write_atomic
 
 ASPECTS = ("food", "service", "ambiance", "noise")
 VALUES = ("Negative", "unknown", "Positive")
@@ -90,10 +90,7 @@ def read_reviews(path: Path | str) -> pd.DataFrame:
             f"{path} does not exist; run the stage that makes it, or "
             "`python -m lib.studies.cebab.reviews`"
         )
-    try:
-        records = strict_json(path.read_bytes())
-    except ValueError as error:
-        raise TouchstoneError(f"{path} is not valid JSON ({error}); download it again") from None
+    records = read_json(path, "download it again")
     if not isinstance(records, list) or not records:
         raise TouchstoneError(
             f"{path} is not a JSON array of records; hand in one of the published files"

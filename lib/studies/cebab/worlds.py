@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import yaml
 from jaxtyping import Float
 from scipy.stats import norm
 
 from ...core.errors import TouchstoneError
+from ...core.files import read_yaml
 from ...core.seeds import seed_for
 from .reviews import ASPECTS, SPLITS, VALUES
 
@@ -145,9 +145,12 @@ def read_wordings(path: Path | str) -> Wordings:
         TouchstoneError: a value has fewer than 30 wordings or one of them twice, or a split shares
             one with train.
     """
-    wordings: Wordings = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    wordings: Wordings = read_yaml(path)
     for aspect, value in product(ASPECTS, VALUES):
-        forms = wordings.get(aspect, {}).get(value, [])
+        parts = wordings.get(aspect, {})
+        forms = parts.get(value, []) if isinstance(parts, dict) else parts
+        if not isinstance(forms, list) or not all(isinstance(form, str) for form in forms):
+            raise TouchstoneError(f"{path}: {aspect}, {value} is no list of texts; write `- ...`")
         n_different = len(set(forms))
         if n_different < _N_FORMS or n_different < len(forms):
             raise TouchstoneError(

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ...core.downloads import check_files, download, download_folder
 from ...core.errors import TouchstoneError
-from ...core.files import strict_json, write_atomic
+from ...core.files import parse_json, write_atomic
 from ...core.stage import Stage
 from .faults import drop_faulty, find_format_faults, keep_faults, repair_rows
 
@@ -30,6 +30,7 @@ _CHOICES = {
     "gold": ("published", "corrected"),
 }
 COLUMNS = ["row_id", "sentence_idx", "target", "gender", "sentence", "ground_truth"]
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _EXPECTED = (
     "{sentence: [words], ground_truth: [0 or 1 per word], target: 0 | 1 | 2, sentence_idx: number}"
 )
@@ -254,12 +255,7 @@ def _parse(path: Path) -> pd.DataFrame:
 
 
 def _record(line: bytes, where: str) -> dict[str, Any]:
-    try:
-        record = strict_json(line)
-    except ValueError as error:
-        raise TouchstoneError(
-            f"{where} is not valid JSON ({error}); correct or remove the line"
-        ) from None
+    record = parse_json(line, where, "correct or remove the line")
     fields = ("sentence", "ground_truth", "target", "sentence_idx")
     if not isinstance(record, dict) or not set(fields) <= set(record):
         raise TouchstoneError(f"{where} lacks a field; write {_EXPECTED}")

@@ -17,6 +17,7 @@ from typing import Literal
 import pandas as pd
 
 from ...core.errors import TouchstoneError
+from ...core.files import read_table
 from ...core.paths import material
 from .corpus import COLUMNS, DATASETS, check_choices, fetch_geco, read_geco
 from .faults import aligned_masks, find_format_faults, keep_faults, repair_rows
@@ -199,7 +200,7 @@ def read_positions(path: Path, dataset: str) -> dict[int, list[int]]:
     Args:
         path: a table with dataset, sentence_idx, positions ("1 8").
     """
-    table = pd.read_csv(path, dtype={"positions": str})
+    table = read_table(path, dtype={"positions": str})
     of_dataset = table[table["dataset"] == dataset]
     return {
         idx: [int(i) for i in text.split()]

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import yaml
 from sklearn.metrics import cohen_kappa_score
 
-from ...core.errors import TouchstoneError
+from ...core.errors import TouchstoneError, check_choice
+from ...core.files import parse_yaml, read_utf8
 from ...language.labels import Label, Replacement, Scope, differing_positions, gender_variants
 from .corpus import CLASSES, COLUMNS, GENDERS, refuse
 
@@ -23,6 +23,7 @@ CONTENTS: dict[str, tuple[Scope, Sequence[str]]] = {
     "D_S_binary": ("subj", CLASSES[:2]),
 }
 _FIELDS = ("all", "names", "subj", "subject", "tokens")
+_OPTIONAL = ("reasons",)
 
 
 def read_labels(path: Path | str) -> dict[str, Label]:
@@ -31,11 +32,7 @@ def read_labels(path: Path | str) -> dict[str, Label]:
     Raises:
         TouchstoneError: naming file, sentence and position, for the first label that is not usable.
     """
-    try:
-        entries = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        reason = " ".join(str(error).split())
-        raise TouchstoneError(f"{path} is not valid YAML ({reason}); correct that line") from error
+    entries = parse_yaml(read_utf8(path), str(path))
     if not isinstance(entries, dict):
         raise TouchstoneError(
             f"{path} does not map sentence ids to labels; write `id: {{tokens: ..., subject: ...}}`"
@@ -135,7 +132,18 @@ def _checked(name: str, entry: Any, where: str) -> Label:
         raise TouchstoneError(
             f"{where} lacks {', '.join(missing)}; write all of {', '.join(_FIELDS)}"
         )
-    words = tuple(str(entry["tokens"]).split(" "))
+    for field in entry:
+        check_choice(f"a field of {where}", field, (*_FIELDS, *_OPTIONAL))
+    for part in ("names", "subj", "all", "reasons"):
+        if not isinstance(entry.get(part) or {}, dict):
+            raise TouchstoneError(
+                f"{where}, {part} is {entry[part]!r}; write {{position: ...}}, or {{}} for none"
+            )
+    if not isinstance(entry["tokens"], str) or entry["tokens"].split() != entry["tokens"].split(
+        " "
+    ):
+        raise TouchstoneError(f"{where}, tokens: write words with one blank between two")
+    words = tuple(entry["tokens"].split(" "))
     names, reasons = dict(entry["names"] or {}), dict(entry.get("reasons") or {})
     for part in ("names", "subj", "all"):
         for position in entry[part] or {}:

@@ -9,10 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from ...core.errors import TouchstoneError, did_you_mean
-from ...core.files import sha256_of
+from ...core.files import parse_yaml, read_utf8, sha256_of
 
 _KINDS: dict[type, str] = {dict: "a mapping", list: "a list"}  # of a card's parts, beside texts
 _UNSAID = re.compile(r"to[ -]be[ -]said")
@@ -137,12 +135,7 @@ def with_own_parts(card: dict[str, Any], path: Path) -> dict[str, Any]:
     """
     if not path.is_file():
         return card
-    try:
-        parts = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise TouchstoneError(
-            f"{path} is not valid YAML ({' '.join(str(error).split())}); correct that line"
-        ) from None
+    parts = parse_yaml(read_utf8(path), str(path)) or {}
     if not isinstance(parts, dict):
         raise TouchstoneError(
             f"{path} does not map parts of the card to texts; write `creator: your name` "

@@ -261,7 +261,7 @@ def encoder_of_shape(encoder: str, folder: Path) -> str:
     if encoder in PACKAGED or Path(encoder).is_dir():
         return encoder
     try:
-        config = AutoConfig.from_pretrained(encoder, local_files_only=True)
+        config = AutoConfig.from_pretrained(encoder, local_files_only=True, trust_remote_code=False)
     except OSError:
         config = BertConfig()
     if not isinstance(config, BertConfig):

@@ -5,6 +5,7 @@ report of counts, doubts and what is still open.
 import hashlib
 import html
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -16,6 +17,7 @@ import pandas as pd
 import yaml
 
 from ...core.errors import TouchstoneError
+from ...core.files import read_json
 from ...language.labels import Label, Replacement, Scope
 from ...language.lexicon import PRONOUNS
 from .doubts import Doubts, reason_of
@@ -89,10 +91,12 @@ def review_page(
         for key, label in labels.items()
     ]
     data = {"rows": rows, "stale": {key: asdict(decision) for key, decision in stale.items()}}
-    # no word of a text may end the page's script
-    text = json.dumps(data, ensure_ascii=False).replace("</", "<\\/")
+    # No word of a text may end the page's script, or begin a comment in it.
+    text = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
+    filled = {"{{title}}": html.escape(title), "{{data}}": text}
     page = _PAGE.read_text(encoding="utf-8")
-    return page.replace("{{title}}", html.escape(title)).replace("{{data}}", text)
+    # At once, for a title may hold the mark of the data.
+    return re.sub(r"\{\{(title|data)\}\}", lambda mark: filled[mark[0]], page)
 
 
 def read_decisions(path: Path) -> dict[str, Decision]:
@@ -104,11 +108,10 @@ def read_decisions(path: Path) -> dict[str, Decision]:
     if not path.is_file():
         return {}
     remedy = "save it again from the review page, or delete it"
+    content = read_json(path, remedy)
     try:
-        entries = json.loads(path.read_text(encoding="utf-8"))["sentences"]
+        entries = content["sentences"]
         return {key: _decision(entry) for key, entry in entries.items()}
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise TouchstoneError(f"{path} is not valid JSON ({error}); {remedy}") from None
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise TouchstoneError(f"{path} does not hold decisions ({error!r}); {remedy}") from None
 
@@ -263,12 +266,19 @@ def _edited(label: Label, scope: Scope, decision: Decision) -> dict[int, Replace
 
 def _decision(entry: Any) -> Decision:
     edits: dict[Scope, dict[int, Replacement]] = {scope: {} for scope in _SCOPES}
+    if unknown := set(entry.get("edits", {})) - set(_SCOPES):
+        raise ValueError(f"edits of {min(unknown)}, which is neither all nor subj")
     for scope in _SCOPES:
         for position, forms in entry.get("edits", {}).get(scope, {}).items():
+            # A blank within a word would make one word of two, with one place in the mask.
             if forms is not None and (
-                len(forms) != 3 or not all(isinstance(word, str) and word.strip() for word in forms)
+                not isinstance(forms, list)
+                or len(forms) != 3
+                or not all(isinstance(word, str) and len(word.split()) == 1 for word in forms)
             ):
-                raise ValueError(f"position {position} does not have three words: {forms}")
+                raise ValueError(
+                    f"position {position} does not have three words, without blanks: {forms}"
+                )
             edits[scope][int(position)] = (
                 None if forms is None else (forms[0].strip(), forms[1].strip(), forms[2].strip())
             )

@@ -8,9 +8,8 @@ import random
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-import yaml
-
 from ...core.errors import TouchstoneError
+from ...core.files import read_yaml
 from ...core.paths import material
 from ...language.corpora import published_corpus, read_sources
 from ...language.parse import read_summaries
@@ -74,7 +73,7 @@ def gender_frames(path: Path, n: int, seed: int) -> list[list[str]]:
     Raises:
         TouchstoneError: nouns and frames do not give that many.
     """
-    about = yaml.safe_load(path.read_text(encoding="utf-8"))
+    about = read_yaml(path)
     n_possible = 2 * len(about["frames"]) * min(len(about["nouns"][gender]) for gender in _FORMS)
     if n > n_possible:
         raise TouchstoneError(

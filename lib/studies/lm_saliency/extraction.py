@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from ...core.errors import TouchstoneError, check_choice
+from ...core.files import read_text
 from ...language import dependencies, lexicon
 from ...language.conllu import read_conllu
 from .lines import COLUMNS, Span
@@ -136,7 +137,7 @@ def read_conll2012(path: Path | str) -> list[tuple[list[str], list[Mention]]]:
     words: list[str] = []
     mentions: list[Mention] = []
     open_at: dict[str, list[int]] = defaultdict(list)
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(read_text(path).splitlines(), start=1):
         where = f"{path}, line {number}"
         if line.startswith(("# end document", "#end document")):
             if unclosed := [cluster for cluster, starts in open_at.items() if starts]:

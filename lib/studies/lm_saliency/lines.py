@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 from ...core.errors import TouchstoneError, check_choice
-from ...core.files import save_parquet, write_atomic
+from ...core.files import read_table, save_parquet, write_atomic
 from ...language.corpora import read_lines
 from ...language.spans import Span, span_tokens
 
@@ -98,7 +98,7 @@ def save_sets(sets: Mapping[str, pd.DataFrame], path: Path | str) -> None:
 
 def load_sets(path: Path | str) -> dict[str, pd.DataFrame]:
     """The sets of a file that `save_sets` wrote, by name, in its order."""
-    table = pd.read_parquet(path)
+    table = read_table(path)
     spans = [_parse_spans(text, f"{path}, row {i}") for i, text in enumerate(table["spans"])]
     table["prefix"] = table["prefix"].str.split(" ")
     table["cues"], table["attractors"] = zip(*spans, strict=True)

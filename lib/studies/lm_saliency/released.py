@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from ...core.errors import TouchstoneError, check_choice
-from ...core.files import read_utf8
+from ...core.files import read_text
 from .lines import frame_groups
 
 # the released script for the gender set reads this many template files, and leaves the others out
@@ -83,7 +83,7 @@ def read_outputs(folder: Path | str, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _line_numbers(path: Path, n_lines: int) -> set[int]:
-    texts = read_utf8(path).split()
+    texts = read_text(path).split()
     if wrong := [text for text in texts if not text.isdecimal()]:
         raise TouchstoneError(f"{path}: {wrong[0]!r} is no line number; write one, from 0, a line")
     numbers = {int(text) for text in texts}
@@ -94,7 +94,7 @@ def _line_numbers(path: Path, n_lines: int) -> set[int]:
 
 
 def _scores(path: Path, rows: pd.DataFrame) -> list[list[float]]:
-    lines = read_utf8(path).splitlines()
+    lines = read_text(path).splitlines()
     if len(lines) != len(rows):
         raise TouchstoneError(
             f"{path} has {len(lines)} lines and the set {len(rows)}; they must be aligned"

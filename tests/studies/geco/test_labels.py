@@ -180,7 +180,7 @@ def test_subject_words_may_differ_between_the_sets_with_a_reason(tmp_path: Path)
 def test_files_that_are_no_labels_are_named(tmp_path: Path) -> None:
     path = tmp_path / "labels.yaml"
     path.write_text("a: [1, 2\n")
-    with pytest.raises(TouchstoneError, match=r"labels\.yaml is not valid YAML"):
+    with pytest.raises(TouchstoneError, match=r"labels\.yaml is not readable as YAML"):
         read_labels(path)
     path.write_text("- a\n")
     with pytest.raises(TouchstoneError, match="does not map sentence ids"):
@@ -260,3 +260,28 @@ def test_every_label_gives_evidence_in_every_set(ours: dict[str, Label]) -> None
         for classes in (CLASSES, CLASSES[:2]):
             rows = labelled_rows(list(ours.values()), scope, classes)  # type: ignore[arg-type]
             assert rows["ground_truth"].map(sum).min() > 0
+
+
+@pytest.mark.parametrize(
+    "text, says",
+    [
+        ("a: 3\n", "sentence a lacks"),
+        ("a: {tokens: She ran, subject: 0, names: [0], subj: {}, all: {}}\n", r"names is \[0\]"),
+        ("a: {tokens: 3, subject: 0, names: {}, subj: {}, all: {}}\n", "tokens: write words"),
+        ("a: {tokens: She  ran, subject: 0, names: {}, subj: {}, all: {}}\n", "one blank"),
+        ("a: {tokens: A, subject: 0, names: {}, subj: {}, all: {}, alll: {}}\n", "mean 'all'"),
+        ("a: {}\na: {}\n", "'a' is set twice"),
+    ],
+)
+def test_a_label_of_another_form_is_named(tmp_path: Path, text: str, says: str) -> None:
+    (tmp_path / "labels.yaml").write_text(text)
+    with pytest.raises(TouchstoneError, match=f"labels.yaml.*{says}"):
+        read_labels(tmp_path / "labels.yaml")
+
+
+def test_labels_that_are_missing_or_not_utf8_are_named(tmp_path: Path) -> None:
+    with pytest.raises(TouchstoneError, match="labels.yaml cannot be read"):
+        read_labels(tmp_path / "labels.yaml")
+    (tmp_path / "labels.yaml").write_bytes("a: caf\xe9\n".encode("latin-1"))
+    with pytest.raises(TouchstoneError, match="labels.yaml, line 1: the bytes are not UTF-8"):
+        read_labels(tmp_path / "labels.yaml")

@@ -71,7 +71,7 @@ def test_own_parts_replace_those_of_the_template(tmp_path: Path) -> None:
         ("sections: {Use: {a: b}}", r"card\.yaml, sections has a part 'Use' .*did you mean 'Uses'"),
         ("keywords: gender", r"card\.yaml, keywords: a text, and the card has a list there"),
         ("creator: [me]", r"card\.yaml, creator: a list, and the card has a text there"),
-        ("creator: a: b", r"card\.yaml is not valid YAML .*line 1, column 11.*; correct that line"),
+        ("creator: a: b", r"card\.yaml is not readable as YAML .*line 1, column 11"),
         ("just words", r"card\.yaml does not map parts of the card to texts; write"),
     ],
 )

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from lib.core.paths import ROOT, reference_dir
+from lib.core.units import Units
 from lib.models.schemes import SCHEMES
 from lib.studies.geco.grid import Unit
 from lib.studies.geco.units import plan_units
@@ -92,3 +93,18 @@ def test_the_study_leaves_room_for_others() -> None:
         path for path in (ROOT / "outputs" / "reference" / "geco").rglob("*") if path.is_file()
     ]
     assert sum(path.stat().st_size for path in files) < 17_500_000
+
+
+@pytest.mark.parametrize(
+    "folder", sorted((ROOT / "outputs/reference").glob("*/*/units/*")), ids=lambda f: f.parts[-4]
+)
+def test_published_units_are_read_with_and_without_checksums(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TOUCHSTONE_OUTPUTS", str(tmp_path))
+    *_, study, scale, _, stage = folder.parts
+    store = Units(study, scale, stage, reuse=True)
+    for path in folder.rglob("*.csv"):
+        first = path.read_text().partition("\n")[0]
+        name = path.relative_to(folder).with_suffix("").as_posix()
+        assert store.load(name, first.removeprefix("# key=")) is not None, path

@@ -1,21 +1,28 @@
-"""Long runs resume: a finished unit (a data set, seed and method) is a small CSV with a key."""
+"""Long runs resume: a finished unit (a data set, seed and method) is a small CSV with a key.
+
+Its lines are `# key=`, `# sha256=` (of all that follows), `# {...}` (a record in JSON: columns that
+a CSV alone would not give back as they were, the files that belong to it) and the table. Units of
+before there were checksums have the key and the table.
+"""
 
 import hashlib
 import io
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_string_dtype
 
 from .errors import TouchstoneError
-from .files import sha256_of_tree, write_atomic
+from .files import sha256_of, sha256_of_tree, write_atomic
 from .paths import PACKAGE, outputs_root, reference_dir
 
 LIMIT = 500_000  # bytes: what git may be asked to keep
+_SHA256 = b"# sha256="
 _TEXT = {"words", "sentence", "text", "tokens"}  # columns that would publish somebody's corpus
 
 
@@ -31,7 +38,8 @@ class Units:
             which git keeps.
         publish: whether reused units go there; if not they stay where the run is, for they are too
             large for git.
-        digits: how many digits of a number are kept; a float32 survives nine.
+        digits: how many digits of a number are kept. Without it all of them are, or nine where
+            units are published: a float32 survives these.
     """
 
     study: str
@@ -39,7 +47,8 @@ class Units:
     stage: str
     reuse: bool = False
     publish: bool = True
-    digits: int = 9
+    digits: int | None = None
+    _named: set[Path] = field(default_factory=set, init=False, repr=False, compare=False)
 
     def key(self, **settings: Any) -> str:
         """A short hash of all that the unit's numbers depend on (inputs by their SHA-256).
@@ -50,14 +59,29 @@ class Units:
         parts = [settings, "" if self.reuse else sha256_of_tree(PACKAGE, "**/*.py")]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
-    def load(self, name: str, key: str) -> pd.DataFrame | None:
-        """The unit's table, or None where there is none with this key."""
+    def load(self, name: str, key: str, files: Sequence[Path] = ()) -> pd.DataFrame | None:
+        """The unit's table, or None where there is none with this key.
+
+        One that is damaged is none, nor is one whose `files` (weights, say) are missing or are not
+        those that it was saved with; a printed line says so.
+        """
         for folder in self._folders():
             path = folder / f"{name}.csv"
-            if path.is_file():
-                first, _, body = path.read_text(encoding="utf-8").partition("\n")
-                if first == f"# key={key}":
-                    return _with_lists(pd.read_csv(io.StringIO(body)))
+            first, _, rest = path.read_bytes().partition(b"\n") if path.is_file() else (b"",) * 3
+            if first != f"# key={key}".encode():
+                continue
+            try:
+                frame, record = _parse(rest, unsigned=self.reuse)
+            except ValueError as error:  # not UTF-8, no table, no JSON: each is one
+                self._name(path, f"{path} is damaged ({' '.join(str(error).split())})")
+                continue
+            recorded = record.get("files", {})
+            if not all(file.is_file() for file in files):
+                continue  # a fresh clone has no weights
+            if differs := [f for f in files if recorded.get(f.name, "") not in ("", sha256_of(f))]:
+                self._name(path, f"{differs[0]} is not the file that unit {name} was made with")
+                continue
+            return frame
         return None
 
     def finished(self, name: str, key: str, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
@@ -65,56 +89,110 @@ class Units:
 
         Both ways give the same numbers, for what was made is read back.
         """
-        if (table := self.load(name, key)) is None:
-            self.save(name, key, make())
-            table = self.load(name, key)
-        assert table is not None
-        return table
+        table = self.load(name, key)
+        return self.save(name, key, make()) if table is None else table
 
-    def save(self, name: str, key: str, frame: pd.DataFrame) -> None:
+    def save(
+        self, name: str, key: str, frame: pd.DataFrame, files: Sequence[Path] = ()
+    ) -> pd.DataFrame:
         """Keep a unit: ids, and numbers with `digits` digits; cells may be lists.
+
+        Args:
+            name: the file's name, without ending.
+            key: of `key`.
+            frame: the table.
+            files: what was written with it and belongs to it, each recorded with its SHA-256.
+
+        Returns:
+            The table as `load` will give it: go on with this one, and a run that was stopped and
+            resumed ends with the same bytes as one that was not.
 
         Raises:
             TouchstoneError: it is to be published and holds text or more than `LIMIT` bytes.
         """
-        content = f"# key={key}\n" + frame.map(lambda cell: _as_text(cell, self.digits)).to_csv(
-            index=False, float_format=f"%.{self.digits}g", lineterminator="\n"
-        )
         of_the_run, *published = self._folders()
+        digits = self.digits or (9 if published else None)
+        rest = _written(frame, digits, {file.name: sha256_of(file) for file in files})
+        content = f"# key={key}\n".encode() + rest
         write_atomic(of_the_run / f"{name}.csv", content)
         for folder in published:
             self._refuse_unfit(name, frame, content)
             write_atomic(folder / f"{name}.csv", content)
+        return _parse(rest)[0]
+
+    def _name(self, path: Path, fault: str) -> None:
+        """Say once what is wrong with a unit."""
+        if path not in self._named:
+            print(f"{fault}; it is made anew")
+        self._named.add(path)
 
     def _folders(self) -> list[Path]:
         of_the_run = outputs_root() / self.study / self.scale / self.stage / "units"
         published = reference_dir(self.study, self.scale) / "units" / self.stage
         return [of_the_run, published] if self.reuse and self.publish else [of_the_run]
 
-    def _refuse_unfit(self, name: str, frame: pd.DataFrame, content: str) -> None:
+    def _refuse_unfit(self, name: str, frame: pd.DataFrame, content: bytes) -> None:
         if text := _TEXT & set(frame.columns):
             raise TouchstoneError(
                 f"unit {name} holds the column {min(text)!r}; "
                 "published units hold ids and numbers only"
             )
-        if (size := len(content.encode())) > LIMIT:
+        if (size := len(content)) > LIMIT:
             raise TouchstoneError(
                 f"unit {name} has {size} bytes, {LIMIT} may be published; make it smaller"
             )
 
 
-def _as_text(cell: Any, digits: int) -> Any:
+def _written(frame: pd.DataFrame, digits: int | None, files: dict[str, str]) -> bytes:
+    """What stands below the key: checksum, record and table."""
+    record = {
+        "float32": [name for name in frame if frame[name].dtype == np.float32],
+        "text": [n for n in frame if is_string_dtype(frame[n]) and frame[n].notna().all()],
+        "files": files,
+    }
+    table = frame.map(lambda cell: _as_text(cell, digits)).to_csv(
+        index=False, float_format=f"%.{digits}g" if digits else None, lineterminator="\n"
+    )
+    kept = json.dumps({part: what for part, what in record.items() if what})
+    body = f"# {kept}\n{table}".encode()
+    return _SHA256 + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
+
+
+def _parse(rest: bytes, unsigned: bool = False) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Table and record of what stands below the key; a ValueError says what is wrong with it.
+
+    `unsigned` lets a table pass that was written before there were checksums.
+    """
+    line, _, body = rest.partition(b"\n")
+    record = {}
+    if line.startswith(_SHA256):
+        if line.removeprefix(_SHA256).decode() != hashlib.sha256(body).hexdigest():
+            raise ValueError("its checksum does not fit")
+        about, _, body = body.partition(b"\n")
+        record = json.loads(about.removeprefix(b"# "))
+    elif b"\n#" in b"\n" + rest or not unsigned:
+        raise ValueError("it has no checksum")
+    else:
+        body = rest
+    text = record.get("text", [])
+    names = pd.read_csv(io.BytesIO(body), nrows=0).columns if text else []
+    frame = pd.read_csv(
+        io.BytesIO(body),
+        dtype=dict.fromkeys(text, str),
+        keep_default_na=not text,
+        na_values={name: [""] for name in names if name not in text},  # a text may be "NA"
+    )
+    for name in set(frame.columns) - set(text):
+        if frame[name].map(lambda cell: isinstance(cell, str) and cell.startswith("[")).any():
+            frame[name] = frame[name].map(json.loads)
+    return frame.astype(dict.fromkeys(record.get("float32", []), np.float32)), record
+
+
+def _as_text(cell: Any, digits: int | None) -> Any:
     if not isinstance(cell, list | tuple | np.ndarray):
         return cell
-    return json.dumps(
-        [float(f"{x:.{digits}g}") if isinstance(x, float | np.floating) else x for x in cell],
-        default=int,
-        separators=(",", ":"),
-    )
-
-
-def _with_lists(frame: pd.DataFrame) -> pd.DataFrame:
-    for column in frame.columns:
-        if frame[column].map(lambda cell: isinstance(cell, str) and cell.startswith("[")).any():
-            frame[column] = frame[column].map(json.loads)
-    return frame
+    numbers = [
+        float(f"{x:.{digits}g}" if digits else x) if isinstance(x, float | np.floating) else x
+        for x in cell
+    ]
+    return json.dumps(numbers, default=int, separators=(",", ":"))

@@ -1,5 +1,6 @@
 """Where weights come from, and the proof that they are the ones that were meant."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -77,6 +78,29 @@ def check_weights(path: Path, expected: str) -> None:
             f"the weight file {path} has SHA-256 {found} and should have {expected}; "
             "it is damaged or another one: install or train it again"
         )
+
+
+def weights_fit(recipe_path: Path, unit: str = "") -> bool:
+    """Whether a model that was kept is whole: its recipe (.json), the weights that this speaks of.
+
+    What is not is said in a printed line, unless there is no recipe. It may say to which `unit`
+    the model belongs.
+    """
+    weights = recipe_path.with_suffix(".safetensors")
+    if not recipe_path.is_file():
+        return False
+    try:
+        recipe = json.loads(recipe_path.read_bytes())
+        if "sha256" in recipe:
+            check_weights(weights, recipe["sha256"])
+    except (TypeError, ValueError):  # not JSON, not a recipe, not these weights
+        fault = f"{recipe_path} and {weights.name} do not fit each other, or one is damaged"
+    else:
+        if recipe.get("unit", unit) == unit:
+            return True
+        fault = f"{recipe_path} is of other settings"
+    print(f"{fault}; the model is trained anew")
+    return False
 
 
 def save_tensors(

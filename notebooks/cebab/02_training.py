@@ -56,7 +56,7 @@ from lib.core.progress import progress
 from lib.core.seeds import pick_device, seed_for, set_up
 from lib.core.stage import open_stage
 from lib.models.masked_lm import new_masked_lm
-from lib.models.weights import load_classifier
+from lib.models.weights import load_classifier, weights_fit
 from lib.plots import COLOURS, STYLE
 from lib.stats import estimates
 from lib.studies.cebab import encoders, reviewers, reviews
@@ -290,7 +290,8 @@ def reading_of(name, kind, number):
         name, kind, number, encoder, encoder_revision, n_classes, settings, n_frozen
     )
     path, tensors = stage.path(f"vectors/{reviewer.name}.npz"), stage.path("models")
-    if load_reading(path, key) is None:
+    is_whole = kind != "encoder" or weights_fit(tensors / f"{reviewer.name}.json")
+    if load_reading(path, key) is None or not is_whole:
         parts = data[name]
         found = (
             frozen_reading(name)

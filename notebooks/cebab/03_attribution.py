@@ -447,7 +447,7 @@ def answers_of(name, dataset, model, number, given):
         kept = pd.DataFrame(
             found, columns=[f"e_{k + 1}" for k in range(found.shape[1])]
         )
-        units.save(unit, key, kept)
+        kept = units.save(unit, key, kept)
     return (
         None
         if kept is None

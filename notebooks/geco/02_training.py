@@ -463,7 +463,9 @@ jobs = [
     if k < 5 or name not in binary
 ]  # five are enough for the two-class sets
 print(f"{len(jobs)} models")
-units = Units("geco", scale, "02_training", reuse_units, digits=4)
+units = Units(
+    "geco", scale, "02_training", reuse_units, digits=4 if reuse_units else None
+)
 left = (
     []
     if scale == "small"

@@ -255,8 +255,8 @@ def trained(name, model, epochs, lr, share, teacher=None):
         seed=seed,
         teacher=teacher and [lm_epochs, lm_share, soft_every, str(teacher.config)],
     )
-    curve = units.load(name, key)
-    if curve is None or not path.is_file():
+    curve = units.load(name, key, [path])
+    if curve is None:
         distil, part = (
             teacher and language_models.Distillation(teacher, every=soft_every),
             data["train"][: round(share * len(data["train"]))],
@@ -276,7 +276,7 @@ def trained(name, model, epochs, lr, share, teacher=None):
             distil,
         )
         language_model.save_lm(model, vocabulary, path)
-        units.save(name, key, curve)
+        curve = units.save(name, key, curve, [path])
     stage.path(f"models/{name}.json")
     return language_model.load_lm(path)[0].to(where), curve
 
@@ -456,12 +456,12 @@ def learn(key, task):
         n=n_probe_examples,
         seed=seed,
     )
-    row = units.load(unit, known)
-    if row is None or not path.is_file():
+    row = units.load(unit, known, [path])
+    if row is None:
         probe, about = fitted(models[key], words_of[key], task, examples[task])
         save_probe(probe, path)
         row = pd.DataFrame([{"architecture": key[0], "size": key[1]} | about])
-        units.save(unit, known, row)
+        row = units.save(unit, known, row, [path])
     assert load_probe(lm.with_suffix(".safetensors"), path, CLASSES[task]).classes
     return row
 

@@ -442,8 +442,7 @@ def explained(name, architecture, size, chosen):
         ],
         ignore_index=True,
     )
-    units.save(unit, known, kept)
-    return kept
+    return units.save(unit, known, kept)
 
 
 # %% [markdown]

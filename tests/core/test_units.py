@@ -45,7 +45,9 @@ def test_a_unit_comes_back_as_it_was(small_outputs: Path) -> None:
     )
     assert back.delta[0] == 0.1 and np.isnan(back.delta[1])
     path = small_outputs / "toy" / "small" / "03_attribution" / "units" / "LIME.csv"
-    assert path.read_text().startswith(f"# key={key}\nrow_id,")
+    first, second, record, header = path.read_text().splitlines()[:4]
+    assert first == f"# key={key}" and second.startswith("# sha256=") and record.startswith("# {")
+    assert header.startswith("row_id,")
 
 
 def test_a_unit_with_another_key_is_not_reused(small_outputs: Path) -> None:
@@ -110,24 +112,125 @@ def test_the_key_by_hand(small_outputs: Path) -> None:
     assert key == hashlib.sha256(b'[{"a": 1, "b": "x"}, ""]').hexdigest()[:16] and len(key) == 16
 
 
-def test_nine_digits_are_kept_unless_one_says_otherwise(small_outputs: Path) -> None:
+def test_what_is_published_has_nine_digits_and_a_run_of_ones_own_all(
+    published: Path, small_outputs: Path
+) -> None:
     frame = pd.DataFrame({"p": [1 / 3], "scores": [[1 / 3, 7]]})
     back = Units("toy", "small", "s").finished("one", "key", lambda: frame)
-    assert back["p"].tolist() == [0.333333333] and back["scores"].tolist() == [[0.333333333, 7]]
+    assert back["p"].tolist() == [1 / 3] and back["scores"].tolist() == [[1 / 3, 7]]
     assert isinstance(back["scores"][0][1], int)
+    back = Units("toy", "cpu", "03_attribution", reuse=True).finished("one", "key", lambda: frame)
+    assert back["p"].tolist() == [0.333333333] and back["scores"].tolist() == [[0.333333333, 7]]
 
 
 def test_a_unit_of_the_largest_size_may_be_published(
     published: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = Units("toy", "cpu", "03_attribution", reuse=True)
+    store, frame = Units("toy", "cpu", "03_attribution", reuse=True), pd.DataFrame({"p": [1]})
     assert units.LIMIT == 500_000
-    monkeypatch.setattr(units, "LIMIT", len("# key=k\np\n1\n"))
-    store.save("LIME", "k", pd.DataFrame({"p": [1]}))
-    assert (published / "LIME.csv").read_text() == "# key=k\np\n1\n"
+    store.save("LIME", "k", frame)
+    content = (published / "LIME.csv").read_bytes()
+    monkeypatch.setattr(units, "LIMIT", len(content))
+    store.save("LIME", "k", frame)
+    assert content.startswith(b"# key=k\n# sha256=") and content.endswith(b"\np\n1\n")
+    monkeypatch.setattr(units, "LIMIT", len(content) - 1)
+    with pytest.raises(TouchstoneError, match="may be published"):
+        store.save("LIME", "k", frame)
 
 
 def test_a_run_without_reuse_publishes_nothing(published: Path, small_outputs: Path) -> None:
     Units("toy", "cpu", "03_attribution").save("LIME", "k", FRAME)
     assert (small_outputs / "toy/cpu/03_attribution/units/LIME.csv").is_file()
     assert not published.exists()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: content[: content.index(b"2-NB")],  # cut between two rows
+        lambda content: content.replace(b",0.1\n", b",0.7\n"),
+        lambda content: content.partition(b"\n")[0] + b"\n",  # the key alone
+        lambda content: content.partition(b"\n")[0],
+        lambda content: content.replace(b"1-F", b"1-\xff"),
+        lambda content: content.replace(b"# sha256=", b"# sha265="),
+        lambda content: content.replace(b"# sha256=", b"# sha256=0"),
+        lambda content: (
+            content.partition(b"\n# ")[0] + b"\n" + content[content.index(b"row_id,") :]
+        ),
+    ],
+    ids="cut digit empty key byte mark checksum none".split(),
+)
+def test_a_damaged_unit_is_named_and_made_anew(
+    small_outputs: Path, capsys: pytest.CaptureFixture[str], damage
+) -> None:
+    store = Units("toy", "small", "03_attribution")
+    store.save("LIME", "k", FRAME)
+    path = small_outputs / "toy" / "small" / "03_attribution" / "units" / "LIME.csv"
+    whole = path.read_bytes()
+    path.write_bytes(damage(whole))
+    assert path.read_bytes() != whole and capsys.readouterr().out == ""
+    assert store.load("LIME", "k") is None and store.load("LIME", "k") is None
+    said = capsys.readouterr().out
+    assert said.startswith(f"{path} is damaged (") and said.endswith("; it is made anew\n")
+    assert said.count("\n") == 1, "once"
+    store.finished("LIME", "k", lambda: FRAME)
+    assert path.read_bytes() == whole
+
+
+def test_a_published_unit_of_before_there_were_checksums_is_read(
+    published: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    published.mkdir(parents=True)
+    (published / "LIME.csv").write_text('# key=k\nrow_id,scores\n1-F,"[999,0]"\n')
+    monkeypatch.setenv("TOUCHSTONE_OUTPUTS", str(tmp_path / "elsewhere"))
+    store = Units("toy", "cpu", "03_attribution", reuse=True)
+    found = store.load("LIME", "k")
+    assert found is not None and found["scores"].tolist() == [[999, 0]]
+    (published / "LIME.csv").write_text("# key=k\n")
+    assert store.load("LIME", "k") is None, "an empty one is damaged"
+
+
+def test_what_is_saved_and_what_is_loaded_are_one_to_the_last_bit(small_outputs: Path) -> None:
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "text_id": ["007", "NA", ""],
+            "p": random.normal(size=3),
+            "p32": random.normal(size=3).astype(np.float32),
+            "n": [1, 2, 3],
+            "holds": [True, False, True],
+            "scores": [random.normal(size=2).tolist() for _ in range(3)],
+        }
+    )
+    store = Units("toy", "small", "03_attribution")
+    pd.testing.assert_frame_equal(store.save("a", "k", frame), frame, check_exact=True)
+    loaded = store.load("a", "k")
+    assert loaded is not None
+    pd.testing.assert_frame_equal(loaded, frame, check_exact=True)
+
+
+@pytest.mark.parametrize("reuse", [False, True])
+def test_a_run_that_makes_a_unit_goes_on_with_what_a_resumed_one_reads(
+    published: Path, reuse: bool
+) -> None:
+    store = Units("toy", "cpu", "03_attribution", reuse, digits=4 if reuse else None)
+    made = store.save("a", "k", pd.DataFrame({"p": np.array([1 / 3, 2 / 3], dtype=np.float32)}))
+    pd.testing.assert_frame_equal(made, store.load("a", "k"), check_exact=True)
+    assert made["p"].dtype == np.float32 and (made["p"][0] == np.float32(1 / 3)) == (not reuse)
+
+
+def test_a_unit_is_found_only_with_the_files_that_belong_to_it(
+    small_outputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    weights, store = tmp_path / "LSTM.safetensors", Units("toy", "small", "02_training")
+    weights.write_bytes(b"weights")
+    store.save("LSTM", "k", FRAME, [weights])
+    assert store.load("LSTM", "k", [weights]) is not None
+    weights.write_bytes(b"\0\0\0\0\0\0\0")
+    assert store.load("LSTM", "k", [weights]) is None
+    assert capsys.readouterr().out == (
+        f"{weights} is not the file that unit LSTM was made with; it is made anew\n"
+    )
+    weights.unlink()
+    assert store.load("LSTM", "k", [weights]) is None and capsys.readouterr().out == ""
+    assert store.load("LSTM", "k") is not None, "its numbers need no weights"

@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 import pandas as pd
@@ -102,8 +103,14 @@ def _save_arrays(path: Path, key: str, ids: Sequence[str], **arrays: np.ndarray)
 def _load_arrays(path: Path, key: str) -> dict[str, np.ndarray] | None:
     if not path.is_file():
         return None
-    with np.load(path, allow_pickle=False) as file:
-        arrays = dict(file)
+    try:
+        with np.load(path, allow_pickle=False) as file:  # each array has a checksum
+            arrays = dict(file)
+    except (BadZipFile, EOFError, ValueError):
+        if not key:
+            raise TouchstoneError(f"{path} is damaged; run 02_training again") from None
+        print(f"{path} is damaged; it is made anew")
+        return None
     return arrays if key in ("", str(arrays["key"])) else None
 
 

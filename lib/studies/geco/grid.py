@@ -110,8 +110,7 @@ def _explain_units(units: Sequence[Unit], sources: Sources, store: Units) -> lis
             of_unit = made.iloc[i * len(rows) : (i + 1) * len(rows)]
             # What other methods report beside their scores.
             blank = [name for name in ABOUT if name in of_unit and of_unit[name].isna().all()]
-            kept[unit.name] = packed(of_unit.drop(columns=blank))
-            store.save(unit.name, key, kept[unit.name])
+            kept[unit.name] = store.save(unit.name, key, packed(of_unit.drop(columns=blank)))
     return [_unpacked(unit, kept[unit.name], rows, store.study) for unit in units]
 
 

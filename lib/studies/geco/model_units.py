@@ -14,6 +14,7 @@ from ...core.units import Units
 from ...models.load import read_trained, save_trained
 from ...models.schemes import scheme_named
 from ...models.text_model import TextModel
+from ...models.weights import weights_fit
 from ...training.classifier import Settings
 from ...training.transfer import Trainer
 
@@ -70,20 +71,22 @@ def run_unit(
     A new model leaves its tensors in `models/<dataset>/<scheme>/seed<k>`. What was finished with
     the same settings and data is read instead; units that a fresh clone finds in the reference come
     without their tensors. `need_weights`: then train them again, and keep the published
-    predictions.
+    predictions. Tensors that are damaged are trained again, too.
     """
     name, key, found, curve = _earlier(units, trainer, job)
     folder, stem = stage.path("models") / job.dataset / job.scheme, f"seed{job.seed}"
-    is_new = found is None or curve is None
+    is_new, recipe = found is None or curve is None, folder / f"{stem}.json"
+    is_wanted = need_weights or recipe.is_file()
     # the published numbers stay; what is trained again gives its tensors only
-    if is_new or (need_weights and not (folder / f"{stem}.json").is_file()):
+    if is_new or (is_wanted and not weights_fit(recipe, key)):
         result = trainer.train(*job[1:])
-        save_trained(folder, stem, result.recipe, result.model, result.trained, result.rows)
+        about = result.recipe | {"unit": key}
+        save_trained(folder, stem, about, result.model, result.trained, result.rows)
     if found is None or curve is None:
         # the train accuracy is one number for the model: it stands on every line of the curve
-        found, curve = result.predictions, result.curve.assign(train_accuracy=result.train_accuracy)
-        units.save(f"{name}-curve", key, curve)
-        units.save(f"{name}-predictions", key, found)
+        curve = result.curve.assign(train_accuracy=result.train_accuracy)
+        curve = units.save(f"{name}-curve", key, curve)
+        found = units.save(f"{name}-predictions", key, result.predictions)
     about = {"dataset": job.dataset, "scheme": job.scheme, "seed": job.seed}
     return found.assign(split="test", **about), curve.assign(**about)
 
@@ -124,8 +127,9 @@ def load_trained(stage: Stage, dataset: str, scheme: str, seed: int) -> TextMode
     earlier = stage.folder.parent / "02_training"
     if (earlier / MANIFEST).is_file() and not (earlier / f"{name}.json").is_file():
         raise TouchstoneError(
-            f"{earlier / name} has no weights here: its numbers came from outputs/reference. To "
-            f"train it again: python -m lib.core.runner {stage.study} --scale {stage.scale} "
+            f"{earlier / name} has no weights here: its numbers came from outputs/reference, or "
+            "the weights were deleted. To train it again: "
+            f"python -m lib.core.runner {stage.study} --scale {stage.scale} "
             "--stage 02_training -p need_weights true"
         )
     recipe = stage.input("02_training", f"{name}.json")

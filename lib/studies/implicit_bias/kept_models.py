@@ -14,6 +14,7 @@ import pandas as pd
 
 from ...core.errors import TouchstoneError
 from ...models.masked_lm import MaskedLM, read_masked_lm, save_masked_lm
+from ...models.weights import weights_fit
 from ...training.masked_lm import MaskedSettings, fit_masked_lm
 
 _TRAINING = ["model", "base", "seed"]
@@ -29,7 +30,7 @@ def fit_or_read(
 ) -> tuple[MaskedLM, pd.DataFrame]:
     """A model trained on sentences (lists of words) from `start()`, with its curve.
 
-    One that was kept at `path` is read.
+    One that was kept at `path` is read, unless it is damaged.
 
     `recipe` (encoder, revision, seed, and what else the numbers depend on) is completed with the
     settings and the SHA-256 of the texts; a model that was kept with another recipe is trained
@@ -42,7 +43,7 @@ def fit_or_read(
         "texts": [hashlib.sha256(text.encode()).hexdigest() for text in texts],
     }
     kept, weights = path.with_suffix(".json"), path.with_suffix(".safetensors")
-    if kept.is_file() and weights.is_file():
+    if weights_fit(kept):
         about = json.loads(kept.read_text())
         if {name: about.get(name) for name in recipe} == recipe:
             return read_masked_lm(kept, weights), pd.DataFrame(about["curve"])

@@ -6,7 +6,13 @@ import pytest
 
 from lib.core.errors import TouchstoneError
 from lib.studies.cebab.questions import Head, check_head
-from lib.studies.cebab.reading import gather_texts, read_outside, read_vectors
+from lib.studies.cebab.reading import (
+    gather_texts,
+    load_vectors,
+    read_outside,
+    read_vectors,
+    save_vectors,
+)
 from lib.studies.cebab.reviews import ASPECTS
 
 TEXTS = pd.DataFrame(
@@ -191,3 +197,16 @@ def test_vectors_that_miss_a_text_are_refused() -> None:
         TouchstoneError, match="text 'a' and 0 others have no vectors without a concept"
     ):
         gather_texts(TEXTS, PREDICTIONS, PREDICTED, without=(np.array(["b"]), np.zeros((5, 1, 2))))
+
+
+def test_damaged_arrays_are_made_anew_or_named(tmp_path, capsys) -> None:
+    path = tmp_path / "encoder.npz"
+    save_vectors(path, "k", ["a"], np.ones((1, 50)))
+    whole = path.read_bytes()
+    for content in (whole[:-9], whole.replace(bytes(np.float32(1)), bytes(4)), b"", b"no zip"):
+        path.write_bytes(content)
+        assert load_vectors(path, "k") is None
+        assert capsys.readouterr().out == f"{path} is damaged; it is made anew\n"
+        with pytest.raises(TouchstoneError, match="damaged; run 02_training again"):
+            load_vectors(path)
+    assert load_vectors(tmp_path / "none.npz") is None

@@ -141,7 +141,7 @@ def test_published_units_hold_no_words(
     store = Units("geco", "cpu", "03_attribution", reuse=True)
     found = explain_unit(UNIT, Fakes(), store)
     text = next((tmp_path / "reference").rglob("*.csv")).read_text()
-    assert "sings" not in text and text.splitlines()[1] == "row_id,delta,scale,scores"
+    assert "sings" not in text and text.splitlines()[3] == "row_id,delta,scale,scores"
     (next((tmp_path / "outputs").rglob("*.csv"))).unlink()  # as in a fresh clone
     sources = Fakes()
     pd.testing.assert_frame_equal(explain_unit(UNIT, sources, store), found)

@@ -118,6 +118,43 @@ def test_a_published_unit_is_trained_again_only_where_its_weights_are_needed(
     )
 
 
+def test_first_and_resumed_runs_give_the_same_numbers(small_outputs, tmp_path):
+    """All digits are kept where nothing is published, and those that are kept are gone on with."""
+    trainer, (train, test) = Trainer(saved(tmp_path, "bert"), "", CPU), halves()
+    (first, curve), (again, curve_again) = (unit(trainer)[1] for _ in range(2))
+    assert first.equals(again) and curve.equals(curve_again)
+    trained = trainer.train("CEf", 0, train, test, CLASSES, SETTINGS).predictions
+    assert first[list(trained)].equals(trained)
+    rounded = Units("geco", "small", "02_training", digits=2)
+    job = Job("D_A", "CEf", 1, train, test, CLASSES, SETTINGS)
+    stage = open_stage("geco", "small", "02_training")
+    (first, _), (again, _) = (run_unit(stage, rounded, trainer, job) for _ in range(2))
+    assert first.equals(again) and not np.allclose(first["p_F"], trained["p_F"], atol=0)
+
+
+def test_damaged_weights_are_trained_again(small_outputs, tmp_path, capsys):
+    trainer = Trainer(saved(tmp_path, "bert"), "", CPU)
+    stage, _ = unit(trainer)
+    weights = stage.folder / "models" / "D_A" / "CEf" / "seed0.safetensors"
+    recipe, whole = weights.with_suffix(".json"), weights.read_bytes()
+    unit(trainer)
+    assert capsys.readouterr().out == ""
+    other = recipe.read_text().replace('"unit": "', '"unit": "0')
+    for path, content in (
+        (weights, bytes(len(whole))),
+        (recipe, recipe.read_bytes()[:20]),
+        (recipe, other.encode()),
+    ):
+        path.write_bytes(content)
+        unit(trainer)
+        said = capsys.readouterr().out
+        assert said.startswith(str(recipe)) and said.endswith("; the model is trained anew\n")
+        assert weights.read_bytes() == whole
+    weights.unlink()
+    unit(trainer)
+    assert weights.read_bytes() == whole
+
+
 def test_zero_shot_units_come_back_without_a_curve(small_outputs, tmp_path):
     trainer = Trainer(saved(tmp_path, "bert", tf.AutoModelForMaskedLM), "", CPU)
     first, second = (unit(trainer, "ZS", settings=None)[1] for _ in range(2))

@@ -45,7 +45,8 @@ def test_a_file_of_clusters_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(TouchstoneError, match='resolver is "file", and clusters_file names none'):
         file_resolver("")
     with pytest.raises(
-        TouchstoneError, match="none.jsonl cannot be read .No such file.*; put the file there, or correct"
+        TouchstoneError,
+        match="none.jsonl cannot be read .No such file.*; put the file there, or correct",
     ):
         file_resolver(tmp_path / "none.jsonl")
     with pytest.raises(TouchstoneError, match="cannot be read .Is a directory"):

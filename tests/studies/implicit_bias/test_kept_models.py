@@ -37,3 +37,10 @@ def test_a_trained_model_is_kept_and_a_changed_recipe_trains_again(tmp_path: Pat
     fit_or_read(tmp_path / "kept", recipe, start, texts[1:], texts[:3], settings)
     fit_or_read(tmp_path / "kept", recipe, start, texts[1:], texts[:3], MaskedSettings(1, 2e-2, 64))
     assert len(starts) == 3
+    for name in ("kept.safetensors", "kept.json"):
+        content = (tmp_path / name).read_bytes()
+        (tmp_path / name).write_bytes(content[: len(content) // 2])
+        fit_or_read(
+            tmp_path / "kept", recipe, start, texts[1:], texts[:3], MaskedSettings(1, 2e-2, 64)
+        )
+        assert len(starts) == (4 if name == "kept.safetensors" else 5), "damaged: trained again"

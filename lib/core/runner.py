@@ -24,13 +24,14 @@ import yaml
 
 from .alias import also_called
 from .arithmetic import in_force, variables
+from .contents import find_again, fingerprint
 from .errors import TouchstoneError, did_you_mean
 from .expected import expected_minutes
 from .files import save_json, sha256_of, sha256_of_tree, write_atomic
 from .notebooks import find_notebooks, find_studies, fold_bars, read_notebook
 from .parameters import check_params, notebook_parameters, read_params, study_parameters
 from .paths import IS_INSTALLED, PACKAGE, ROOT, home, outputs_root
-from .stage import MANIFEST, PENDING, hold, locate_external
+from .stage import MAKERS, MANIFEST, PENDING, hold, package_versions
 
 _SOURCE_PART, _EXECUTED_PART = ".source.part.ipynb", ".executed.part.ipynb"
 _FAILED, _LOG = "failed.ipynb", "failed.log"
@@ -99,7 +100,7 @@ def plan_jobs(
 
 
 def why_run(job: Job) -> str:
-    """Why a stage must run; empty where its inputs, parameters, code and results are unchanged."""
+    """Why a stage must run; empty where inputs, parameters, code, versions, results are as was."""
     if not (job.folder / MANIFEST).is_file():
         return "not complete yet"
     manifest = json.loads((job.folder / MANIFEST).read_text())
@@ -109,16 +110,22 @@ def why_run(job: Job) -> str:
         return "last run by hand"
     if changed := [part for part, sha256 in _code(job).items() if made_by.get(part) != sha256]:
         return f"{', '.join(changed)} changed"
-    before = manifest["parameters"]
-    if changed := [name for name in before | job.all if before.get(name) != job.all.get(name)]:
-        return f"parameters changed: {', '.join(sorted(changed))}"
+    before, now = manifest["versions"], package_versions()
+    if changed := [name for name in MAKERS if before.get(name) != now.get(name)]:
+        return f"versions changed: {', '.join(changed)}"
+    before, now = (  # as JSON, for in Python 1 == 1.0 == True
+        {name: json.dumps(value, sort_keys=True) for name, value in parameters.items()}
+        for parameters in (manifest["parameters"], job.all)
+    )
+    if changed := sorted(name for name in before | now if before.get(name) != now.get(name)):
+        return f"parameters changed: {', '.join(changed)}"
     recorded = [
         *(("input", n, job.folder.parent / n, sha256) for n, sha256 in manifest["inputs"].items()),
-        *(("input", n, locate_external(n), sha256) for n, sha256 in manifest["externals"].items()),
+        *(("input", n, find_again(n), sha256) for n, sha256 in manifest["externals"].items()),
         *(("result", n, job.folder / n, f["sha256"]) for n, f in manifest["files"].items()),
     ]
     for kind, name, path, sha256 in recorded:
-        if not path.is_file() or sha256_of(path) != sha256:
+        if not path.exists() or fingerprint(path) != sha256:
             return f"{kind} changed: {name}"
     return ""
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import yaml
 
+from ...core.contents import noted
 from ...core.errors import TouchstoneError
 from ...core.paths import material
 from ...language.corpora import published_corpus, read_sources
@@ -29,7 +30,8 @@ _FORMS = {  # what stands for "they" in a frame
 
 def bundled_text() -> list[list[str]]:
     """The plot summaries that were written for this repository, split into words."""
-    return [split_words(text) for text in read_summaries(material("geco") / "plots.md")["sentence"]]
+    summaries = read_summaries(noted(material("geco") / "plots.md"))
+    return [split_words(text) for text in summaries["sentence"]]
 
 
 def published_text(
@@ -55,7 +57,7 @@ def published_text(
         for words in map(split_words, filter(may_have_pronoun, captions))
         if len(gendered_pronouns(words)) > 1 or sure_identities(words)
     ]
-    sources = read_sources(material("lm_saliency") / "sources.yaml")
+    sources = read_sources(noted(material("lm_saliency") / "sources.yaml"))
     corpora = [[word for word, _ in sentence] for sentence in published_corpus(sources)]
     return {
         name: [words for words in part if shortest <= len(words) <= longest]

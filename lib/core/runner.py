@@ -23,6 +23,7 @@ import nbformat
 
 from .alias import also_called
 from .arithmetic import in_force, variables
+from .contents import find_again, fingerprint
 from .errors import TouchstoneError, did_you_mean
 from .expected import expected_minutes
 from .files import parse_yaml, save_json, sha256_of, sha256_of_tree, write_atomic
@@ -35,7 +36,7 @@ from .parameters import (
     study_parameters,
 )
 from .paths import IS_INSTALLED, PACKAGE, ROOT, home, outputs_root
-from .stage import MANIFEST, PENDING, hold, locate_external, read_manifest
+from .stage import MAKERS, MANIFEST, PENDING, hold, package_versions, read_manifest
 
 _SOURCE_PART, _EXECUTED_PART = ".source.part.ipynb", ".executed.part.ipynb"
 _FAILED, _LOG = "failed.ipynb", "failed.log"
@@ -117,7 +118,7 @@ def plan_jobs(
 
 
 def why_run(job: Job) -> str:
-    """Why a stage must run; empty where its inputs, parameters, code and results are unchanged."""
+    """Why a stage must run; empty where inputs, parameters, code, versions, results are as was."""
     if not (job.folder / MANIFEST).is_file():
         return "not complete yet"
     if (manifest := read_manifest(job.folder / MANIFEST)) is None:
@@ -128,16 +129,22 @@ def why_run(job: Job) -> str:
         return "last run by hand"
     if changed := [part for part, sha256 in _code(job).items() if made_by.get(part) != sha256]:
         return f"{', '.join(changed)} changed"
-    before = manifest["parameters"]
-    if changed := [name for name in before | job.all if before.get(name) != job.all.get(name)]:
-        return f"parameters changed: {', '.join(sorted(changed))}"
+    before, now = manifest["versions"], package_versions()
+    if changed := [name for name in MAKERS if before.get(name) != now.get(name)]:
+        return f"versions changed: {', '.join(changed)}"
+    before, now = (  # as JSON, for in Python 1 == 1.0 == True
+        {name: json.dumps(value, sort_keys=True) for name, value in parameters.items()}
+        for parameters in (manifest["parameters"], job.all)
+    )
+    if changed := sorted(name for name in before | now if before.get(name) != now.get(name)):
+        return f"parameters changed: {', '.join(changed)}"
     recorded = [
         *(("input", n, job.folder.parent / n, sha256) for n, sha256 in manifest["inputs"].items()),
-        *(("input", n, locate_external(n), sha256) for n, sha256 in manifest["externals"].items()),
+        *(("input", n, find_again(n), sha256) for n, sha256 in manifest["externals"].items()),
         *(("result", n, job.folder / n, f["sha256"]) for n, f in manifest["files"].items()),
     ]
     for kind, name, path, sha256 in recorded:
-        if not path.is_file() or sha256_of(path) != sha256:
+        if not path.exists() or fingerprint(path) != sha256:
             return f"{kind} changed: {name}"
     return ""
 

@@ -23,6 +23,7 @@ from PIL import Image
 
 from . import paths
 from .arithmetic import in_force, processor
+from .contents import fingerprint, name_of, named_contents, noted_contents
 from .errors import TouchstoneError
 from .files import atomic_path, save_csv, save_json, sha256_of
 from .parameters import notebook_parameters
@@ -30,6 +31,7 @@ from .parameters import notebook_parameters
 MANIFEST = "manifest.json"
 _PREVIOUS = ".manifest.previous"
 PENDING = "manifest.json.part"  # what a notebook leaves for the runner to finish
+MAKERS = ("torch", "transformers", "numpy", "spacy")  # another version may give other numbers
 _PACKAGES = (
     "torch",
     "transformers",
@@ -64,7 +66,8 @@ class Stage:
         stage: the stage, a notebook.
         folder: where it writes.
         inputs: the SHA-256 of each file read of an earlier stage.
-        externals: the same, of files from elsewhere.
+        externals: the same, of files from elsewhere; at the end also of the models, pipelines and
+            modules that parameters name, and of other studies' material that was read.
         written: files and folders that the manifest will list.
         started: when it began.
     """
@@ -127,11 +130,8 @@ class Stage:
             raise TouchstoneError(
                 f"there is no file {located}; correct the parameter that names it"
             )
-        data, name = paths.data_root(), str(path)
-        if data is not None and located.is_relative_to(data):
-            name = f"$TOUCHSTONE_DATA/{located.relative_to(data).as_posix()}"
         if not located.is_relative_to(self.folder):
-            self.externals[name] = sha256_of(located)
+            self.externals[name_of(located)] = sha256_of(located)
         return located
 
     def path(self, name: str) -> Path:
@@ -181,6 +181,9 @@ class Stage:
         }
         files = {name: _describe(self.folder / name) for name in sorted(written)}
         declared = self._declared(parameters)
+        for name, path in (named_contents(declared) | noted_contents(self.study)).items():
+            if not path.is_relative_to(self.folder):
+                self.externals.setdefault(name, fingerprint(path))
         save_json(self._hardware(), self.folder / "run.json")
         manifest = {
             "study": self.study,
@@ -188,7 +191,7 @@ class Stage:
             "stage": self.stage,
             "parameters": declared,
             "seeds": {k: v for k, v in declared.items() if "seed" in k},
-            "versions": _versions(),
+            "versions": package_versions(),
             "inputs": dict(sorted(self.inputs.items())),
             "externals": dict(sorted(self.externals.items())),
             "files": files,
@@ -325,7 +328,8 @@ def _describe(path: Path) -> dict[str, Any]:
     return about
 
 
-def _versions() -> dict[str, str]:
+def package_versions() -> dict[str, str]:
+    """The versions of Python and of the packages that took part, as far as they are installed."""
     versions = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:

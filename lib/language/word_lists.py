@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
+from ..core.contents import noted
 from ..core.errors import TouchstoneError
 from ..core.files import read_text
 from ..core.paths import material
@@ -27,7 +28,7 @@ def resource(name: str) -> Path:
     places = [material(folder) / name for folder in _FOLDERS]
     for place in places:
         if place.is_file():
-            return place
+            return noted(place)
     raise TouchstoneError(f"{places[0]} is missing; restore the file of the repository")
 
 

@@ -16,6 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
+from ..core.contents import by_content
 from ..core.errors import TouchstoneError
 from ..core.files import save_json
 from .hf import run_head
@@ -199,7 +200,8 @@ def load_hf_lm(name: str, revision: str = "") -> tuple[HFLanguageModel, Subwords
 
 def save_hf_lm(name: str, revision: str, path: Path) -> None:
     """Note beside the models of a run which published one took part; `load_lm` reads the note."""
-    save_json({"hugging_face": name, "revision": revision}, path.with_suffix(".json"))
+    about = {"hugging_face": name, "revision": revision} | by_content(name)
+    save_json(about, path.with_suffix(".json"))
 
 
 def noted_hf_lm(path: Path) -> tuple[HFLanguageModel, Subwords] | None:

@@ -50,6 +50,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.pipeline import make_pipeline
 
+from lib.core.contents import by_content
 from lib.core.files import load_parquet, save_parquet, sha256_of
 from lib.core.notebooks import show_source
 from lib.core.progress import progress
@@ -183,7 +184,7 @@ def frozen_vectors(name):
     """The vectors of a data set's texts, split by split; kept from an earlier run, or read now."""
     path, key = (
         stage.path(f"vectors/{name}-frozen.npz"),
-        str((name, encoder, encoder_revision, n_classes, train_on, inputs)),
+        str((name, encoder, *encoder_files, n_classes, train_on, inputs)),
     )
     if load_vectors(path, key) is None:
         reader, rows = (
@@ -205,6 +206,7 @@ def frozen_vectors(name):
 
 
 inputs = sha256_of(stage.input("01_data_generation", "texts.parquet"))
+encoder_files = encoder_revision, *by_content(encoder).values()
 vectors = {key: found for name in data for key, found in frozen_vectors(name).items()}
 print(f"{sum(map(len, vectors.values()))} vectors")
 
@@ -280,7 +282,7 @@ def reading_of(name, kind, number):
             n_frozen,
             kept_epoch,
             encoder,
-            encoder_revision,
+            *encoder_files,
             n_classes,
             train_on,
             inputs,
@@ -429,6 +431,7 @@ def without_concepts(name):
             adversary,
             seed,
             *masked,
+            *by_content(masked[0]).values(),
             n_classes,
             train_on,
             inputs,

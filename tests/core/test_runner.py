@@ -206,6 +206,19 @@ def test_an_unchanged_study_is_skipped_in_no_time(
             "Z",
             ["unchanged, skip", "run: result changed: sums.csv"],
         ),
+        *(
+            (
+                "outputs/toy/small/01_make/manifest.json",
+                old,
+                new,
+                [f"run: {reason}", "run: after 01_make, if its results change"],
+            )
+            for old, new, reason in (
+                ('"numpy": "', '"numpy": "0.', "versions changed: numpy"),
+                ('"seed": 0', '"seed": false', "parameters changed: seed"),
+                ('"seed": 0', '"seed": 0.0', "parameters changed: seed"),
+            )
+        ),
         (
             "outputs/toy/small/01_make/numbers.csv",
             "0.5",

@@ -16,6 +16,7 @@ import pandas as pd
 from ...attribution.explain import explain, explain_many
 from ...attribution.registry import resolve_method
 from ...attribution.table import ABOUT, NO_MODEL, in_format
+from ...core.contents import by_content
 from ...core.progress import progress
 from ...core.units import Units
 
@@ -142,6 +143,7 @@ def _unit_key(unit: Unit, sources: Sources, store: Units) -> str:
         seed=unit.seed,
         model=sources.mark_of(unit),
         rows=mark(sources.rows_of(unit)[["row_id", "sentence", "target"]]),
+        **by_content(unit.method),
     )
 
 

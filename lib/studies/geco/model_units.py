@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from ...core.contents import by_content
 from ...core.errors import TouchstoneError
 from ...core.stage import MANIFEST, Stage
 from ...core.units import Units
@@ -107,6 +108,7 @@ def _earlier(
         settings=asdict(job.settings) if job.settings else None,
         share=trainer.validation_share,  # it decides which rows are learnt from
         data=[digest(job.train), digest(job.test)],
+        **by_content(trainer.encoder),
     )
     return name, key, units.load(f"{name}-predictions", key), units.load(f"{name}-curve", key)
 

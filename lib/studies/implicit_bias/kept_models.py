@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 
+from ...core.contents import by_content
 from ...core.errors import TouchstoneError
 from ...models.masked_lm import MaskedLM, read_masked_lm, save_masked_lm
 from ...models.weights import weights_fit
@@ -41,6 +42,7 @@ def fit_or_read(
         # JSON gives lists back, and what was kept is compared with this.
         "settings": asdict(settings) | {"watched": list(settings.watched)},
         "texts": [hashlib.sha256(text.encode()).hexdigest() for text in texts],
+        **by_content(recipe["encoder"]),
     }
     kept, weights = path.with_suffix(".json"), path.with_suffix(".safetensors")
     if weights_fit(kept):

@@ -8,6 +8,7 @@ import random
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from ...core.contents import noted
 from ...core.errors import TouchstoneError
 from ...core.files import read_yaml
 from ...core.paths import material
@@ -28,7 +29,8 @@ _FORMS = {  # what stands for "they" in a frame
 
 def bundled_text() -> list[list[str]]:
     """The plot summaries that were written for this repository, split into words."""
-    return [split_words(text) for text in read_summaries(material("geco") / "plots.md")["sentence"]]
+    summaries = read_summaries(noted(material("geco") / "plots.md"))
+    return [split_words(text) for text in summaries["sentence"]]
 
 
 def published_text(
@@ -54,7 +56,7 @@ def published_text(
         for words in map(split_words, filter(may_have_pronoun, captions))
         if len(gendered_pronouns(words)) > 1 or sure_identities(words)
     ]
-    sources = read_sources(material("lm_saliency") / "sources.yaml")
+    sources = read_sources(noted(material("lm_saliency") / "sources.yaml"))
     corpora = [[word for word, _ in sentence] for sentence in published_corpus(sources)]
     return {
         name: [words for words in part if shortest <= len(words) <= longest]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -241,3 +244,19 @@ def test_methods_of_one_pass_share_it_and_are_kept_apart(store: Units) -> None:
             )  # units keep scores as whole numbers up to LARGEST
     run_units(plan[::-1], sources, store)
     assert sources.asked == 4  # all of them were kept, each under its own name
+
+
+def test_a_changed_explainer_of_ones_own_is_asked_again(
+    store: Units, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    unit = replace(UNIT, method="mine_grid:by_length", settings={})
+    scores = []
+    for score in ("len(word)", "-100.0 * len(word)"):
+        answer = f"[[{score} for word in row.words] for row in rows]"
+        source = f"def by_length(model, rows): return {answer}\n"
+        (tmp_path / "mine_grid.py").write_text(source)
+        sys.modules.pop("mine_grid", None)
+        importlib.invalidate_caches()
+        scores.append(explain_unit(unit, Fakes(), store).scores[0])
+    assert scores[0][0] > 0 > scores[1][0]

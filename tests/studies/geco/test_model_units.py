@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 import transformers as tf
+from safetensors.torch import load_file, save_file
 from tiny_models import CLASSES, saved, toy_rows
 
 from lib.core.errors import TouchstoneError
@@ -153,6 +154,16 @@ def test_damaged_weights_are_trained_again(small_outputs, tmp_path, capsys):
     weights.unlink()
     unit(trainer)
     assert weights.read_bytes() == whole
+
+
+def test_other_weights_in_a_local_encoder_are_another_question(small_outputs, tmp_path):
+    folder = saved(tmp_path, "bert")
+    _, (old, _) = unit(Trainer(folder, "", CPU))
+    weights = load_file(f"{folder}/model.safetensors")
+    name = "bert.encoder.layer.0.attention.self.value.weight"
+    save_file(weights | {name: -weights[name]}, f"{folder}/model.safetensors", {"format": "pt"})
+    _, (new, _) = unit(Trainer(folder, "", CPU))
+    assert not np.allclose(old["p_F"], new["p_F"], atol=1e-5)
 
 
 def test_zero_shot_units_come_back_without_a_curve(small_outputs, tmp_path):

@@ -15,7 +15,6 @@ from typing import Any
 
 from . import __version__
 from .core.errors import TouchstoneError
-from .core.files import read_yaml
 from .core.paths import IS_INSTALLED, ROOT
 
 DESCRIPTION = "Four published checks of language-model explanations, and the explainers themselves."
@@ -81,6 +80,8 @@ def start(arguments: Sequence[str]) -> int:
 
 def cite(arguments: Sequence[str]) -> int:
     """print what to cite: this package, and the study whose ground truth you used"""
+    from .core.files import read_yaml
+
     argparse.ArgumentParser(prog="touchstone cite").parse_args(arguments)
     citation = read_yaml(ROOT / "CITATION.cff")
     print(f"{citation['message']}\n")

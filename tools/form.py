@@ -37,7 +37,6 @@ ANSWERS = {
     "pictures": "no schematics yet",
     "lines of a file": "the median file has more docstring than code",
     "statements": "what is left is checks of bad input, docstrings and data with one use each",
-    "public functions": "three methods of an import hook, named by Python",
     "comments": "steps are named by functions and variables",
 }
 

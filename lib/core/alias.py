@@ -43,16 +43,19 @@ class _SameModules(MetaPathFinder, Loader):
         self.name, self.package = name, package
 
     def find_spec(self, name: str, path: object, target: object = None) -> ModuleSpec | None:
+        """Where a module of the other name is found; None leaves the name to other finders."""
         if not name.startswith(f"{self.name}."):
             return None
         return ModuleSpec(name, self) if find_spec(self._first_name(name)) else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """The module of the first name itself, not a second one."""
         module = import_module(self._first_name(spec.name))
         spec.loader_state = module.__spec__  # the import system puts `spec` in its place now
         return module
 
     def exec_module(self, module: ModuleType) -> None:
+        """Nothing is run again; the module gets back the spec of its first name."""
         assert module.__spec__ is not None
         module.__spec__ = module.__spec__.loader_state
         if hasattr(module, "__path__"):

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import zipfile
+import zlib
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,9 @@ import pyarrow
 import yaml
 
 from .errors import TouchstoneError
+
+# what numpy raises for a file that holds no named arrays
+_NO_ARRAYS = (OSError, ValueError, EOFError, TypeError, AttributeError)
 
 
 @contextmanager
@@ -229,7 +233,7 @@ def read_arrays(path: Path | str) -> dict[str, np.ndarray]:
     try:
         with np.load(path, allow_pickle=False) as file:
             return dict(file)
-    except (OSError, ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+    except (*_NO_ARRAYS, zipfile.BadZipFile, zlib.error) as error:
         raise TouchstoneError(
             f"{path} is not readable as .npz ({error}); write numbers and text with numpy.savez"
         ) from None

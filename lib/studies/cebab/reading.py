@@ -10,8 +10,6 @@ the texts themselves.
 """
 
 import json
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +20,7 @@ import pandas as pd
 from jaxtyping import Int
 
 from ...core.errors import TouchstoneError
-from ...core.files import atomic_path, csv_rows
+from ...core.files import atomic_path, csv_rows, read_arrays, read_table
 from .questions import TOLERANCE, Effects, Head, Texts, Vectors
 from .reviews import ASPECTS, VALUES, refuse_duplicates
 
@@ -167,7 +165,7 @@ def read_outside(path: Path | str) -> pd.DataFrame:
         raise TouchstoneError(
             f"{path} is no Parquet or CSV file that exists; write one with a column text_id"
         )
-    table = _csv_table(path) if path.suffix == ".csv" else _parquet_table(path)
+    table = _csv_table(path) if path.suffix == ".csv" else read_table(path)
     names = list(map(str, table.columns))
     if twice := [name for name in names if names.count(name) > 1]:
         raise TouchstoneError(f"{path} has the column {twice[0]!r} twice; keep one of them")
@@ -207,16 +205,6 @@ def _csv_table(path: Path) -> pd.DataFrame:
     return pd.DataFrame([fields for _, fields in rows], columns=names, dtype=str)
 
 
-def _parquet_table(path: Path) -> pd.DataFrame:
-    try:
-        return pd.read_parquet(path)
-    except (ValueError, OSError) as error:  # pyarrow's errors are both
-        raise TouchstoneError(
-            f"{path} is not a Parquet file; write the table with pandas' to_parquet "
-            f"({str(error)[:80]})"
-        ) from None
-
-
 def read_vectors(path: Path | str) -> tuple[tuple[np.ndarray, np.ndarray], Head]:
     """Embeddings and a linear head that were made elsewhere.
 
@@ -232,7 +220,7 @@ def read_vectors(path: Path | str) -> tuple[tuple[np.ndarray, np.ndarray], Head]
             f"{path} is no .npz file that exists; write one with numpy.savez and the arrays "
             f"{', '.join(_ARRAYS)}"
         )
-    arrays = _outside_arrays(path)
+    arrays = read_arrays(path)
     if missing := [name for name in _ARRAYS if name not in arrays]:
         raise TouchstoneError(f"{path} has no array {missing[0]!r}; write {', '.join(_ARRAYS)}")
     ids, vectors, weight, bias = (arrays[name] for name in _ARRAYS)
@@ -253,20 +241,6 @@ def read_vectors(path: Path | str) -> tuple[tuple[np.ndarray, np.ndarray], Head]
     if not all(np.isfinite(array).all() for array in (vectors, weight, bias)):
         raise TouchstoneError(f"{path} holds a number that is not finite; leave the text out")
     return (ids.astype(object), vectors), Head(weight, bias)
-
-
-def _outside_arrays(path: Path) -> dict[str, np.ndarray]:
-    try:
-        file = np.load(path, allow_pickle=False)
-        if isinstance(file, np.ndarray):
-            raise ValueError("it is one array without a name")
-        with file:
-            return dict(file)
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise TouchstoneError(
-            f"{path} cannot be read as arrays ({str(error)[:80]}); write numbers and text with "
-            "numpy.savez, no objects"
-        ) from None
 
 
 def _numbers(values: np.ndarray, what: str) -> np.ndarray:

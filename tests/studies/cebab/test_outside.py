@@ -123,7 +123,7 @@ def test_ids_stay_text(tmp_path) -> None:
         ("p.csv", b"text_id,p_1,p_2\na,half,.5\n", "p.csv holds something .*'half'"),
         ("p.csv", b"text_id,p_1,p_2\na,.5+0j,.5\n", "p.csv holds something .*5.0j"),
         ("p.csv", b"text_id,p_1,p_1\na,.5,.5\n", "p.csv has the column 'p_1' twice"),
-        ("p.parquet", b"text_id,p_1,p_2\na,.5,.5\n", "p.parquet is not a Parquet file"),
+        ("p.parquet", b"text_id,p_1,p_2\na,.5,.5\n", "p.parquet is not readable as Parquet"),
     ],
 )
 def test_a_table_that_cannot_be_read_is_named(tmp_path, name, content, said) -> None:
@@ -159,7 +159,7 @@ def test_vectors_and_a_head_from_outside(tmp_path) -> None:
         ({"weight": np.eye(3)}, r"weight \(3, 3\)"),
         ({"text_id": np.array(["a"])}, r"text_id has shape \(1,\)"),
         ({"text_id": np.array([1, 2])}, "text_id holds no text"),
-        ({"text_id": np.array(["b", "a"], dtype=object)}, "cannot be read as arrays"),
+        ({"text_id": np.array(["b", "a"], dtype=object)}, "not readable as .npz"),
         ({"vectors": np.array([[np.nan, 0.0], [0.0, 1.0]])}, "a number that is not finite"),
         ({"vectors": np.eye(2) + 1j}, "vectors holds something that is no real number"),
         ({"vectors": np.ones(2)}, r"vectors \(2,\)"),
@@ -186,7 +186,7 @@ def test_bad_arrays_are_refused(tmp_path, changed: dict, said: str) -> None:
 @pytest.mark.parametrize("content", [b"", b"no zip", b"PK\x03\x04cut"])
 def test_a_file_that_holds_no_arrays_is_named(tmp_path, content: bytes) -> None:
     (tmp_path / "v.npz").write_bytes(content)
-    with pytest.raises(TouchstoneError, match="v.npz cannot be read as arrays"):
+    with pytest.raises(TouchstoneError, match="v.npz is not readable as .npz"):
         read_vectors(tmp_path / "v.npz")
 
 

@@ -1,8 +1,8 @@
 """Long runs resume: a finished unit (a data set, seed and method) is a small CSV with a key.
 
 Its lines are `# key=`, `# sha256=` (of all that follows), `# {...}` (a record in JSON: columns that
-a CSV alone would not give back as they were, the files that belong to it) and the table. Units of
-before there were checksums have the key and the table.
+a CSV alone would not give back as they were, the files that belong to it, what made it) and the
+table. Units of before there were checksums have the key and the table.
 """
 
 import hashlib
@@ -10,6 +10,7 @@ import io
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,11 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_string_dtype
 
+from .. import __version__
 from .errors import TouchstoneError
-from .files import sha256_of, sha256_of_tree, write_atomic
-from .paths import PACKAGE, outputs_root, reference_dir
+from .files import sha256_of, write_atomic
+from .made_by import is_strict, made_by, note_reuse
+from .paths import outputs_root, reference_dir
 
 LIMIT = 500_000  # bytes: what git may be asked to keep
 _SHA256 = b"# sha256="
@@ -51,21 +54,23 @@ class Units:
     _named: set[Path] = field(default_factory=set, init=False, repr=False, compare=False)
 
     def key(self, **settings: Any) -> str:
-        """A short hash of all that the unit's numbers depend on (inputs by their SHA-256).
+        """A short hash of the unit's question: what its numbers depend on but for what makes them.
 
-        Without `reuse` the code of lib counts as well: a changed line makes the units anew.
-        Published units outlive changes of the code; after a change of the method, delete them.
+        Inputs count by their SHA-256. Code and versions are no part of it, see `made_by`.
         """
-        parts = [settings, "" if self.reuse else sha256_of_tree(PACKAGE, "**/*.py")]
+        parts = [settings, ""]  # the second was code once; published keys stay what they are
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
     def load(self, name: str, key: str, files: Sequence[Path] = ()) -> pd.DataFrame | None:
         """The unit's table, or None where there is none with this key.
 
+        One of the run's own must have been made by this code and these versions. A published one
+        need not, unless TOUCHSTONE_STRICT refuses all of them; `Stage.close` says what made it.
         One that is damaged is none, nor is one whose `files` (weights, say) are missing or are not
         those that it was saved with; a printed line says so.
         """
-        for folder in self._folders():
+        of_the_run, *published = self._folders()
+        for folder in [of_the_run, *([] if is_strict() else published)]:
             path = folder / f"{name}.csv"
             first, _, rest = path.read_bytes().partition(b"\n") if path.is_file() else (b"",) * 3
             if first != f"# key={key}".encode():
@@ -75,12 +80,16 @@ class Units:
             except ValueError as error:  # not UTF-8, no table, no JSON: each is one
                 self._name(path, f"{path} is damaged ({' '.join(str(error).split())})")
                 continue
+            if folder == of_the_run and record.get("made_by") != self._made_by:
+                continue
             recorded = record.get("files", {})
             if not all(file.is_file() for file in files):
                 continue  # a fresh clone has no weights
-            if differs := [f for f in files if recorded.get(f.name, "") not in ("", sha256_of(f))]:
-                self._name(path, f"{differs[0]} is not the file that unit {name} was made with")
+            if differs := [file for file in files if recorded.get(file.name) != sha256_of(file)]:
+                self._name(path, f"{differs[0]} is not known to be what unit {name} was made with")
                 continue
+            if folder != of_the_run:
+                note_reuse((self.study, self.scale, self.stage), name, record)
             return frame
         return None
 
@@ -111,14 +120,26 @@ class Units:
             TouchstoneError: it is to be published and holds text or more than `LIMIT` bytes.
         """
         of_the_run, *published = self._folders()
-        digits = self.digits or (9 if published else None)
-        rest = _written(frame, digits, {file.name: sha256_of(file) for file in files})
+        about = {
+            "files": {file.name: sha256_of(file) for file in files},
+            "made_by": self._made_by,
+            "touchstone": __version__,
+        }
+        rest = _written(frame, self._digits, about)
         content = f"# key={key}\n".encode() + rest
         write_atomic(of_the_run / f"{name}.csv", content)
         for folder in published:
             self._refuse_unfit(name, frame, content)
             write_atomic(folder / f"{name}.csv", content)
         return _parse(rest)[0]
+
+    @cached_property
+    def _digits(self) -> int | None:
+        return self.digits or (9 if self.reuse and self.publish else None)
+
+    @cached_property
+    def _made_by(self) -> dict[str, Any]:
+        return made_by(self.study, self.stage) | {"digits": self._digits}
 
     def _name(self, path: Path, fault: str) -> None:
         """Say once what is wrong with a unit."""
@@ -143,13 +164,12 @@ class Units:
             )
 
 
-def _written(frame: pd.DataFrame, digits: int | None, files: dict[str, str]) -> bytes:
-    """What stands below the key: checksum, record and table."""
+def _written(frame: pd.DataFrame, digits: int | None, about: dict[str, Any]) -> bytes:
+    """What stands below the key: checksum, record (with what it says `about` the unit), table."""
     record = {
         "float32": [name for name in frame if frame[name].dtype == np.float32],
         "text": [n for n in frame if is_string_dtype(frame[n]) and frame[n].notna().all()],
-        "files": files,
-    }
+    } | about
     table = frame.map(lambda cell: _as_text(cell, digits)).to_csv(
         index=False, float_format=f"%.{digits}g" if digits else None, lineterminator="\n"
     )

@@ -55,7 +55,7 @@ def test_a_unit_with_another_key_is_not_reused(small_outputs: Path) -> None:
     store.save("LIME", store.key(samples=100), FRAME)
     assert store.load("LIME", store.key(samples=1000)) is None
     published = Units("toy", "small", "03_attribution", reuse=True)
-    assert store.key(samples=100) != published.key(samples=100), "without reuse the code counts"
+    assert store.key(samples=100) == published.key(samples=100), "one question, one key"
     assert store.key(a=1, b=2) == store.key(b=2, a=1)
 
 
@@ -92,6 +92,27 @@ def test_reused_units_that_are_not_published_stay_where_the_run_is(
     units.save("a", units.key(x=1), pd.DataFrame({"line": [1]}))
     assert units.load("a", units.key(x=1)) is not None and not (tmp_path / "reference").exists()
     assert units.key(x=1) == Units("lm_saliency", "cpu", "03_attribution", reuse=True).key(x=1)
+
+
+def test_a_published_unit_that_names_no_weights_vouches_for_none(
+    published: Path, small_outputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    weights, store = tmp_path / "LSTM.safetensors", Units("toy", "cpu", "03_attribution", True)
+    weights.write_bytes(b"weights")
+    published.mkdir(parents=True)
+    (published / "LSTM.csv").write_text("# key=k\nepoch\n1\n")
+    assert store.load("LSTM", "k") is not None
+    assert store.load("LSTM", "k", [weights]) is None
+    assert "is not known to be what unit LSTM was made with" in capsys.readouterr().out
+    store.save("LSTM", "k", FRAME, [weights])
+    assert store.load("LSTM", "k", [weights]) is not None
+
+
+def test_a_unit_with_other_digits_is_another(published: Path, small_outputs: Path) -> None:
+    Units("toy", "cpu", "03_attribution").save("a", "k", FRAME)
+    assert Units("toy", "cpu", "03_attribution", reuse=True).load("a", "k") is None
+    assert Units("toy", "cpu", "03_attribution", digits=4).load("a", "k") is None
+    assert Units("toy", "cpu", "03_attribution").load("a", "k") is not None
 
 
 def test_digits_are_kept_as_asked_and_a_finished_unit_is_not_made_again(
@@ -229,7 +250,7 @@ def test_a_unit_is_found_only_with_the_files_that_belong_to_it(
     weights.write_bytes(b"\0\0\0\0\0\0\0")
     assert store.load("LSTM", "k", [weights]) is None
     assert capsys.readouterr().out == (
-        f"{weights} is not the file that unit LSTM was made with; it is made anew\n"
+        f"{weights} is not known to be what unit LSTM was made with; it is made anew\n"
     )
     weights.unlink()
     assert store.load("LSTM", "k", [weights]) is None and capsys.readouterr().out == ""

@@ -109,3 +109,14 @@ def test_published_units_are_read_with_and_without_checksums(
         key = re.search(rb"# key=([0-9a-f]{16})\n", path.read_bytes())
         name = path.relative_to(folder).as_posix().removesuffix(path.suffix)
         assert key and store.load(name, key[1].decode()) is not None, path
+
+
+def test_a_run_whose_scores_were_kept_in_steps_says_so() -> None:
+    stepped = [
+        path.stem
+        for path in (UNITS / "03_attribution").glob("*.csv")
+        if "scale" in path.read_text().splitlines()[1].split(",")
+    ]
+    note = UNITS.parent / "note.md"
+    is_said = note.is_file() and "999 steps" in note.read_text()
+    assert is_said == bool(stepped), "delete the note of a run that keeps every digit"

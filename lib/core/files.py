@@ -270,7 +270,7 @@ def save_parquet(frame: pd.DataFrame, path: Path | str) -> None:
         frame.to_parquet(part, index=False)
 
 
-def load_parquet(path: Path | str) -> pd.DataFrame:
+def load_parquet(path: Path | str | io.BytesIO) -> pd.DataFrame:
     """Read a table that `save_parquet` wrote; columns of lists come back as Python lists."""
     frame = pd.read_parquet(path)
     for name in frame.columns:

@@ -71,7 +71,7 @@ def test_undefined_values_are_left_out_and_nothing_gives_nothing():
     )
     assert estimate(frame, "value")[:1] == (3.0,) and estimate(frame, "value").n == 3
     empty = estimate(frame.assign(value=np.nan), "value")
-    assert empty.n == 0 and np.isnan(empty.estimate)
+    assert np.isnan([*empty[:3], *empty[6:]]).all() and empty[3:6] == (0, 0, 0)
     assert np.isnan(estimate(frame.iloc[:1], "value").low)  # one sentence says nothing about others
     with pytest.raises(TouchstoneError, match="mode"):
         estimate(frame, "value", "mode")
@@ -151,6 +151,16 @@ def test_the_defaults_are_said(simulated):
     assert both["measure"].tolist() == ["value"] * 3 + ["twice"] * 3
     assert both.index.tolist() == list(range(6))
     assert both["estimate"][3:].tolist() == pytest.approx((2 * both["estimate"][:3]).tolist())
+
+
+def test_every_resample_counts_and_the_table_itself_is_none_of_them():
+    """Two resamples of three sentences: their spread is half their distance."""
+    values = np.array([1.0, 2.0, 6.0])
+    frame = pd.DataFrame({"sentence_idx": range(3), "seed": 0, "value": values})
+    found = estimate(frame, "value", n_bootstrap=2, seed=4)
+    first, second = resamples(3, 2, 4)[1:] @ values / 3
+    assert first != second and found.estimate == 3
+    assert found.standard_error == pytest.approx(np.sqrt(3 / 2) * abs(first - second) / 2)
 
 
 def test_groups_keep_their_first_order():

@@ -90,14 +90,16 @@ def write_table(lines: list[dict[str, str]], path: Path = TABLE) -> None:
     part.replace(path)
 
 
-def _key(line: dict[str, str]) -> tuple[str, ...]:
+def key_of(line: dict[str, str]) -> tuple[str, ...]:
     """What a line is found by again: `Mutant.key`."""
     return tuple(line[name] for name in COLUMNS[2:6])
 
 
-def _keep(line: dict[str, str], path: Path = TABLE) -> None:
+def keep(line: dict[str, str], path: Path = TABLE) -> None:
     """Put a line into the table as it lies there now: a reason may have been written meanwhile."""
-    here = [x for x in read_table(path) if (x["module"], _key(x)) == (line["module"], _key(line))]
+    here = [
+        x for x in read_table(path) if (x["module"], key_of(x)) == (line["module"], key_of(line))
+    ]
     others = [x for x in read_table(path) if x not in here]
     if here and here[0]["verdict"] == line["verdict"] == "survived":
         line["why"] = here[0]["why"]
@@ -228,14 +230,14 @@ def _load_the_copy(root: Path) -> None:
 
 def _campaign(root: Path, module: str) -> None:
     """Bring one module's lines up to date; print its survivors without a reason."""
-    old = {_key(line): line for line in read_table() if line["module"] == module}
+    old = {key_of(line): line for line in read_table() if line["module"] == module}
     done: list[dict[str, str]] = []
     begin = time.monotonic()
     for line in examine(root, module, old):
         done.append(line)
-        _keep(line)
-    keys = set(map(_key, done))  # lines that no longer stand there are gone
-    write_table([x for x in read_table() if x["module"] != module or _key(x) in keys])
+        keep(line)
+    keys = set(map(key_of, done))  # lines that no longer stand there are gone
+    write_table([x for x in read_table() if x["module"] != module or key_of(x) in keys])
     lived = [line for line in done if line["verdict"] == "survived"]
     open_ = [line for line in lived if not line["why"]]
     print(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -122,14 +124,15 @@ def test_an_interval_stays_within_the_values():
 
 
 def test_weighted_summaries_by_hand():
+    """Of a resample that drew no value there is neither mean nor median, and nobody is warned."""
     x, cluster = np.array([4.0, 1.0, 3.0, 2.0]), np.array([3, 0, 2, 1])
-    weights = np.array([[1, 1, 1, 1], [1, 1, 1, 0], [2, 1, 1, 0], [0, 0, 0, 3], [0, 0, 0, 0]])
-    assert _weighted_mean(x, cluster, weights) == pytest.approx(
-        [2.5, 2.0, 1.75, 4.0, np.nan], nan_ok=True
-    )
-    assert _weighted_median(x, cluster, weights) == pytest.approx(
-        [2.5, 2.0, 1.5, 4.0, np.nan], nan_ok=True
-    )
+    weights = [[1, 1, 1, 1], [1, 1, 1, 0], [2, 1, 1, 0], [0, 0, 0, 3], [0, 0, 1, 0], [0, 0, 0, 0]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mean = _weighted_mean(x, cluster, np.array(weights))
+        median = _weighted_median(x, cluster, np.array(weights))
+    assert mean == pytest.approx([2.5, 2.0, 1.75, 4.0, 3.0, np.nan], nan_ok=True)
+    assert median == pytest.approx([2.5, 2.0, 1.5, 4.0, 3.0, np.nan], nan_ok=True)
 
 
 def test_resamples_draw_as_many_as_there_are():

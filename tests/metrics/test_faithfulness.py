@@ -290,6 +290,20 @@ def test_only_a_scale_of_zero_or_more_is_granted():
     assert normalised_aopc(0.3, 0.2, 0.6) == pytest.approx(0.25)
 
 
+def test_lines_stand_in_the_order_of_the_explanations_and_random_ones_last():
+    explained = pd.concat(
+        [
+            table("a b", right=[2.0, 1.0], other=[1.0, 2.0]).assign(row_id=name, sentence_idx=i)
+            for i, name in ((2, "2-F"), (1, "1-F"))
+        ]
+    )
+    found = faithfulness(Adding(), explained)
+    assert found["method"].tolist() == ["right", "other"] * 2 + [RANDOM] * 2
+    assert found["row_id"].tolist() == ["2-F", "2-F", "1-F", "1-F", "2-F", "1-F"]
+    drawn = found[found["method"] == RANDOM]
+    assert drawn["scheme"].eq("-").all() and drawn["seed"].eq(-1).all()
+
+
 def test_the_defaults_are_said():
     """Nine words: subsets are drawn for infidelity, and the beam decides the limits."""
     explained = table("b b c a d d a c a", right=[1.0, 4.0, -1.0, 2.0, 0.5, 0.1, 0.0, 3.0, 2.0])

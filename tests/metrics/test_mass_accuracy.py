@@ -59,6 +59,7 @@ def test_the_paper_s_worked_example():
 
 def test_equal_scores_are_not_above_their_average():
     assert all(mask_recall([0.1] * n, [1] * n) == 0.0 for n in range(1, 40))
+    assert mask_recall([0.0, 0.0], [1, 0]) == 0
 
 
 @pytest.mark.parametrize("name", METRICS)

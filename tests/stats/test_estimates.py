@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -71,7 +73,7 @@ def test_undefined_values_are_left_out_and_nothing_gives_nothing():
     )
     assert estimate(frame, "value")[:1] == (3.0,) and estimate(frame, "value").n == 3
     empty = estimate(frame.assign(value=np.nan), "value")
-    assert empty.n == 0 and np.isnan(empty.estimate)
+    assert np.isnan([*empty[:3], *empty[6:]]).all() and empty[3:6] == (0, 0, 0)
     assert np.isnan(estimate(frame.iloc[:1], "value").low)  # one sentence says nothing about others
     with pytest.raises(TouchstoneError, match="mode"):
         estimate(frame, "value", "mode")
@@ -122,14 +124,15 @@ def test_an_interval_stays_within_the_values():
 
 
 def test_weighted_summaries_by_hand():
+    """Of a resample that drew no value there is neither mean nor median, and nobody is warned."""
     x, cluster = np.array([4.0, 1.0, 3.0, 2.0]), np.array([3, 0, 2, 1])
-    weights = np.array([[1, 1, 1, 1], [1, 1, 1, 0], [2, 1, 1, 0], [0, 0, 0, 3], [0, 0, 0, 0]])
-    assert _weighted_mean(x, cluster, weights) == pytest.approx(
-        [2.5, 2.0, 1.75, 4.0, np.nan], nan_ok=True
-    )
-    assert _weighted_median(x, cluster, weights) == pytest.approx(
-        [2.5, 2.0, 1.5, 4.0, np.nan], nan_ok=True
-    )
+    weights = [[1, 1, 1, 1], [1, 1, 1, 0], [2, 1, 1, 0], [0, 0, 0, 3], [0, 0, 1, 0], [0, 0, 0, 0]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mean = _weighted_mean(x, cluster, np.array(weights))
+        median = _weighted_median(x, cluster, np.array(weights))
+    assert mean == pytest.approx([2.5, 2.0, 1.75, 4.0, 3.0, np.nan], nan_ok=True)
+    assert median == pytest.approx([2.5, 2.0, 1.5, 4.0, 3.0, np.nan], nan_ok=True)
 
 
 def test_resamples_draw_as_many_as_there_are():
@@ -151,6 +154,16 @@ def test_the_defaults_are_said(simulated):
     assert both["measure"].tolist() == ["value"] * 3 + ["twice"] * 3
     assert both.index.tolist() == list(range(6))
     assert both["estimate"][3:].tolist() == pytest.approx((2 * both["estimate"][:3]).tolist())
+
+
+def test_every_resample_counts_and_the_table_itself_is_none_of_them():
+    """Two resamples of three sentences: their spread is half their distance."""
+    values = np.array([1.0, 2.0, 6.0])
+    frame = pd.DataFrame({"sentence_idx": range(3), "seed": 0, "value": values})
+    found = estimate(frame, "value", n_bootstrap=2, seed=4)
+    first, second = resamples(3, 2, 4)[1:] @ values / 3
+    assert first != second and found.estimate == 3
+    assert found.standard_error == pytest.approx(np.sqrt(3 / 2) * abs(first - second) / 2)
 
 
 def test_groups_keep_their_first_order():

@@ -433,9 +433,10 @@ def test_a_kill_at_the_last_write_leaves_no_second_manifest(
         raise SystemExit("killed")
 
     change(study / "params/toy/small.yaml", "rate: 0.5", "rate: 0.75")
-    with monkeypatch.context() as killed, pytest.raises(SystemExit):
+    with monkeypatch.context() as killed:
         killed.setattr("lib.core.runner.save_json", save_and_die)
-        toy("--stage 01")
+        with pytest.raises(SystemExit):
+            toy("--stage 01")
     assert not (folder(study, "01_make") / "manifest.json").exists()
     assert toy() == 0 and plan(capsys) == UNCHANGED
     assert not (folder(study, "01_make") / "manifest.json.part").exists()

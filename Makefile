@@ -104,6 +104,10 @@ plan: .venv/run  ## what a parameter file will cost before it runs: STUDY=geco S
 mutants: .venv/test  ## do the tests notice? one change of lib at a time, to tests/mutants.csv (an hour of one core) [MODULES="lib/stats/*.py"]
 	$(BIN)/python tools/mutants.py $(MODULES)
 
+.PHONY: faults
+faults: .venv/test  ## do runs survive kills? the 200 of tests/faults/kills.csv that are missing (hours of one core) [N=10, so many more]
+	$(BIN)/python tools/faults.py $(N) --jobs $(JOBS)
+
 .PHONY: execute
 execute: .venv/run  ## run every notebook at its defaults and refresh the committed .ipynb beside each .py
 	$(BIN)/python tools/execute.py

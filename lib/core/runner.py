@@ -177,8 +177,8 @@ def run_job(job: Job, label: str) -> None:
     write_atomic(job.folder / f"{job.stage}.ipynb", nbformat.writes(notebook) + "\n")
     for left_over in (executed, job.folder / _FAILED, job.folder / _LOG):
         left_over.unlink(missing_ok=True)
-    save_json(manifest | {"made_by": code}, job.folder / MANIFEST)  # now the stage is complete
-    (job.folder / PENDING).unlink()
+    save_json(manifest | {"made_by": code}, job.folder / PENDING)
+    os.replace(job.folder / PENDING, job.folder / MANIFEST)  # now the stage is complete
 
 
 def run_jobs(jobs: Sequence[Job], stages: Sequence[str] = (), force: bool = False) -> None:

@@ -244,7 +244,8 @@ def open_stage(study: str, scale: str, stage: str) -> Stage:
     forget_reuse((study, scale, stage))
     if (folder / MANIFEST).is_file():
         os.replace(folder / MANIFEST, folder / _PREVIOUS)
-    for left_over in folder.rglob(".*.part"):  # of a killed run, see atomic_path
+    # Of a killed run: parts of `atomic_path`, and what safetensors writes first, beside those.
+    for left_over in (*folder.rglob(".*.part"), *folder.rglob(".tmp??????")):
         left_over.unlink()
     return Stage(study, scale, stage, folder)
 

@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 
 from lib.core import runner
-from lib.core.files import sha256_of
+from lib.core.files import save_json, sha256_of
 from lib.core.paths import ROOT
 from lib.core.runner import main
 
@@ -452,6 +452,25 @@ def test_a_kill_between_the_two_last_renames_is_seen(
     assert plan(capsys)[0] == "run: not complete yet"
     assert toy() == 0 and plan(capsys) == UNCHANGED
     assert not (here / "manifest.json.part").exists()
+
+
+def test_a_kill_at_the_last_write_leaves_no_second_manifest(
+    study: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stage is complete or it is not: with the manifest nothing is left to do."""
+
+    def save_and_die(content: object, path: Path) -> None:
+        save_json(content, path)
+        raise SystemExit("killed")
+
+    change(study / "params/toy/small.yaml", "rate: 0.5", "rate: 0.75")
+    with monkeypatch.context() as killed:
+        killed.setattr("lib.core.runner.save_json", save_and_die)
+        with pytest.raises(SystemExit):
+            toy("--stage 01")
+    assert not (folder(study, "01_make") / "manifest.json").exists()
+    assert toy() == 0 and plan(capsys) == UNCHANGED
+    assert not (folder(study, "01_make") / "manifest.json.part").exists()
 
 
 @pytest.mark.parametrize("content", [b'{"made_by": {', b"[]", b"{}", b"\xff"])

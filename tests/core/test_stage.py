@@ -132,9 +132,14 @@ def test_what_is_no_longer_made_disappears_and_models_stay(small_outputs: Path) 
 
 def test_half_written_files_of_a_killed_run_are_swept(small_outputs: Path) -> None:
     stage = first_stage()
-    (stage.folder / ".scores.csv.123.part").write_text("half")
+    (stage.folder / "models").mkdir()
+    for name in (".scores.csv.123.part", "models/.tmp8jInSE"):  # safetensors' own
+        (stage.folder / name).write_text("half")
     open_stage("toy", "small", "01_make")
-    assert not list(stage.folder.glob(".*.part"))
+    assert {path.name for path in stage.folder.rglob("*")} >= {"scores.csv", "models"}
+    assert not [
+        p for p in stage.folder.rglob(".*") if p.name not in (".lock", ".manifest.previous")
+    ]
 
 
 def test_the_same_figure_is_the_same_file(small_outputs: Path) -> None:

@@ -421,7 +421,7 @@ FORMATS = {
     ),
     "lexicon": text_file(
         "lexicon.csv",
-        "# ours\nfemale,male,neutral,kind,source\naunt,uncle,relative,noun,ours\n",
+        "# ours\nfemale,male,neutral,kind,source\naunt,uncle,relative,kin,ours\n",
         lambda path: _plain(read_lexicon(path).folded),
     ),
     "word list": text_file(

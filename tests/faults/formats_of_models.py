@@ -24,7 +24,13 @@ from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassificatio
 
 from lib.attribution import explain
 from lib.core.notebooks import find_notebooks
-from lib.core.parameters import check_params, read_params, read_ranges, study_parameters
+from lib.core.parameters import (
+    check_params,
+    check_together,
+    read_params,
+    read_ranges,
+    study_parameters,
+)
 from lib.core.paths import ROOT
 from lib.core.units import Units
 from lib.doors import explain_texts, wrap
@@ -50,13 +56,16 @@ def _declared(study: str) -> tuple[dict[str, Any], dict[str, Any]]:
 def _read_parameters(study: str) -> Callable[[Path], Any]:
     def read(path: Path) -> Any:
         declared, ranges = _declared(study)
-        return check_params(read_params(path), declared, path, ranges)
+        values = check_params(read_params(path), declared, path, ranges)
+        check_together(declared | values, ranges, str(path))
+        return values
 
     return read
 
 
 _PARAMETERS = {
-    "geco": "seed: 3\nepochs: {C: 2, CEf: 1}\nlr: {C: 0.01}\nmethods: [LIME]\n",
+    "geco": "seed: 3\nschemes: [ZS, C]\nbinary_schemes: []\nepochs: {C: 2, CEf: 1}\n"
+    "lr: {C: 0.01}\nmethods: [LIME]\n",
     "cebab": "seed: 3\nn_classes: 5\nmodels: [BiLSTM]\n",
     "implicit_bias": "seed: 3\nn_bases: 2\nmissing: discard\n",
     "lm_saliency": "seed: 3\narchitectures: [LSTM]\nnoise: 0.1\n",

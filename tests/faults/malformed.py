@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import io
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -25,8 +26,9 @@ from pathlib import Path
 from typing import Any
 
 from lib.core.errors import TouchstoneError
+from lib.core.paths import ROOT
 
-_ABOUT = ("case", "file", "accepted", "refused", "fails")  # what a line holds beside its change
+_ABOUT = ("case", "file", "accepted", "refused")  # what a line holds beside its change
 
 
 def _remove(path: Path) -> None:
@@ -186,3 +188,10 @@ def text_file(name: str, good: Callable[[], str] | str, read: Callable[[Path], A
 
     make = good if callable(good) else lambda: good
     return Format(make, write, lambda folder: read(folder / name), name)
+
+
+def told(sentence: str, folder: Path) -> str:
+    """A sentence without what differs from one run to the next: folders, the names of modules."""
+    sentence = sentence.replace(str(folder), "FOLDER").replace(str(ROOT), "REPOSITORY")
+    sentence = re.sub(r"\S*/touchstone-\w+", "ENCODER", sentence)
+    return re.sub(r"own_\d+", "own_N", sentence)

@@ -31,6 +31,7 @@ import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from typing import Any
 
 import pandas as pd
@@ -93,7 +94,8 @@ class Method:
             )
 
     def settings(self, chosen: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The defaults with what was chosen; a setting that the method does not have is refused.
+        """The defaults with what was chosen; refused are a setting that the method does not have,
+        one of another type than its default, and a number of something below 1.
 
         >>> METHODS["Saliency"].settings({"aggregation": "l2"})["aggregation"]
         'l2'
@@ -104,10 +106,28 @@ class Method:
                 raise TouchstoneError(
                     f"{self.name} has no setting {name!r}{did_you_mean(name, known)}"
                 )
+            _check_setting(f"{self.name}: {name}", chosen[name], known.get(name))
         return {
             **self.defaults,
             **{n: v for n, v in chosen.items() if n not in self.options or v != self.options[n]},
         }
+
+
+def _check_setting(where: str, value: Any, default: Any) -> None:
+    """Refuse a setting of another type than its default; what is None may be anything."""
+    kinds: dict[type, tuple[type, str]] = {
+        bool: (bool, "true or false"),
+        int: (Integral, "a whole number"),
+        float: (Real, "a number, 0 or more"),
+        str: (str, "text"),
+    }
+    if type(default) not in kinds:
+        return
+    kind, said = kinds[type(default)]
+    is_kind = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+    is_count = kind is Integral and where.rpartition(": ")[2].startswith("n_")
+    if not is_kind or (is_count and value < 1) or (kind is Real and not value >= 0):
+        raise TouchstoneError(f"{where} is {value!r}; write {said}{' from 1 on' * is_count}")
 
 
 def _token(
@@ -178,6 +198,8 @@ def resolve_method(name: str) -> Method:
     >>> resolve_method("LIME").family
     'perturbation'
     """
+    if not isinstance(name, str):
+        raise TouchstoneError(f"the method is {name!r}; write its name, or module:function")
     if name in METHODS:
         return METHODS[name]
     module_name, colon, attribute = name.partition(":")
@@ -196,6 +218,11 @@ def resolve_method(name: str) -> Method:
         raise TouchstoneError(
             f"method {name!r}: {module_name} has no {attribute!r}; correct the name"
         ) from None
+    except Exception as error:  # whatever the module does when it is imported
+        raise TouchstoneError(
+            f"method {name!r}: importing {module_name} failed ({type(error).__name__}: {error}); "
+            "correct the module"
+        ) from error
     if isinstance(chosen, Method):
         return chosen
     if not callable(chosen):

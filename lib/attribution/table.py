@@ -271,6 +271,8 @@ def _fault(row: dict[str, Any]) -> str:
     for name in set(ABOUT) & set(row):
         if isinstance(row[name], bool) or not isinstance(row[name], (*_ALLOWED[float], int)):
             return f"{name} is {row[name]!r}, not a number; it holds {ABOUT[name]}"
+    if not row["method"].strip():
+        return "method is empty; write the name under which it is to be shown"
     if not all(isinstance(word, str) for word in row["words"]):
         return "words must be text"
     if len(row["scores"]) != len(row["words"]):

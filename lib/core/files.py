@@ -50,7 +50,8 @@ def read_utf8(path: Path | str) -> str:
     """The text of a file, line ends as they are, without a byte-order mark.
 
     Raises:
-        TouchstoneError: there is no such file, or its bytes are not UTF-8; it names the line.
+        TouchstoneError: there is no such file, its bytes are not UTF-8, or one is zero, as in no
+            text; it names the line.
     """
     try:
         content = Path(path).read_bytes()
@@ -59,24 +60,34 @@ def read_utf8(path: Path | str) -> str:
             f"{path} cannot be read ({error.strerror}); put the file there, or correct the path"
         ) from None
     try:
-        return content.decode("utf-8-sig")
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
         raise TouchstoneError(
             f"{path}, line {line}: the bytes are not UTF-8; save the file as UTF-8"
         ) from None
+    before, zero, _ = text.partition("\0")
+    if zero:
+        line = before.count("\n") + 1
+        raise TouchstoneError(f"{path}, line {line}: a byte of zero; save the file as plain text")
+    return text
 
 
 def strict_json(text: str | bytes) -> Any:
-    """What a JSON text holds; of two equal keys of an object `json.loads` would keep the last.
+    """What a JSON text holds; of two equal keys of an object `json.loads` would keep the last, and
+    it reads NaN, which is no JSON.
 
     Raises:
         ValueError: it is no JSON, has a key twice, or is nested deeper than Python reads.
     """
     try:
-        return json.loads(text, object_pairs_hook=_unique)
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no number in JSON")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -159,7 +170,9 @@ def read_yaml(path: Path | str, kind: type = dict) -> Any:
     content = parse_yaml(read_utf8(path), str(path))
     if not isinstance(content, kind):
         form = "lines of the form `name: value`" if kind is dict else "a list of `- ...` items"
-        raise TouchstoneError(f"{path} must hold {form}")
+        known = {dict: "such lines", list: "a list", type(None): "nothing"}
+        held = known.get(type(content), "one value")
+        raise TouchstoneError(f"{path} must hold {form}, and it holds {held}; write it so")
     return content
 
 

@@ -31,6 +31,7 @@ from .made_by import MAKERS, imported_code, is_strict, package_versions
 from .notebooks import find_notebooks, find_studies, fold_bars, read_notebook
 from .parameters import (
     check_params,
+    check_together,
     notebook_parameters,
     read_params,
     read_ranges,
@@ -109,6 +110,7 @@ def plan_jobs(
             f"{file}: scale is {values['scale']!r}, not the file's own name; write {scale}"
         )
     values |= check_params(parameters or {}, declared, "the command line", ranges)
+    check_together(declared | values, ranges, str(file))
     jobs = []
     for notebook in notebooks:
         defaults = notebook_parameters(notebook)

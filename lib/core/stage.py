@@ -26,7 +26,7 @@ from .contents import fingerprint, name_of, named_contents, noted_contents
 from .errors import TouchstoneError
 from .files import atomic_path, save_csv, save_json, sha256_of
 from .made_by import forget_reuse, package_versions, reused
-from .parameters import notebook_parameters
+from .parameters import check_running_notebook, notebook_parameters
 
 MANIFEST = "manifest.json"
 _PREVIOUS = ".manifest.previous"
@@ -235,9 +235,11 @@ def open_stage(study: str, scale: str, stage: str) -> Stage:
         stage: the stage, a notebook.
 
     Raises:
-        TouchstoneError: another process has had the stage open for the last half minute, which is
-            longer than a killed run needs to let go.
+        TouchstoneError: a parameter of the notebook that calls this is out of its range, or another
+            process has had the stage open for the last half minute, which is longer than a killed
+            run needs to let go.
     """
+    check_running_notebook(study, stage, paths.ROOT)
     folder = paths.outputs_root() / study / scale / stage
     hold(folder, seconds=30)
     (folder / PENDING).unlink(missing_ok=True)

@@ -1,6 +1,5 @@
 """Where weights come from, and the proof that they are the ones that were meant."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,12 +10,13 @@ from typing import Any
 
 import torch
 import transformers
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
 from ..core.errors import TouchstoneError
-from ..core.files import atomic_path, sha256_of
+from ..core.files import atomic_path, read_json, sha256_of
 from .hf import HFClassifier, check_vocabulary
 
 # name: package, folder inside it, SHA-256 of its model.safetensors
@@ -27,6 +27,8 @@ PACKAGED = {
         "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     )
 }
+# what transformers raises for a folder that holds no whole model, or for a hub that it cannot reach
+_NO_MODEL = (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError)
 _EVERYDAY = ("she", "he", "they", "her", "his")
 
 
@@ -90,10 +92,10 @@ def weights_fit(recipe_path: Path, unit: str = "") -> bool:
     if not recipe_path.is_file():
         return False
     try:
-        recipe = json.loads(recipe_path.read_bytes())
+        recipe = read_recipe(recipe_path)
         if "sha256" in recipe:
             check_weights(weights, recipe["sha256"])
-    except (TypeError, ValueError):  # not JSON, not a recipe, not these weights
+    except TouchstoneError:  # not a recipe, not these weights
         fault = f"{recipe_path} and {weights.name} do not fit each other, or one is damaged"
     else:
         if recipe.get("unit", unit) == unit:
@@ -101,6 +103,35 @@ def weights_fit(recipe_path: Path, unit: str = "") -> bool:
         fault = f"{recipe_path} is of other settings"
     print(f"{fault}; the model is trained anew")
     return False
+
+
+def read_recipe(path: Path, *needed: str) -> dict[str, Any]:
+    """The recipe of a model that was kept, from its .json.
+
+    Raises:
+        TouchstoneError: there is no such file, or it lacks what is `needed`.
+    """
+    recipe = read_json(path, "train it again")
+    if not isinstance(recipe, dict) or not set(needed) <= set(recipe):
+        raise TouchstoneError(
+            f"{path} is no recipe of a model ({', '.join(needed) or 'name: value'}); train it again"
+        )
+    return recipe
+
+
+def read_tensors(
+    path: Path, remedy: str = "train it again"
+) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors of a .safetensors file by name, and the notes on them.
+
+    Raises:
+        TouchstoneError: there is no such file, or it is damaged; it ends with the remedy.
+    """
+    try:
+        with safe_open(path, "pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
+    except (OSError, SafetensorError) as error:
+        raise TouchstoneError(f"{path} is no whole .safetensors file ({error}); {remedy}") from None
 
 
 def save_tensors(
@@ -148,13 +179,52 @@ def quiet() -> Iterator[None]:
 
 
 def load_pretrained(kind: Any, name: str, revision: str = "", **options: Any) -> Any:
-    """What an Auto class of transformers makes of an encoder's files, without its reports."""
-    with quiet():
-        return kind.from_pretrained(
-            load_encoder_path(name, revision),
-            revision=revision or None,
-            trust_remote_code=False,  # unsaid, transformers asks on the terminal
-            **options,
+    """What an Auto class of transformers makes of an encoder's files, without its reports.
+
+    Raises:
+        TouchstoneError: the files cannot be had or are damaged, or the weights are of another
+            model than the configuration, for which transformers would draw new ones.
+    """
+    path = load_encoder_path(name, revision)
+    is_model = kind not in (AutoConfig, AutoTokenizer)
+    try:
+        with quiet():
+            made = kind.from_pretrained(
+                path,
+                revision=revision or None,
+                trust_remote_code=False,  # unsaid, transformers asks on the terminal
+                **(options | {"output_loading_info": True} if is_model else options),
+            )
+    except (*_NO_MODEL, SafetensorError) as error:
+        reason = str(error).strip().split("\n")[0]
+        remedy = (
+            "save the model again with save_pretrained, and its tokenizer beside it"
+            if Path(path).is_dir()
+            else "check the name, the revision and the connection"
+        )
+        raise TouchstoneError(
+            f"{path} cannot be loaded by transformers ({reason}); {remedy}"
+        ) from error
+    if not is_model:
+        return made
+    _check_whole(*made, path)
+    return made[0]
+
+
+def _check_whole(module: Any, found: Mapping[str, Any], path: str) -> None:
+    """Refuse an encoder whose weights are, unnoticed by transformers, new random numbers.
+
+    A new head is as it should be, and so is a pooler, which many checkpoints lack.
+    """
+    start = "" if module.base_model is module else f"{module.base_model_prefix}."
+    own = {name for name, _ in module.named_parameters() if name.startswith(start)}
+    other = own & {str(key[0]) for key in found["mismatched_keys"]}
+    missing = own & set(found["missing_keys"])
+    if other or len(missing) > len(own) / 2:
+        raise TouchstoneError(
+            f"{path}: its weights are not those of its config.json ({min(other or missing)} is "
+            f"{'of another size' if other else 'missing'}); save the model again with "
+            "save_pretrained"
         )
 
 

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformers import get_linear_schedule_with_warmup
 
-from ..core.errors import TouchstoneError
+from ..core.parameters import check_fields
 from ..core.progress import progress
 from ..models.masked_lm import MaskedLM
 from ..models.shortcuts import parameters_fixed
@@ -26,6 +26,19 @@ from ..models.text_model import (
 from .loop import descend
 
 IGNORED = -100  # cross-entropy's mark for a position that is not asked about
+
+
+_RULES = {
+    "epochs": "1 or more",
+    "lr": "0 or more",
+    "batch_tokens": "2 or more",
+    "masked": "above 0 to below 1",
+    "tuned": ["head", "encoder", "all"],
+    "watched_share": "0 to 1",
+    "warm_up": "0 to 1",
+    "max_norm": "above 0 or more",
+    "weight_decay": "0 or more",
+}
 
 
 @dataclass(frozen=True)
@@ -50,10 +63,8 @@ class MaskedSettings:
     weight_decay: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.epochs < 1 or self.batch_tokens < 2 or not 0 < self.masked < 1:
-            raise TouchstoneError(
-                "epochs must be at least 1, batch_tokens at least 2 and masked between 0 and 1"
-            )
+        """Refuse what no training can run with."""
+        check_fields(self, _RULES)
 
 
 @dataclass(frozen=True)

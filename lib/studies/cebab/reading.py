@@ -10,7 +10,8 @@ the texts themselves.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from zipfile import BadZipFile
@@ -25,6 +26,7 @@ from ...core.made_by import made_by
 from .questions import TOLERANCE, Effects, Head, Texts, Vectors
 from .reviews import ASPECTS, VALUES, refuse_duplicates
 
+_FILE = "file"  # in a table's attrs: where it was read
 _ARRAYS = ("text_id", "vectors", "weight", "bias")
 
 
@@ -142,12 +144,14 @@ def gather_texts(
             exactly p_1 ... p_K, probabilities that do not sum to one, a value that no aspect has.
     """
     ids = texts["text_id"].to_numpy(object)
-    columns = class_columns(predictions, "the table of predictions")
-    probabilities = _looked_up(predictions, ids, columns, "predictions")
-    probabilities = _numbers(probabilities, "the table of predictions")
-    _check_probabilities(ids, probabilities)
-    predicted = _looked_up(aspects, ids, list(ASPECTS), "predicted aspects")
-    _check_values(ids, predicted)
+    with _naming(predictions):
+        columns = class_columns(predictions, "the table of predictions")
+        probabilities = _looked_up(predictions, ids, columns, "predictions")
+        probabilities = _numbers(probabilities, "the table of predictions")
+        _check_probabilities(ids, probabilities)
+    with _naming(aspects):
+        predicted = _looked_up(aspects, ids, list(ASPECTS), "predicted aspects")
+        _check_values(ids, predicted)
     return Texts(
         ids,
         texts[list(ASPECTS)].to_numpy(object),
@@ -157,6 +161,16 @@ def gather_texts(
         texts["text"].to_numpy(object) if "text" in texts else None,
         without and without[1][:, _rows_of(without[0], ids, "vectors without a concept")],
     )
+
+
+@contextmanager
+def _naming(table: pd.DataFrame) -> Iterator[None]:
+    """An error names the file that the table was read from, if it was."""
+    try:
+        yield
+    except TouchstoneError as error:
+        file = table.attrs.get(_FILE, "")
+        raise TouchstoneError(f"{file}: {error}" if file else str(error)) from None
 
 
 def read_outside(path: Path | str) -> pd.DataFrame:
@@ -175,6 +189,7 @@ def read_outside(path: Path | str) -> pd.DataFrame:
             f"{path} is no Parquet or CSV file that exists; write one with a column text_id"
         )
     table = _csv_table(path) if path.suffix == ".csv" else read_table(path)
+    table.attrs[_FILE] = str(path)
     names = list(map(str, table.columns))
     if twice := [name for name in names if names.count(name) > 1]:
         raise TouchstoneError(f"{path} has the column {twice[0]!r} twice; keep one of them")
@@ -244,6 +259,7 @@ def read_vectors(path: Path | str) -> tuple[tuple[np.ndarray, np.ndarray], Head]
         )
     if ids.dtype.kind != "U":
         raise TouchstoneError(f"{path}: text_id holds no text; write an array of strings")
+    refuse_duplicates(pd.DataFrame({"text_id": ids}), str(path))
     vectors, weight, bias = (
         _numbers(arrays[name], f"{path}: {name}") for name in ("vectors", "weight", "bias")
     )

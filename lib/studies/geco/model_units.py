@@ -1,7 +1,6 @@
 """The models of the study: how each is trained, trained once, and found again."""
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
@@ -15,7 +14,7 @@ from ...core.units import Units
 from ...models.load import read_trained, save_trained
 from ...models.schemes import scheme_named
 from ...models.text_model import TextModel
-from ...models.weights import weights_fit
+from ...models.weights import read_recipe, weights_fit
 from ...training.classifier import Settings
 from ...training.transfer import Trainer
 
@@ -135,7 +134,7 @@ def load_trained(stage: Stage, dataset: str, scheme: str, seed: int) -> TextMode
             "--stage 02_training -p need_weights true"
         )
     recipe = stage.input("02_training", f"{name}.json")
-    trained = "sha256" in json.loads(recipe.read_text())
+    trained = "sha256" in read_recipe(recipe)
     return read_trained(
         recipe, stage.input("02_training", f"{name}.safetensors") if trained else None
     )

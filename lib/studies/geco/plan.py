@@ -9,7 +9,6 @@ studies: what their stages took in the last run.
 """
 
 import argparse
-import json
 import resource
 import tempfile
 import time
@@ -30,7 +29,7 @@ from ...attribution.budget import TOKENS, TOKENS_GPU
 from ...attribution.explain import explain_many
 from ...attribution.registry import resolve_method
 from ...core.errors import TouchstoneError
-from ...core.files import save_csv
+from ...core.files import read_json, save_csv
 from ...core.paths import outputs_root
 from ...core.runner import plan_jobs
 from ...core.seeds import pick_device, set_up
@@ -279,7 +278,7 @@ def encoder_of_shape(encoder: str, folder: Path) -> str:
 def last_run(study: str, scale: str) -> pd.DataFrame:
     """What the stages of a study took when they last ran here: stage, seconds."""
     lines = [
-        (path.parent.name, json.loads(path.read_text())["seconds"])
+        (path.parent.name, read_json(path, "run that stage again")["seconds"])
         for path in sorted((outputs_root() / study / scale).glob("*/run.json"))
     ]
     if not lines:

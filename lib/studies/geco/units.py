@@ -2,7 +2,6 @@
 made of.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ from ...core.seeds import seed_for
 from ...core.stage import Stage
 from ...models.load import build_model
 from ...models.schemes import scheme_named
+from ...models.weights import read_recipe
 from ...training.classifier import Settings
 from ...training.transfer import Trainer
 from .corpus import CLASSES, DATASETS, load_dataset
@@ -241,7 +241,7 @@ class StageSources:
         recipe_file = f"models/{unit.dataset}/{unit.scheme}/seed{unit.seed}.json"
         if (self.stage.folder.parent / "02_training" / recipe_file).is_file():
             model = self.model_of(unit)
-            recipe = json.loads(self.stage.input("02_training", recipe_file).read_text())
+            recipe = read_recipe(self.stage.input("02_training", recipe_file))
             what = f"{unit.scheme} on {unit.dataset}, training seed {unit.seed}"
         else:
             train, test = (

@@ -4,7 +4,6 @@ And what is asked before a number is shown: did the training pass its gate?
 """
 
 import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -16,7 +15,7 @@ from ...core.contents import by_content
 from ...core.errors import TouchstoneError
 from ...core.made_by import made_by
 from ...models.masked_lm import MaskedLM, read_masked_lm, save_masked_lm
-from ...models.weights import weights_fit
+from ...models.weights import read_recipe, weights_fit
 from ...training.masked_lm import MaskedSettings, fit_masked_lm
 
 _TRAINING = ["model", "base", "seed"]
@@ -48,7 +47,7 @@ def fit_or_read(
     }
     kept, weights = path.with_suffix(".json"), path.with_suffix(".safetensors")
     if weights_fit(kept):
-        about = json.loads(kept.read_text())
+        about = read_recipe(kept)
         if {name: about.get(name) for name in recipe} == recipe:
             return read_masked_lm(kept, weights), pd.DataFrame(about["curve"])
     model = start()

@@ -128,9 +128,8 @@ def load_explanations(path: Path | str, rows: pd.DataFrame | None = None) -> pd.
         frame = load_parquet(path)
     except (ValueError, OSError) as error:  # pyarrow's errors are both
         raise TouchstoneError(
-            f"{name} is not a Parquet file; write the table with pandas' to_parquet "
-            f"({str(error).splitlines()[0][:80]})"
-        ) from None
+            f"{name} is not a Parquet file; write the table with pandas' to_parquet"
+        ) from error
     if frame.empty:
         raise TouchstoneError(f"{name} holds no explanations; leave the file out")
     left = [] if rows is None else [column for column in _OF_ROWS if column not in frame]

@@ -69,7 +69,7 @@ def read_weights(path: Path) -> Mapping[str, float]:
 
 
 def _is_number(value: object) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def weighted_sum(weights: Mapping[str, float], features: Iterable[str]) -> float:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from ..core.contents import noted
 from ..core.errors import TouchstoneError
@@ -68,7 +69,7 @@ def read_weights(path: Path) -> Mapping[str, float]:
     return weights
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: Any) -> bool:
     return type(value) in (int, float) and math.isfinite(value)
 
 

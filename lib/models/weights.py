@@ -207,8 +207,9 @@ def load_pretrained(kind: Any, name: str, revision: str = "", **options: Any) ->
         ) from error
     if not is_model:
         return made
-    _check_whole(*made, path)
-    return made[0]
+    module, found = made
+    _check_whole(module, found, path)
+    return module
 
 
 def _check_whole(module: Any, found: Mapping[str, Any], path: str) -> None:

@@ -77,8 +77,10 @@ def checked_part(name: str, part: Any, kind: type, where: str) -> Any:
     if kind is str and name in _UNQUOTED and type(part) in (int, float, date):
         return str(part)
     if not isinstance(part, kind) or not part:
-        written: dict[Any, str] = {str: "text, in quotes if it looks like something else"}
-        written |= {list: "a list"}
+        written: dict[Any, str] = {
+            str: "text, in quotes if it looks like something else",
+            list: "a list",
+        }
         raise TouchstoneError(f"{where} is {part!r}; write {written.get(kind, 'a mapping')}")
     return part
 

@@ -221,8 +221,8 @@ def check_range(value: Any, rule: Any, where: str) -> None:
             _check_choice(key, rule["keys"], f"a key of {where}")
         rule = rule["each"]
     if isinstance(value, list | dict):
-        chosen = value if isinstance(value, list) and isinstance(rule, list) else []
-        if twice := [part for part in chosen if chosen.count(part) > 1]:
+        listed = value if isinstance(value, list) and isinstance(rule, list) else []
+        if twice := [part for part in listed if listed.count(part) > 1]:
             raise TouchstoneError(f"{where} names {twice[0]!r} twice; name each of them once")
         parts = value.items() if isinstance(value, dict) else enumerate(value)
         for name, part in parts:

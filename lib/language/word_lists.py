@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from ..core.contents import noted
 from ..core.errors import TouchstoneError
@@ -68,8 +69,8 @@ def read_weights(path: Path) -> Mapping[str, float]:
     return weights
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)
 
 
 def weighted_sum(weights: Mapping[str, float], features: Iterable[str]) -> float:

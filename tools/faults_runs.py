@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -180,9 +181,12 @@ def _serve(arguments: list[str], outputs: Path, log: Path) -> None:
     """In the runner's process: what `python -m lib.core.runner` does with these arguments."""
     os.setsid()
     os.chdir(ROOT)
+    temporary = outputs / "tmp"
+    temporary.mkdir(exist_ok=True)
+    tempfile.tempdir = None  # asked for anew
     os.environ |= {
         "TOUCHSTONE_OUTPUTS": str(outputs),
-        "JUPYTER_RUNTIME_DIR": str(outputs / "runtime"),  # a killed one leaves its addresses there
+        "TMPDIR": str(temporary),  # where a killed runner leaves its kernel's addresses
         "PYTHONPATH": str(ROOT),
     }
     with log.open("ab") as file:

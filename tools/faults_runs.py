@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -25,6 +26,7 @@ from lib.core.runner import Job, plan_jobs
 from lib.core.runner import main as run_stages
 
 LETS_GO = {"tree": 10, "runner": 10, "kernel": 60}  # seconds to end in, by who was killed
+_NO_KERNEL = re.compile("Kernel died before|Kernel didn't respond")
 # A runner is forked from a process that has its imports, for these take longer than most stages.
 _forks = multiprocessing.get_context("forkserver")
 _forks.set_forkserver_preload(["lib.core.runner", "papermill"])
@@ -136,6 +138,11 @@ class Run:
         self.marks["ended"] = self.second
         self._process.join()
         return self._process.exitcode or 0
+
+    def is_without_kernel(self) -> bool:
+        """Whether a run that failed did so because its kernel did not come up."""
+        log = self.folder / "failed.log"
+        return log.is_file() and bool(_NO_KERNEL.search(log.read_text()))
 
     def kill(self, victim: str, is_time: Callable[[Run], bool]) -> bool:
         """Kill tree, runner or kernel when it is time; False where the run ended before."""

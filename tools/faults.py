@@ -37,7 +37,7 @@ import random
 import shutil
 import sys
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, fields
@@ -60,8 +60,9 @@ SHARES = {  # kills of a study by stage: more where units are written, fewer whe
     "small": {"01": 3, "02": 2, "03": 2, "04": 3},
 }
 VERDICTS = ("half_written", "lost", "twice", "left_over", "orphans", "differing")
-ATTEMPTS = 10  # runs that may end before their moment, on a machine that became faster
-_lock = threading.Lock()
+ATTEMPTS = 5  # runs that may end before their moment, or whose kernel may not come up
+_lock = threading.Lock()  # of files that all threads write
+_undisturbed: dict[tuple[str, str], threading.Lock] = defaultdict(threading.Lock)  # by study, scale
 
 
 class Kill(NamedTuple):
@@ -133,21 +134,35 @@ def plan() -> list[Kill]:
 def measure(place: Place, kill: Kill) -> Marks:
     """Bring the undisturbed stage, and those before it, up to date; what was seen of it."""
     path, about = place.work / "marks.json", f"{kill.study} {kill.scale}"
-    for job in place.jobs(kill.study, kill.scale):
-        name = f"{about} {job.stage}"
-        known = json.loads(path.read_text()) if path.is_file() else {}
-        if job.stage > kill.stage or (name in known and not why_run(job)):
-            continue
-        shutil.rmtree(job.folder, ignore_errors=True)
-        run = Run(place, kill.study, kill.scale, job.stage, place.undisturbed)
-        if status := run.wait():
-            sys.exit(f"{name} fails undisturbed (exit status {status}); see {run.log}")
-        seen = Marks(run.marks["opened"], run.marks["ended"], len(run.results()))
-        with _lock:
+    with _undisturbed[kill.study, kill.scale]:
+        for job in place.jobs(kill.study, kill.scale):
+            name = f"{about} {job.stage}"
             known = json.loads(path.read_text()) if path.is_file() else {}
-            save_json(known | {name: seen}, path)
-        print(f"{name}: undisturbed in {seen.ended:.0f} s", flush=True)
+            if job.stage > kill.stage or (name in known and not why_run(job)):
+                continue
+            shutil.rmtree(job.folder, ignore_errors=True)
+            run, status = finish(place, kill._replace(stage=job.stage), place.undisturbed)
+            if status:
+                sys.exit(f"{name} fails undisturbed (exit status {status}); see {run.log}")
+            seen = Marks(run.marks["opened"], run.marks["ended"], len(run.results()))
+            with _lock:
+                known = json.loads(path.read_text()) if path.is_file() else {}
+                save_json(known | {name: seen}, path)
+            print(f"{name}: undisturbed in {seen.ended:.0f} s", flush=True)
     return Marks(*json.loads(path.read_text())[f"{about} {kill.stage}"])
+
+
+def finish(place: Place, kill: Kill, outputs: Path) -> tuple[Run, int]:
+    """A run of the stage to its end, and its exit status.
+
+    It begins anew where its kernel did not come up: of two that start at once the one may take the
+    port that Jupyter has just found for the other.
+    """
+    for _ in range(ATTEMPTS):
+        run = Run(place, kill.study, kill.scale, kill.stage, outputs)
+        if not (status := run.wait()) or not run.is_without_kernel():
+            break
+    return run, status
 
 
 def moment(kill: Kill, marks: Marks, attempt: int) -> Callable[[Run], bool]:
@@ -192,7 +207,7 @@ def perform(place: Place, kill: Kill) -> Row:
     phase = phase_of(run.folder, run.marks)
     orphans = run.orphans(kill.killed)
     half, before = half_written(here, undisturbed), units(here)
-    status = Run(place, kill.study, kill.scale, kill.stage, outputs).wait()
+    _, status = finish(place, kill, outputs)
     after = units(here)
     found = {
         "half_written": half,
@@ -268,13 +283,7 @@ def summary(rows: list[dict[str, str]]) -> str:
 def campaign(place: Place, kills: Iterable[Kill], jobs: int, table: Path) -> None:
     """Perform kills, so many at once; the table grows by each as soon as it is known."""
     place.make()
-    kills = list(kills)
-    last: dict[tuple[str, str], Kill] = {}
-    for kill in sorted(kills, key=lambda kill: kill.stage):
-        last[kill.study, kill.scale] = kill
     with ThreadPoolExecutor(jobs) as pool:
-        for future in [pool.submit(measure, place, kill) for kill in last.values()]:
-            future.result()
         for future in as_completed([pool.submit(perform, place, kill) for kill in kills]):
             row = future.result()
             append(row, table)

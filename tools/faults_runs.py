@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -24,6 +26,7 @@ from lib.core.runner import Job, plan_jobs
 from lib.core.runner import main as run_stages
 
 LETS_GO = {"tree": 10, "runner": 10, "kernel": 60}  # seconds to end in, by who was killed
+_NO_KERNEL = re.compile("Kernel died before|Kernel didn't respond")
 # A runner is forked from a process that has its imports, for these take longer than most stages.
 _forks = multiprocessing.get_context("forkserver")
 _forks.set_forkserver_preload(["lib.core.runner", "papermill"])
@@ -136,6 +139,11 @@ class Run:
         self._process.join()
         return self._process.exitcode or 0
 
+    def is_without_kernel(self) -> bool:
+        """Whether a run that failed did so because its kernel did not come up."""
+        log = self.folder / "failed.log"
+        return log.is_file() and bool(_NO_KERNEL.search(log.read_text()))
+
     def kill(self, victim: str, is_time: Callable[[Run], bool]) -> bool:
         """Kill tree, runner or kernel when it is time; False where the run ended before."""
         while not (is_time(self) and (self.kernels or victim == "runner")):
@@ -180,9 +188,12 @@ def _serve(arguments: list[str], outputs: Path, log: Path) -> None:
     """In the runner's process: what `python -m lib.core.runner` does with these arguments."""
     os.setsid()
     os.chdir(ROOT)
+    temporary = outputs / "tmp"
+    temporary.mkdir(exist_ok=True)
+    tempfile.tempdir = None  # asked for anew
     os.environ |= {
         "TOUCHSTONE_OUTPUTS": str(outputs),
-        "JUPYTER_RUNTIME_DIR": str(outputs / "runtime"),  # a killed one leaves its addresses there
+        "TMPDIR": str(temporary),  # where a killed runner leaves its kernel's addresses
         "PYTHONPATH": str(ROOT),
     }
     with log.open("ab") as file:

@@ -213,6 +213,9 @@ def played(
             at_end(self.folder)
             return status
 
+        def is_without_kernel(self) -> bool:
+            return False
+
     return Played
 
 
@@ -261,6 +264,36 @@ def test_each_fault_makes_the_verdict_bad_and_keeps_the_folder(
     named = why.partition(":")[0]
     if named in faults.VERDICTS:
         assert getattr(row, named) >= 1
+
+
+def test_a_run_whose_kernel_did_not_come_up_begins_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = []
+
+    class Busy(played(nothing, nothing)):
+        def wait(self) -> int:
+            begun.append(self)
+            return int(len(begun) < 3)
+
+        def is_without_kernel(self) -> bool:
+            return True
+
+    monkeypatch.setattr(faults, "Run", Busy)
+    kill = faults.Kill(7, "geco", "tiny", STAGE, "tree", "open")
+    assert faults.finish(faults.Place(tmp_path), kill, tmp_path) == (begun[2], 0)
+
+
+def test_a_kernel_that_did_not_come_up_is_known_by_the_log(tmp_path: Path) -> None:
+    run = object.__new__(faults.Run)
+    run.folder = tmp_path
+    assert not run.is_without_kernel()
+    for error, expected in (
+        ("RuntimeError: Kernel died before replying", True),
+        ("KeyError", False),
+    ):
+        (tmp_path / "failed.log").write_text(f"01_data_generation failed: {error}")
+        assert run.is_without_kernel() == expected
 
 
 def stand_in(place: faults.Place, kill: faults.Kill, marks: faults.Marks, outputs: Path):

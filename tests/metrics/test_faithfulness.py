@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from itertools import permutations
 from types import SimpleNamespace
 
@@ -12,7 +13,10 @@ import torch
 from torch import nn
 
 from lib.attribution import METHODS, explain
+from lib.attribution.batch import TokenBatch
+from lib.attribution.seam import Row
 from lib.core.errors import TouchstoneError
+from lib.core.seeds import seed_for
 from lib.metrics.deletion import DeletedWords, aopc, aopc_limits, steps_of
 from lib.metrics.faithfulness import (
     RANDOM,
@@ -24,7 +28,7 @@ from lib.metrics.faithfulness import (
     scaled_infidelity,
     sufficiency,
 )
-from lib.metrics.sensitivity import sensitivity
+from lib.metrics.sensitivity import _distance, _noisy, sensitivity
 from lib.models.text_model import Encoded
 
 WORTH = {"pad": 0.0, "mask": 1.0, "a": 4.0, "b": 2.0, "c": 1.0, "d": -1.0}
@@ -236,6 +240,43 @@ def test_sensitivity_by_hand():
     assert 0 < found["sensitivity_mean"] < found["sensitivity_max"]
     with pytest.raises(TouchstoneError, match="LIME reads words"):
         sensitivity(Adding(), rows, "LIME")
+
+
+def test_noise_is_uniform_moves_words_alone_and_depends_on_row_and_draw():
+    """.1 of the spread of the words' embeddings (1, 3: sqrt 2), times a draw in [-1, 1]."""
+    embeddings = torch.tensor([[[9.0], [1.0], [3.0]], [[9.0], [2.0], [2.0]]])
+    is_word = torch.tensor([[False, True, True]] * 2)
+    batch = TokenBatch(None, embeddings, is_word.long(), embeddings, is_word, (0, 0))
+    rows = [Row(f"{i}-F", i, 0, ["a", "b"], 0) for i in range(2)]
+    generator = torch.Generator().manual_seed(seed_for("noise", "0-F", 4))
+    wanted = 0.1 * 2**0.5 * (2 * torch.rand(3, 1, generator=generator) - 1)
+    moved = _noisy(batch, rows, 0.1, 4).embeddings - embeddings
+    torch.testing.assert_close(moved[0, 1:], wanted[1:])
+    assert moved[0, 0] == 0 and (moved[1] == 0).all()  # no word, and words without a spread
+    many = torch.cat([_noisy(batch, rows, 1.0, draw).embeddings[0, 1] for draw in range(300)]) - 1
+    assert many.abs().max() <= 2**0.5 and many.min() < -1.2 and many.max() > 1.2
+    assert abs(many.mean()) < 0.15
+
+
+def test_a_move_is_a_share_of_the_explanation_s_length():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert _distance(np.array([0.3, 0.4]), np.array([0.3, 0.0])) == pytest.approx(0.8)
+        assert _distance(np.zeros(2), np.ones(2)) == 0  # of nothing there is no share
+
+
+def test_the_defaults_of_sensitivity_are_said():
+    rows = pd.DataFrame(
+        {"row_id": ["1-F"], "sentence_idx": [1], "target": [0], "sentence": [["a", "c", "b"]]}
+    )
+    found = sensitivity(Adding(bend=0.5), rows, "SmoothGrad")
+    said = {"radius": 0.1, "n_samples": 10, "seed": 0}
+    pd.testing.assert_frame_equal(
+        found, sensitivity(Adding(bend=0.5), rows, "SmoothGrad", **said), check_exact=True
+    )
+    assert list(found) == (
+        ["method", "row_id", "sentence_idx", "sensitivity_max", "sensitivity_mean"]
+    )
 
 
 def test_the_methods_beat_random_scores_where_the_model_adds_up():

@@ -99,6 +99,14 @@ def test_padding_and_stacking_do_not_matter(name):
     )
 
 
+@pytest.mark.parametrize("name", METRICS)
+def test_sentences_may_lie_along_several_axes(name):
+    draw = np.random.default_rng(5)
+    scores, mask = draw.integers(-2, 3, (3, 2, 4)).astype(float), draw.random((3, 2, 4)) < 0.5
+    one_by_one = [[METRICS[name](s, m) for s, m in zip(*pair)] for pair in zip(scores, mask)]
+    np.testing.assert_allclose(METRICS[name](scores, mask), one_by_one)
+
+
 @pytest.mark.parametrize("ties", [True, False])
 def test_the_same_as_scikit_learn(ties):
     for scores, mask in sentences(ties=ties):

@@ -117,6 +117,24 @@ def test_row_sets():
         select_rows(scored, predictions, "right")
 
 
+def test_sentences_of_unequal_length_are_scored_together():
+    rows = pd.concat([ROWS, ROWS[:1].assign(row_id="1-F", ground_truth=[[0, 0, 1]])])
+    many = pd.concat(
+        [explanations([3.0, 1.0]), explanations([1.0, 0.0, 1.0], row_id="1-F")], ignore_index=True
+    )
+    scored = score_explanations(many, rows.drop(columns="token_counts"))
+    assert scored["MA"].tolist() == [0.75, 0.5] and scored["share"].tolist() == [0.5, 1 / 3]
+
+
+def test_a_row_without_a_prediction_is_not_a_right_one():
+    """Neither of a model that was asked of other rows, nor where no model was asked."""
+    about = {"dataset": "D_A", "scheme": "C", "seed": 0, "method": "LIME"}
+    scored = pd.DataFrame([{**about, "row_id": f"{i}-F", "sentence_idx": i} for i in range(3)])
+    asked = scored[:2].assign(target=[0, 0], predicted=[0, 1])
+    for which in ("correct_by_model", "correct_by_all"):
+        assert select_rows(scored, asked, which)["row_id"].tolist() == ["0-F"]
+
+
 def test_relative_to_the_same_row_of_the_untrained_model():
     scored = pd.DataFrame(
         [
@@ -150,6 +168,8 @@ def test_right_and_wrong_rows_of_a_sentence_are_kept_apart():
     )
     found = by_correctness(scored, predictions).set_index("is_correct")["MA"]
     assert found[True] == pytest.approx(0.3) and found[False] == pytest.approx(0.9)
+    turned = by_correctness(scored[::-1], predictions)
+    assert turned["is_correct"].tolist() == [False, True] and turned["row_id"].eq("7").all()
 
 
 def test_sub_words_are_counted_word_by_word():

@@ -155,8 +155,8 @@ def check_known(
     about = f"{source}: its tokenizer does not know {len(unknown)} of the {n_words} words"
     if 2 * len(unknown) > n_words:
         raise TouchstoneError(
-            f"{about} ({len(unknown) / n_words:.0%}: {few}), so the model reads the same for all of "
-            "these; take a model of the texts' language, with the tokenizer it was trained with"
+            f"{about} ({len(unknown) / n_words:.0%}: {few}), so the model reads the same for all "
+            "of these; take a model of the texts' language, with the tokenizer it was trained with"
         )
     return f"{about} ({few}); it cannot tell these from one another"
 

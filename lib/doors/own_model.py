@@ -33,7 +33,7 @@ from ..language.visible import HALF, is_visible
 from ..models.from_ids import FromIds, takes_embeddings
 from ..models.hf import HFClassifier, check_vocabulary
 from ..models.shortcuts import check_reading
-from ..models.text_model import BATCH, TextModel, device_of
+from ..models.text_model import BATCH, TextModel, check_known, device_of
 
 _BY_HAND = (
     "hand a function of (embeddings, mask) that gives the number to be explained to "
@@ -123,8 +123,9 @@ def explain_texts(
 ) -> pd.DataFrame:
     """Word scores of texts, by one method.
 
-    The model reads the words with single spaces between them, through its own tokenizer. Gradients
-    explain the logit by default, the other methods the probability (column `explained`).
+    The model reads the words with single spaces between them, through its own tokenizer; how many
+    of them this does not know is printed. Gradients explain the logit by default, the other methods
+    the probability (column `explained`).
 
     Args:
         model: what `wrap` returns, or another model of `lib.models`.
@@ -143,12 +144,15 @@ def explain_texts(
 
     Raises:
         TouchstoneError: the model does not have a class; a gradient method is asked for and the
-            model has no gradients; a text is empty or longer than the model reads; or method or
-            settings are unknown.
+            model has no gradients; a text is empty or longer than the model reads; the tokenizer
+            does not know most words; or method or settings are unknown.
     """
     sentences = _split(texts)
     if isinstance(seed, bool) or not isinstance(seed, Integral):
         raise TouchstoneError(f"seed is {seed!r}; write a whole number")
+    name = getattr(model.tokenizer, "name_or_path", "") or type(model.module).__name__
+    if told := check_known(model.tokenizer, sentences, model.encode(sentences), name):
+        print(told)
     _check_gradient(model, method)
     rows = pd.DataFrame(
         {

@@ -298,6 +298,11 @@ for which in metrics.ROW_SETS:
         .groupby(by[:2])["row_id"]
         .nunique()
     )
+for model in metrics.without_predictions(explanations, predictions).itertuples():
+    print(
+        f"{model.dataset} {model.scheme}, seed {model.seed}: nobody said which of its {model.rows} "
+        "rows it gets right, so correct_by_model keeps all"
+    )
 stage.table("row_sets", models.fillna(0).astype(int).reset_index())
 
 # %% [markdown]

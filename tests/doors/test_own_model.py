@@ -54,6 +54,30 @@ def test_the_predicted_class_is_asked_about_unless_another_is_named(module: nn.M
     assert explain_texts(model, ["he sings"], "Occlusion", "LABEL_2")["target"].tolist() == [2]
 
 
+@pytest.mark.parametrize("method", ["Saliency", "Occlusion"])
+def test_texts_that_the_tokenizer_does_not_know_are_refused_and_a_few_words_are_told(
+    module: nn.Module, method: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tokenizer = tiny_tokenizer()
+    tokenizer.name_or_path = "models/mine"
+    model = wrap(module, tokenizer)
+    with pytest.raises(TouchstoneError) as raised:
+        explain_texts(model, ["he singt schön", "Lieder sings zwölf zwölf"], method)
+    assert str(raised.value) == (
+        "models/mine: its tokenizer does not know 5 of the 7 words (71%: 'singt', 'schön', "
+        "'Lieder'), so the model reads the same for all of these; take a model of the texts' "
+        "language, with the tokenizer it was trained with"
+    )
+    assert capsys.readouterr().out == ""
+    found = explain_texts(model, ["he zwölf", "sings zwölf"], method)  # half of them: not more
+    assert len(found) == 2 and capsys.readouterr().out == (
+        "models/mine: its tokenizer does not know 2 of the 4 words ('zwölf'); it cannot tell these "
+        "from one another\n"
+    )
+    explain_texts(model, ["he sings", ["she", " "]], method)
+    assert capsys.readouterr().out == ""
+
+
 def test_word_scores_are_plain_data(module: nn.Module) -> None:
     model = wrap(module, tiny_tokenizer(), ["F", "M", "NB"])
     explanations = explain_texts(model, ["he sings"], "Saliency", "M")

@@ -15,6 +15,7 @@ from lib.metrics import (
     piece_counts,
     score_explanations,
     select_rows,
+    without_predictions,
 )
 
 ROWS = pd.DataFrame(
@@ -111,6 +112,11 @@ def test_row_sets():
     assert len(select_rows(elsewhere, predictions, "correct_by_model")) == len(
         elsewhere
     )  # nobody said where that model is right
+    told = without_predictions(pd.concat([scored, elsewhere]), predictions)
+    assert told.to_dict("records") == [{"dataset": "D_A", "scheme": "mine", "seed": 0, "rows": 4}]
+    few = predictions[predictions["row_id"] != "0-F"]  # a row of which nothing is said is not wrong
+    kept = select_rows(scored, few, "correct_by_model")
+    assert kept.groupby("scheme").size().to_dict() == {"-": 4, "C": 4, "CE": 3}
     everyone = select_rows(scored, predictions, "correct_by_all")
     assert everyone.groupby("scheme").size().to_dict() == {"-": 2, "C": 2, "CE": 2}
     with pytest.raises(TouchstoneError, match="correct_by_all"):

@@ -70,7 +70,8 @@ class Method:
         takes_any: whether it accepts settings that it does not name.
         options: further settings, part of an explanation's record only where they were chosen.
         shares: whether it takes one pass of the model, the same one as all methods that share.
-        fit: for a floor, what makes its first argument of training rows.
+        fit: for a floor, what makes its first argument of the rows of a split.
+        fit_on: that split.
         reads_tokenizer: for a floor, whether its first argument is a model, for its tokenizer. A
             floor with neither is given None.
     """
@@ -84,6 +85,7 @@ class Method:
     options: Mapping[str, Any] = field(default_factory=dict)
     shares: bool = False
     fit: Callable[[pd.DataFrame], Any] | None = None
+    fit_on: str = "train"
     reads_tokenizer: bool = False
 
     def __post_init__(self) -> None:

@@ -131,6 +131,9 @@ def test_a_model_without_gradients_has_perturbation_methods_left(module: nn.Modu
     frozen = WithoutGradient(module.config).eval()
     frozen.load_state_dict(module.state_dict())
     model = wrap(frozen, tiny_tokenizer())
+    for method in [name for name, method in METHODS.items() if method.family == "gradient"]:
+        with pytest.raises(TouchstoneError, match="no gradient in its word embeddings.*Occlusion"):
+            explain(model, as_rows(["he sings", "they"]), method)
     with pytest.raises(
         TouchstoneError,
         match="no gradient in its word embeddings.*take Occlusion, LIME or Kernel SHAP",
@@ -463,6 +466,16 @@ def test_encoder_decoders_have_the_methods_that_alter_texts(kind: str) -> None:
         explain_texts(model, ["he [SEP] sings"], "Occlusion", 1)
     with pytest.raises(TouchstoneError, match="sentence 0 has 0 end tokens"):
         wrap(module, tiny_tokenizer(framed=False))
+
+
+@pytest.mark.parametrize("kind", ["T5", "BART"])
+def test_a_study_that_explains_an_encoder_decoder_is_told_what_serves_it(kind: str) -> None:
+    model, rows = wrap(encoder_decoder(kind), tiny_tokenizer()), as_rows(["they sing", "he"])
+    for method in [name for name, method in METHODS.items() if method.family == "gradient"]:
+        with pytest.raises(
+            TouchstoneError, match="runs from token ids alone.*take Occlusion, LIME"
+        ):
+            explain(model, rows, method)
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,12 @@ import numpy as np
 import pandas as pd
 
 from ...attribution.explain import explain, explain_many
-from ...attribution.registry import resolve_method
+from ...attribution.registry import Method
 from ...attribution.table import ABOUT, NO_MODEL, in_format
 from ...core.contents import by_content
 from ...core.progress import progress
 from ...core.units import Units
+from .as_released import method_of
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,11 @@ class Unit:
         )
 
     @property
+    def explainer(self) -> Method:
+        """The method, in the variant that the settings name."""
+        return method_of(self.method, self.settings)
+
+    @property
     def sees_model(self) -> bool:
         """Whether a model is explained; floors see none."""
         return self.scheme != NO_MODEL
@@ -76,7 +82,7 @@ def run_units(plan: Sequence[Unit], sources: Sources, store: Units) -> pd.DataFr
     """
     groups: dict[tuple[Any, ...], list[Unit]] = {}
     for unit in plan:
-        alone = unit.name if not resolve_method(unit.method).shares else ""
+        alone = unit.name if not unit.explainer.shares else ""
         groups.setdefault(
             (unit.dataset, unit.scheme, unit.seed, unit.n_base, unit.note, alone), []
         ).append(unit)
@@ -113,7 +119,7 @@ def _explain_units(
     kept = {unit.name: store.load(unit.name, key) for unit, key in zip(units, keys, strict=True)}
     missing = [pair for pair in zip(units, keys, strict=True) if kept[pair[0].name] is None]
     if missing:
-        methods = [(unit.method, unit.settings) for unit, _ in missing]
+        methods = [(unit.explainer, unit.settings) for unit, _ in missing]
         made = explain_many(sources.model_of(missing[0][0]), rows, methods, seed=units[0].seed)
         for i, (unit, key) in enumerate(missing):
             of_unit = made.iloc[i * len(rows) : (i + 1) * len(rows)]
@@ -134,7 +140,7 @@ def _unpacked(unit: Unit, kept: pd.DataFrame, rows: pd.DataFrame, study: str) ->
         rows,
         list(scores),
         by_row["delta"].tolist(),
-        resolve_method(unit.method).name,
+        unit.explainer.name,
         unit.settings,
         {name: by_row[name].tolist() for name in ABOUT if name in by_row},
         study=study,
@@ -212,7 +218,9 @@ def predicted_seconds(
 def _seconds_per_row(unit: Unit, sources: Sources, n_rows: int) -> float:
     rows, model = sources.rows_of(unit), sources.model_of(unit)
     few = rows.iloc[np.linspace(0, len(rows) - 1, min(n_rows, len(rows))).astype(int)]
-    explain(model, few.iloc[:1], unit.method, unit.settings)  # the first call loads what it needs
+    explain(
+        model, few.iloc[:1], unit.explainer, unit.settings
+    )  # the first call loads what it needs
     start = time.perf_counter()
-    explain(model, few, unit.method, unit.settings)
+    explain(model, few, unit.explainer, unit.settings)
     return (time.perf_counter() - start) / len(few)

@@ -11,11 +11,12 @@ from typing import Any
 import pandas as pd
 import torch
 
-from ...attribution.registry import METHODS
+from ...attribution.registry import METHODS, Method
 from ...attribution.swaps import SwapShapley, swap_shapley
 from ...attribution.table import NO_MODEL
 from ...core.stage import Stage
 from ...core.units import Units
+from .as_released import method_of
 from .grid import Unit, mark
 from .units import StageSources, choose_rows
 
@@ -62,13 +63,14 @@ class ModelTables:
         """The explanations of a scheme's model and of the floors."""
         return self.explanations[self.explanations["scheme"].isin([scheme, NO_MODEL])]
 
-    def methods(self, scheme: str) -> list[tuple[str, dict[str, Any]]]:
+    def methods(self, scheme: str) -> list[tuple[Method, dict[str, Any]]]:
         """The registered methods that explained the scheme's model, each with the settings that
         it had then.
         """
         of_model = self.explanations[self.explanations["scheme"] == scheme]
         chosen = of_model.drop_duplicates("method").set_index("method")["settings"]
-        return [(name, json.loads(text)) for name, text in chosen.items() if name in METHODS]
+        asked = {name: json.loads(text) for name, text in chosen.items() if name in METHODS}
+        return [(method_of(name, settings), settings) for name, settings in asked.items()]
 
     def one_form_each(self, n_base: int) -> pd.DataFrame:
         """One row of each of the first `n_base` base sentences, the forms taking turns; all rows

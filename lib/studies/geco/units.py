@@ -21,6 +21,7 @@ from ...models.schemes import scheme_named
 from ...models.weights import read_recipe
 from ...training.classifier import Settings
 from ...training.transfer import Trainer
+from .as_released import method_of
 from .corpus import CLASSES, DATASETS, load_dataset
 from .grid import Unit, mark
 from .model_units import load_trained
@@ -87,7 +88,9 @@ def plan_units(
     """
     for name in every_seed_ola:  # a misspelt name would leave later seeds without a method
         resolve_method(name)
-    chosen = {name: resolve_method(name).settings(settings.get(name)) for name in methods}
+    chosen = {
+        name: method_of(name, settings.get(name)).settings(settings.get(name)) for name in methods
+    }
     floors = [name for name in methods if resolve_method(name).family == "floor"]
     # 0 stands for all, which is more than any number
     n_floor = 0 if 0 in (n_base, n_base_ola) else max(n_base, n_base_ola)
@@ -202,9 +205,9 @@ class StageSources:
         """The trained model; for a floor what it is fitted to, or any model for its tokenizer."""
         place = (unit.dataset, unit.scheme, unit.seed)
         if not unit.sees_model:
-            floor = resolve_method(unit.method)
+            floor = unit.explainer
             if floor.fit is not None:
-                return floor.fit(load_dataset(self.stage, unit.dataset, "train"))
+                return floor.fit(load_dataset(self.stage, unit.dataset, floor.fit_on))
             if not floor.reads_tokenizer:
                 return None
             place = self._first_model(unit.dataset)
@@ -220,8 +223,9 @@ class StageSources:
         For floors it is the mark of what they are fitted to.
         """
         if not unit.sees_model:
-            if resolve_method(unit.method).fit is not None:
-                return mark(load_dataset(self.stage, unit.dataset, "train")[["sentence", "target"]])
+            if (floor := unit.explainer).fit is not None:
+                rows = load_dataset(self.stage, unit.dataset, floor.fit_on)
+                return mark(rows[["sentence", "target"]])
             # a floor that is not fitted depends on a model by its tokenizer only
             return mark(pd.DataFrame([self._first_model(unit.dataset)]))
         found = self.predictions

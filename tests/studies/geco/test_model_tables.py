@@ -10,7 +10,9 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
+from lib.attribution import METHODS
 from lib.core.stage import Stage
+from lib.studies.geco.as_released import AS_RELEASED
 from lib.studies.geco.grid import mark
 from lib.studies.geco.model_tables import ModelTables
 
@@ -65,7 +67,10 @@ def test_methods_come_with_the_settings_that_they_had_and_floors_do_not(
         small_outputs,
         explanations=pd.concat([lime, lime.query("scheme == 'C'").assign(method="mine:own")]),
     )
-    assert asked.methods("C") == [("LIME", {"n_samples": 7})] == asked.methods("CE")
+    assert asked.methods("C") == [(METHODS["LIME"], {"n_samples": 7})] == asked.methods("CE")
+    released = explained().assign(settings='{"variant": "as_released"}')
+    ((method, _),) = ask(small_outputs, explanations=released).methods("C")
+    assert method is AS_RELEASED["LIME"]
 
 
 def test_one_form_of_each_base_sentence_the_forms_taking_turns(small_outputs: Path) -> None:

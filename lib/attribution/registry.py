@@ -27,7 +27,6 @@ Which code runs when `explain` is asked for a method, and what the tests assert 
 (3) With placing "panels" also `panels`, equal to a fine midpoint rule.
 """
 
-import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -37,6 +36,7 @@ from typing import Any
 import pandas as pd
 
 from ..core.errors import TouchstoneError, did_you_mean
+from ..core.named import function_named, object_named
 from . import (
     coalitions,
     model_blind,
@@ -204,33 +204,15 @@ def resolve_method(name: str) -> Method:
         raise TouchstoneError(f"the method is {name!r}; write its name, or module:function")
     if name in METHODS:
         return METHODS[name]
-    module_name, colon, attribute = name.partition(":")
-    if not colon:
+    if ":" not in name:
         raise TouchstoneError(
             f"there is no method {name!r}{did_you_mean(name, METHODS)} "
             "(your own is named as module:function)"
         )
-    try:
-        chosen = getattr(importlib.import_module(module_name), attribute)
-    except ModuleNotFoundError as error:
-        raise TouchstoneError(
-            f"method {name!r}: {error}; put the module's folder on PYTHONPATH"
-        ) from None
-    except AttributeError:
-        raise TouchstoneError(
-            f"method {name!r}: {module_name} has no {attribute!r}; correct the name"
-        ) from None
-    except Exception as error:  # whatever the module does when it is imported
-        raise TouchstoneError(
-            f"method {name!r}: importing {module_name} failed ({type(error).__name__}: {error}); "
-            "correct the module"
-        ) from error
+    chosen = object_named(name, "method")
     if isinstance(chosen, Method):
         return chosen
-    if not callable(chosen):
-        raise TouchstoneError(
-            f"method {name!r} is {type(chosen).__name__}, not a function; name a function"
-        )
+    chosen = function_named(name, "method")
     takes_any = any(p.kind is p.VAR_KEYWORD for p in inspect.signature(chosen).parameters.values())
     defaults = _defaults_of(chosen) | _defaults_of(chosen, options=True)
     return Method(name, chosen, "own", "word", defaults, takes_any)

@@ -62,8 +62,8 @@ def select_rows(scored: pd.DataFrame, predictions: pd.DataFrame, which: str) -> 
     Args:
         predictions: dataset, scheme, seed, row_id, sentence_idx, target, predicted.
         which: "all": everything. "correct_by_model": all but the rows that the explained model
-            itself classifies wrongly; floors keep all, and so does a model of which `predictions`
-            says nothing, as for explanations made elsewhere (`without_predictions`).
+            itself classifies wrongly; floors keep all, and so do rows of which `predictions` says
+            nothing, as of explanations made elsewhere (`without_predictions`).
             "correct_by_all": base sentences of which no model, seed or form in `predictions` is
             wrong (GECOBench's choice; it holds for floors too).
 
@@ -82,15 +82,18 @@ def select_rows(scored: pd.DataFrame, predictions: pd.DataFrame, which: str) -> 
 
 
 def without_predictions(scored: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataFrame:
-    """The explained models of which `predictions` says nothing: "correct_by_model" keeps all their
-    rows, right or wrong.
+    """How many explained rows of each model `predictions` says nothing of: "correct_by_model" keeps
+    them, right or wrong.
 
     Returns:
-        dataset, scheme, seed, rows (how many are explained); floors left out.
+        dataset, scheme, seed, rows; models without such rows, and floors, are left out.
     """
-    rows = scored[~scored["method"].isin(FLOORS)].groupby(_MODEL)["row_id"].nunique()
-    known = pd.MultiIndex.from_frame(predictions[_MODEL])
-    return rows[~rows.index.isin(known)].rename("rows").reset_index()
+    row = [*_MODEL, "row_id"]
+    explained = pd.MultiIndex.from_frame(
+        scored.loc[~scored["method"].isin(FLOORS), row].drop_duplicates()
+    )
+    unknown = explained.difference(pd.MultiIndex.from_frame(predictions[row]), sort=False)
+    return unknown.to_frame(index=False).groupby(_MODEL).size().rename("rows").reset_index()
 
 
 def add_relative(scored: pd.DataFrame, baseline: str = "ZS") -> pd.DataFrame:

@@ -300,8 +300,8 @@ for which in metrics.ROW_SETS:
     )
 for model in metrics.without_predictions(explanations, predictions).itertuples():
     print(
-        f"{model.dataset} {model.scheme}, seed {model.seed}: nobody said which of its {model.rows} "
-        "rows it gets right, so correct_by_model keeps all"
+        f"{model.dataset} {model.scheme}, seed {model.seed}: of {model.rows} rows nobody said whether "
+        "it gets them right, so correct_by_model keeps them"
     )
 stage.table("row_sets", models.fillna(0).astype(int).reset_index())
 

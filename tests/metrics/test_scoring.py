@@ -132,13 +132,15 @@ def test_sentences_of_unequal_length_are_scored_together():
     assert scored["MA"].tolist() == [0.75, 0.5] and scored["share"].tolist() == [0.5, 1 / 3]
 
 
-def test_a_row_without_a_prediction_is_not_a_right_one():
-    """Neither of a model that was asked of other rows, nor where no model was asked."""
+def test_a_row_without_a_prediction_is_kept_and_counted():
+    """Whether of a model that was asked of other rows, or where no model was asked."""
     about = {"dataset": "D_A", "scheme": "C", "seed": 0, "method": "LIME"}
     scored = pd.DataFrame([{**about, "row_id": f"{i}-F", "sentence_idx": i} for i in range(3)])
     asked = scored[:2].assign(target=[0, 0], predicted=[0, 1])
     for which in ("correct_by_model", "correct_by_all"):
-        assert select_rows(scored, asked, which)["row_id"].tolist() == ["0-F"]
+        assert select_rows(scored, asked, which)["row_id"].tolist() == ["0-F", "2-F"]
+    assert without_predictions(scored, asked)["rows"].tolist() == [1]
+    assert without_predictions(scored[:2], asked).empty
 
 
 def test_relative_to_the_same_row_of_the_untrained_model():

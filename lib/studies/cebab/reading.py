@@ -320,7 +320,7 @@ def _check_shapes(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> None:
         fits = len(shape) == len(axes[name])
         if not fits or any(sizes.setdefault(a, n) != n for a, n in zip(axes[name], shape)):
             have = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
-            write = ", ".join(" x ".join(axes[name]) for name in shapes)
+            write = ", ".join(" x ".join(axes[name]) for name in shapes).replace("n", "n ids", 1)
             raise TouchstoneError(f"{path}: {have.replace(' (', ' has shape (', 1)}; write {write}")
 
 

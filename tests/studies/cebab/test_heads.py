@@ -163,7 +163,7 @@ def test_two_layers_come_in_beside_the_vectors(tmp_path: Path) -> None:
         ({"activation": None}, "no array 'activation'"),
         ({"dense_bias": None}, "no array 'dense_bias'"),
         ({"activation": np.array("swish")}, "activation is 'swish'; write one of tanh, relu, gelu"),
-        ({"dense_weight": np.ones((4, 3))}, r"dense_weight \(4, 3\).*write n, n x hidden, "),
+        ({"dense_weight": np.ones((4, 3))}, r"dense_weight \(4, 3\).*write n ids, n x hidden, "),
         ({"weight": np.ones((3, 2))}, r"weight \(3, 2\).*K x width, K"),
         ({"dense_bias": np.full(4, np.inf)}, "a number that is not finite"),
     ],

@@ -141,7 +141,10 @@ def why_run(job: Job) -> str:
         for parameters in (manifest["parameters"], job.all)
     )
     if changed := sorted(name for name in before | now if before.get(name) != now.get(name)):
-        return f"parameters changed: {', '.join(changed)}"
+        # With values, for what was given with -p and is not given again is lost.
+        values = ([str(all_.get(name))[:60] for all_ in (before, now)] for name in changed)
+        moves = (f"{name} ({' -> '.join(pair)})" for name, pair in zip(changed, values))
+        return f"parameters changed: {', '.join(moves)}"
     recorded = [
         *(("input", n, job.folder.parent / n, sha256) for n, sha256 in manifest["inputs"].items()),
         *(("input", n, find_again(n), sha256) for n, sha256 in manifest["externals"].items()),

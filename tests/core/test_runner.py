@@ -212,7 +212,10 @@ def test_an_unchanged_study_is_skipped_in_no_time(
             "params/toy/small.yaml",
             "rate: 0.5",
             "rate: 0.25",
-            ["run: parameters changed: rate", "run: after 01_make, if its results change"],
+            [
+                "run: parameters changed: rate (0.5 -> 0.25)",
+                "run: after 01_make, if its results change",
+            ],
         ),
         ("params/toy/small.yaml", "rate: 0.5\n", "", UNCHANGED),  # the default is the same
         (
@@ -230,8 +233,8 @@ def test_an_unchanged_study_is_skipped_in_no_time(
             )
             for old, new, reason in (
                 ('"numpy": "', '"numpy": "0.', "versions changed: numpy"),
-                ('"seed": 0', '"seed": false', "parameters changed: seed"),
-                ('"seed": 0', '"seed": 0.0', "parameters changed: seed"),
+                ('"seed": 0', '"seed": false', "parameters changed: seed (false -> 0)"),
+                ('"seed": 0', '"seed": 0.0', "parameters changed: seed (0.0 -> 0)"),
             )
         ),
         (
@@ -277,7 +280,7 @@ def test_a_changed_parameter_reruns_its_stage_and_those_that_read_it(
     change(study / "params/toy/small.yaml", "rate: 0.5", "rate: 0.25")
     assert toy() == 0
     said = capsys.readouterr().out
-    assert "01_make: running (parameters changed: rate)" in said
+    assert "01_make: running (parameters changed: rate (0.5 -> 0.25))" in said
     assert "02_use: running (input changed: 01_make/numbers.csv)" in said
     assert pd.read_csv(folder(study, "02_use") / "sums.csv")["sum"].tolist() == [0.25, 0.25]
     assert plan(capsys) == UNCHANGED
@@ -288,6 +291,9 @@ def test_a_parameter_of_the_command_line_stands_in_for_the_file(
 ) -> None:
     assert toy("-p rate 0.125") == 0
     assert pd.read_csv(folder(study, "02_use") / "sums.csv")["sum"].tolist() == [0.125, 0.125]
+    capsys.readouterr()
+    assert toy() == 0  # without it, which is said, for the result with it is lost
+    assert "01_make: running (parameters changed: rate (0.125 -> 0.5))" in capsys.readouterr().out
     assert toy("-p rat 0.125") == 1 and "did you mean 'rate'?" in capsys.readouterr().err
     assert toy("-p rate 1e-3") == 1 and "write 1.0e-3" in capsys.readouterr().err
     assert toy("--only-method B") == 1 and "--only-method needs --stage" in capsys.readouterr().err
@@ -299,7 +305,8 @@ def test_one_stage_and_one_method_alone_by_force(
     change(study / "params/toy/small.yaml", "seed: 0", "seed: 1")
     assert toy("--stage 02 --only-method B --force") == 0
     said = capsys.readouterr().out
-    assert "note: 01_make is not up to date (parameters changed: seed); it is used as it is" in said
+    stale = "(parameters changed: seed (0 -> 1)); it is used as it is"
+    assert f"note: 01_make is not up to date {stale}" in said
     assert "02_use: running (forced)" in said and "01_make: running" not in said
     assert pd.read_csv(folder(study, "02_use") / "sums.csv").method.tolist() == ["B"]
     assert (folder(study, "02_use") / "units" / "kept.txt").is_file()

@@ -47,6 +47,7 @@ from typing import NamedTuple
 from faults_files import differing, half_written, left_over, phase_of, units
 from faults_runs import Place, Run
 
+from lib.core.errors import TouchstoneError
 from lib.core.files import save_json, sha256_of_tree, write_atomic
 from lib.core.notebooks import find_notebooks, find_studies
 from lib.core.paths import PACKAGE, ROOT
@@ -62,6 +63,7 @@ SHARES = {  # kills of a study by stage: more where units are written, fewer whe
 VERDICTS = ("half_written", "lost", "twice", "left_over", "orphans", "differing")
 ATTEMPTS = 5  # runs that may end before their moment, or whose kernel may not come up
 _lock = threading.Lock()  # of files that all threads write
+_failed: set[str] = set()  # stages that failed undisturbed
 _undisturbed: dict[tuple[str, str], threading.Lock] = defaultdict(threading.Lock)  # by study, scale
 
 
@@ -140,10 +142,13 @@ def measure(place: Place, kill: Kill) -> Marks:
             known = json.loads(path.read_text()) if path.is_file() else {}
             if job.stage > kill.stage or (name in known and not why_run(job)):
                 continue
+            if name in _failed:
+                raise TouchstoneError(f"{name} failed undisturbed; its kills are left out")
             shutil.rmtree(job.folder, ignore_errors=True)
             run, status = finish(place, kill._replace(stage=job.stage), place.undisturbed)
             if status:
-                sys.exit(f"{name} fails undisturbed (exit status {status}); see {run.log}")
+                _failed.add(name)
+                raise TouchstoneError(f"{name} fails undisturbed; mend that first: {run.log}")
             seen = Marks(run.marks["opened"], run.marks["ended"], len(run.results()))
             with _lock:
                 known = json.loads(path.read_text()) if path.is_file() else {}
@@ -196,7 +201,7 @@ def strike(place: Place, kill: Kill, marks: Marks, outputs: Path) -> Run:
         run = Run(place, kill.study, kill.scale, kill.stage, outputs)
         if run.kill(kill.killed, moment(kill, marks, attempt)):
             return run
-    sys.exit(f"kill {kill.kill}: the run ended {ATTEMPTS} times before its moment; see {run.log}")
+    raise TouchstoneError(f"the run ended {ATTEMPTS} times before its moment; see {run.log}")
 
 
 def perform(place: Place, kill: Kill) -> Row:
@@ -281,18 +286,30 @@ def summary(rows: list[dict[str, str]]) -> str:
 
 
 def campaign(place: Place, kills: Iterable[Kill], jobs: int, table: Path) -> None:
-    """Perform kills, so many at once; the table grows by each as soon as it is known."""
+    """Perform kills, so many at once; the table grows by each as soon as it is known.
+
+    A kill that could not be performed has no row: the next campaign tries it again.
+    """
     place.make()
     with ThreadPoolExecutor(jobs) as pool:
-        for future in as_completed([pool.submit(perform, place, kill) for kill in kills]):
-            row = future.result()
-            append(row, table)
-            about = f"{row.study} {row.scale} {row.stage}: {row.killed} at {row.second} s"
-            print(f"kill {row.kill}, {about} ({row.phase}): {row.verdict} {row.why}", flush=True)
+        try:
+            for future in as_completed([pool.submit(perform, place, kill) for kill in kills]):
+                try:
+                    row = future.result()
+                except TouchstoneError as error:  # of one stage; the others go on
+                    print(error, flush=True)
+                    continue
+                append(row, table)
+                about = f"{row.study} {row.scale} {row.stage}: {row.killed} at {row.second} s"
+                print(
+                    f"kill {row.kill}, {about} ({row.phase}): {row.verdict} {row.why}", flush=True
+                )
+        finally:
+            pool.shutdown(cancel_futures=True)  # on Ctrl-C none is begun any more
 
 
 def main() -> int:
-    """Go on with the table; the exit status is 0 if every kill was survived."""
+    """Go on with the table; the exit status is 0 if all that was to do is done and survived."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("n", nargs="?", type=int, help="how many kills more; all that are missing")
     parser.add_argument("--jobs", type=int, default=1, help="how many at once")
@@ -316,7 +333,9 @@ def main() -> int:
         campaign(Place(chosen.work.resolve()), missing[: chosen.n], chosen.jobs, chosen.table)
     rows = read_table(chosen.table)
     print(summary(rows))
-    return int(any(row["verdict"] != "survived" for row in rows))
+    asked = [] if chosen.summary else [str(kill.kill) for kill in missing[: chosen.n]]
+    is_done = set(asked) <= {row["kill"] for row in rows}
+    return int(not is_done or any(row["verdict"] != "survived" for row in rows))
 
 
 if __name__ == "__main__":

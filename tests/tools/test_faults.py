@@ -26,6 +26,7 @@ from faults_files import (
 from PIL import Image
 from safetensors.numpy import save_file
 
+from lib.core.errors import TouchstoneError
 from lib.core.paths import ROOT
 from lib.core.runner import plan_jobs
 
@@ -282,6 +283,29 @@ def test_a_run_whose_kernel_did_not_come_up_begins_anew(
     monkeypatch.setattr(faults, "Run", Busy)
     kill = faults.Kill(7, "geco", "tiny", STAGE, "tree", "open")
     assert faults.finish(faults.Place(tmp_path), kill, tmp_path) == (begun[2], 0)
+
+
+def test_a_stage_that_fails_undisturbed_leaves_out_its_kills_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def perform(place: faults.Place, kill: faults.Kill) -> faults.Row:
+        if kill.study == "geco":
+            raise TouchstoneError("geco fails undisturbed")
+        seen = dict.fromkeys(faults.VERDICTS, 0) | {"second": 1.0, "phase": "", "units": 0}
+        return faults.Row(*kill, **seen, verdict="survived", why="", code="")
+
+    monkeypatch.setattr(faults, "perform", perform)
+    monkeypatch.setattr(faults.Place, "make", lambda place: None)
+    table = tmp_path / "kills.csv"
+    for arguments, status, n_rows in (
+        (["4"], 1, 3),
+        (["1"], 1, 3),
+        (["1", "--study", "cebab"], 0, 4),
+        (["--summary"], 0, 4),
+    ):
+        monkeypatch.setattr("sys.argv", ["faults.py", *arguments, "--table", str(table)])
+        assert faults.main() == status and len(faults.read_table(table)) == n_rows
+    assert "geco fails undisturbed" in capsys.readouterr().out
 
 
 def test_a_kernel_that_did_not_come_up_is_known_by_the_log(tmp_path: Path) -> None:

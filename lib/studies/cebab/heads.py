@@ -59,10 +59,10 @@ class TwoLayerHead(LayeredHead):
         return softmax(self._scores(_tensor(embeddings), *self._layers()).numpy(), axis=1)
 
     def score_slopes(self, embeddings: Vectors, directions: Vectors) -> Effects:
-        """By forward differentiation, exact."""
+        """By automatic differentiation, exact."""
         layers = self._layers()
-        _, slopes = torch.func.jvp(
-            lambda x: self._scores(x, *layers), (_tensor(embeddings),), (_tensor(directions),)
+        _, slopes = torch.autograd.functional.jvp(
+            lambda x: self._scores(x, *layers), _tensor(embeddings), _tensor(directions)
         )
         return slopes.numpy()
 

@@ -136,7 +136,10 @@ def test_paper_yaml_runs_through_with_tiny_models_and_one_from_outside(
     stages = small_outputs / "cebab/paper"
     run(paper_root, ("01", "02"))
     outside = outside_files(stages / "02_training", tmp_path / "outside")
-    run(paper_root, ("03", "04", "05"), **outside)
+    pairs = load_parquet(stages / "01_data_generation/pairs.parquet")
+    silence = tmp_path / "silence.csv"
+    estimated_elsewhere(pairs.query("dataset == 'confounded'"), silence, (0,))
+    run(paper_root, ("03", "04", "05"), estimate_files=[str(silence)], **outside)
     found = load_parquet(stages / "03_attribution/estimates.parquet")
     units = found.groupby(["model", "dataset", "seed"])["explainer"].agg(set)
     able = {name for name, entry in EXPLAINERS.items() if entry.needs in ("", "weights", "layers")}
@@ -144,7 +147,7 @@ def test_paper_yaml_runs_through_with_tiny_models_and_one_from_outside(
         units["encoder"].tolist() == [set(EXPLAINERS)] * 2
         and units["BiLSTM"].tolist() == [set(EXPLAINERS) - {"Causal Proxy Model"}] * 2
     )
-    assert units["outside"].tolist() == [able]
+    assert units["outside"].tolist() == [able | {"silence"}]
     keys, columns = ["explainer", "base_id", "counterfactual_id"], [f"e_{k + 1}" for k in range(5)]
     inside, other = (
         found.query(f"dataset == 'confounded' and seed == 0 and model == '{model}'")
@@ -167,9 +170,7 @@ def test_paper_yaml_runs_through_with_tiny_models_and_one_from_outside(
     assert np.isfinite(errors).all()
     mean = errors["confounded", "outside", "Zero", "L2"]
     effect = icace(
-        load_parquet(stages / "01_data_generation/pairs.parquet").query(
-            "dataset == 'confounded' and split == 'test'"
-        ),
+        pairs.query("dataset == 'confounded' and split == 'test'"),
         pd.read_csv(outside["outside_predictions"], dtype={"text_id": str}),
     )
     assert mean == pytest.approx(
@@ -178,7 +179,12 @@ def test_paper_yaml_runs_through_with_tiny_models_and_one_from_outside(
     assert set(pd.read_csv(stages / "04_metrics/claims.csv")["verdict"]) == {
         "not run"
     }  # they are about the published data
-    assert len(list((stages / "05_figures").glob("*.png"))) == 3
+    assert len(list((stages / "05_figures").glob("*.png"))) == 4
+    for name in ("05_figures/leaderboard", "05_figures/heat_map", "04_metrics/controls"):
+        ours, theirs = (
+            set(pd.read_csv(stages / f"{name}{end}.csv")["explainer"]) for end in ("", "_outside")
+        )
+        assert ours == set(EXPLAINERS) and theirs == able | {"silence"}, name
 
 
 def examples() -> list[str]:
@@ -209,11 +215,12 @@ def hand_in_two_trainings(texts: pd.DataFrame, folder: Path) -> None:
         scope["hand_in"](model, tokenizer, texts, folder, seed)
 
 
-def estimated_elsewhere(pairs: pd.DataFrame, path: Path) -> None:
-    """Somebody's table: nothing ever changes, whichever training is asked about."""
+def estimated_elsewhere(pairs: pd.DataFrame, path: Path, seeds: tuple[int, ...]) -> None:
+    """Somebody's table about the model from outside: nothing ever changes."""
     zeros = {f"e_{k + 1}": 0.0 for k in range(5)}
-    tables = [pairs[["base_id", "counterfactual_id", "old"]].assign(seed=s) for s in (4, 7)]
-    both = pd.concat(tables).assign(explainer="silence", dataset="confounded", **zeros)
+    tables = [pairs[["base_id", "counterfactual_id", "old"]].assign(seed=s) for s in seeds]
+    about = {"explainer": "silence", "dataset": "confounded", "model": "outside"}
+    both = pd.concat(tables).assign(**about, **zeros)
     both.iloc[::-1].to_csv(path, index=False)
 
 
@@ -233,7 +240,7 @@ def test_two_trainings_and_two_explainers_from_outside_need_no_model_of_ours(
     (tmp_path / "my_explainer.py").write_text(examples()[1])
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{ROOT}")
     monkeypatch.syspath_prepend(tmp_path)
-    estimated_elsewhere(pairs, tmp_path / "silence.csv")
+    estimated_elsewhere(pairs, tmp_path / "silence.csv", (4, 7))
     mine = "my_explainer:by_words"
     ours = ["Zero", "No concept", "Approx (mean)", "TCAV", "INLP", "CausaLM"]  # without CONEXP
     run(

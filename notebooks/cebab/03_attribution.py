@@ -405,6 +405,10 @@ imagined = ProxySettings(
 )
 
 
+for name in explainers:
+    explainer_named(name)  # refuses an unknown name before anything is fitted
+
+
 def made(name, dataset, model, number):
     """An explainer, ready to be fitted; None where it cannot explain this model."""
     entry = explainer_named(name)

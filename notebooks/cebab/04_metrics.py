@@ -635,39 +635,40 @@ if scale == "small" and "CONEXP" in inflated and both_worlds:
 
 # %% tags=["nbval-ignore-output"]
 generator = np.random.default_rng(seed)
-first = answers[
-    (answers["dataset"] == answers["dataset"].iloc[0])
-    & (answers["model"] == answers["model"].iloc[0])
-]
 numbers = [name for name in answers if name.startswith("e_")]
-mixed = [
-    part.assign(
-        **dict(
-            zip(numbers, part[numbers].to_numpy()[generator.permutation(len(part))].T)
-        )
-    )
-    for _, part in first.groupby("explainer", sort=False)
-]
-control = (
-    concept_effects.score_estimates(pd.concat(mixed), predictions)
-    .groupby("explainer", sort=False)["cosine"]
-    .mean()
-    .rename("shuffled")
-)
-own = (
-    scored[
-        (scored["dataset"] == first["dataset"].iloc[0])
-        & (scored["model"] == first["model"].iloc[0])
+first = answers[["dataset", "model"]].iloc[0]
+
+
+def shuffled(model):
+    """The cosine of a model's explainers, with their own estimates and with those of other pairs."""
+    here = [
+        t["dataset"].eq(first["dataset"]) & t["model"].eq(model)
+        for t in (answers, scored)
     ]
-    .groupby("explainer")["cosine"]
-    .mean()
-)
-control = stage.table(
-    "controls",
-    pd.concat([own.rename("own"), control], axis=1)
-    .loc[order]
-    .reset_index(names="explainer"),
-)
+    mixed = [
+        part.assign(
+            **dict(
+                zip(
+                    numbers,
+                    part[numbers].to_numpy()[generator.permutation(len(part))].T,
+                )
+            )
+        )
+        for _, part in answers[here[0]].groupby("explainer", sort=False)
+    ]
+    others = concept_effects.score_estimates(pd.concat(mixed), predictions)
+    cosines = {"own": scored[here[1]], "shuffled": others}
+    table = pd.DataFrame(
+        {name: t.groupby("explainer")["cosine"].mean() for name, t in cosines.items()}
+    )
+    return table.loc[[n for n in order if n in table.index]].reset_index(
+        names="explainer"
+    )
+
+
+control = stage.table("controls", shuffled(first["model"]))
+for model in {NAME} & set(answers["model"]) - {first["model"]}:
+    stage.table(f"controls_{model}", shuffled(model))
 far = control.loc[(control["shuffled"] - 1).abs() >= 0.15, "explainer"].tolist()
 assert not far or scale not in ("small", "cpu"), f"not near 1 when shuffled: {far}"
 control.round(2)

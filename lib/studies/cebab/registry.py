@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from ...core.errors import TouchstoneError, did_you_mean
+from ...core.named import function_named
 from .directions import TCAV, ConceptSHAP, Erasure
 from .encoders import CausaLM, CausalProxy
 from .explainer import Explainer, NoConcept, RandomEffects, ZeroEffects
@@ -80,6 +81,7 @@ def explainer_named(name: str) -> Entry:
             f"there is no explainer {name!r}{did_you_mean(name, EXPLAINERS)} "
             "(your own is named as module:function)"
         )
+    function_named(name, "explainer")  # now, not after others have been asked for an hour
     return Entry(partial(OwnExplainer, name), FAMILY)
 
 

@@ -147,6 +147,8 @@ def test_what_is_no_estimate_is_refused_by_name(toy, mine, name: str, said: str)
 def test_unknown_names_say_how_yours_is_named() -> None:
     with pytest.raises(TouchstoneError, match="did you mean 'Zero'.*named as module:function"):
         explainer_named("Zer")
+    with pytest.raises(TouchstoneError, match="explainer 'no_such_module:f': No module named"):
+        explainer_named("no_such_module:f")
 
 
 ASKED = pd.DataFrame(

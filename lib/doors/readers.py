@@ -38,7 +38,8 @@ def from_words(
 
     Args:
         rows: the rows explained, as `read_geco` or stage 01 gives them: row_id, sentence (a list of
-            words), sentence_idx and target, perhaps dataset.
+            words, which a repair may have made others than the file's), sentence_idx and target,
+            perhaps dataset.
         scores: a signed number for each word of each row, a list for each row in their order; or
             by row_id, which may leave rows out.
         method: what your method is called.

@@ -129,7 +129,7 @@ def load_explanations(path: Path | str, rows: pd.DataFrame | None = None) -> pd.
     except (ValueError, OSError) as error:  # pyarrow's errors are both
         raise TouchstoneError(
             f"{name} is not a Parquet file; write the table with pandas' to_parquet "
-            f"({str(error).splitlines()[0][:80]})"
+            f"({str(error).splitlines()[0].replace(str(path), 'it')[:80]})"
         ) from None
     if frame.empty:
         raise TouchstoneError(f"{name} holds no explanations; leave the file out")

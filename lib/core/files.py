@@ -231,7 +231,7 @@ def read_table(path: Path | str, **options: Any) -> pd.DataFrame:
         raise
     except (OSError, ValueError, pyarrow.ArrowException) as error:
         kind = "Parquet" if is_parquet else "CSV"
-        reason = " ".join(str(error).split())[:200]
+        reason = " ".join(str(error).split()).replace(str(path), "it")[:200]
         raise TouchstoneError(
             f"{path} is not readable as {kind} ({reason}); write it again as {kind}"
         ) from None

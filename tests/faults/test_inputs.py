@@ -46,7 +46,7 @@ def test_input(name: str, case: dict[str, Any], tmp_path: Path) -> None:
     found = outcome(form, case, tmp_path)
     sentence = found.sentence
     assert sentence, f"accepted as {found.value!r}"
-    assert "\n" not in sentence and len(sentence) <= LONGEST
+    assert "\n" not in sentence and len(told(sentence, tmp_path)) <= LONGEST
     assert re.search("[;:] ", sentence), "what to do stands behind a semicolon or a colon"
     assert (form.names or Path(case.get("file", form.file)).name) in sentence
     for words in case["refused"]:

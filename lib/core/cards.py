@@ -66,7 +66,7 @@ def read_card(path: Path, source: str, numbers: Mapping[str, object]) -> dict[st
 
 
 def checked_part(name: str, part: Any, kind: type, where: str) -> Any:
-    """A part of a card, of its kind and not empty; numbers and dates where they stand for text.
+    """A part of a card, of its kind, no empty text; numbers and dates where they stand for text.
 
     Args:
         name: of the part.
@@ -76,7 +76,7 @@ def checked_part(name: str, part: Any, kind: type, where: str) -> Any:
     """
     if kind is str and name in _UNQUOTED and type(part) in (int, float, date):
         return str(part)
-    if not isinstance(part, kind) or not part:
+    if not isinstance(part, kind) or part == "":
         written: dict[Any, str] = {
             str: "text, in quotes if it looks like something else",
             list: "a list",

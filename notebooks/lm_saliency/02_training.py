@@ -544,7 +544,10 @@ controls = pd.DataFrame(
 best, before, chance = (
     rows[f"{last}, {state}"] for state in ("trained", "untrained", "shuffled classes")
 )
-assert best["low"] > chance["high"] and best["accuracy"] > before["accuracy"]
+assert best["low"] > chance["high"] and best["accuracy"] > before["accuracy"], (
+    f"accuracy is {best['accuracy']:.2f}, untrained {before['accuracy']:.2f}, with shuffled "
+    f"classes {chance['accuracy']:.2f}; raise lm_share, lm_epochs or n_probe_examples"
+)
 
 # %% [markdown]
 # How much of a probe's accuracy is knowledge of the language model is the distance between trained and untrained, not

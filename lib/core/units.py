@@ -8,7 +8,8 @@ table. Units of before there were checksums have the key and the table.
 import hashlib
 import io
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from filelock import FileLock
 from pandas.api.types import is_string_dtype
 
 from .. import __version__
@@ -26,6 +28,7 @@ from .paths import outputs_root, reference_dir
 
 LIMIT = 500_000  # bytes: what git may be asked to keep
 _SHA256 = b"# sha256="
+_locks: dict[Path, FileLock] = {}  # one object a file, so that a claim within a claim is granted
 _TEXT = {"words", "sentence", "text", "tokens"}  # columns that would publish somebody's corpus
 
 
@@ -98,8 +101,25 @@ class Units:
 
         Both ways give the same numbers, for what was made is read back.
         """
-        table = self.load(name, key)
-        return self.save(name, key, make()) if table is None else table
+        with self.claim(name):
+            table = self.load(name, key)
+            return self.save(name, key, make()) if table is None else table
+
+    @contextmanager
+    def claim(self, name: str, seconds: float = -1) -> Iterator[None]:
+        """Within, no other process makes this unit; the claim of one that dies is let go.
+
+        Args:
+            name: of the unit.
+            seconds: how long to wait for another process that has claimed it; -1: until it is done.
+
+        Raises:
+            TimeoutError: another process has it still.
+        """
+        path = self._folders()[0] / ".claims" / f"{name.replace('/', '-')}.lock"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _locks.setdefault(path, FileLock(path)).acquire(timeout=seconds):
+            yield
 
     def save(
         self, name: str, key: str, frame: pd.DataFrame, files: Sequence[Path] = ()

@@ -109,8 +109,8 @@ execute: .venv/run  ## run every notebook at its defaults and refresh the commit
 	$(BIN)/python tools/execute.py
 
 .PHONY: reference
-reference: .venv/run  ## renew outputs/reference from your run of STUDY at SCALE, and print what changed
-	$(BIN)/python tools/reference.py $(STUDY) $(SCALE)
+reference: .venv/run  ## renew outputs/reference from your run of STUDY at SCALE, and print what changed [WHAT="...", at cpu]
+	$(BIN)/python tools/reference.py $(STUDY) $(SCALE) "$(WHAT)"
 
 .PHONY: results
 results: .venv/run  ## renew the pages of results at scale cpu (outputs/reference/STUDY/cpu) after a run [STUDY=geco]

@@ -42,6 +42,7 @@ from .stage import MANIFEST, PENDING, hold, read_manifest
 
 _SOURCE_PART, _EXECUTED_PART = ".source.part.ipynb", ".executed.part.ipynb"
 _FAILED, _LOG = "failed.ipynb", "failed.log"
+_HISTORY = ("runs.csv", "run_verdicts.csv")  # what earlier runs found is no input of the next
 _SAFE = "finished stages and units are safe"
 _MACHINE = {  # what the machine can do to a run, by what the error says
     "KeyboardInterrupt": "interrupted",
@@ -407,7 +408,7 @@ def _code(job: Job) -> dict[str, str]:
     return {
         "notebook": sha256_of(job.notebook),
         "lib": imported_code(job.notebook, PACKAGE if IS_INSTALLED else job.root / "lib"),
-        "material": sha256_of_tree(job.notebook.parent / "material"),
+        "material": sha256_of_tree(job.notebook.parent / "material", without=_HISTORY),
     }
 
 

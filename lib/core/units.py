@@ -1,13 +1,15 @@
-"""Long runs resume: a finished unit (a data set, seed and method) is a small CSV with a key.
+"""Long runs resume: a finished unit (a data set, seed and method) is a small file with a key.
 
-Its lines are `# key=`, `# sha256=` (of all that follows), `# {...}` (a record in JSON: columns that
-a CSV alone would not give back as they were, the files that belong to it, what made it) and the
-table. Units of before there were checksums have the key and the table.
+A CSV has the lines `# key=`, `# sha256=` (of all that follows), `# {...}` (a record in JSON:
+columns that a CSV alone would not give back as they were, the files that belong to it, what made
+it) and the table. Units of before there were checksums have the key and the table. A Parquet file,
+for numbers of which every digit counts, has the same three lines in its metadata.
 """
 
 import hashlib
 import io
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,17 +19,23 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 from filelock import FileLock
 from pandas.api.types import is_string_dtype
 
 from .. import __version__
 from .errors import TouchstoneError
-from .files import sha256_of, write_atomic
+from .files import load_parquet, sha256_of, write_atomic
 from .made_by import is_strict, made_by, note_reuse
 from .paths import outputs_root, reference_dir
 
 LIMIT = 500_000  # bytes: what git may be asked to keep
 _SHA256 = b"# sha256="
+_CSV, _PARQUET = ".csv", ".parquet"
+# The lines in the metadata of a Parquet file, whose checksum is that of the file with zeros there.
+_HEAD = re.compile(rb"# key=(.*)\n# sha256=([0-9a-f]{64})\n# (\{.*\})\n")
+_ZEROS = b"0" * 64
 _locks: dict[Path, FileLock] = {}  # one object a file, so that a claim within a claim is granted
 _TEXT = {"words", "sentence", "text", "tokens"}  # columns that would publish somebody's corpus
 
@@ -72,18 +80,18 @@ class Units:
         One that is damaged is none, nor is one whose `files` (weights, say) are missing or are not
         those that it was saved with; a printed line says so.
         """
-        of_the_run, *published = self._folders()
-        for folder in [of_the_run, *([] if is_strict() else published)]:
-            path = folder / f"{name}.csv"
-            first, _, rest = path.read_bytes().partition(b"\n") if path.is_file() else (b"",) * 3
-            if first != f"# key={key}".encode():
-                continue
+        of_the_run = self._folders()[0]
+        for path in self._paths(name):
             try:
-                frame, record = _parse(rest, unsigned=self.reuse)
-            except ValueError as error:  # not UTF-8, no table, no JSON: each is one
+                unit = _read(path, key, unsigned=self.reuse)
+            except (ValueError, OSError) as error:  # not UTF-8, no table, no JSON: each is one
                 self._name(path, f"{path} is damaged ({' '.join(str(error).split())})")
                 continue
-            if folder == of_the_run and record.get("made_by") != self._made_by:
+            if unit is None:
+                continue
+            frame, record = unit
+            is_own = path.is_relative_to(of_the_run)
+            if is_own and record.get("made_by") != self._made_by:
                 continue
             recorded = record.get("files", {})
             if not all(file.is_file() for file in files):
@@ -91,7 +99,7 @@ class Units:
             if differs := [file for file in files if recorded.get(file.name) != sha256_of(file)]:
                 self._name(path, f"{differs[0]} is not known to be what unit {name} was made with")
                 continue
-            if folder != of_the_run:
+            if not is_own:
                 note_reuse((self.study, self.scale, self.stage), name, record)
             return frame
         return None
@@ -122,7 +130,12 @@ class Units:
             yield
 
     def save(
-        self, name: str, key: str, frame: pd.DataFrame, files: Sequence[Path] = ()
+        self,
+        name: str,
+        key: str,
+        frame: pd.DataFrame,
+        files: Sequence[Path] = (),
+        exact: bool = False,
     ) -> pd.DataFrame:
         """Keep a unit: ids, and numbers with `digits` digits; cells may be lists.
 
@@ -131,6 +144,7 @@ class Units:
             key: of `key`.
             frame: the table.
             files: what was written with it and belongs to it, each recorded with its SHA-256.
+            exact: keep every digit, published or not, as Parquet: for scores, whose order counts.
 
         Returns:
             The table as `load` will give it: go on with this one, and a run that was stopped and
@@ -145,13 +159,19 @@ class Units:
             "made_by": self._made_by,
             "touchstone": __version__,
         }
-        rest = _written(frame, self._digits, about)
-        content = f"# key={key}\n".encode() + rest
-        write_atomic(of_the_run / f"{name}.csv", content)
-        for folder in published:
-            self._refuse_unfit(name, frame, content)
-            write_atomic(folder / f"{name}.csv", content)
-        return _parse(rest)[0]
+        if exact:
+            content = _as_parquet(frame, key, about)
+        else:
+            content = f"# key={key}\n".encode() + _written(frame, self._digits, about)
+        kept, other = (_PARQUET, _CSV) if exact else (_CSV, _PARQUET)
+        for folder in (of_the_run, *published):
+            if folder != of_the_run:
+                self._refuse_unfit(name, frame, content)
+            write_atomic(folder / f"{name}{kept}", content)
+            (folder / f"{name}{other}").unlink(missing_ok=True)  # of before it had this form
+        unit = _read(of_the_run / f"{name}{kept}", key)
+        assert unit is not None
+        return unit[0]
 
     @cached_property
     def _digits(self) -> int | None:
@@ -166,6 +186,12 @@ class Units:
         if path not in self._named:
             print(f"{fault}; it is made anew")
         self._named.add(path)
+
+    def _paths(self, name: str) -> list[Path]:
+        """Where a unit may be, the run's own first."""
+        folders = self._folders()[: 1 if is_strict() else None]
+        paths = [folder / f"{name}{form}" for folder in folders for form in (_PARQUET, _CSV)]
+        return [path for path in paths if path.is_file()]
 
     def _folders(self) -> list[Path]:
         of_the_run = outputs_root() / self.study / self.scale / self.stage / "units"
@@ -182,6 +208,56 @@ class Units:
             raise TouchstoneError(
                 f"unit {name} has {size} bytes, {LIMIT} may be published; make it smaller"
             )
+
+
+def _read(
+    path: Path, key: str, unsigned: bool = False
+) -> tuple[pd.DataFrame, dict[str, Any]] | None:
+    """Table and record of a unit, or None where its key is another; see `_parse`."""
+    content = path.read_bytes()
+    if path.suffix == _PARQUET:
+        return _of_parquet(content, key)
+    first, _, rest = content.partition(b"\n")
+    return _parse(rest, unsigned) if first == f"# key={key}".encode() else None
+
+
+def _as_parquet(frame: pd.DataFrame, key: str, record: dict[str, Any]) -> bytes:
+    """A unit as Parquet, to the last bit; columns hold text, numbers or lists of numbers."""
+    head = b"# key=%b\n# sha256=%b\n# %b\n" % (key.encode(), _ZEROS, json.dumps(record).encode())
+    table = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata()
+    # Of a mantissa only the first byte repeats: bytes of a place are put together before zstd.
+    split = {
+        f"{field.name}.list.element" if pa.types.is_list(field.type) else field.name
+        for field in table.schema
+        if pa.types.is_floating(getattr(field.type, "value_type", field.type))
+    }
+    buffer = io.BytesIO()
+    with pq.ParquetWriter(
+        buffer,
+        table.schema,
+        compression="zstd",
+        compression_level=19,
+        use_dictionary=[name for name in table.column_names if name not in split],
+        column_encoding=dict.fromkeys(split, "BYTE_STREAM_SPLIT"),
+        store_schema=False,
+    ) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({"unit": head})
+    content = buffer.getvalue()
+    sha256 = hashlib.sha256(content).hexdigest().encode()
+    return content.replace(head, head.replace(_ZEROS, sha256))
+
+
+def _of_parquet(content: bytes, key: str) -> tuple[pd.DataFrame, dict[str, Any]] | None:
+    """Table and record of `_as_parquet`, None where the key is another; errors as in `_parse`."""
+    if not (head := _HEAD.search(content)):
+        raise ValueError("it has no checksum")
+    if head[1] != key.encode():
+        return None
+    unsigned = content[: head.start(2)] + _ZEROS + content[head.end(2) :]
+    if hashlib.sha256(unsigned).hexdigest().encode() != head[2]:
+        raise ValueError("its checksum does not fit")
+    return load_parquet(io.BytesIO(content)), json.loads(head[3])
 
 
 def _written(frame: pd.DataFrame, digits: int | None, about: dict[str, Any]) -> bytes:

@@ -505,3 +505,12 @@ def test_a_folder_that_cannot_be_written_to_is_named(
     monkeypatch.setenv("TOUCHSTONE_OUTPUTS", str(study / "file"))
     assert toy() == 1
     assert "set TOUCHSTONE_OUTPUTS to another folder" in capsys.readouterr().err
+
+
+def test_the_history_of_runs_is_no_input(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (study / "notebooks/toy/material/runs.csv").write_text("run,what\n1,first\n")
+    assert toy("plan") == 0
+    assert capsys.readouterr().out.count("unchanged") == 2
+    (study / "notebooks/toy/material/more.csv").write_text("x\n")
+    assert toy("plan") == 0
+    assert "unchanged" not in capsys.readouterr().out.splitlines()[0]

@@ -255,3 +255,69 @@ def test_a_unit_is_found_only_with_the_files_that_belong_to_it(
     weights.unlink()
     assert store.load("LSTM", "k", [weights]) is None and capsys.readouterr().out == ""
     assert store.load("LSTM", "k") is not None, "its numbers need no weights"
+
+
+def test_an_exact_unit_comes_back_to_the_last_bit(published: Path) -> None:
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "row_id": ["007", "NA", ""],
+            "delta": [1 / 3, None, -0.0],
+            "steps": np.array([27, 9, 81], dtype=np.float32),
+            "n": [1, 2, 3],
+            "scores": [random.normal(size=n).astype(np.float32) for n in (4, 0, 2)],
+            "worths": [random.normal(size=n) for n in (1, 3, 2)],
+        }
+    )
+    store = Units("toy", "cpu", "03_attribution", reuse=True, digits=4)
+    saved = store.save("a", "k", frame, exact=True)
+    assert saved["scores"].tolist() == [row.tolist() for row in frame["scores"]]
+    assert saved["worths"].tolist() == [row.tolist() for row in frame["worths"]]
+    rest = [name for name in frame if name not in ("scores", "worths")]
+    pd.testing.assert_frame_equal(saved[rest], frame[rest], check_exact=True)
+    loaded = store.load("a", "k")
+    assert loaded is not None and store.load("a", "other") is None
+    pd.testing.assert_frame_equal(loaded, saved, check_exact=True)
+    first = (published / "a.parquet").read_bytes()
+    store.save("a", "k", frame, exact=True)
+    assert (published / "a.parquet").read_bytes() == first, "the same bytes again"
+    assert pd.read_parquet(published / "a.parquet")["row_id"].tolist() == ["007", "NA", ""]
+
+
+def test_an_exact_unit_takes_the_place_of_a_table_of_before(published: Path) -> None:
+    store = Units("toy", "cpu", "03_attribution", reuse=True)
+    for exact, form in ((False, "csv"), (True, "parquet"), (False, "csv")):
+        store.save("a", "k", pd.DataFrame({"p": [1 / 3]}), exact=exact)
+        assert [path.name for path in published.iterdir()] == [f"a.{form}"]
+    with pytest.raises(TouchstoneError, match="column 'words'.*ids and numbers only"):
+        store.save("b", "k", FRAME.assign(words="she"), exact=True)
+    assert not (published / "b.parquet").exists()
+
+
+@pytest.mark.parametrize("place", [4, 0.3, 0.6, 0.9, -3])
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_damaged_exact_unit_is_named_and_made_anew(
+    small_outputs: Path, capsys: pytest.CaptureFixture[str], place: float, cut: bool
+) -> None:
+    store = Units("toy", "small", "03_attribution")
+    store.save("LIME", "k", FRAME, exact=True)
+    path = small_outputs / "toy" / "small" / "03_attribution" / "units" / "LIME.parquet"
+    whole = path.read_bytes()
+    at = place if isinstance(place, int) else int(place * len(whole))
+    path.write_bytes(whole[:at] if cut else whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+    assert store.load("LIME", "k") is None
+    said = capsys.readouterr().out
+    assert said.startswith(f"{path} is damaged (") and said.endswith("; it is made anew\n")
+    store.save("LIME", "k", FRAME, exact=True)
+    assert path.read_bytes() == whole and store.load("LIME", "k") is not None
+
+
+def test_an_exact_unit_knows_the_files_that_belong_to_it(
+    small_outputs: Path, tmp_path: Path
+) -> None:
+    weights, store = tmp_path / "LSTM.safetensors", Units("toy", "small", "02_training")
+    weights.write_bytes(b"weights")
+    store.save("LSTM", "k", FRAME, [weights], exact=True)
+    assert store.load("LSTM", "k", [weights]) is not None
+    weights.write_bytes(b"others")
+    assert store.load("LSTM", "k", [weights]) is None

@@ -22,11 +22,8 @@ from ...core.progress import progress
 from ...core.units import Units
 from ...models.schemes import scheme_named
 
-# What the largest score of a row is kept as; three digits move mass accuracy by less than .001.
-LARGEST = 999
 # What a unit may take: half an hour of a core with bert-base.
 MOST_PASSES = 20_000
-_DIGITS = 4  # of the scale, of the gap and of what a method reports
 
 
 @dataclass(frozen=True)
@@ -137,9 +134,16 @@ def run_units(plan: Sequence[Unit], sources: Sources, store: Units) -> pd.DataFr
     Methods that take one pass each explain a model's rows together: they share that pass.
     """
     tables: dict[str, pd.DataFrame] = {}
+    n_stepped = 0
     for group in progress(groups_of(plan), "explanations"):
-        names = [unit.name for unit in group]
-        tables |= zip(names, explain_group(group, sources, store), strict=True)
+        made, n = explain_group(group, sources, store)
+        tables |= zip([unit.name for unit in group], made, strict=True)
+        n_stepped += n
+    if n_stepped:
+        print(
+            f"{n_stepped} of {len(plan)} units were published with scores in 999 steps, which "
+            "moves measures of rank; delete them to have them made anew"
+        )
     return pd.concat([tables[unit.name] for unit in plan], ignore_index=True)
 
 
@@ -154,19 +158,30 @@ def groups_of(plan: Sequence[Unit]) -> list[list[Unit]]:
     return list(groups.values())
 
 
-def explain_group(units: Sequence[Unit], sources: Sources, store: Units) -> list[pd.DataFrame]:
+def explain_group(
+    units: Sequence[Unit], sources: Sources, store: Units
+) -> tuple[list[pd.DataFrame], int]:
     """The explanations of units that share a pass, claimed: read where finished, else made.
 
     A long unit is made in parts, each a unit of its own, so that several processes may do it.
+    Also returns how many were kept in steps.
     """
     unit = units[0]
     with store.claim(unit.name):
         parts = parts_of(unit, sources)
         key = _unit_key(unit, sources, store) if parts else ""
         if parts and store.load(unit.name, key) is None:
-            made = [table for part in parts for table in explain_group(part.units, part, store)]
-            store.save(unit.name, key, _packed(pd.concat(made, ignore_index=True)))
+            own = replace(store, publish=False)  # the whole is published, and not its parts
+            made = [explain_group(part.units, part, own)[0][0] for part in parts]
+            table = _packed(pd.concat(made, ignore_index=True))
+            store.save(unit.name, key, table, exact=True)
         return _explain_units(units, sources, store)
+
+
+def explain_part(part: Part, store: Units) -> None:
+    """Make one part of a long unit, unless the whole is finished."""
+    if store.load(part.unit.name, _unit_key(part.unit, part.whole, store)) is None:
+        explain_group(part.units, part, replace(store, publish=False))
 
 
 def explain_unit(unit: Unit, sources: Sources, store: Units) -> pd.DataFrame:
@@ -174,11 +189,16 @@ def explain_unit(unit: Unit, sources: Sources, store: Units) -> pd.DataFrame:
 
     Both ways give the same numbers, for what was made is taken from what was kept.
     """
-    return explain_group([unit], sources, store)[0]
+    return explain_group([unit], sources, store)[0][0]
 
 
-def _explain_units(units: Sequence[Unit], sources: Sources, store: Units) -> list[pd.DataFrame]:
-    """`explain_unit` for units of one model and the same rows, the unfinished ones together."""
+def _explain_units(
+    units: Sequence[Unit], sources: Sources, store: Units
+) -> tuple[list[pd.DataFrame], int]:
+    """`explain_unit` for units of one model and the same rows, the unfinished ones together.
+
+    Also returns how many were kept in steps.
+    """
     rows, keys = sources.rows_of(units[0]), [_unit_key(unit, sources, store) for unit in units]
     kept = {unit.name: store.load(unit.name, key) for unit, key in zip(units, keys, strict=True)}
     missing = [pair for pair in zip(units, keys, strict=True) if kept[pair[0].name] is None]
@@ -187,19 +207,19 @@ def _explain_units(units: Sequence[Unit], sources: Sources, store: Units) -> lis
         made = explain_many(sources.model_of(missing[0][0]), rows, methods, seed=units[0].seed)
         for i, (unit, key) in enumerate(missing):
             of_unit = made.iloc[i * len(rows) : (i + 1) * len(rows)]
-            kept[unit.name] = store.save(unit.name, key, _packed(of_unit))
-    return [_unpacked(unit, kept[unit.name], rows, store.study) for unit in units]
+            kept[unit.name] = store.save(unit.name, key, _packed(of_unit), exact=True)
+    tables = [_unpacked(unit, kept[unit.name], rows, store.study) for unit in units]
+    return tables, sum(map(_is_stepped, kept.values()))
 
 
 def _unpacked(unit: Unit, kept: pd.DataFrame, rows: pd.DataFrame, study: str) -> pd.DataFrame:
     by_row = kept.set_index("row_id").loc[rows["row_id"]]
-    scores = [
-        np.multiply(whole, scale)
-        for whole, scale in zip(by_row["scores"], by_row["scale"], strict=True)
-    ]
+    scores = by_row["scores"]
+    if _is_stepped(kept):
+        scores = [np.multiply(*pair) for pair in zip(scores, by_row["scale"], strict=True)]
     return in_format(
         rows,
-        scores,
+        list(scores),
         by_row["delta"].tolist(),
         resolve_method(unit.method).name,
         unit.settings,
@@ -224,7 +244,7 @@ def _unit_key(unit: Unit, sources: Sources, store: Units) -> str:
 
 
 def mark(frame: pd.DataFrame) -> str:
-    """A short mark of a table's content; numbers count with four digits, as units keep them."""
+    """A short mark of a table's content; numbers count with four digits."""
     return hashlib.sha256(frame.to_csv(index=False, float_format="%.4g").encode()).hexdigest()[:16]
 
 
@@ -235,23 +255,31 @@ def _packed(of_unit: pd.DataFrame) -> pd.DataFrame:
 
 
 def packed(explanations: pd.DataFrame) -> pd.DataFrame:
-    """Explanations as ids and whole numbers: row_id, delta, scale, scores (to be times scale).
+    """Explanations without their words: row_id, delta, scores, and what a method reports beside
+    them (`table.ABOUT`).
 
-    What a method reports beside them (`table.ABOUT`) follows.
+    Scores are of four bytes each where this leaves the order of every row as it is, signed and by
+    size, with its ties and zeros: all that depends on the order is then as in full precision.
     """
-    largest = [np.abs(scores).max(initial=0.0) for scores in explanations["scores"]]
-    scales = [_short(size / LARGEST) if size > 0 else 1.0 for size in largest]
-    whole = [
-        np.round(np.divide(scores, scale)).astype(int).tolist()
-        for scores, scale in zip(explanations["scores"], scales, strict=True)
-    ]
-    about = {name: explanations[name].map(_short) for name in ABOUT if name in explanations}
-    delta = explanations["delta"].astype(float).map(_short)
-    return explanations[["row_id"]].assign(delta=delta, scale=scales, scores=whole, **about)
+    full = [np.asarray(scores, dtype=float) for scores in explanations["scores"]]
+    with np.errstate(over="ignore"):  # a size that four bytes do not reach is infinite there
+        short = [scores.astype(np.float32) for scores in full]
+    kept = short if all(map(_is_ordered_alike, full, short)) else full
+    about = ["row_id", "delta", *(name for name in ABOUT if name in explanations)]
+    return explanations[about].assign(scores=kept)
 
 
-def _short(number: float) -> float:
-    return float(f"{number:.{_DIGITS}g}")
+def _is_ordered_alike(full: np.ndarray, short: np.ndarray) -> bool:
+    """Whether rounded scores have the order of the full ones, by size and with signs."""
+    # Rounding never swaps two numbers; it may make them equal, or zero.
+    n_sizes = [len(np.unique(np.abs(scores))) for scores in (full, short)]
+    is_same = n_sizes[0] == n_sizes[1] and np.array_equal(np.sign(full), np.sign(short))
+    return is_same and bool(np.isfinite(short).all())
+
+
+def _is_stepped(kept: pd.DataFrame) -> bool:
+    """Whether a unit is of before version 0.2.0: whole numbers up to 999, to be times `scale`."""
+    return "scale" in kept
 
 
 def predicted_seconds(

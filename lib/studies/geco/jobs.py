@@ -14,7 +14,7 @@ from ...models.schemes import scheme_named
 from ...models.weights import PACKAGED
 from ...training.transfer import Trainer
 from .corpus import CLASSES, load_dataset
-from .grid import Sources, Unit, explain_group, groups_of, parts_of, passes
+from .grid import explain_group, explain_part, groups_of, parts_of, passes
 from .model_units import Job as Model
 from .model_units import models_of, run_unit, settings_by_scheme
 from .units import StageSources, numbers_of, plan_units, settings_by_method
@@ -94,11 +94,14 @@ def _explaining(stage: Stage, values: Mapping[str, Any]) -> list[Job]:
         unit = group[0]
         # a shared pass is one pass
         n = max(passes(one) for one in group) if unit.sees_model else 0.0
-        whole: list[tuple[list[Unit], Sources]] = [(group, sources)]
-        for units, source in [(p.units, p) for p in parts_of(unit, sources)] or whole:
-            compute = partial(explain_group, units, source, store)
-            size = n * len(source.rows_of(unit))
-            jobs.append(_job(stage, units[0].name, unit.scheme, size, values, store, compute))
+        size, parts = n * len(sources.rows_of(unit)), parts_of(unit, sources)
+        for part in parts:
+            name, share = part.units[0].name, size / len(parts)
+            make = partial(explain_part, part, store)
+            jobs.append(_job(stage, name, unit.scheme, share, values, store, make))
+        if not parts:
+            group_made = partial(explain_group, group, sources, store)
+            jobs.append(_job(stage, unit.name, unit.scheme, size, values, store, group_made))
     return jobs
 
 

@@ -62,8 +62,8 @@ test-more: .venv/more  ## what needs an extra or a browser: the wheel in a fresh
 geco lm_saliency cebab implicit_bias: export TOUCHSTONE_STRICT ?= $(STRICT)
 
 .PHONY: geco
-geco: .venv/run  ## one study: SCALE=small|cpu|paper [STAGE=03_attribution] [METHOD=LIME] [FORCE=1] [STRICT=1: reuse no published unit]
-	$(BIN)/touchstone run $@ --scale $(SCALE) $(if $(STAGE),--stage $(STAGE)) $(if $(METHOD),--only-method "$(METHOD)") $(if $(FORCE),--force)
+geco: .venv/run  ## one study: SCALE=small|cpu|paper [STAGE=03_attribution] [METHOD=LIME] [FORCE=1] [STRICT=1: reuse no published unit] [JOBS=2: units in two processes]
+	$(BIN)/touchstone run $@ --scale $(SCALE) $(if $(STAGE),--stage $(STAGE)) $(if $(METHOD),--only-method "$(METHOD)") $(if $(FORCE),--force) $(if $(filter command line,$(origin JOBS)),--jobs $(JOBS))
 
 .PHONY: lm_saliency
 lm_saliency: .venv/run  ## the same for the study of language models' saliency

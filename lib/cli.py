@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from . import __version__
-from .core.errors import TouchstoneError
+from .core.errors import TouchstoneError, did_you_mean
 from .core.paths import IS_INSTALLED, ROOT
 
 DESCRIPTION = "Four published checks of language-model explanations, and the explainers themselves."
@@ -38,7 +38,55 @@ def run(arguments: Sequence[str]) -> int:
     """run a study's notebooks, those stages that are not up to date"""
     from .core import runner
 
-    return runner.main(arguments)
+    return runner.main(arguments, _listing)
+
+
+def unit(arguments: Sequence[str]) -> int:
+    """compute one unit of a study, for a cluster or another machine; without a key, list them"""
+    from .core.jobs import closed_stage, job_named
+    from .core.runner import plan_jobs
+
+    parser = argparse.ArgumentParser(prog="touchstone unit", description=unit.__doc__)
+    parser.add_argument("study")
+    parser.add_argument("scale", help="a file of params/<study>/")
+    parser.add_argument("key", nargs="?", default="", help="stage/name, as the list has it")
+    parser.add_argument("--stage", default="", help="list this stage alone")
+    chosen = parser.parse_args(arguments)
+    if (listing := _listing(chosen.study)) is None:
+        raise TouchstoneError(f"{chosen.study} does not list its units; write geco")
+    wanted = chosen.key.partition("/")[0] or chosen.stage
+    stages = plan_jobs(chosen.study, chosen.scale)
+    if wanted and wanted not in (known := [stage.stage for stage in stages]):
+        raise TouchstoneError(f"there is no stage {wanted!r}{did_you_mean(wanted, known)}")
+    for stage in stages:
+        if wanted not in ("", stage.stage):
+            continue
+        try:
+            jobs = listing(closed_stage(chosen.study, chosen.scale, stage.stage), stage.all)
+        except TouchstoneError as error:
+            if wanted:
+                raise
+            print(f"{stage.stage} cannot be listed yet: {error}")
+            continue
+        if chosen.key:
+            job_named(jobs, chosen.key).compute()
+            return 0
+        for job in jobs:
+            print(f"{job.key}  {job.seconds:.0f} s  {job.gigabytes:.1f} GB  {' '.join(job.needs)}")
+    return 0
+
+
+def merge(arguments: Sequence[str]) -> int:
+    """copy the finished units of one output root into another"""
+    from .core.jobs import merge as merge_roots
+
+    parser = argparse.ArgumentParser(prog="touchstone merge", description=merge.__doc__)
+    parser.add_argument("into", type=Path, help="the output root that grows")
+    parser.add_argument("other", type=Path, help="the output root that is read")
+    chosen = parser.parse_args(arguments)
+    copied = merge_roots(chosen.into, chosen.other)
+    print(f"{len(copied)} files copied into {chosen.into}")
+    return 0
 
 
 def plan(arguments: Sequence[str]) -> int:
@@ -92,6 +140,8 @@ def cite(arguments: Sequence[str]) -> int:
 
 COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "run": run,
+    "unit": unit,
+    "merge": merge,
     "plan": plan,
     "dataset": dataset,
     "data": data,
@@ -125,6 +175,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except TouchstoneError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+
+
+def _listing(study: str) -> Any:
+    """The list of a study's units, None where it has none."""
+    if study != "geco":
+        return None
+    from .studies.geco.jobs import jobs_of
+
+    return jobs_of
 
 
 def _as_text(work: Mapping[str, Any]) -> str:

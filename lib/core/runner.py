@@ -14,7 +14,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from .contents import find_again, fingerprint
 from .errors import TouchstoneError, did_you_mean
 from .expected import expected_minutes
 from .files import parse_yaml, save_json, sha256_of, sha256_of_tree, write_atomic
+from .jobs import Listing, run_all
 from .made_by import MAKERS, imported_code, is_strict, package_versions
 from .notebooks import find_notebooks, find_studies, fold_bars, read_notebook
 from .parameters import (
@@ -186,13 +187,19 @@ def run_job(job: Job, label: str) -> None:
     os.replace(job.folder / PENDING, job.folder / MANIFEST)  # now the stage is complete
 
 
-def run_jobs(jobs: Sequence[Job], stages: Sequence[str] = (), force: bool = False) -> None:
+def run_jobs(
+    jobs: Sequence[Job],
+    stages: Sequence[str] = (),
+    force: bool = False,
+    prepare: Callable[[Job], None] | None = None,
+) -> None:
     """Run jobs in order, and say where the results are.
 
     Args:
         jobs: all stages of a study at a scale.
         stages: the names of those to run, or none for all.
         force: run what is unchanged, too.
+        prepare: called before a stage that runs.
 
     Raises:
         TouchstoneError: a stage failed; later ones have not been begun.
@@ -222,6 +229,8 @@ def run_jobs(jobs: Sequence[Job], stages: Sequence[str] = (), force: bool = Fals
             continue
         say(f"{label}: running ({reason})")
         before = time.monotonic()
+        if prepare:
+            prepare(job)
         run_job(job, label)
         say(f"{label}: done in {time.monotonic() - before:.0f} s")
     say(f"\n{time.monotonic() - started:.0f} s in all. Where to look:")
@@ -229,8 +238,14 @@ def run_jobs(jobs: Sequence[Job], stages: Sequence[str] = (), force: bool = Fals
         say(f"  {what:<9}  {_where(jobs, kind)}")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line, `sys.argv` by default; returns the exit status."""
+def main(
+    arguments: Sequence[str] | None = None,
+    listing_of: Callable[[str], Listing | None] = lambda study: None,
+) -> int:
+    """The command line, `sys.argv` by default; returns the exit status.
+
+    `listing_of` gives the list of a study's units, which `--jobs` spreads over processes.
+    """
     parser = _parser()
     options = parser.parse_args(arguments)
     planning = options.study[0] == "plan" and len(options.study) == 2
@@ -254,8 +269,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if planning:
             _print_plan([job for job in jobs if not stages or job.stage in stages])
             return 0
+        prepare = (
+            _in_processes(listing_of(options.study[-1]), options) if options.jobs > 1 else None
+        )
         with hold(jobs[0].folder.parent, seconds=0):
-            run_jobs(jobs, stages, options.force)
+            run_jobs(jobs, stages, options.force, prepare)
     except TouchstoneError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -281,8 +299,22 @@ def _parser() -> argparse.ArgumentParser:
     add("--only-method", action="append", default=[], help="one method (may be repeated)")
     add("-p", dest="parameters", nargs=2, action="append", default=[], help="NAME VALUE, set here")
     add("--force", action="store_true", help="run what is unchanged, too; units are kept")
+    add("--jobs", type=int, default=1, help="compute units in so many processes first (geco)")
     add("--root", type=Path, default=ROOT, help="folder with notebooks/, params/, lib/")
     return parser
+
+
+def _in_processes(listing: Listing | None, options: argparse.Namespace) -> Callable[[Job], None]:
+    """What computes a stage's units in several processes, before its notebook reads them."""
+    study = options.study[-1]
+    if listing is None:
+        raise TouchstoneError(f"{study} does not list its units; run it without --jobs")
+
+    def prepare(job: Job) -> None:
+        if busy := run_all(listing, (study, options.scale, job.stage), job.all, options.jobs):
+            print(f"{busy} units are being computed by another run; the notebook waits for them")
+
+    return prepare
 
 
 def _execute(source: Path, executed: Path, job: Job, label: str) -> None:

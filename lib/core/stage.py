@@ -246,9 +246,9 @@ def open_stage(study: str, scale: str, stage: str) -> Stage:
     forget_reuse((study, scale, stage))
     if (folder / MANIFEST).is_file():
         os.replace(folder / MANIFEST, folder / _PREVIOUS)
-    # Of a killed run: parts of `atomic_path`, and what safetensors writes first, beside those.
-    for left_over in (*folder.rglob(".*.part"), *folder.rglob(".tmp??????")):
-        left_over.unlink()
+    for left_over in folder.rglob(".*.part"):  # see atomic_path
+        if not _is_running(left_over.stem.rpartition(".")[2]):  # a process may make a unit just now
+            left_over.unlink(missing_ok=True)
     return Stage(study, scale, stage, folder)
 
 
@@ -305,6 +305,16 @@ def _remove_obsolete(folder: Path, names: set[str]) -> None:
             if not name.startswith("models/"):  # somebody may have waited hours for them
                 (folder / name).unlink(missing_ok=True)
         previous.unlink()
+
+
+def _is_running(process: str) -> bool:
+    try:
+        os.kill(int(process), 0)  # signal 0 only asks
+    except PermissionError:
+        return True  # somebody else's
+    except (ValueError, OSError):
+        return False
+    return True
 
 
 def _lock(folder: Path) -> FileLock:

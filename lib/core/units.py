@@ -10,7 +10,8 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +21,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from filelock import FileLock
 from pandas.api.types import is_string_dtype
 
 from .. import __version__
@@ -34,6 +36,7 @@ _CSV, _PARQUET = ".csv", ".parquet"
 # The lines in the metadata of a Parquet file, whose checksum is that of the file with zeros there.
 _HEAD = re.compile(rb"# key=(.*)\n# sha256=([0-9a-f]{64})\n# (\{.*\})\n")
 _ZEROS = b"0" * 64
+_locks: dict[Path, FileLock] = {}  # one object a file, so that a claim within a claim is granted
 _TEXT = {"words", "sentence", "text", "tokens"}  # columns that would publish somebody's corpus
 
 
@@ -87,7 +90,8 @@ class Units:
             if unit is None:
                 continue
             frame, record = unit
-            if path.parent == of_the_run and record.get("made_by") != self._made_by:
+            is_own = path.is_relative_to(of_the_run)
+            if is_own and record.get("made_by") != self._made_by:
                 continue
             recorded = record.get("files", {})
             if not all(file.is_file() for file in files):
@@ -95,7 +99,7 @@ class Units:
             if differs := [file for file in files if recorded.get(file.name) != sha256_of(file)]:
                 self._name(path, f"{differs[0]} is not known to be what unit {name} was made with")
                 continue
-            if path.parent != of_the_run:
+            if not is_own:
                 note_reuse((self.study, self.scale, self.stage), name, record)
             return frame
         return None
@@ -105,8 +109,25 @@ class Units:
 
         Both ways give the same numbers, for what was made is read back.
         """
-        table = self.load(name, key)
-        return self.save(name, key, make()) if table is None else table
+        with self.claim(name):
+            table = self.load(name, key)
+            return self.save(name, key, make()) if table is None else table
+
+    @contextmanager
+    def claim(self, name: str, seconds: float = -1) -> Iterator[None]:
+        """Within, no other process makes this unit; the claim of one that dies is let go.
+
+        Args:
+            name: of the unit.
+            seconds: how long to wait for another process that has claimed it; -1: until it is done.
+
+        Raises:
+            TimeoutError: another process has it still.
+        """
+        path = self._folders()[0] / ".claims" / f"{name.replace('/', '-')}.lock"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _locks.setdefault(path, FileLock(path)).acquire(timeout=seconds):
+            yield
 
     def save(
         self,

@@ -1,5 +1,6 @@
 """Where weights come from, and the proof that they are the ones that were meant."""
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,12 +12,12 @@ from typing import Any
 import torch
 import transformers
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
 from ..core.errors import TouchstoneError
-from ..core.files import atomic_path, read_json, sha256_of
+from ..core.files import read_json, sha256_of, write_atomic
 from .hf import HFClassifier, check_vocabulary
 
 # name: package, folder inside it, SHA-256 of its model.safetensors
@@ -140,9 +141,10 @@ def save_tensors(
     """Write tensors to a .safetensors file, with notes on them; returns the file's SHA-256."""
     # copies, since safetensors refuses tensors that share their memory (tied weights)
     copies = {name: t.detach().cpu().contiguous().clone() for name, t in tensors.items()}
-    with atomic_path(path) as part:
-        save_file(copies, part, about)
-    return sha256_of(path)
+    # In memory, for `save_file` would leave a file of its own beside this one when it is killed.
+    content = save(copies, None if about is None else dict(about))
+    write_atomic(path, content)
+    return hashlib.sha256(content).hexdigest()
 
 
 @torch.no_grad()

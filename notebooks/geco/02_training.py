@@ -64,7 +64,13 @@ from lib.studies.geco.floors import (
     first_pronoun_class,
     first_pronoun_is_other,
 )
-from lib.studies.geco.model_units import Job, is_finished, run_unit, settings_by_scheme
+from lib.studies.geco.model_units import (
+    Job,
+    is_finished,
+    models_of,
+    run_unit,
+    settings_by_scheme,
+)
 from lib.training.classifier import CURVE, Settings
 from lib.training.loop import take_step
 from lib.training.transfer import Trainer
@@ -449,20 +455,10 @@ assert decays["kept_epoch"][2] < decays["kept_epoch"].drop(2).min(), told
 
 
 # %%
-def seeds_of(scheme: str) -> int:
-    """How many models a scheme gets; without training there is nothing to repeat."""
-    if not SCHEMES[scheme].trained():
-        return 1
-    return n_seeds_ola if SCHEMES[scheme].is_one_layer else n_seeds
-
-
 jobs = [
     Job(name, scheme, k, *data[name].values(), classes[name], settings[scheme])
-    for name in data
-    for scheme in (binary_schemes if name in binary else schemes)
-    for k in range(seeds_of(scheme))
-    if k < 5 or name not in binary
-]  # five are enough for the two-class sets
+    for name, scheme, k in models_of(globals()).itertuples(index=False)
+]
 print(f"{len(jobs)} models")
 units = Units(
     "geco", scale, "02_training", reuse_units, digits=4 if reuse_units else None

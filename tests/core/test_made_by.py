@@ -162,12 +162,12 @@ def test_a_version_counts(repository: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_unit_of_ones_own_is_made_anew_by_other_code(repository: Path) -> None:
     frame = pd.DataFrame({"p": [1]})
-    Units("toy", "small", "02_use").save("a", "k", frame)
-    assert Units("toy", "small", "02_use").load("a", "k") is not None
+    Units("toy", "small", "02_use").save("D_A/a", "k", frame)
+    assert Units("toy", "small", "02_use").load("D_A/a", "k") is not None
     change(repository / MEANS, "(x):", "(x):  # all of them")
-    assert Units("toy", "small", "02_use").load("a", "k") is not None
+    assert Units("toy", "small", "02_use").load("D_A/a", "k") is not None
     change(repository / MEANS, "/", "*")
-    assert Units("toy", "small", "02_use").load("a", "k") is None
+    assert Units("toy", "small", "02_use").load("D_A/a", "k") is None
 
 
 def test_what_is_published_is_reused_in_a_printed_line_unless_it_is_refused(

@@ -4,10 +4,11 @@ Each unit is kept as it is finished, so a stopped run goes on where it was.
 """
 
 import hashlib
+import math
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,7 +20,11 @@ from ...attribution.table import ABOUT, NO_MODEL, in_format
 from ...core.contents import by_content
 from ...core.progress import progress
 from ...core.units import Units
+from ...models.schemes import scheme_named
 from .as_released import method_of
+
+# What a unit may take: half an hour of a core with bert-base.
+MOST_PASSES = 20_000
 
 
 @dataclass(frozen=True)
@@ -75,21 +80,69 @@ class Sources(Protocol):
         """A mark that changes when the model does, found without loading it."""
 
 
+@dataclass(frozen=True)
+class Part:
+    """Where one part of a long unit gets what it needs: some of the rows, the rest from `whole`."""
+
+    unit: Unit
+    whole: Sources
+    number: int
+    n_parts: int
+
+    @property
+    def units(self) -> list[Unit]:
+        """The part as a unit of its own."""
+        note = f"{self.unit.note}_part{self.number + 1}of{self.n_parts}"
+        return [replace(self.unit, note=note)]
+
+    def rows_of(self, unit: Unit) -> pd.DataFrame:
+        """Its rows: whole base sentences, nearly as many as in the other parts."""
+        rows = self.whole.rows_of(unit)
+        known = rows["sentence_idx"].unique()
+        chosen = np.array_split(known, self.n_parts)[self.number]
+        return rows[rows["sentence_idx"].isin(chosen)].reset_index(drop=True)
+
+    def model_of(self, unit: Unit) -> Any:
+        """The model of the whole unit."""
+        return self.whole.model_of(unit)
+
+    def mark_of(self, unit: Unit) -> str:
+        """The mark of the whole unit's model."""
+        return self.whole.mark_of(unit)
+
+
+def passes(unit: Unit) -> float:
+    """How many passes forward and back a row takes with a unit's method, roughly.
+
+    >>> passes(Unit("D_A", "CEf", 0, "Integrated Gradients", {"n_steps": 50}, 8))
+    50.0
+    """
+    n_forward = unit.settings.get("n_samples", 0)
+    return float(unit.settings.get("n_steps", 0)) or max(1.0, n_forward / 3)
+
+
+def parts_of(unit: Unit, sources: Sources) -> list[Part]:
+    """The parts of a unit that takes more than `MOST_PASSES`; none of one that does not.
+
+    The rows and the method decide, so that every machine has the same parts.
+    """
+    n = math.ceil(len(sources.rows_of(unit)) * passes(unit) / MOST_PASSES)
+    if n < 2 or isinstance(sources, Part) or not unit.sees_model:
+        return []
+    if scheme_named(unit.scheme).is_one_layer:  # its passes cost next to nothing
+        return []
+    return [Part(unit, sources, number, n) for number in range(n)]
+
+
 def run_units(plan: Sequence[Unit], sources: Sources, store: Units) -> pd.DataFrame:
     """Explain unit by unit, keep each as it is finished, and return all in the explanation format.
 
     Methods that take one pass each explain a model's rows together: they share that pass.
     """
-    groups: dict[tuple[Any, ...], list[Unit]] = {}
-    for unit in plan:
-        alone = unit.name if not unit.explainer.shares else ""
-        groups.setdefault(
-            (unit.dataset, unit.scheme, unit.seed, unit.n_base, unit.note, alone), []
-        ).append(unit)
     tables: dict[str, pd.DataFrame] = {}
     n_stepped = 0
-    for group in progress(list(groups.values()), "explanations"):
-        made, n = _explain_units(group, sources, store)
+    for group in progress(groups_of(plan), "explanations"):
+        made, n = explain_group(group, sources, store)
         tables |= zip([unit.name for unit in group], made, strict=True)
         n_stepped += n
     if n_stepped:
@@ -100,12 +153,49 @@ def run_units(plan: Sequence[Unit], sources: Sources, store: Units) -> pd.DataFr
     return pd.concat([tables[unit.name] for unit in plan], ignore_index=True)
 
 
+def groups_of(plan: Sequence[Unit]) -> list[list[Unit]]:
+    """The units of a plan, together where they share a pass over one model's rows."""
+    groups: dict[tuple[Any, ...], list[Unit]] = {}
+    for unit in plan:
+        alone = unit.name if not unit.explainer.shares else ""
+        groups.setdefault(
+            (unit.dataset, unit.scheme, unit.seed, unit.n_base, unit.note, alone), []
+        ).append(unit)
+    return list(groups.values())
+
+
+def explain_group(
+    units: Sequence[Unit], sources: Sources, store: Units
+) -> tuple[list[pd.DataFrame], int]:
+    """The explanations of units that share a pass, claimed: read where finished, else made.
+
+    A long unit is made in parts, each a unit of its own, so that several processes may do it.
+    Also returns how many were kept in steps.
+    """
+    unit = units[0]
+    with store.claim(unit.name):
+        parts = parts_of(unit, sources)
+        key = _unit_key(unit, sources, store) if parts else ""
+        if parts and store.load(unit.name, key) is None:
+            own = replace(store, publish=False)  # the whole is published, and not its parts
+            made = [explain_group(part.units, part, own)[0][0] for part in parts]
+            table = _packed(pd.concat(made, ignore_index=True))
+            store.save(unit.name, key, table, exact=True)
+        return _explain_units(units, sources, store)
+
+
+def explain_part(part: Part, store: Units) -> None:
+    """Make one part of a long unit, unless the whole is finished."""
+    if store.load(part.unit.name, _unit_key(part.unit, part.whole, store)) is None:
+        explain_group(part.units, part, replace(store, publish=False))
+
+
 def explain_unit(unit: Unit, sources: Sources, store: Units) -> pd.DataFrame:
     """The explanations of one unit: read where it is finished, made and kept otherwise.
 
     Both ways give the same numbers, for what was made is taken from what was kept.
     """
-    return _explain_units([unit], sources, store)[0][0]
+    return explain_group([unit], sources, store)[0][0]
 
 
 def _explain_units(
@@ -123,10 +213,7 @@ def _explain_units(
         made = explain_many(sources.model_of(missing[0][0]), rows, methods, seed=units[0].seed)
         for i, (unit, key) in enumerate(missing):
             of_unit = made.iloc[i * len(rows) : (i + 1) * len(rows)]
-            # What other methods report beside their scores.
-            blank = [name for name in ABOUT if name in of_unit and of_unit[name].isna().all()]
-            table = packed(of_unit.drop(columns=blank))
-            kept[unit.name] = store.save(unit.name, key, table, exact=True)
+            kept[unit.name] = store.save(unit.name, key, _packed(of_unit), exact=True)
     tables = [_unpacked(unit, kept[unit.name], rows, store.study) for unit in units]
     return tables, sum(map(_is_stepped, kept.values()))
 
@@ -165,6 +252,12 @@ def _unit_key(unit: Unit, sources: Sources, store: Units) -> str:
 def mark(frame: pd.DataFrame) -> str:
     """A short mark of a table's content; numbers count with four digits."""
     return hashlib.sha256(frame.to_csv(index=False, float_format="%.4g").encode()).hexdigest()[:16]
+
+
+def _packed(of_unit: pd.DataFrame) -> pd.DataFrame:
+    """`packed` without what other methods report beside their scores."""
+    blank = [name for name in ABOUT if name in of_unit and of_unit[name].isna().all()]
+    return packed(of_unit.drop(columns=blank))
 
 
 def packed(explanations: pd.DataFrame) -> pd.DataFrame:

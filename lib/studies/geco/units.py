@@ -63,6 +63,16 @@ def settings_by_method(
     return settings
 
 
+def numbers_of(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Each costly method's number of steps or samples, and the points' rule."""
+    return {
+        "Integrated Gradients": {"n_steps": values["ig_steps"], "rule": values["ig_rule"]},
+        "LIME": {"n_samples": values["lime_samples"]},
+        "Kernel SHAP": {"n_samples": values["kernel_shap_samples"]},
+        "Gradient SHAP": {"n_samples": values["gradient_shap_samples"]},
+    }
+
+
 def plan_units(
     models: pd.DataFrame,
     methods: Sequence[str],

@@ -59,8 +59,10 @@ arithmetic: .venv/test  ## how far the numbers move with other instructions: eve
 test-more: .venv/more  ## what needs an extra or a browser: the wheel in a fresh environment, the review page, make lab
 	$(BIN)/python -m pytest tests -m more -p no:nbval -o addopts="--import-mode=importlib -p lib.same_numbers -q --strict-markers"
 
+geco lm_saliency cebab implicit_bias: export TOUCHSTONE_STRICT ?= $(STRICT)
+
 .PHONY: geco
-geco: .venv/run  ## one study: SCALE=small|cpu|paper [STAGE=03_attribution] [METHOD=LIME] [FORCE=1]
+geco: .venv/run  ## one study: SCALE=small|cpu|paper [STAGE=03_attribution] [METHOD=LIME] [FORCE=1] [STRICT=1: reuse no published unit]
 	$(BIN)/touchstone run $@ --scale $(SCALE) $(if $(STAGE),--stage $(STAGE)) $(if $(METHOD),--only-method "$(METHOD)") $(if $(FORCE),--force)
 
 .PHONY: lm_saliency
@@ -107,8 +109,8 @@ execute: .venv/run  ## run every notebook at its defaults and refresh the commit
 	$(BIN)/python tools/execute.py
 
 .PHONY: reference
-reference: .venv/run  ## renew outputs/reference from your run of STUDY at SCALE, and print what changed
-	$(BIN)/python tools/reference.py $(STUDY) $(SCALE)
+reference: .venv/run  ## renew outputs/reference from your run of STUDY at SCALE, and print what changed [WHAT="...", at cpu]
+	$(BIN)/python tools/reference.py $(STUDY) $(SCALE) "$(WHAT)"
 
 .PHONY: results
 results: .venv/run  ## renew the pages of results at scale cpu (outputs/reference/STUDY/cpu) after a run [STUDY=geco]

@@ -170,7 +170,7 @@ def rows_explained(
         mine,
         at < 0,
         source,
-        lambda _: "belongs to no row of the data; score it against the data that it explains",
+        lambda i: _row_fault(mine["row_id"][i], rows),
     )
     theirs = rows.iloc[at].reset_index(drop=True)
     if "words" in mine and "sentence" in theirs:
@@ -197,6 +197,16 @@ def _refuse(
         )
 
 
+def _row_fault(row_id: str, rows: pd.DataFrame) -> str:
+    there = sorted(set(rows.loc[rows["row_id"] == row_id, "dataset"])) if "dataset" in rows else []
+    remedy = (
+        f"{' and '.join(there)} have one of that name: write its data set in the column dataset"
+        if there
+        else "score it against the data that it explains"
+    )
+    return f"belongs to no row of the data; {remedy}"
+
+
 def _words_fault(words: Sequence[str], sentence: Sequence[str]) -> str:
     remedy = "explain the words of the data as stage 01 left them, in their order"
     if len(words) != len(sentence):
@@ -218,7 +228,7 @@ def are_finite(scores: Sequence[float]) -> bool:
     """Whether scores are a plain list of finite real numbers."""
     try:
         values = np.asarray(list(scores))
-    except ValueError:  # lists of different lengths inside
+    except (ValueError, TypeError, RuntimeError):  # uneven lists inside, no list, a graph
         return False
     return values.ndim == 1 and values.dtype.kind in "iuf" and bool(np.isfinite(values).all())
 

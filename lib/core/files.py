@@ -8,7 +8,7 @@ import os
 import re
 import zipfile
 import zlib
-from collections.abc import Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -245,11 +245,15 @@ def sha256_of(path: Path | str) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def sha256_of_tree(folder: Path | str, pattern: str = "**/*") -> str:
-    """One SHA-256 over the names and contents of all files below a folder that match a pattern."""
+def sha256_of_tree(folder: Path | str, pattern: str = "**/*", without: Collection[str] = ()) -> str:
+    """One SHA-256 over the names and contents of all files below a folder that match a pattern.
+
+    Files of a name in `without` do not count.
+    """
     folder = Path(folder)
     files = sorted(p for p in folder.glob(pattern) if p.is_file() and "__pycache__" not in p.parts)
-    lines = [f"{p.relative_to(folder).as_posix()} {sha256_of(p)}\n" for p in files]
+    counted = [path for path in files if path.name not in without]
+    lines = [f"{p.relative_to(folder).as_posix()} {sha256_of(p)}\n" for p in counted]
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
@@ -270,7 +274,7 @@ def save_parquet(frame: pd.DataFrame, path: Path | str) -> None:
         frame.to_parquet(part, index=False)
 
 
-def load_parquet(path: Path | str) -> pd.DataFrame:
+def load_parquet(path: Path | str | io.BytesIO) -> pd.DataFrame:
     """Read a table that `save_parquet` wrote; columns of lists come back as Python lists."""
     frame = pd.read_parquet(path)
     for name in frame.columns:

@@ -27,6 +27,7 @@ from .contents import find_again, fingerprint
 from .errors import TouchstoneError, did_you_mean
 from .expected import expected_minutes
 from .files import parse_yaml, save_json, sha256_of, sha256_of_tree, write_atomic
+from .made_by import MAKERS, imported_code, is_strict, package_versions
 from .notebooks import find_notebooks, find_studies, fold_bars, read_notebook
 from .parameters import (
     check_params,
@@ -36,10 +37,11 @@ from .parameters import (
     study_parameters,
 )
 from .paths import IS_INSTALLED, PACKAGE, ROOT, home, outputs_root
-from .stage import MAKERS, MANIFEST, PENDING, hold, package_versions, read_manifest
+from .stage import MANIFEST, PENDING, hold, read_manifest
 
 _SOURCE_PART, _EXECUTED_PART = ".source.part.ipynb", ".executed.part.ipynb"
 _FAILED, _LOG = "failed.ipynb", "failed.log"
+_HISTORY = ("runs.csv", "run_verdicts.csv")  # what earlier runs found is no input of the next
 _SAFE = "finished stages and units are safe"
 _MACHINE = {  # what the machine can do to a run, by what the error says
     "KeyboardInterrupt": "interrupted",
@@ -146,6 +148,8 @@ def why_run(job: Job) -> str:
     for kind, name, path, sha256 in recorded:
         if not path.exists() or fingerprint(path) != sha256:
             return f"{kind} changed: {name}"
+    if is_strict() and manifest.get("reused"):
+        return "it reused published units"
     return ""
 
 
@@ -371,8 +375,8 @@ def _what_to_do(name: str, text: str) -> str:
 def _code(job: Job) -> dict[str, str]:
     return {
         "notebook": sha256_of(job.notebook),
-        "lib": sha256_of_tree(PACKAGE if IS_INSTALLED else job.root / "lib", "**/*.py"),
-        "material": sha256_of_tree(job.notebook.parent / "material"),
+        "lib": imported_code(job.notebook, PACKAGE if IS_INSTALLED else job.root / "lib"),
+        "material": sha256_of_tree(job.notebook.parent / "material", without=_HISTORY),
     }
 
 

@@ -71,7 +71,7 @@ scale = "small"  # which settings: small, cpu or paper; names the output folder
 seed = 0  # for all draws of this stage
 n_threads = 1  # CPU threads
 device = "auto"  # auto, cpu or cuda
-reuse_units = False  # go on with finished models and scores even where the code of lib has changed
+reuse_units = False  # take finished models from, and publish them to, outputs/reference; scores stay with the run
 methods = [
     "V",
     "SG",

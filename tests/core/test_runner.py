@@ -57,6 +57,8 @@ _ = stage.table("numbers", pd.DataFrame({"x": [seed, rate]}))
 halt("after a table")
 
 # %%
+if wait == "for a module":
+    import lib.part
 stage.close({"scale": scale, "seed": seed, "rate": rate, "wait": wait})
 
 # %%
@@ -104,7 +106,9 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     files = {
         "notebooks/toy/01_make.py": MAKE,
         "notebooks/toy/02_use.py": USE,
-        "lib/part.py": "a = 1\n",
+        "lib/part.py": "from .deep import b\n\na = b + 1  # one\n",
+        "lib/deep.py": '"""Below."""\n\nb = 1\n',
+        "lib/other.py": "c = 1\n",
         "params/toy/small.yaml": SMALL,
         "notebooks/toy/material/words.txt": "she\n",
     }
@@ -180,7 +184,18 @@ def test_an_unchanged_study_is_skipped_in_no_time(
 @pytest.mark.parametrize(
     "path, old, new, expected",
     [
-        ("lib/part.py", "1", "2", ["run: lib changed", "run: lib changed"]),
+        *(
+            (
+                f"lib/{path}",
+                old,
+                new,
+                ["run: lib changed", "run: after 01_make, if its results change"],
+            )
+            for path, old, new in (("part.py", "+", "-"), ("deep.py", "1", "2"))
+        ),
+        ("lib/part.py", "# one", "# two", UNCHANGED),
+        ("lib/deep.py", "Below", "Above", UNCHANGED),
+        ("lib/other.py", "1", "2", UNCHANGED),  # nobody imports it
         (
             "notebooks/toy/material/words.txt",
             "she",
@@ -238,6 +253,22 @@ def test_what_changed_decides_what_runs(
     assert plan(capsys) == UNCHANGED
     change(study / path, old, new)
     assert plan(capsys) == expected
+
+
+def test_a_strict_run_does_not_stand_on_published_units(
+    study: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOUCHSTONE_STRICT", "1")
+    assert plan(capsys) == UNCHANGED
+    change(
+        folder(study, "01_make") / "manifest.json",
+        '"reused": {}',
+        '"reused": {"made before versions were kept": 2}',
+    )
+    again = ["run: it reused published units", "run: after 01_make, if its results change"]
+    assert plan(capsys) == again
+    monkeypatch.setenv("TOUCHSTONE_STRICT", "0")
+    assert plan(capsys) == UNCHANGED
 
 
 def test_a_changed_parameter_reruns_its_stage_and_those_that_read_it(
@@ -474,3 +505,12 @@ def test_a_folder_that_cannot_be_written_to_is_named(
     monkeypatch.setenv("TOUCHSTONE_OUTPUTS", str(study / "file"))
     assert toy() == 1
     assert "set TOUCHSTONE_OUTPUTS to another folder" in capsys.readouterr().err
+
+
+def test_the_history_of_runs_is_no_input(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (study / "notebooks/toy/material/runs.csv").write_text("run,what\n1,first\n")
+    assert toy("plan") == 0
+    assert capsys.readouterr().out.count("unchanged") == 2
+    (study / "notebooks/toy/material/more.csv").write_text("x\n")
+    assert toy("plan") == 0
+    assert "unchanged" not in capsys.readouterr().out.splitlines()[0]

@@ -21,6 +21,7 @@ from jaxtyping import Int
 
 from ...core.errors import TouchstoneError
 from ...core.files import atomic_path, csv_rows, read_arrays, read_table
+from ...core.made_by import made_by
 from .questions import TOLERANCE, Effects, Head, Texts, Vectors
 from .reviews import ASPECTS, VALUES, refuse_duplicates
 
@@ -49,7 +50,9 @@ class Reading:
 
 
 def load_reading(path: Path, key: str = "") -> tuple[np.ndarray, Reading] | None:
-    """The ids and the reading that `save` kept; None where there is none, or one of another key."""
+    """The ids and the reading that `save` kept; with a key, None without one that has this key and
+    was made by this code and these versions.
+    """
     arrays = _load_arrays(path, key)
     if arrays is None:
         return None
@@ -81,7 +84,7 @@ def save_vectors(
 def load_vectors(
     path: Path, key: str = ""
 ) -> tuple[np.ndarray, np.ndarray, dict[str, float]] | None:
-    """The ids, vectors and numbers that `save_vectors` kept; None without any of this key."""
+    """The ids, vectors and numbers that `save_vectors` kept; a key asks as in `load_reading`."""
     arrays = _load_arrays(path, key)
     if arrays is None:
         return None
@@ -93,9 +96,10 @@ def load_vectors(
 
 
 def _save_arrays(path: Path, key: str, ids: Sequence[str], **arrays: np.ndarray) -> None:
+    arrays |= {"key": np.array(key), "made_by": np.array(_maker())}
     with atomic_path(path) as part, part.open("wb") as file:
         # Ids as text of one width: an array of objects could only be read by running code.
-        np.savez(file, key=np.array(key), ids=np.array(ids, dtype=str), **arrays)
+        np.savez(file, ids=np.array(ids, dtype=str), **arrays)
 
 
 def _load_arrays(path: Path, key: str) -> dict[str, np.ndarray] | None:
@@ -109,7 +113,12 @@ def _load_arrays(path: Path, key: str) -> dict[str, np.ndarray] | None:
             raise TouchstoneError(f"{path} is damaged; run 02_training again") from None
         print(f"{path} is damaged; it is made anew")
         return None
-    return arrays if key in ("", str(arrays["key"])) else None
+    asked = [(key, "key"), (_maker(), "made_by")] if key else []
+    return arrays if all(said == str(arrays.get(name)) for said, name in asked) else None
+
+
+def _maker() -> str:
+    return json.dumps(made_by("cebab", "02_training"), sort_keys=True)
 
 
 def gather_texts(

@@ -21,10 +21,6 @@ from ...core.progress import progress
 from ...core.units import Units
 from .as_released import method_of
 
-# What the largest score of a row is kept as; three digits move mass accuracy by less than .001.
-LARGEST = 999
-_DIGITS = 4  # of the scale, of the gap and of what a method reports
-
 
 @dataclass(frozen=True)
 class Unit:
@@ -91,9 +87,16 @@ def run_units(plan: Sequence[Unit], sources: Sources, store: Units) -> pd.DataFr
             (unit.dataset, unit.scheme, unit.seed, unit.n_base, unit.note, alone), []
         ).append(unit)
     tables: dict[str, pd.DataFrame] = {}
+    n_stepped = 0
     for group in progress(list(groups.values()), "explanations"):
-        names = [unit.name for unit in group]
-        tables |= zip(names, _explain_units(group, sources, store), strict=True)
+        made, n = _explain_units(group, sources, store)
+        tables |= zip([unit.name for unit in group], made, strict=True)
+        n_stepped += n
+    if n_stepped:
+        print(
+            f"{n_stepped} of {len(plan)} units were published with scores in 999 steps, which "
+            "moves measures of rank; delete them to have them made anew"
+        )
     return pd.concat([tables[unit.name] for unit in plan], ignore_index=True)
 
 
@@ -102,11 +105,16 @@ def explain_unit(unit: Unit, sources: Sources, store: Units) -> pd.DataFrame:
 
     Both ways give the same numbers, for what was made is taken from what was kept.
     """
-    return _explain_units([unit], sources, store)[0]
+    return _explain_units([unit], sources, store)[0][0]
 
 
-def _explain_units(units: Sequence[Unit], sources: Sources, store: Units) -> list[pd.DataFrame]:
-    """`explain_unit` for units of one model and the same rows, the unfinished ones together."""
+def _explain_units(
+    units: Sequence[Unit], sources: Sources, store: Units
+) -> tuple[list[pd.DataFrame], int]:
+    """`explain_unit` for units of one model and the same rows, the unfinished ones together.
+
+    Also returns how many were kept in steps.
+    """
     rows, keys = sources.rows_of(units[0]), [_unit_key(unit, sources, store) for unit in units]
     kept = {unit.name: store.load(unit.name, key) for unit, key in zip(units, keys, strict=True)}
     missing = [pair for pair in zip(units, keys, strict=True) if kept[pair[0].name] is None]
@@ -117,19 +125,20 @@ def _explain_units(units: Sequence[Unit], sources: Sources, store: Units) -> lis
             of_unit = made.iloc[i * len(rows) : (i + 1) * len(rows)]
             # What other methods report beside their scores.
             blank = [name for name in ABOUT if name in of_unit and of_unit[name].isna().all()]
-            kept[unit.name] = store.save(unit.name, key, packed(of_unit.drop(columns=blank)))
-    return [_unpacked(unit, kept[unit.name], rows, store.study) for unit in units]
+            table = packed(of_unit.drop(columns=blank))
+            kept[unit.name] = store.save(unit.name, key, table, exact=True)
+    tables = [_unpacked(unit, kept[unit.name], rows, store.study) for unit in units]
+    return tables, sum(map(_is_stepped, kept.values()))
 
 
 def _unpacked(unit: Unit, kept: pd.DataFrame, rows: pd.DataFrame, study: str) -> pd.DataFrame:
     by_row = kept.set_index("row_id").loc[rows["row_id"]]
-    scores = [
-        np.multiply(whole, scale)
-        for whole, scale in zip(by_row["scores"], by_row["scale"], strict=True)
-    ]
+    scores = by_row["scores"]
+    if _is_stepped(kept):
+        scores = [np.multiply(*pair) for pair in zip(scores, by_row["scale"], strict=True)]
     return in_format(
         rows,
-        scores,
+        list(scores),
         by_row["delta"].tolist(),
         unit.explainer.name,
         unit.settings,
@@ -154,28 +163,36 @@ def _unit_key(unit: Unit, sources: Sources, store: Units) -> str:
 
 
 def mark(frame: pd.DataFrame) -> str:
-    """A short mark of a table's content; numbers count with four digits, as units keep them."""
+    """A short mark of a table's content; numbers count with four digits."""
     return hashlib.sha256(frame.to_csv(index=False, float_format="%.4g").encode()).hexdigest()[:16]
 
 
 def packed(explanations: pd.DataFrame) -> pd.DataFrame:
-    """Explanations as ids and whole numbers: row_id, delta, scale, scores (to be times scale).
+    """Explanations without their words: row_id, delta, scores, and what a method reports beside
+    them (`table.ABOUT`).
 
-    What a method reports beside them (`table.ABOUT`) follows.
+    Scores are of four bytes each where this leaves the order of every row as it is, signed and by
+    size, with its ties and zeros: all that depends on the order is then as in full precision.
     """
-    largest = [np.abs(scores).max(initial=0.0) for scores in explanations["scores"]]
-    scales = [_short(size / LARGEST) if size > 0 else 1.0 for size in largest]
-    whole = [
-        np.round(np.divide(scores, scale)).astype(int).tolist()
-        for scores, scale in zip(explanations["scores"], scales, strict=True)
-    ]
-    about = {name: explanations[name].map(_short) for name in ABOUT if name in explanations}
-    delta = explanations["delta"].astype(float).map(_short)
-    return explanations[["row_id"]].assign(delta=delta, scale=scales, scores=whole, **about)
+    full = [np.asarray(scores, dtype=float) for scores in explanations["scores"]]
+    with np.errstate(over="ignore"):  # a size that four bytes do not reach is infinite there
+        short = [scores.astype(np.float32) for scores in full]
+    kept = short if all(map(_is_ordered_alike, full, short)) else full
+    about = ["row_id", "delta", *(name for name in ABOUT if name in explanations)]
+    return explanations[about].assign(scores=kept)
 
 
-def _short(number: float) -> float:
-    return float(f"{number:.{_DIGITS}g}")
+def _is_ordered_alike(full: np.ndarray, short: np.ndarray) -> bool:
+    """Whether rounded scores have the order of the full ones, by size and with signs."""
+    # Rounding never swaps two numbers; it may make them equal, or zero.
+    n_sizes = [len(np.unique(np.abs(scores))) for scores in (full, short)]
+    is_same = n_sizes[0] == n_sizes[1] and np.array_equal(np.sign(full), np.sign(short))
+    return is_same and bool(np.isfinite(short).all())
+
+
+def _is_stepped(kept: pd.DataFrame) -> bool:
+    """Whether a unit is of before version 0.2.0: whole numbers up to 999, to be times `scale`."""
+    return "scale" in kept
 
 
 def predicted_seconds(

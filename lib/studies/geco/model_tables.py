@@ -112,13 +112,23 @@ class ModelTables:
         weights are then not needed.
         """
         unit = Unit(self.dataset, scheme, 0, name, settings, self.n_base)
-        scores = self.of(scheme)[["method", "row_id", "scores"]].sort_values(["method", "row_id"])
-        # four digits, which is what units keep of them
-        scores["scores"] = [" ".join(f"{x:.4g}" for x in row) for row in scores["scores"]]
-        key = self.store.key(
-            model=self.sources.mark_of(unit), scores=mark(scores), seed=self.seed, **settings
+        model = self.sources.mark_of(unit)
+        key, before = (
+            self.store.key(
+                model=model, scores=self._scores_mark(scheme, digits), seed=self.seed, **settings
+            )
+            for digits in (17, 4)  # tables that were published before 0.2.0 are found by four
         )
-        return self.store.finished(unit.name, key, make).assign(model=scheme)
+        table = self.store.load(unit.name, before) if self.reuse else None
+        if table is None:
+            table = self.store.finished(unit.name, key, make)
+        return table.assign(model=scheme)
+
+    def _scores_mark(self, scheme: str, digits: int) -> str:
+        """A mark of the explanations with so many digits of their scores."""
+        scores = self.of(scheme)[["method", "row_id", "scores"]].sort_values(["method", "row_id"])
+        scores["scores"] = [" ".join(f"{x:.{digits}g}" for x in row) for row in scores["scores"]]
+        return mark(scores)
 
     def tables(
         self, name: str, make: Callable[[str], pd.DataFrame], **settings: Any

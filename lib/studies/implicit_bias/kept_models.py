@@ -14,6 +14,7 @@ import pandas as pd
 
 from ...core.contents import by_content
 from ...core.errors import TouchstoneError
+from ...core.made_by import made_by
 from ...models.masked_lm import MaskedLM, read_masked_lm, save_masked_lm
 from ...models.weights import weights_fit
 from ...training.masked_lm import MaskedSettings, fit_masked_lm
@@ -34,8 +35,8 @@ def fit_or_read(
     One that was kept at `path` is read, unless it is damaged.
 
     `recipe` (encoder, revision, seed, and what else the numbers depend on) is completed with the
-    settings and the SHA-256 of the texts; a model that was kept with another recipe is trained
-    again.
+    settings, the SHA-256 of the texts, and what makes it, code and versions; a model that was kept
+    with another recipe is trained again.
     """
     texts = ["\n".join(" ".join(words) for words in part) for part in (train, valid)]
     recipe = dict(recipe) | {
@@ -43,6 +44,7 @@ def fit_or_read(
         "settings": asdict(settings) | {"watched": list(settings.watched)},
         "texts": [hashlib.sha256(text.encode()).hexdigest() for text in texts],
         **by_content(recipe["encoder"]),
+        "made_by": made_by("implicit_bias", "02_training"),
     }
     kept, weights = path.with_suffix(".json"), path.with_suffix(".safetensors")
     if weights_fit(kept):

@@ -143,6 +143,13 @@ def test_the_two_forms_of_a_sentence_are_paired():
     )
 
 
+def test_the_form_that_is_right_alone_by_hand():
+    """Four sentences: both right, the male form alone, the female form alone, neither."""
+    rows = predictions().query("dataset == 'D_A' and seed == 0 and sentence_idx < 4 and target < 2")
+    rows = rows.assign(predicted=[0, 1, 1, 1, 0, 0, 1, 0])
+    assert pair_forms(rows)["male_minus_female"].tolist() == [0, 1, -1, 0]
+
+
 def test_form_differences_are_summarised_for_all_words_truth_and_others():
     rng = np.random.default_rng(2)
     aligned = pd.DataFrame(

@@ -43,6 +43,7 @@ MODULES = (
     "lib/attribution/swaps.py",
     "lib/metrics/*.py",
     "lib/studies/geco/floors.py",
+    "lib/studies/geco/forms.py",
     "lib/studies/geco/paper_numbers.py",
     "lib/studies/geco/summaries.py",
     "lib/studies/cebab/pairs.py",

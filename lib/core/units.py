@@ -300,7 +300,7 @@ def _parse(rest: bytes, unsigned: bool = False) -> tuple[pd.DataFrame, dict[str,
     )
     for name in set(frame.columns) - set(text):
         if frame[name].map(lambda cell: isinstance(cell, str) and cell.startswith("[")).any():
-            frame[name] = frame[name].map(json.loads)
+            frame[name] = frame[name].map(json.loads, na_action="ignore")
     return frame.astype(dict.fromkeys(record.get("float32", []), np.float32)), record
 
 

@@ -176,8 +176,9 @@ def test_right_and_wrong_rows_of_a_sentence_are_kept_apart():
     )
     found = by_correctness(scored, predictions).set_index("is_correct")["MA"]
     assert found[True] == pytest.approx(0.3) and found[False] == pytest.approx(0.9)
-    turned = by_correctness(scored[::-1], predictions)
-    assert turned["is_correct"].tolist() == [False, True] and turned["row_id"].eq("7").all()
+    for order, wanted in ((1, [True, False]), (-1, [False, True])):  # that of the table
+        table = by_correctness(scored[::order], predictions)
+        assert table["is_correct"].tolist() == wanted and table["row_id"].eq("7").all()
 
 
 def test_sub_words_are_counted_word_by_word():

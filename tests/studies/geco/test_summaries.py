@@ -149,6 +149,8 @@ def test_a_class_that_is_never_predicted_has_a_share_of_nothing():
     table = confusion_shares(rows, ("F", "M", "NB"))
     assert table["predicted"].tolist() == ["F", "M", "NB"] * 3
     assert table["share"].tolist() == [1.0, 0.0, 0.0] * 3
+    right = confusion_shares(rows.assign(predicted=rows["target"]), ("F", "M", "NB"))
+    assert right["share"].tolist() == [1.0, 0, 0, 0, 1, 0, 0, 0, 1]
 
 
 def test_gains_are_tested_per_group_and_corrected_over_the_table():

@@ -624,7 +624,9 @@ stage.table(
 both_worlds = {"confounded", "independent"} <= set(told["dataset"])
 if scale == "small" and "CONEXP" in inflated and both_worlds:
     middle = (inflated["CONEXP"] / inflated["the model"]).groupby("dataset").median()
-    assert middle["confounded"] > middle["independent"]
+    assert middle["confounded"] > middle["independent"], (
+        f"CONEXP overstates by {middle.to_dict()}; raise confounding or n_originals"
+    )
     print("CONEXP overstates more where something confounds")
 
 # %% [markdown]
@@ -670,7 +672,9 @@ control = stage.table("controls", shuffled(first["model"]))
 for model in {NAME} & set(answers["model"]) - {first["model"]}:
     stage.table(f"controls_{model}", shuffled(model))
 far = control.loc[(control["shuffled"] - 1).abs() >= 0.15, "explainer"].tolist()
-assert not far or scale not in ("small", "cpu"), f"not near 1 when shuffled: {far}"
+assert not far or scale not in ("small", "cpu"), (
+    f"not near 1, which is chance, when shuffled: {far}; raise n_originals"
+)
 control.round(2)
 
 # %% [markdown]

@@ -941,7 +941,9 @@ mass = {
 }
 accuracy = (model.predict(test["sentence"], 64).argmax(1) == test["target"]).mean()
 if accuracy > 0.8:  # a model that has learnt nothing has nothing to be explained
-    assert mass["trained"] > mass["before training"] and mass["trained"] > mass["noise"]
+    assert mass["trained"] > max(mass["before training"], mass["noise"]), (
+        f"mass accuracy is {mass}; raise n_base, or train the model longer in 02"
+    )
 controls = pd.DataFrame({"model": mass.keys(), "rows": len(rows), "MA": mass.values()})
 stage.table(
     "controls", controls.assign(method=[shown.method, shown.method, "Uniform random"])

@@ -119,6 +119,13 @@ def data(arguments: Sequence[str]) -> int:
     return 0
 
 
+def pretrain(arguments: Sequence[str]) -> int:
+    """train a model that several studies start from, into outputs/pretrained"""
+    from .training import pretrain as trainer
+
+    return trainer.main(arguments)
+
+
 def start(arguments: Sequence[str]) -> int:
     """print where to begin"""
     argparse.ArgumentParser(prog="touchstone start").parse_args(arguments)
@@ -145,6 +152,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "plan": plan,
     "dataset": dataset,
     "data": data,
+    "pretrain": pretrain,
     "start": start,
     "cite": cite,
 }

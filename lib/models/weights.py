@@ -18,6 +18,7 @@ from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTok
 
 from ..core.errors import TouchstoneError
 from ..core.files import read_json, sha256_of, write_atomic
+from ..core.paths import pretrained_dir
 from .hf import HFClassifier, check_vocabulary
 
 # name: package, folder inside it, SHA-256 of its model.safetensors
@@ -30,24 +31,36 @@ PACKAGED = {
 }
 # what transformers raises for a folder that holds no whole model, or for a hub that it cannot reach
 _NO_MODEL = (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError)
+_PRETRAINED = "pretrained/"
 _EVERYDAY = ("she", "he", "they", "her", "his")
+
+
+def is_pretrained(name: str) -> bool:
+    """Whether a name stands for a model of `touchstone pretrain`."""
+    return name.startswith(_PRETRAINED)
 
 
 def load_encoder_path(name: str, revision: str = "") -> str:
     """The folder of an encoder's files, or its hub id where it is to be fetched from there.
 
     `all-MiniLM-L6-v2` lies in an installed package, whose weights must have the known SHA-256; the
-    package's own code is not imported. A path is taken as it is. Everything else is a hub id and
-    needs the revision, a commit's 40 digits: what a branch points to can change.
+    package's own code is not imported. `pretrained/NAME` is a model of `touchstone pretrain`, and a
+    path is taken as it is. Everything else is a hub id and needs the revision, a commit's 40
+    digits: what a branch points to can change.
     """
     if name in PACKAGED:
         return str(_packaged_folder(name))
-    if Path(name).is_dir():
-        if not (Path(name) / "config.json").is_file():
+    folder = pretrained_dir(name.removeprefix(_PRETRAINED)) if is_pretrained(name) else Path(name)
+    if folder.is_dir():
+        if not (folder / "config.json").is_file():
             raise TouchstoneError(
-                f"{name} holds no config.json; give the folder of a saved transformers model"
+                f"{folder} holds no config.json; give the folder of a saved transformers model"
             )
-        return name
+        return str(folder)
+    if is_pretrained(name):
+        raise TouchstoneError(
+            f"there is no {folder}; train it: touchstone pretrain {name.removeprefix(_PRETRAINED)}"
+        )
     if name.startswith((".", "/", "~")):
         raise TouchstoneError(f"there is no folder {name}; correct the parameter encoder")
     if not re.fullmatch(r"[0-9a-f]{40}", revision):

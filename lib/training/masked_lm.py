@@ -48,7 +48,8 @@ class MaskedSettings:
     `batch_tokens`: tokens in a step, counted with padding; `masked`: the share of tokens that is to
     be predicted; `tuned`: head, encoder (with the head) or all (with the word table). `watched`:
     token ids that are to be predicted with the share `watched_share` instead, for a model whose
-    answers on these words are what is studied.
+    answers on these words are what is studied. `checks`: how often held-out text is measured in an
+    epoch; the curve has a line for each.
     """
 
     epochs: int
@@ -61,6 +62,7 @@ class MaskedSettings:
     warm_up: float = 0.1
     max_norm: float = 1.0
     weight_decay: float = 0.0
+    checks: int = 1
 
     def __post_init__(self) -> None:
         """Refuse what no training can run with."""
@@ -144,7 +146,9 @@ def fit_masked_lm(
     generator = torch.Generator().manual_seed(seed)
     _begin_at_frequencies(model, train)
     lengths, n_tokens = lengths_of(train), settings.batch_tokens
-    n_steps = settings.epochs * len(length_buckets(lengths, n_tokens=n_tokens))
+    n_batches = len(length_buckets(lengths, n_tokens=n_tokens))
+    n_steps, checks = settings.epochs * n_batches, min(settings.checks, n_batches)
+    parts = _parts(lengths, n_tokens, checks, generator)
     with parameters_fixed(model.module):
         tuned = model.trained_parameters(settings.tuned).values()
         for parameter in tuned:
@@ -154,16 +158,25 @@ def fit_masked_lm(
         curve = descend(
             learning,
             optimiser,
-            settings.epochs,
-            lambda: progress(
-                length_buckets(lengths, n_tokens=n_tokens, generator=generator), "batches"
-            ),
+            settings.epochs * checks,
+            lambda: progress(next(parts), "batches"),
             lambda rows: _losses(model, train, rows, settings, generator, second),
             lambda: [masked_perplexity(model, valid, settings.masked)],
             get_linear_schedule_with_warmup(optimiser, round(settings.warm_up * n_steps), n_steps),
             settings.max_norm,
         )
-    return pd.DataFrame(curve, columns=["epoch", "train_loss", "second_loss", "perplexity"])
+    table = pd.DataFrame(curve, columns=["epoch", "train_loss", "second_loss", "perplexity"])
+    return table.assign(epoch=table["epoch"] / checks) if checks > 1 else table
+
+
+def _parts(
+    lengths: Sequence[int], n_tokens: int, checks: int, generator: torch.Generator
+) -> Iterator[list[list[int]]]:
+    """The batches up to the next check, each epoch in an order of its own."""
+    while True:
+        buckets = length_buckets(lengths, n_tokens=n_tokens, generator=generator)
+        ends = [len(buckets) * i // checks for i in range(checks + 1)]
+        yield from (buckets[a:b] for a, b in zip(ends, ends[1:]))
 
 
 def _losses(

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import roc_auc_score
 
 from lib.core.errors import TouchstoneError
 from lib.stats.estimates import (
@@ -14,6 +15,7 @@ from lib.stats.estimates import (
     _weighted_mean,
     _weighted_median,
     estimate,
+    estimate_auc,
     estimates,
     estimates_of,
     expanded_quantiles,
@@ -173,3 +175,50 @@ def test_groups_keep_their_first_order():
     )
     found = estimates(frame, ["method"], "value", n_bootstrap=20)
     assert found["method"].tolist() == ["b", "a"] and found["estimate"].tolist() == [2.0, 3.0]
+
+
+def scored(rng: np.random.Generator, n: int, n_seeds: int, gap: float = 1.0) -> pd.DataFrame:
+    """Rows of both classes in every sentence; scores of the positive class are higher by `gap`."""
+    ids = np.tile(np.repeat(np.arange(n), 2), n_seeds)
+    tag = np.tile([0, 1], n * n_seeds)
+    of_sentence = np.tile(np.repeat(rng.normal(size=n), 2), n_seeds)
+    score = of_sentence + gap * tag + rng.normal(size=len(tag))
+    return pd.DataFrame(
+        {"sentence_idx": ids, "seed": np.repeat(range(n_seeds), 2 * n), "tag": tag, "score": score}
+    )
+
+
+def test_the_area_is_that_of_sklearn_averaged_over_trainings() -> None:
+    frame = scored(np.random.default_rng(0), 30, 3)
+    frame["score"] = frame["score"].round(0)  # with ties
+    areas = [roc_auc_score(part["tag"], part["score"]) for _, part in frame.groupby("seed")]
+    found = estimate_auc(frame, "score", "tag")
+    assert found.estimate == pytest.approx(np.mean(areas), abs=1e-12)
+    assert (found.n, found.n_sentences, found.n_seeds) == (180, 30, 3)
+    assert 0 <= found.low < found.estimate < found.high <= 1
+
+
+def test_a_resample_takes_whole_sentences() -> None:
+    frame = scored(np.random.default_rng(1), 8, 1)
+    draws = []
+    for weights in resamples(8, 400, 0)[1:].astype(int):
+        drawn = [frame[frame["sentence_idx"] == i] for i in np.repeat(range(8), weights)]
+        part = pd.concat(drawn)
+        draws.append(roc_auc_score(part["tag"], part["score"]))
+    low, high = expanded_quantiles(draws, 8, 0.05)
+    found = estimate_auc(frame, "score", "tag", n_bootstrap=400)
+    assert (found.low, found.high) == pytest.approx((low, min(high, 1)), abs=1e-9)
+
+
+def test_one_class_has_no_area_and_a_constant_has_one_half() -> None:
+    frame = scored(np.random.default_rng(2), 10, 2)
+    assert np.isnan(estimate_auc(frame.assign(tag=1), "score", "tag").estimate)
+    even = estimate_auc(frame.assign(score=3.0), "score", "tag")
+    assert (even.estimate, even.low, even.high) == (0.5, 0.5, 0.5)
+
+
+@pytest.mark.slow
+def test_intervals_of_an_area_cover_at_about_their_level() -> None:
+    rng, truth = np.random.default_rng(3), 0.6915  # of N(0, 2) and N(1, 2): Phi(1 / 2)
+    found = [estimate_auc(scored(rng, 40, 1), "score", "tag", 300) for _ in range(200)]
+    assert 0.90 <= np.mean([e.low <= truth <= e.high for e in found]) <= 0.99

@@ -22,6 +22,8 @@ from lib.core.notebooks import strip_volatile
 from lib.core.stage import MANIFEST, PENDING
 
 _PART = re.compile(r"\.(.+)\.\d+\.part")  # the temporary name of `atomic_path`
+# What a stage prints of how long it will take, by a timed sample of what is left to do.
+_FORECAST = re.compile(r"\A.*?minutes in all\n|^[^\n]*: about [\d.]+ minutes[^\n]*\n", re.S | re.M)
 _OF_THE_RUNNER = re.compile(r"run\.log|\.lock|failed\.(ipynb|log)")  # no results
 
 
@@ -31,6 +33,10 @@ def _read_csv(path: Path) -> None:
         raise ValueError("its last line has no end")
     table = re.sub(r"\A(# .*\n)+", "", text)  # above a unit's table: its key and its record
     pd.read_csv(io.StringIO(table), sep="\t" if path.suffix == ".tsv" else ",")
+
+
+def _read_text(path: Path) -> None:
+    path.read_text("utf-8")
 
 
 def _read_lines(path: Path) -> None:
@@ -53,8 +59,9 @@ READERS: dict[str, Callable[[Path], object]] = {
     ".npz": read_arrays,
     ".safetensors": load_file,
     ".ipynb": lambda path: nbformat.validate(nbformat.read(path, as_version=4)),
-    ".md": lambda path: path.read_text("utf-8"),
-    ".log": lambda path: path.read_text("utf-8"),
+    ".md": _read_text,
+    ".txt": _read_text,
+    ".log": _read_text,
 }
 
 
@@ -77,6 +84,12 @@ def content(path: Path) -> object:
     if path.suffix == ".ipynb":
         notebook = nbformat.read(path, as_version=4)
         strip_volatile(notebook)
+        for cell in notebook.cells:
+            for output in cell.get("outputs", []):
+                if output.output_type == "stream":
+                    output["text"] = _FORECAST.sub("", output.text)
+            if "outputs" in cell:
+                cell["outputs"] = [o for o in cell.outputs if o.get("text") != ""]
         return nbformat.writes(notebook)
     return path.read_bytes()
 

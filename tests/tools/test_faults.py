@@ -54,6 +54,7 @@ def write_all(folder: Path) -> None:
     (here / "a.jsonl").write_text('{"a": 1}\n{"a": 200}\n')
     (here / "a.md").write_text("a card \u00e9")
     (here / "a.log").write_text("a line \u00e9")
+    (here / "a.txt").write_text("a line \u00e9")
     (here / "a.ipynb").write_text(notebook())
     Image.fromarray(np.random.default_rng(0).integers(0, 255, (9, 9), np.uint8)).save(
         here / "a.png"
@@ -110,7 +111,7 @@ def test_a_file_that_was_cut_is_refused_and_a_whole_one_is_not(
     path = both[0] / STAGE / f"a{kind}"
     assert fault_of(path) == ""
     whole = path.read_bytes()
-    at = whole.index("\u00e9".encode()) + 1 if kind in (".md", ".log") else len(whole) // 2
+    at = whole.index("\u00e9".encode()) + 1 if kind in (".md", ".log", ".txt") else len(whole) // 2
     path.write_bytes(whole[:at])
     assert fault_of(path)
     assert half_written(*both)[0].startswith(f"{STAGE}/a{kind} (")
@@ -164,6 +165,19 @@ def test_a_differing_or_missing_file_is_named(both: tuple[Path, Path], side: int
     (both[side] / "01_data_generation" / "more.csv").touch()
     assert differing(*both, STAGE) == ["01_data_generation/more.csv", f"{STAGE}/a.parquet"]
     assert differing(*both, "01_data_generation") == ["01_data_generation/more.csv"]
+
+
+def test_forecasts_are_not_compared_and_what_stands_beside_them_is(tmp_path: Path) -> None:
+    def printed(text: str) -> object:
+        (tmp_path / "a.ipynb").write_text(notebook(printed=text))
+        return content(tmp_path / "a.ipynb")
+
+    assert printed("3 models\nA C: about 0.3 minutes each, 1 seeds\n") == printed("3 models\n")
+    assert printed("A C: about 0.3 minutes each\n2 models\n") != printed("3 models\n")
+    table = "method seconds\n  LIME    0.2\n \n1 minutes in all\n"
+    assert printed(f"{table}9 explanations\n") == printed("9 explanations\n")
+    assert printed(f"{table}9 explanations\n") != printed("8 explanations\n")
+    assert printed("it took 3 minutes\n") != printed("it took 4 minutes\n")
 
 
 def test_a_unit_that_is_written_again_is_noticed(both: tuple[Path, Path]) -> None:

@@ -59,6 +59,8 @@ def test_units_are_listed_computed_by_key_and_merged(capsys, small_outputs, tmp_
         (["geco", "small", "02_training/x"], "01_data_generation has not been completed"),
     ):
         assert cli.main(["unit", *words]) == 1 and said in capsys.readouterr().err
+    assert cli.main(["run", "cebab", "--jobs", "2"]) == 1
+    assert "cebab does not list its units; run it without --jobs" in capsys.readouterr().err
     assert cli.main(["unit", "geco", "small"]) == 0
     assert "02_training cannot be listed yet: 01_data_gen" in capsys.readouterr().out
     unit = tmp_path / "other/geco/small/02_training/units/a.csv"

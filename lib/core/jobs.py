@@ -137,6 +137,7 @@ def _compute(
     listing: Listing, place: tuple[str, str, str], values: Mapping[str, Any], key: str
 ) -> bool:
     """In a worker: compute a unit; False where another run has claimed it."""
+    os.environ["TOUCHSTONE_PROGRESS"] = "0"  # one line for all, that of the process which asks
     if place not in _listed:
         _listed[place] = {job.key: job for job in listing(closed_stage(*place), values)}
     job = _listed[place][key]

@@ -311,6 +311,7 @@ def _in_processes(listing: Listing | None, options: argparse.Namespace) -> Calla
         raise TouchstoneError(f"{study} does not list its units; run it without --jobs")
 
     def prepare(job: Job) -> None:
+        os.environ.setdefault("TOUCHSTONE_PROGRESS", _seconds_between_updates())
         if busy := run_all(listing, (study, options.scale, job.stage), job.all, options.jobs):
             print(f"{busy} units are being computed by another run; the notebook waits for them")
 
@@ -325,7 +326,7 @@ def _execute(source: Path, executed: Path, job: Job, label: str) -> None:
     os.environ |= variables(in_force()) | {
         "TOUCHSTONE_OUTPUTS": str(outputs_root()),
         "TOUCHSTONE_RUNNER": "1",
-        "TOUCHSTONE_PROGRESS": "1" if in_terminal else "60",  # seconds; in a log, a line a minute
+        "TOUCHSTONE_PROGRESS": _seconds_between_updates(),
     }
     try:
         execute_notebook(
@@ -342,6 +343,10 @@ def _execute(source: Path, executed: Path, job: Job, label: str) -> None:
     finally:
         os.environ.clear()  # whoever called may go on
         os.environ.update(before)
+
+
+def _seconds_between_updates() -> str:
+    return "1" if sys.stderr.isatty() else "60"  # in a log, a line a minute
 
 
 def _pending_manifest(job: Job) -> dict[str, Any]:

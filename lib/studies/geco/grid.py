@@ -185,9 +185,18 @@ def explain_group(
 
 
 def explain_part(part: Part, store: Units) -> None:
-    """Make one part of a long unit, unless the whole is finished."""
-    if store.load(part.unit.name, _unit_key(part.unit, part.whole, store)) is None:
-        explain_group(part.units, part, replace(store, publish=False))
+    """Make one part of a long unit, unless the whole is finished; the last part makes the whole."""
+    if store.load(part.unit.name, _unit_key(part.unit, part.whole, store)) is not None:
+        return
+    own = replace(store, publish=False)
+    explain_group(part.units, part, own)
+    keys = {
+        unit.name: _unit_key(unit, other, own)
+        for other in parts_of(part.unit, part.whole)
+        for unit in other.units
+    }
+    if all(own.load(name, key) is not None for name, key in keys.items()):
+        explain_group([part.unit], part.whole, store)
 
 
 def explain_unit(unit: Unit, sources: Sources, store: Units) -> pd.DataFrame:

@@ -87,6 +87,8 @@ def test_jobs_are_the_notebooks_units_and_are_found_by_them(
     ]
     for job in explaining:
         job.compute()
+    whole = stage.folder / "units" / "D_A_C_seed0_Integrated-Gradients.parquet"
+    assert whole.is_file(), "the last part makes the whole"
     predictions = pd.read_parquet(stage.input("02_training", "predictions.parquet"))
     sources = StageSources(stage, predictions, 0, CPU)
     plan = plan_units(

@@ -42,19 +42,27 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def unit(arguments: Sequence[str]) -> int:
-    """compute one unit of a study, for a cluster or another machine; without a key, list them"""
-    from .core.jobs import closed_stage, job_named
+    """compute units of a study, for a cluster or another machine; without a key, list them"""
+    from .core.jobs import batches, closed_stage, job_named
     from .core.runner import plan_jobs
 
     parser = argparse.ArgumentParser(prog="touchstone unit", description=unit.__doc__)
     parser.add_argument("study")
     parser.add_argument("scale", help="a file of params/<study>/")
-    parser.add_argument("key", nargs="?", default="", help="stage/name, as the list has it")
+    parser.add_argument("keys", nargs="*", metavar="KEY", help="stage/name, as the list has it")
     parser.add_argument("--stage", default="", help="list this stage alone")
+    parser.add_argument(
+        "--table", action="store_true", help="key, batch, seconds, gigabytes as TSV"
+    )
     chosen = parser.parse_args(arguments)
     if (listing := _listing(chosen.study)) is None:
+        if chosen.table:  # nothing to compute apart
+            print("key\tbatch\tseconds\tgigabytes")
+            return 0
         raise TouchstoneError(f"{chosen.study} does not list its units; write geco")
-    wanted = chosen.key.partition("/")[0] or chosen.stage
+    if len(of := {key.partition("/")[0] for key in chosen.keys}) > 1:
+        raise TouchstoneError(f"{' and '.join(sorted(of))} are two stages; ask for one at a time")
+    wanted = min(of, default=chosen.stage)
     stages = plan_jobs(chosen.study, chosen.scale)
     if wanted and wanted not in (known := [stage.stage for stage in stages]):
         raise TouchstoneError(f"there is no stage {wanted!r}{did_you_mean(wanted, known)}")
@@ -68,11 +76,18 @@ def unit(arguments: Sequence[str]) -> int:
                 raise
             print(f"{stage.stage} cannot be listed yet: {error}")
             continue
-        if chosen.key:
-            job_named(jobs, chosen.key).compute()
-            return 0
-        for job in jobs:
-            print(f"{job.key}  {job.seconds:.0f} s  {job.gigabytes:.1f} GB  {' '.join(job.needs)}")
+        for key in chosen.keys:
+            job_named(jobs, key).compute()
+        if chosen.table:
+            print("key\tbatch\tseconds\tgigabytes")
+        for name, batch in ({} if chosen.keys else batches(jobs)).items():
+            for job in batch:
+                about = f"{job.seconds:.0f}", f"{job.gigabytes:.1f}"
+                print(
+                    "\t".join((job.key, name, *about))
+                    if chosen.table
+                    else f"{job.key}  {about[0]} s  {about[1]} GB  {' '.join(job.needs)}"
+                )
     return 0
 
 

@@ -11,6 +11,7 @@ cannot. Output roots merge by copying (`merge`).
 """
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -43,6 +44,7 @@ class Job:
         gigabytes: predicted memory.
         store: where it is kept.
         compute: finds it finished, or computes and keeps it.
+        model: what it loads; jobs of one are best computed in one process.
     """
 
     key: str
@@ -52,6 +54,7 @@ class Job:
     gigabytes: float
     store: Units = field(repr=False, compare=False)
     compute: Callable[[], object] = field(repr=False, compare=False)
+    model: str = ""
 
 
 Listing = Callable[[Stage, Mapping[str, Any]], Sequence[Job]]  # of a study: the jobs of a stage
@@ -72,6 +75,21 @@ def job_named(jobs: Iterable[Job], key: str) -> Job:
     if key not in by_key:
         raise TouchstoneError(f"there is no unit {key!r}{did_you_mean(key, by_key)}")
     return by_key[key]
+
+
+def batches(jobs: Iterable[Job], seconds: float = 1800) -> dict[str, list[Job]]:
+    """Jobs of one model together, in batches of at most so many predicted seconds (one long job is
+    a batch by itself), by a name that can be a file's.
+    """
+    found: dict[str, list[Job]] = {}
+    for job in jobs:
+        start = re.sub(r"[^\w.-]+", "-", job.model or job.key.partition("/")[2])
+        number = sum(name.rpartition(".")[0] == start for name in found)
+        latest = found.get(f"{start}.{number}", [])
+        if not latest or sum(other.seconds for other in latest) + job.seconds > seconds:
+            latest = found.setdefault(f"{start}.{number + 1}", [])
+        latest.append(job)
+    return found
 
 
 def run_all(

@@ -14,7 +14,7 @@ import pytest
 
 from lib.core import jobs as module
 from lib.core.errors import TouchstoneError
-from lib.core.jobs import Job, job_named, merge, run_all
+from lib.core.jobs import Job, batches, job_named, merge, run_all
 from lib.core.stage import Stage
 from lib.core.units import Units
 
@@ -145,3 +145,28 @@ def test_roots_merge_by_copying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(TouchstoneError, match="a/toy/.*m/unit.csv and .*b/toy/.* differ; remove"):
         merge(tmp_path / "a", tmp_path / "b")
     assert not tmp_path.joinpath("a", *PLACE, "units/l").exists(), "nothing is copied then"
+
+
+def test_batches_hold_one_model_and_at_most_half_an_hour() -> None:
+    store = Units("toy", "small", "02_use")
+
+    def job(name: str, seconds: float, model: str) -> Job:
+        return Job(f"02_use/{name}", "02_use", (), seconds, 1.0, store, lambda: None, model)
+
+    jobs = [
+        job("a", 1000, "D_A/C"),
+        job("b", 700, "D_A/C"),
+        job("c", 200, "D_A/C"),
+        job("d", 5000, "D_S"),
+        job("e", 1, "D_S"),
+        job("f", 1, ""),
+        job("g", 100, "D_A/C"),
+    ]
+    found = {name: [one.key[7:] for one in batch] for name, batch in batches(jobs).items()}
+    assert found == {
+        "D_A-C.1": ["a", "b"],
+        "D_A-C.2": ["c", "g"],
+        "D_S.1": ["d"],
+        "D_S.2": ["e"],
+        "f.1": ["f"],
+    }

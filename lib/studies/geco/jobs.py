@@ -62,7 +62,8 @@ def _training(stage: Stage, values: Mapping[str, Any]) -> list[Job]:
         n_passes = chosen.epochs if chosen and scheme != "C" else 1
         n = len(train) * n_passes + len(test)
         compute = partial(run_unit, stage, store, trainer, model, values["need_weights"])
-        jobs.append(_job(stage, f"{name}-{scheme}-seed{seed}", scheme, n, values, store, compute))
+        model_name = f"{name}-{scheme}-seed{seed}"
+        jobs.append(_job(stage, model_name, scheme, n, values, store, compute, model_name))
     return jobs
 
 
@@ -95,13 +96,16 @@ def _explaining(stage: Stage, values: Mapping[str, Any]) -> list[Job]:
         # a shared pass is one pass
         n = max(passes(one) for one in group) if unit.sees_model else 0.0
         size, parts = n * len(sources.rows_of(unit)), parts_of(unit, sources)
+        model_name = f"{unit.dataset}-{unit.scheme}-seed{unit.seed}"
         for part in parts:
             name, share = part.units[0].name, size / len(parts)
             make = partial(explain_part, part, store)
-            jobs.append(_job(stage, name, unit.scheme, share, values, store, make))
+            jobs.append(_job(stage, name, unit.scheme, share, values, store, make, model_name))
         if not parts:
             group_made = partial(explain_group, group, sources, store)
-            jobs.append(_job(stage, unit.name, unit.scheme, size, values, store, group_made))
+            jobs.append(
+                _job(stage, unit.name, unit.scheme, size, values, store, group_made, model_name)
+            )
     return jobs
 
 
@@ -113,6 +117,7 @@ def _job(
     values: Mapping[str, Any],
     store: Units,
     compute: Callable[[], object],
+    model: str,
 ) -> Job:
     """A job of so many rows, each run forward and back once."""
     is_ola = scheme != NO_MODEL and scheme_named(scheme).is_one_layer
@@ -120,4 +125,4 @@ def _job(
     needs = ("01_data_generation", "02_training")[: int(stage.stage[:2]) - 1]
     seconds = n_rows * _SECONDS[kind]
     key = f"{stage.stage}/{name}"
-    return Job(key, stage.stage, needs, seconds, _GIGABYTES[kind], store, compute)
+    return Job(key, stage.stage, needs, seconds, _GIGABYTES[kind], store, compute, model)

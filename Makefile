@@ -101,7 +101,7 @@ plan: .venv/run  ## what a parameter file will cost before it runs: STUDY=geco S
 	$(BIN)/touchstone plan $(STUDY) --scale $(SCALE) $(if $(ROWS),--rows-from $(ROWS))
 
 .PHONY: mutants
-mutants: .venv/test  ## do the tests notice? one change of lib at a time, to tests/mutants.csv (an hour of one core) [MODULES="lib/stats/*.py"]
+mutants: .venv/test  ## do the tests notice? one change of lib at a time, to tests/mutants.csv (an hour of one core; what is in the table is not run again) [MODULES="lib/stats/*.py"]
 	$(BIN)/python tools/mutants.py $(MODULES)
 
 .PHONY: faults

@@ -52,6 +52,7 @@ MODULES = (
     "lib/core/units.py",
 )
 _TESTS = {  # beside or in place of the mirror
+    "lib/core/units.py": ["tests/core/test_units.py", "tests/core/test_made_by.py"],
     "lib/stats/contrasts.py": ["tests/stats/test_claims.py"],
     "lib/metrics/agreement.py": [
         "tests/metrics/test_agreement.py",

@@ -333,3 +333,17 @@ def test_cells_that_are_missing_are_missing_again(small_outputs: Path, cells: li
     )
     for cell, was in zip(back["cell"], cells, strict=True):
         assert pd.isna(cell) if was is None else cell == was
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_what_may_not_be_published_stays_where_the_run_is(
+    published: Path, small_outputs: Path, exact: bool
+) -> None:
+    """Its numbers were made; an index is none of them."""
+    store = Units("toy", "cpu", "03_attribution", reuse=True)
+    frame = pd.DataFrame({"words": ["she"], "p": [0.5]}, index=["row"])
+    with pytest.raises(TouchstoneError, match="column 'words'"):
+        store.save("LIME", "k", frame, exact=exact)
+    assert not published.exists()
+    own = store.load("LIME", "k")
+    assert own is not None and list(own) == ["words", "p"] and own.index.tolist() == [0]

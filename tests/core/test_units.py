@@ -328,9 +328,7 @@ def test_an_exact_unit_knows_the_files_that_belong_to_it(
 )
 def test_cells_that_are_missing_are_missing_again(small_outputs: Path, cells: list) -> None:
     store = Units("toy", "small", "03_attribution")
-    back = store.save(
-        "a", "k", pd.DataFrame({"id": [1, 2], "cell": pd.Series(cells, dtype=object)})
-    )
+    back = store.save("a", "k", pd.DataFrame({"id": [1, 2], "cell": cells}))
     for cell, was in zip(back["cell"], cells, strict=True):
         assert pd.isna(cell) if was is None else cell == was
 

@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from lib.core.errors import TouchstoneError
+from lib.metrics import agreement
 from lib.metrics.agreement import (
     _means,
     correlate_methods,
@@ -17,6 +18,7 @@ from lib.metrics.agreement import (
     player_agreement,
     rank_correlation,
 )
+from lib.stats.estimates import resamples
 
 
 def table(n_sentences: int, seed: int = 0) -> pd.DataFrame:
@@ -94,6 +96,15 @@ def test_a_method_of_one_sentence_leaves_an_interval_of_the_resamples_that_have_
     frame = frame[(frame["method"] != "m0") | (frame["sentence_idx"] == 0)]
     found = correlate_methods(frame, ["MA", "noise"], n_bootstrap=100).iloc[0]
     assert found["low"] <= found["estimate"] <= found["high"] and found["low"] < found["high"]
+
+
+def test_a_thousand_resamples_are_drawn_from_seed_0(monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        agreement, "resamples", lambda *about: asked.append(about) or resamples(*about)
+    )
+    correlate_methods(table(4), ["MA", "noise"])
+    assert asked == [(4, 1000, 0)]
 
 
 def test_three_methods_have_an_order():

@@ -31,12 +31,17 @@ class SharedPass:
     """The forward pass of a batch from which every gradient at the input is taken.
 
     All scores that use it are read from the same `score.logits`.
+
+    Attributes:
+        baselines_alike: whether all rows have the same baseline (and mask); None: to be looked at,
+            for which a GPU must be waited for.
     """
 
     score: Score
     embeddings: Float[Tensor, "batch token hidden"]
     mask: Int[Tensor, "batch token"]
     baselines: Float[Tensor, "batch token hidden"]
+    baselines_alike: bool | None = None
     _gradients: dict[Any, Tensor] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -60,17 +65,19 @@ class SharedPass:
     @cached_property
     def logits_at_baselines(self) -> Float[Tensor, "batch ..."]:
         """`score.logits` at the baselines; equal baselines are run once."""
-        flat = self.baselines.flatten(1)  # (batch, tokens * d)
-        same = (
-            self.score.rows_alike
-            and bool((flat == flat[:1]).all())
-            and bool((self.mask == self.mask[:1]).all())
-        )
+        same = self.score.rows_alike and self._same_baselines()
         rows = slice(0, 1) if same else slice(None)
         with torch.no_grad(), _watched(self._switches, "at_baselines"):
             logits = self.score.logits(self.baselines[rows], self.mask[rows])
         # A view: no memory for the copies of a single row.
-        return logits.expand(len(flat), *logits.shape[1:])
+        return logits.expand(len(self.mask), *logits.shape[1:])
+
+    def _same_baselines(self) -> bool:
+        """Whether all rows have the same baseline, as who made the batch knows from its ids."""
+        if self.baselines_alike is not None:
+            return self.baselines_alike
+        same = (self.baselines == self.baselines[:1]).all() & (self.mask == self.mask[:1]).all()
+        return bool(same)
 
     @cached_property
     def _switches(self) -> "list[_Switch]":
@@ -117,6 +124,7 @@ class TokenBatch:
         seeds: a number per row, for methods that draw.
         budget: how much may go through the model at once.
         shared: what methods on the same rows have in common; None: the batch has a pass of its own.
+        baselines_alike: see `SharedPass`.
     """
 
     score: Score
@@ -127,6 +135,7 @@ class TokenBatch:
     seeds: tuple[int, ...]
     budget: TokenBudget = field(default_factory=TokenBudget, compare=False)
     shared: SharedPass | None = field(default=None, compare=False, repr=False)
+    baselines_alike: bool | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         # The class is frozen.
@@ -147,7 +156,14 @@ class TokenBatch:
 
     def one_pass(self) -> SharedPass:
         """The shared pass, or one of the batch's own."""
-        return self.shared or SharedPass(self.score, self.embeddings, self.mask, self.baselines)
+        return self.shared or SharedPass(
+            self.score, self.embeddings, self.mask, self.baselines, self.baselines_alike
+        )
+
+    @cached_property
+    def words(self) -> Bool[Tensor, "batch token"]:
+        """`is_word` on the host, for methods that choose tokens there."""
+        return self.is_word.cpu()
 
     def gradient(self) -> Float[Tensor, "batch token hidden"]:
         """The gradient of each row's score in its word embeddings."""

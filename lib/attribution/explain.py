@@ -12,9 +12,14 @@ from jaxtyping import Bool, Float, Int
 from ..core.errors import TouchstoneError
 from ..core.progress import progress
 from ..core.seeds import seed_for
-from ..models.shortcuts import first_token_only, in_precision, parameters_fixed
+from ..models.shortcuts import (
+    first_token_only,
+    in_precision,
+    parameters_fixed,
+    without_padding,
+)
 from ..models.text_model import Encoded, TextModel, device_of, pad, special_ids
-from .batch import SharedPass, TokenBatch
+from .batch import TokenBatch
 from .budget import TokenBudget
 from .registry import Method, resolve_method
 from .seam import Row, TokenScores, WordScores, class_score, word_scores
@@ -133,6 +138,7 @@ def _explain_model(model: TextModel, precision: str, tasks: Sequence[_Task]) -> 
         in_precision(model, precision) as model,
         parameters_fixed(model.module),
         first_token_only(model),
+        without_padding(model),  # all batches hold rows of one length
     ):
         for task in tasks:
             if task.method.level == "word":
@@ -151,7 +157,7 @@ def _explain_words(model: TextModel, task: _Task) -> None:
 def _explain_tokens(model: TextModel, tasks: Sequence[_Task], encoded: Sequence[Encoded]) -> None:
     """Explain rows of one length at a time with all methods; the answers go into the tasks."""
     # One budget for all parts: what it learnt about the memory holds for the next.
-    budget = TokenBudget.for_device(device_of(model.module))
+    budget = TokenBudget.for_module(model.module)
     parts = budget.run(
         [len(tokens.ids) for tokens in encoded],
         lambda part: _explain_part(model, tasks, encoded, part, budget),
@@ -172,7 +178,7 @@ def _explain_part(
     first = token_batch(model, rows, [encoded[i] for i in part], tasks[0].settings["explained"])
     # The score's `explained` is the first task's; only its logits are shared, which are the same
     # for all.
-    shared = SharedPass(first.score, first.embeddings, first.mask, first.baselines)
+    shared = first.one_pass()
     answers = []
     for task in tasks:
         batch = replace(
@@ -189,10 +195,13 @@ def _explain_part(
 
 def _put(task: _Task, part: Sequence[int], answer: TokenScores, encoded: Sequence[Encoded]) -> None:
     special = task.settings["normalise_special"]
+    # One transfer a field, not one a row.
+    about = {name: numbers.tolist() for name, numbers in answer.about.items()}
+    deltas = [None] * len(part) if answer.delta is None else answer.delta.tolist()
     for at, (i, tokens) in enumerate(zip(part, answer.scores.detach().cpu().numpy(), strict=True)):
         task.scores[i] = word_scores(tokens, encoded[i].word_ids, len(task.rows[i].words), special)
-        task.deltas[i] = None if answer.delta is None else answer.delta[at].item()
-        for name, numbers in answer.about.items():
+        task.deltas[i] = deltas[at]
+        for name, numbers in about.items():
             task.about.setdefault(name, [float("nan")] * len(encoded))[i] = float(numbers[at])
 
 
@@ -207,16 +216,23 @@ def token_batch(
         encoded: the rows' tokens (`model.encode`), all of one length.
         explained: the function of the class scores, see `seam.class_score`.
     """
-    ids, mask = (t.to(device_of(model.module)) for t in pad(encoded, model.tokenizer.pad_token_id))
-    is_word = torch.tensor(  # (batch, tokens), as ids and mask
-        [[w is not None for w in tokens.word_ids] for tokens in encoded], device=ids.device
-    )
+    device = device_of(model.module)
+    ids, mask = pad(encoded, model.tokenizer.pad_token_id)  # (batch, tokens), on the host
+    is_word = torch.tensor([[w is not None for w in tokens.word_ids] for tokens in encoded])
     empty = model.reference_ids(_untyped(model, ids, is_word))
     baseline_ids = torch.where(is_word, empty, ids)  # a prompt is not the sentence's
-    with torch.no_grad():
-        embeddings, baselines = model.embed(ids), model.embed(baseline_ids)  # (batch, tokens, d)
-    score = class_score(model, [row.target for row in rows], explained)
-    return TokenBatch(score, embeddings, mask, baselines, is_word, tuple(row.seed for row in rows))
+    with torch.no_grad():  # (batch, tokens, d)
+        embeddings, baselines = (model.embed(some.to(device)) for some in (ids, baseline_ids))
+    return TokenBatch(
+        class_score(model, [row.target for row in rows], explained),
+        embeddings,
+        mask.to(device),
+        baselines,
+        is_word.to(device),
+        tuple(row.seed for row in rows),
+        # All rows of one length have one mask.
+        baselines_alike=bool((baseline_ids == baseline_ids[:1]).all()),
+    )
 
 
 def _untyped(

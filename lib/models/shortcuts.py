@@ -47,6 +47,24 @@ def first_token_only(model: TextModel) -> Iterator[bool]:
         hook.remove()
 
 
+@contextmanager
+def without_padding(model: TextModel) -> Iterator[None]:
+    """Within, an encoder of `transformers` is told that its batches hold no padding.
+
+    It would find out itself that a mask is all ones, at each pass, and a GPU is waited for then.
+    """
+    if not isinstance(model.module, PreTrainedModel):
+        yield
+        return
+    hook = model.module.base_model.register_forward_pre_hook(
+        lambda module, args, kwargs: (args, kwargs | {"attention_mask": None}), with_kwargs=True
+    )
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
 @torch.no_grad()
 def check_reading(model: HFClassifier) -> None:
     """Hold the module's own class scores of two texts against those that explanations would see.
@@ -60,10 +78,7 @@ def check_reading(model: HFClassifier) -> None:
     """
     encoded = model.encode([["a"], "this is a good film .".split()])
     texts = [torch.tensor([row.ids], device=device_of(model.module)) for row in encoded]
-    plain = [
-        model.module(input_ids=ids, attention_mask=torch.ones_like(ids)).logits.double()
-        for ids in texts
-    ]
+    plain = [model.module(input_ids=ids).logits.cpu().double() for ids in texts]
     eps = [torch.finfo(p.dtype).eps for p in model.module.parameters() if p.is_floating_point()]
     allowed = max(1e-4, 4 * max(eps))  # in bfloat16, a few of its own last digits
     # The faster way first; the second one is the module's own.
@@ -83,7 +98,7 @@ def _gap(
     model: HFClassifier, ids: Int[Tensor, "batch token"], plain: Float[Tensor, "batch class"]
 ) -> float:
     """By how much the scores from embeddings differ from `plain`, relative to it."""
-    gap = (model.logits(model.embed(ids), torch.ones_like(ids)) - plain).abs().max()
+    gap = (model.logits(model.embed(ids), torch.ones_like(ids)).cpu() - plain).abs().max()
     return (gap / plain.abs().max().clamp(min=1e-6)).item()
 
 

@@ -219,6 +219,11 @@ def widened(numbers: Tensor) -> Tensor:
     )
 
 
+def exact_type(device: torch.device) -> torch.dtype:
+    """The longest numbers of a device: Apple's has no float64."""
+    return torch.float32 if device.type == "mps" else torch.float64
+
+
 def device_of(module: nn.Module) -> torch.device:
     """The device that a module's parameters lie on."""
     return next(module.parameters()).device

@@ -246,7 +246,12 @@ EXPLAINING = [
     *_METHODS,
     *_VARIANTS,
     *_MODELS,
-    DevicePath("rows of many lengths", explaining("InputXGradient", sentences=True), per_row=None),
+    DevicePath(
+        "rows of many lengths",
+        explaining("DeepLift", sentences=True),
+        ("models.shortcuts:ignores_padding", "attribution.batch:SharedPass.logits_at_baselines"),
+        per_row=None,
+    ),
     DevicePath("swaps", _swaps, ("attribution.swaps:swap_shapley",)),
     DevicePath(
         "faithfulness",

@@ -178,12 +178,11 @@ def _explain_tokens(model: TextModel, tasks: Sequence[_Task], encoded: Sequence[
     for some, padded in ((single, True), (others, False)):
         if not some:
             continue
-        with nullcontext() if padded else without_padding(model):
-            work = partial(_explain_part, model, some, encoded, budget)
-            parts = budget.run(lengths, work, padded)
-            for part, answers in progress(parts, ", ".join(task.method.name for task in some)):
-                for task, answer in zip(some, answers, strict=True):
-                    _put(task, part, answer, encoded)
+        work = partial(_explain_part, model, some, encoded, budget)
+        parts = budget.run(lengths, work, padded)
+        for part, answers in progress(parts, ", ".join(task.method.name for task in some)):
+            for task, answer in zip(some, answers, strict=True):
+                _put(task, part, answer, encoded)
 
 
 def _explain_part(
@@ -198,6 +197,7 @@ def _explain_part(
     # The score's `explained` is the first task's; only its logits are shared, which are the same
     # for all.
     shared = first.one_pass()
+    is_even = len({len(encoded[i].ids) for i in part}) == 1
     answers = []
     for task in tasks:
         batch = replace(
@@ -208,7 +208,8 @@ def _explain_part(
             shared=shared,
         )
         settings = {name: value for name, value in task.settings.items() if name not in COMMON}
-        answers.append(task.method.function(batch, **settings))
+        with without_padding(model) if is_even else nullcontext():
+            answers.append(task.method.function(batch, **settings))
     return answers
 
 

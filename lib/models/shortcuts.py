@@ -52,11 +52,13 @@ def without_padding(model: TextModel) -> Iterator[None]:
     """Within, an encoder of `transformers` is told that its batches hold no padding.
 
     It would find out itself that a mask is all ones, at each pass, and a GPU is waited for then.
+    Modules of somebody's own, which may need a mask, and a head, which may take a mean, get theirs.
     """
-    if not isinstance(model.module, PreTrainedModel):
+    base = getattr(model.module, "base_model", model.module)
+    if base is model.module or not type(base).__module__.startswith("transformers."):
         yield
         return
-    hook = model.module.base_model.register_forward_pre_hook(
+    hook = base.register_forward_pre_hook(
         lambda module, args, kwargs: (args, kwargs | {"attention_mask": None}), with_kwargs=True
     )
     try:
@@ -100,7 +102,10 @@ def check_reading(model: HFClassifier) -> None:
     """
     encoded = model.encode([["a"], "this is a good film .".split()])
     texts = [torch.tensor([row.ids], device=device_of(model.module)) for row in encoded]
-    plain = [model.module(input_ids=ids).logits.cpu().double() for ids in texts]
+    plain = [
+        model.module(input_ids=ids, attention_mask=torch.ones_like(ids)).logits.cpu().double()
+        for ids in texts
+    ]
     eps = [torch.finfo(p.dtype).eps for p in model.module.parameters() if p.is_floating_point()]
     allowed = max(1e-4, 4 * max(eps))  # in bfloat16, a few of its own last digits
     # The faster way first; the second one is the module's own.

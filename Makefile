@@ -59,9 +59,11 @@ arithmetic: .venv/test  ## how far the numbers move with other instructions: eve
 test-more: .venv/more  ## what needs an extra or a browser: the wheel in a fresh environment, the review page, make lab
 	$(BIN)/python -m pytest tests -m more -p no:nbval -o addopts="--import-mode=importlib -p lib.same_numbers -q --strict-markers"
 
+geco lm_saliency cebab implicit_bias: export TOUCHSTONE_STRICT ?= $(STRICT)
+
 .PHONY: geco
-geco: .venv/run  ## one study: SCALE=small|cpu|paper [STAGE=03_attribution] [METHOD=LIME] [FORCE=1]
-	$(BIN)/touchstone run $@ --scale $(SCALE) $(if $(STAGE),--stage $(STAGE)) $(if $(METHOD),--only-method "$(METHOD)") $(if $(FORCE),--force)
+geco: .venv/run  ## one study: SCALE=small|cpu|paper [STAGE=03_attribution] [METHOD=LIME] [FORCE=1] [STRICT=1: reuse no published unit] [JOBS=2: units in two processes]
+	$(BIN)/touchstone run $@ --scale $(SCALE) $(if $(STAGE),--stage $(STAGE)) $(if $(METHOD),--only-method "$(METHOD)") $(if $(FORCE),--force) $(if $(filter command line,$(origin JOBS)),--jobs $(JOBS))
 
 .PHONY: lm_saliency
 lm_saliency: .venv/run  ## the same for the study of language models' saliency
@@ -99,16 +101,20 @@ plan: .venv/run  ## what a parameter file will cost before it runs: STUDY=geco S
 	$(BIN)/touchstone plan $(STUDY) --scale $(SCALE) $(if $(ROWS),--rows-from $(ROWS))
 
 .PHONY: mutants
-mutants: .venv/test  ## do the tests notice? one change of lib at a time, to tests/mutants.csv (an hour of one core) [MODULES="lib/stats/*.py"]
+mutants: .venv/test  ## do the tests notice? one change of lib at a time, to tests/mutants.csv (an hour of one core; what is in the table is not run again) [MODULES="lib/stats/*.py"]
 	$(BIN)/python tools/mutants.py $(MODULES)
+
+.PHONY: faults
+faults: .venv/test  ## do runs survive kills? the 200 of tests/faults/kills.csv that are missing (hours of one core) [N=10, so many more]
+	$(BIN)/python tools/faults.py $(N) --jobs $(JOBS)
 
 .PHONY: execute
 execute: .venv/run  ## run every notebook at its defaults and refresh the committed .ipynb beside each .py
 	$(BIN)/python tools/execute.py
 
 .PHONY: reference
-reference: .venv/run  ## renew outputs/reference from your run of STUDY at SCALE, and print what changed
-	$(BIN)/python tools/reference.py $(STUDY) $(SCALE)
+reference: .venv/run  ## renew outputs/reference from your run of STUDY at SCALE, and print what changed [WHAT="...", at cpu]
+	$(BIN)/python tools/reference.py $(STUDY) $(SCALE) "$(WHAT)"
 
 .PHONY: results
 results: .venv/run  ## renew the pages of results at scale cpu (outputs/reference/STUDY/cpu) after a run [STUDY=geco]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from . import __version__
-from .core.errors import TouchstoneError
+from .core.errors import TouchstoneError, did_you_mean
 from .core.paths import IS_INSTALLED, ROOT
 
 DESCRIPTION = "Four published checks of language-model explanations, and the explainers themselves."
@@ -38,7 +38,70 @@ def run(arguments: Sequence[str]) -> int:
     """run a study's notebooks, those stages that are not up to date"""
     from .core import runner
 
-    return runner.main(arguments)
+    return runner.main(arguments, _listing)
+
+
+def unit(arguments: Sequence[str]) -> int:
+    """compute units of a study, for a cluster or another machine; without a key, list them"""
+    from .core.jobs import batches, closed_stage, job_named
+    from .core.runner import plan_jobs
+
+    parser = argparse.ArgumentParser(prog="touchstone unit", description=unit.__doc__)
+    parser.add_argument("study")
+    parser.add_argument("scale", help="a file of params/<study>/")
+    parser.add_argument("keys", nargs="*", metavar="KEY", help="stage/name, as the list has it")
+    parser.add_argument("--stage", default="", help="list this stage alone")
+    parser.add_argument(
+        "--table", action="store_true", help="key, batch, seconds, gigabytes as TSV"
+    )
+    chosen = parser.parse_args(arguments)
+    if (listing := _listing(chosen.study)) is None:
+        if chosen.table:  # nothing to compute apart
+            print("key\tbatch\tseconds\tgigabytes")
+            return 0
+        raise TouchstoneError(f"{chosen.study} does not list its units; write geco")
+    if len(of := {key.partition("/")[0] for key in chosen.keys}) > 1:
+        raise TouchstoneError(f"{' and '.join(sorted(of))} are two stages; ask for one at a time")
+    wanted = min(of, default=chosen.stage)
+    stages = plan_jobs(chosen.study, chosen.scale)
+    if wanted and wanted not in (known := [stage.stage for stage in stages]):
+        raise TouchstoneError(f"there is no stage {wanted!r}{did_you_mean(wanted, known)}")
+    for stage in stages:
+        if wanted not in ("", stage.stage):
+            continue
+        try:
+            jobs = listing(closed_stage(chosen.study, chosen.scale, stage.stage), stage.all)
+        except TouchstoneError as error:
+            if wanted:
+                raise
+            print(f"{stage.stage} cannot be listed yet: {error}")
+            continue
+        for key in chosen.keys:
+            job_named(jobs, key).compute()
+        if chosen.table:
+            print("key\tbatch\tseconds\tgigabytes")
+        for name, batch in ({} if chosen.keys else batches(jobs)).items():
+            for job in batch:
+                about = f"{job.seconds:.0f}", f"{job.gigabytes:.1f}"
+                print(
+                    "\t".join((job.key, name, *about))
+                    if chosen.table
+                    else f"{job.key}  {about[0]} s  {about[1]} GB  {' '.join(job.needs)}"
+                )
+    return 0
+
+
+def merge(arguments: Sequence[str]) -> int:
+    """copy the finished units of one output root into another"""
+    from .core.jobs import merge as merge_roots
+
+    parser = argparse.ArgumentParser(prog="touchstone merge", description=merge.__doc__)
+    parser.add_argument("into", type=Path, help="the output root that grows")
+    parser.add_argument("other", type=Path, help="the output root that is read")
+    chosen = parser.parse_args(arguments)
+    copied = merge_roots(chosen.into, chosen.other)
+    print(f"{len(copied)} files copied into {chosen.into}")
+    return 0
 
 
 def plan(arguments: Sequence[str]) -> int:
@@ -71,6 +134,13 @@ def data(arguments: Sequence[str]) -> int:
     return 0
 
 
+def pretrain(arguments: Sequence[str]) -> int:
+    """train a model that several studies start from, into outputs/pretrained"""
+    from .training import pretrain as trainer
+
+    return trainer.main(arguments)
+
+
 def start(arguments: Sequence[str]) -> int:
     """print where to begin"""
     argparse.ArgumentParser(prog="touchstone start").parse_args(arguments)
@@ -92,9 +162,12 @@ def cite(arguments: Sequence[str]) -> int:
 
 COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "run": run,
+    "unit": unit,
+    "merge": merge,
     "plan": plan,
     "dataset": dataset,
     "data": data,
+    "pretrain": pretrain,
     "start": start,
     "cite": cite,
 }
@@ -125,6 +198,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except TouchstoneError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+
+
+def _listing(study: str) -> Any:
+    """The list of a study's units, None where it has none."""
+    if study != "geco":
+        return None
+    from .studies.geco.jobs import jobs_of
+
+    return jobs_of
 
 
 def _as_text(work: Mapping[str, Any]) -> str:

@@ -195,7 +195,9 @@ check = pd.DataFrame(
         "value": [scores.sum(), rise, explained["delta"]],
     }
 )
-assert abs(explained["delta"]) < 0.01
+assert abs(explained["delta"]) < 0.01, (
+    f"the scores miss the rise by {explained['delta']:.3f}; raise n_steps"
+)
 stage.table("completeness", check)
 
 # %% [markdown]
@@ -233,8 +235,12 @@ stage.table("mass_accuracy", result)
 # beaten guessing.
 
 # %%
-assert by_hand > truth_share(truth)
-assert accuracy > 1 / 3
+assert by_hand > truth_share(truth), (
+    f"the mass accuracy is {by_hand:.2f}, and noise has {truth_share(truth):.2f}; raise n_train"
+)
+assert accuracy > 1 / 3, (
+    f"the accuracy is {accuracy:.2f}, that of a guess; raise n_train"
+)
 
 # %% [markdown]
 # ## One floor

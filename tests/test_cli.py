@@ -52,6 +52,26 @@ def test_what_follows_the_word_is_handed_on(capsys, small_outputs) -> None:
     assert cli.main(["plan", "geco", "--scale", "smal"]) == 1
 
 
+def test_units_are_listed_computed_by_key_and_merged(capsys, small_outputs, tmp_path) -> None:
+    for words, said in (
+        (["cebab", "small"], "cebab does not list its units; write geco"),
+        (["geco", "small", "02_trainin/x"], "no stage '02_trainin'; did you mean '02_training'"),
+        (["geco", "small", "02_training/x"], "01_data_generation has not been completed"),
+    ):
+        assert cli.main(["unit", *words]) == 1 and said in capsys.readouterr().err
+    assert cli.main(["run", "cebab", "--jobs", "2"]) == 1
+    assert "cebab does not list its units; run it without --jobs" in capsys.readouterr().err
+    assert cli.main(["unit", "geco", "small"]) == 0
+    assert "02_training cannot be listed yet: 01_data_gen" in capsys.readouterr().out
+    unit = tmp_path / "other/geco/small/02_training/units/a.csv"
+    unit.parent.mkdir(parents=True)
+    unit.write_text("# key=k\n")
+    assert cli.main(["merge", str(small_outputs), str(tmp_path / "other")]) == 0
+    assert capsys.readouterr().out == f"1 files copied into {small_outputs}\n"
+    assert cli.main(["merge", str(small_outputs), str(tmp_path / "othr")]) == 1
+    assert "othr is no folder" in capsys.readouterr().err
+
+
 def test_data_fetches_what_is_named(capsys, monkeypatch) -> None:
     monkeypatch.setattr(corpus, "fetch_geco", lambda: "there")
     monkeypatch.setattr(reviews, "fetch_cebab", lambda: "elsewhere")

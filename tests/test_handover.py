@@ -14,7 +14,7 @@ from lib.core.errors import TouchstoneError
 from lib.core.files import load_parquet, save_parquet
 from lib.core.paths import ROOT, reference_dir
 from lib.core.stage import open_stage
-from lib.metrics.concept_effects import DISTANCES, score_estimates
+from lib.metrics.concept_effects import DISTANCES, order_faithfulness, score_estimates
 from lib.studies.cebab.pairs import edit_pairs
 from lib.studies.cebab.registry import EXPLAINERS
 
@@ -64,10 +64,19 @@ def test_a_fresh_clone_gets_the_published_errors(
     assert set(estimates["explainer"]) == set(EXPLAINERS) and len(estimates) == 3 * 3958 * len(
         EXPLAINERS
     )
-    scored = (
-        score_estimates(estimates, predictions).groupby("explainer")[list(DISTANCES)].mean().stack()
-    )
+    questions = score_estimates(estimates, predictions)
+    scored = questions.groupby("explainer")[list(DISTANCES)].mean().stack()
     published = pd.read_csv(reference_dir("cebab", "cpu") / "04_metrics/errors.csv").set_index(
         ["explainer", "metric"]
     )["error"]
     assert (scored - published[scored.index]).abs().max() < 0.001
+    agreed = {
+        (name, seed): order_faithfulness(
+            part, part[["effect"]].to_numpy(), part[["estimate"]].to_numpy()
+        )["agree"].mean()
+        for (name, seed), part in questions.groupby(["explainer", "seed"])
+    }
+    means = pd.Series(agreed).groupby(level=0).mean()
+    order = pd.read_csv(reference_dir("cebab", "cpu") / "04_metrics/order.csv")
+    moved = (means - order.set_index("explainer")["agree"]).abs().max()
+    assert 0.005 < moved < 0.006, "what the tool says of it"

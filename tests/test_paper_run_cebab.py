@@ -8,6 +8,7 @@ stage 3 on a model from outside joins: the GPT-2 again, as CSV, Parquet and arra
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ import transformers as tf
 from tiny_models import byte_pairs
 
 from lib.core.files import load_parquet
-from lib.core.paths import material
+from lib.core.paths import ROOT, material
 from lib.core.runner import main
 from lib.metrics.concept_effects import icace
 from lib.studies.cebab.reading import load_reading
@@ -135,15 +136,18 @@ def test_paper_yaml_runs_through_with_tiny_models_and_one_from_outside(
     stages = small_outputs / "cebab/paper"
     run(paper_root, ("01", "02"))
     outside = outside_files(stages / "02_training", tmp_path / "outside")
-    run(paper_root, ("03", "04", "05"), **outside)
+    pairs = load_parquet(stages / "01_data_generation/pairs.parquet")
+    silence = tmp_path / "silence.csv"
+    estimated_elsewhere(pairs.query("dataset == 'confounded'"), silence, (0,))
+    run(paper_root, ("03", "04", "05"), estimate_files=[str(silence)], **outside)
     found = load_parquet(stages / "03_attribution/estimates.parquet")
     units = found.groupby(["model", "dataset", "seed"])["explainer"].agg(set)
-    able = {name for name, entry in EXPLAINERS.items() if entry.needs in ("", "weights")}
+    able = {name for name, entry in EXPLAINERS.items() if entry.needs in ("", "weights", "layers")}
     assert (
         units["encoder"].tolist() == [set(EXPLAINERS)] * 2
         and units["BiLSTM"].tolist() == [set(EXPLAINERS) - {"Causal Proxy Model"}] * 2
     )
-    assert units["outside"].tolist() == [able]
+    assert units["outside"].tolist() == [able | {"silence"}]
     keys, columns = ["explainer", "base_id", "counterfactual_id"], [f"e_{k + 1}" for k in range(5)]
     inside, other = (
         found.query(f"dataset == 'confounded' and seed == 0 and model == '{model}'")
@@ -166,9 +170,7 @@ def test_paper_yaml_runs_through_with_tiny_models_and_one_from_outside(
     assert np.isfinite(errors).all()
     mean = errors["confounded", "outside", "Zero", "L2"]
     effect = icace(
-        load_parquet(stages / "01_data_generation/pairs.parquet").query(
-            "dataset == 'confounded' and split == 'test'"
-        ),
+        pairs.query("dataset == 'confounded' and split == 'test'"),
         pd.read_csv(outside["outside_predictions"], dtype={"text_id": str}),
     )
     assert mean == pytest.approx(
@@ -177,7 +179,99 @@ def test_paper_yaml_runs_through_with_tiny_models_and_one_from_outside(
     assert set(pd.read_csv(stages / "04_metrics/claims.csv")["verdict"]) == {
         "not run"
     }  # they are about the published data
-    assert len(list((stages / "05_figures").glob("*.png"))) == 3
+    assert len(list((stages / "05_figures").glob("*.png"))) == 4
+    for name in ("05_figures/leaderboard", "05_figures/heat_map", "04_metrics/controls"):
+        ours, theirs = (
+            set(pd.read_csv(stages / f"{name}{end}.csv")["explainer"]) for end in ("", "_outside")
+        )
+        assert ours == set(EXPLAINERS) and theirs == able | {"silence"}, name
+
+
+def examples() -> list[str]:
+    """The Python of the study's README: how to hand in a model, and an explainer."""
+    readme = (ROOT / "notebooks/cebab/README.md").read_text()
+    return re.findall(r"```python\n(.*?)```", readme, flags=re.S)
+
+
+def hand_in_two_trainings(texts: pd.DataFrame, folder: Path) -> None:
+    """Two BERTs with random weights, by the README's function."""
+    scope: dict[str, Any] = {}
+    exec(examples()[0], scope)
+    words = wordings_by_split(read_wordings(material("cebab") / "wordings.yaml"))["train"]
+    tokenizer = byte_pairs(True, tuple(words * 3), n_vocab=700, places=PLACES)
+    config = tf.BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=24,
+        max_position_embeddings=PLACES + 2,
+        num_labels=5,
+        initializer_range=0.7,
+    )
+    for seed in (4, 7):
+        torch.manual_seed(seed)
+        model = tf.BertForSequenceClassification(config).eval()
+        scope["hand_in"](model, tokenizer, texts, folder, seed)
+
+
+def estimated_elsewhere(pairs: pd.DataFrame, path: Path, seeds: tuple[int, ...]) -> None:
+    """Somebody's table about the model from outside: nothing ever changes."""
+    zeros = {f"e_{k + 1}": 0.0 for k in range(5)}
+    tables = [pairs[["base_id", "counterfactual_id", "old"]].assign(seed=s) for s in seeds]
+    about = {"explainer": "silence", "dataset": "confounded", "model": "outside"}
+    both = pd.concat(tables).assign(**about, **zeros)
+    both.iloc[::-1].to_csv(path, index=False)
+
+
+def test_two_trainings_and_two_explainers_from_outside_need_no_model_of_ours(
+    paper_root: Path, tmp_path: Path, small_outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stages = small_outputs / "cebab/paper"
+    run(paper_root, ("01", "02"), models=[])
+    assert not list((stages / "02_training").glob("vectors/*seed*")), "no network was trained"
+    texts, pairs = (
+        load_parquet(stages / f"01_data_generation/{name}.parquet").query(
+            "dataset == 'confounded' and split in ('train', 'test')"
+        )
+        for name in ("texts", "pairs")
+    )
+    hand_in_two_trainings(texts, tmp_path)
+    (tmp_path / "my_explainer.py").write_text(examples()[1])
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{ROOT}")
+    monkeypatch.syspath_prepend(tmp_path)
+    estimated_elsewhere(pairs, tmp_path / "silence.csv", (4, 7))
+    mine = "my_explainer:by_words"
+    ours = ["Zero", "No concept", "Approx (mean)", "TCAV", "INLP", "CausaLM"]  # without CONEXP
+    run(
+        paper_root,
+        ("03", "04", "05"),
+        explainers=[*ours, mine],
+        estimate_files=[str(tmp_path / "silence.csv")],
+        outside_predictions=str(tmp_path / "predictions-{seed}.csv"),
+        outside_vectors=str(tmp_path / "vectors-{seed}.npz"),
+        outside_seeds=[4, 7],
+    )
+    found = load_parquet(stages / "03_attribution/estimates.parquet")
+    assert (
+        found.groupby("seed")["explainer"].agg(set).tolist()
+        == [{*ours, mine, "silence"} - {"CausaLM"}] * 2
+    )
+    assert (found["model"] == "outside").all()
+    errors = pd.read_csv(stages / "04_metrics/errors.csv")
+    assert (errors["n_seeds"] == 2).all() and np.isfinite(
+        errors[["error", "low", "high"]].to_numpy()
+    ).all()
+    by_name = errors.set_index(["explainer", "metric"])
+    assert np.isclose(by_name["error"]["silence", "L2"], by_name["error"]["Zero", "L2"])
+    assert set(by_name["family"][["silence", mine]]) == {"outside"}
+    scored = pd.read_csv(stages / "04_metrics/comparisons.csv")
+    assert {mine, "silence"} <= set(scored["left"]) | set(scored["right"])
+    claims = pd.read_csv(stages / "04_metrics/claims.csv")["id"]
+    assert claims.str.endswith(" (outside)").sum() == len(claims) / 2
+    board = pd.read_csv(stages / "05_figures/leaderboard.csv")
+    assert {mine, "silence"} <= set(board["explainer"])
+    assert {mine, "silence"} <= set(pd.read_csv(stages / "05_figures/heat_map.csv")["explainer"])
 
 
 def test_the_two_class_task_is_explained(paper_root: Path, small_outputs: Path) -> None:

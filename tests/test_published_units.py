@@ -4,6 +4,7 @@ missing, none is left over.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ def jobs(settings: dict[str, Any]) -> list[tuple[str, str, int]]:
 
 
 def stems(folder: Path) -> set[str]:
-    return {path.stem for path in folder.glob("*.csv")}
+    return {path.stem for path in folder.iterdir() if path.suffix in (".csv", ".parquet")}
 
 
 def test_every_model_has_its_predictions(settings: dict[str, Any]) -> None:
@@ -104,7 +105,18 @@ def test_published_units_are_read_with_and_without_checksums(
     monkeypatch.setenv("TOUCHSTONE_OUTPUTS", str(tmp_path))
     *_, study, scale, _, stage = folder.parts
     store = Units(study, scale, stage, reuse=True)
-    for path in folder.rglob("*.csv"):
-        first = path.read_text().partition("\n")[0]
-        name = path.relative_to(folder).with_suffix("").as_posix()
-        assert store.load(name, first.removeprefix("# key=")) is not None, path
+    for path in filter(Path.is_file, folder.rglob("*")):
+        key = re.search(rb"# key=([0-9a-f]{16})\n", path.read_bytes())
+        name = path.relative_to(folder).as_posix().removesuffix(path.suffix)
+        assert key and store.load(name, key[1].decode()) is not None, path
+
+
+def test_a_run_whose_scores_were_kept_in_steps_says_so() -> None:
+    stepped = [
+        path.stem
+        for path in (UNITS / "03_attribution").glob("*.csv")
+        if "scale" in path.read_text().splitlines()[1].split(",")
+    ]
+    note = UNITS.parent / "note.md"
+    is_said = note.is_file() and "999 steps" in note.read_text()
+    assert is_said == bool(stepped), "delete the note of a run that keeps every digit"

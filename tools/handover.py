@@ -6,7 +6,8 @@
         in a clone, after stage 01: writes of stages 2 and 3 what stages 4 and 5 read
 
 Numbers alone are kept: probabilities to four decimals, and of each estimate one byte, finer near
-zero, so that the errors of stage 4 move by less than .001. Texts and labels come from stage 01,
+zero, so that the errors of stage 4 move by less than .001. What depends on their order alone (its
+table `order`) moves by up to .006, for near estimates tie. Texts and labels come from stage 01,
 that is from the published data.
 """
 
@@ -124,8 +125,8 @@ def restore(scale: str) -> None:
     for stage in (training, attribution):
         stage.close(_parameters(stage))
     print(
-        f"{len(files)} models put back; now `make cebab SCALE={scale} STAGE=04_metrics`, "
-        "then 05_figures"
+        f"{len(files)} models put back, their estimates in {STEPS} steps (the table order moves by "
+        f"up to .006); now `make cebab SCALE={scale} STAGE=04_metrics`, then 05_figures"
     )
 
 

@@ -1,6 +1,7 @@
 """Copy what we vouch for from a run to outputs/reference, and print what changed.
 
     python tools/reference.py geco small
+    python tools/reference.py geco cpu "what changed"   # the run is added to material/runs.csv
 
 CSV, JSON and PNG of every stage are taken; rows of a corpus, weights, Parquet and anything volatile
 stay where they are.
@@ -13,6 +14,7 @@ import sys
 from pathlib import Path
 
 import pandas as pd
+import runs
 
 from lib.core.notebooks import find_notebooks
 from lib.core.paths import ROOT, outputs_root
@@ -72,7 +74,7 @@ def renew(run: Path, reference: Path) -> None:
             print(f"  {name}: {note}")
 
 
-def main(study: str, scale: str) -> None:
+def main(study: str, scale: str = "small", what: str = "") -> None:
     reference = ROOT / "outputs" / "reference"
     if study == "start_here":
         renew(outputs_root() / "start_here", reference / "start_here")
@@ -86,7 +88,9 @@ def main(study: str, scale: str) -> None:
             f"make {study} SCALE={scale}"
         )
     renew(run, reference / study / scale)
+    if scale == "cpu":
+        runs.append(study, run / "04_metrics" / "claims.csv", what)
 
 
 if __name__ == "__main__":
-    main(*(sys.argv[1:3] if len(sys.argv) > 2 else (sys.argv[1], "small")))
+    main(*sys.argv[1:4])

@@ -5,7 +5,8 @@
 For each study outputs/reference/<study>/cpu/05_figures.ipynb is executed anew, as a reader of a
 clone could do it: from the tables of earlier stages that stand beside it, without weights or data.
 Its figures and tables are renewed too. Stage 04 needs more than is committed; its page,
-04_metrics.md, shows the committed tables and figures in the notebook's order.
+04_metrics.md, shows the committed tables and figures in the notebook's order. Both begin with what
+note.md beside them says of the run, where there is one.
 """
 
 from __future__ import annotations
@@ -78,12 +79,20 @@ def page_of(study: str) -> Path:
     return reference_dir(study, SCALE) / "05_figures.ipynb"
 
 
+def note_of(study: str) -> str:
+    """What a reader must know of the published run; empty where nothing is to be said."""
+    file = reference_dir(study, SCALE) / "note.md"
+    return f"\n\n{file.read_text().strip()}" if file.is_file() else ""
+
+
 def notebook_of(study: str) -> nbformat.NotebookNode:
     """The page before it is executed."""
     source = ROOT / "notebooks" / study / "05_figures.py"
     given = read_params(ROOT / "params" / study / f"{SCALE}.yaml") | {"scale": SCALE}
     ours = {name: given[name] for name in notebook_parameters(source) if name in given}
-    return at_scale(source, ours, page_of(study))
+    notebook = at_scale(source, ours, page_of(study))
+    notebook.cells[0]["source"] += note_of(study)
+    return notebook
 
 
 def prepare(root: Path, study: str) -> None:
@@ -134,7 +143,7 @@ def metrics_page(study: str) -> str:
         "notebook, the claims in [claims.csv](04_metrics/claims.csv). Figures and verdicts are on "
         "[the results page](05_figures.ipynb). This page is made by `make results`."
     )
-    parts.insert(1, about)
+    parts.insert(1, about + note_of(study))
     return "\n\n".join(parts) + "\n"
 
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from .budget import TokenBudget
 from .rules import secant
-from .seam import Score, score_from
+from .seam import Score, gradient_of, score_from
 
 # As in captum's DeepLift: the activations that it knows, and the smallest difference in an
 # activation's input at which its secant counts and not its slope.
@@ -112,10 +112,8 @@ class SharedPass:
                 switch.use_secants = False
 
     def _gradient(self, score: Score) -> Float[Tensor, "batch token hidden"]:
-        total = score.of_logits(self.logits).sum()
-        # The sum has each row's own gradient, since no row sees another; the graph serves other
-        # methods too.
-        return torch.autograd.grad(total, self.inputs, retain_graph=True)[0]
+        # The graph serves other methods too.
+        return gradient_of(score.of_logits(self.logits), self.inputs, retain_graph=True)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Explain rows with one method or with many, and return them in the one explanation format."""
 
+import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -118,6 +119,11 @@ def explain_many(
 def _task(
     rows: pd.DataFrame, method: str | Method, settings: Mapping[str, Any], seed: int
 ) -> _Task:
+    for row_id, words in zip(rows["row_id"], rows["sentence"], strict=True):
+        if isinstance(words, str) or len(words) == 0:
+            raise TouchstoneError(
+                f"row {row_id}: the sentence is {words!r}; write a list of words, one or more"
+            )
     chosen = resolve_method(method) if isinstance(method, str) else method
     drawn_by = rows["drawn_by" if "drawn_by" in rows else "row_id"].astype(str)
     seeded = [
@@ -158,9 +164,36 @@ def _explain_model(model: TextModel, precision: str, tasks: Sequence[_Task]) -> 
 
 def _explain_words(model: TextModel, task: _Task) -> None:
     settings = {name: value for name, value in task.settings.items() if name != "precision"}
-    answer = task.method.function(model, list(task.rows), **settings)
+    if task.method.family == "own":
+        answer = _own_answer(model, task, settings)
+    else:
+        answer = task.method.function(model, list(task.rows), **settings)
     scores = answer if isinstance(answer, WordScores) else WordScores(answer)
     task.scores, task.about = list(scores.scores), dict(scores.about)
+
+
+def _own_answer(model: TextModel, task: _Task, settings: Mapping[str, Any]) -> Any:
+    """What somebody's own method answers; its errors and odd answers get the method's name."""
+    name = task.method.name
+    try:
+        answer = task.method.function(model, list(task.rows), **settings)
+    except TouchstoneError:
+        raise
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        raise TouchstoneError(
+            f"{name} failed ({type(error).__name__}: {error}) in {frame.filename}, line "
+            f"{frame.lineno}; correct the function (it is called with the model and a list of rows)"
+        ) from error
+    if isinstance(answer, WordScores):
+        return answer
+    try:
+        return [np.asarray(of_row).astype(float, casting="safe").tolist() for of_row in answer]
+    except (TypeError, ValueError) as error:
+        raise TouchstoneError(
+            f"{name} returned {type(answer).__name__}, not real numbers ({error}); return a list "
+            "of scores a row, one score per word"
+        ) from None
 
 
 def _explain_tokens(model: TextModel, tasks: Sequence[_Task], encoded: Sequence[Encoded]) -> None:
@@ -309,9 +342,9 @@ def _checked(task: _Task, rows: pd.DataFrame, labels: Mapping[str, Any]) -> pd.D
             f"{method} explained {len(scores)} of {len(rows)} rows; return a list of scores a row"
         )
     for row, of_row in zip(task.rows, scores, strict=True):
-        if len(of_row) != len(row.words):
+        if np.ndim(of_row) != 1 or len(of_row) != len(row.words):
             raise TouchstoneError(
-                f"{method} gave {len(of_row)} scores for the {len(row.words)} words of row "
+                f"{method} gave {np.size(of_row)} scores for the {len(row.words)} words of row "
                 f"{row.row_id}; return one score per word"
             )
         if not np.isfinite(np.asarray(of_row, dtype=float)).all():

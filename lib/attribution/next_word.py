@@ -25,6 +25,8 @@ from .registry import resolve_method
 from .seam import Score, TokenScores, word_scores
 
 _Pieces = Int[Tensor, "token"]
+# What a classifier's explanation lets one choose, and here is always so.
+_FIXED = {"explained": "log_probability", "normalise_special": False, "precision": "float32"}
 
 
 class _NextWordScore(Score):
@@ -75,6 +77,8 @@ def next_word_batch(
     lm, vocabulary, prefix = *_pair(lm, vocabulary), _words(prefix)
     if not prefix:
         raise TouchstoneError("the prefix is empty; give at least one word to explain")
+    if wrong := [text for text in (word, foil or "-") if not isinstance(text, str)]:
+        raise TouchstoneError(f"{wrong[0]!r} is no word; give the next word, and a foil, as text")
     pieces = [None if text is None else _pieces(vocabulary, prefix, text) for text in (word, foil)]
     probe = Probe(lm, vocabulary, torch.nn.Linear(lm.config.embedding, 2), ("-", "-"))
     device, encoded = device_of(lm), probe.encode([prefix])[0]
@@ -152,7 +156,10 @@ def _pair(lm: Any, vocabulary: Any) -> tuple[CausalLM, WordTable]:
 
 def _words(prefix: str | Sequence[str]) -> list[str]:
     """The words of a prefix; a string is split at white space."""
-    return prefix.split() if isinstance(prefix, str) else list(prefix)
+    words = prefix.split() if isinstance(prefix, str) else prefix
+    if not isinstance(words, Sequence) or not all(isinstance(word, str) for word in words):
+        raise TouchstoneError(f"the prefix is {prefix!r}; give a text, or a list of words")
+    return list(words)
 
 
 def _answer(batch: TokenBatch, method: str, settings: Mapping[str, Any] | None) -> TokenScores:
@@ -164,6 +171,13 @@ def _answer(batch: TokenBatch, method: str, settings: Mapping[str, Any] | None) 
             "reads embeddings, as Integrated Gradients"
         )
     settings = dict(settings or {})
+    # A method's default is what a classifier's explanation would have, so nothing was asked for.
+    usual = {name: (value, chosen.defaults.get(name)) for name, value in _FIXED.items()}
+    if unused := [name for name in usual if name in settings and settings[name] not in usual[name]]:
+        raise TouchstoneError(
+            f"a next word has no setting {unused[0]!r}: its log-probability is explained, word by "
+            "word, in the precision that the model was loaded in; leave it out"
+        )
     if method == "Integrated Gradients" and not {"n_steps", "rule", "tolerance"} & set(settings):
         settings = TO_ONE_PERCENT | settings
     known = {name: value for name, value in chosen.settings(settings).items() if name not in COMMON}

@@ -18,7 +18,7 @@ from ..core.errors import TouchstoneError, did_you_mean
 from ..models.text_model import exact_type
 from .batch import TokenBatch
 from .panels import integrate_in_panels
-from .seam import TokenScores, aggregate
+from .seam import TokenScores, aggregate, gradient_of
 
 # For users' own texts: stop at a completeness gap of 1 %.
 TO_ONE_PERCENT = {"tolerance": 0.01, "placing": "panels"}
@@ -325,4 +325,4 @@ def _at(
     points = points.detach().requires_grad_()
     with torch.enable_grad():
         values = batch.score.for_rows(rows)(points, batch.mask[rows])
-        return values.detach(), torch.autograd.grad(values.sum(), points)[0]
+        return values.detach(), gradient_of(values, points)

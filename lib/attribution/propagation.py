@@ -16,7 +16,7 @@ from ..models.shortcuts import parameters_fixed
 from .batch import TokenBatch
 from .rescale import Rescale
 from .rules import ELEMENTWISE_PRODUCT, Backward, Rules, ruled, secant
-from .seam import TokenScores, aggregate
+from .seam import TokenScores, aggregate, gradient_of
 
 
 def deep_lift_rescale(batch: TokenBatch, aggregation: str = "sum") -> TokenScores:
@@ -91,7 +91,7 @@ def _propagate(
         ruled(rules, network),
     ):
         values = batch.score.for_rows(rows)(inputs, batch.mask[rows])
-    return torch.autograd.grad(values[:n].sum(), inputs)[0]
+    return gradient_of(values[:n], inputs)
 
 
 class Relevance(Rules):

@@ -27,15 +27,16 @@ Which code runs when `explain` is asked for a method, and what the tests assert 
 (3) With placing "panels" also `panels`, equal to a fine midpoint rule.
 """
 
-import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from typing import Any
 
 import pandas as pd
 
 from ..core.errors import TouchstoneError, did_you_mean
+from ..core.named import function_named, object_named
 from . import (
     coalitions,
     model_blind,
@@ -70,7 +71,8 @@ class Method:
         takes_any: whether it accepts settings that it does not name.
         options: further settings, part of an explanation's record only where they were chosen.
         shares: whether it takes one pass of the model, the same one as all methods that share.
-        fit: for a floor, what makes its first argument of training rows.
+        fit: for a floor, what makes its first argument of the rows of a split.
+        fit_on: that split.
         reads_tokenizer: for a floor, whether its first argument is a model, for its tokenizer. A
             floor with neither is given None.
     """
@@ -84,6 +86,7 @@ class Method:
     options: Mapping[str, Any] = field(default_factory=dict)
     shares: bool = False
     fit: Callable[[pd.DataFrame], Any] | None = None
+    fit_on: str = "train"
     reads_tokenizer: bool = False
 
     def __post_init__(self) -> None:
@@ -94,7 +97,8 @@ class Method:
             )
 
     def settings(self, chosen: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The defaults with what was chosen; a setting that the method does not have is refused.
+        """The defaults with what was chosen; refused are a setting that the method does not have,
+        one of another type than its default, and a number of something below 1.
 
         >>> METHODS["Saliency"].settings({"aggregation": "l2"})["aggregation"]
         'l2'
@@ -105,10 +109,28 @@ class Method:
                 raise TouchstoneError(
                     f"{self.name} has no setting {name!r}{did_you_mean(name, known)}"
                 )
+            _check_setting(f"{self.name}: {name}", chosen[name], known.get(name))
         return {
             **self.defaults,
             **{n: v for n, v in chosen.items() if n not in self.options or v != self.options[n]},
         }
+
+
+def _check_setting(where: str, value: Any, default: Any) -> None:
+    """Refuse a setting of another type than its default; what is None may be anything."""
+    kinds: dict[type, tuple[type, str]] = {
+        bool: (bool, "true or false"),
+        int: (Integral, "a whole number"),
+        float: (Real, "a number, 0 or more"),
+        str: (str, "text"),
+    }
+    if type(default) not in kinds:
+        return
+    kind, said = kinds[type(default)]
+    is_kind = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+    is_count = kind is Integral and where.rpartition(": ")[2].startswith("n_")
+    if not is_kind or (is_count and value < 1) or (kind is Real and not value >= 0):
+        raise TouchstoneError(f"{where} is {value!r}; write {said}{' from 1 on' * is_count}")
 
 
 def _token(
@@ -179,30 +201,19 @@ def resolve_method(name: str) -> Method:
     >>> resolve_method("LIME").family
     'perturbation'
     """
+    if not isinstance(name, str):
+        raise TouchstoneError(f"the method is {name!r}; write its name, or module:function")
     if name in METHODS:
         return METHODS[name]
-    module_name, colon, attribute = name.partition(":")
-    if not colon:
+    if ":" not in name:
         raise TouchstoneError(
             f"there is no method {name!r}{did_you_mean(name, METHODS)} "
             "(your own is named as module:function)"
         )
-    try:
-        chosen = getattr(importlib.import_module(module_name), attribute)
-    except ModuleNotFoundError as error:
-        raise TouchstoneError(
-            f"method {name!r}: {error}; put the module's folder on PYTHONPATH"
-        ) from None
-    except AttributeError:
-        raise TouchstoneError(
-            f"method {name!r}: {module_name} has no {attribute!r}; correct the name"
-        ) from None
+    chosen = object_named(name, "method")
     if isinstance(chosen, Method):
         return chosen
-    if not callable(chosen):
-        raise TouchstoneError(
-            f"method {name!r} is {type(chosen).__name__}, not a function; name a function"
-        )
+    chosen = function_named(name, "method")
     takes_any = any(p.kind is p.VAR_KEYWORD for p in inspect.signature(chosen).parameters.values())
     defaults = _defaults_of(chosen) | _defaults_of(chosen, options=True)
     return Method(name, chosen, "own", "word", defaults, takes_any)

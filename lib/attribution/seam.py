@@ -95,6 +95,22 @@ def score_from(score: Score | Callable[[Tensor, Tensor], Tensor]) -> Score:
     return Score(score)
 
 
+def gradient_of(
+    values: Float[Tensor, "batch"], inputs: Float[Tensor, "..."], retain_graph: bool = False
+) -> Float[Tensor, "..."]:
+    """The gradient of scores in their inputs: of each row its own, since no row sees another.
+
+    Raises:
+        TouchstoneError: the scores have none, as those of a forward pass without gradients.
+    """
+    if not values.requires_grad:
+        raise TouchstoneError(
+            "the model has no gradient in its word embeddings (its forward pass keeps none), which "
+            "a gradient method needs; take Occlusion, LIME or Kernel SHAP"
+        )
+    return torch.autograd.grad(values.sum(), inputs, retain_graph=retain_graph)[0]
+
+
 @dataclass(frozen=True)
 class Row:
     """A sentence to explain: its words, the target class, and a seed for methods that draw."""

@@ -129,9 +129,8 @@ def load_explanations(path: Path | str, rows: pd.DataFrame | None = None) -> pd.
         frame = load_parquet(path)
     except (ValueError, OSError) as error:  # pyarrow's errors are both
         raise TouchstoneError(
-            f"{name} is not a Parquet file; write the table with pandas' to_parquet "
-            f"({str(error).splitlines()[0][:80]})"
-        ) from None
+            f"{name} is not a Parquet file; write the table with pandas' to_parquet"
+        ) from error
     if frame.empty:
         raise TouchstoneError(f"{name} holds no explanations; leave the file out")
     left = [] if rows is None else [column for column in _OF_ROWS if column not in frame]
@@ -171,7 +170,7 @@ def rows_explained(
         mine,
         at < 0,
         source,
-        lambda _: "belongs to no row of the data; score it against the data that it explains",
+        lambda i: _row_fault(mine["row_id"][i], rows),
     )
     theirs = rows.iloc[at].reset_index(drop=True)
     if "words" in mine and "sentence" in theirs:
@@ -198,6 +197,16 @@ def _refuse(
         )
 
 
+def _row_fault(row_id: str, rows: pd.DataFrame) -> str:
+    there = sorted(set(rows.loc[rows["row_id"] == row_id, "dataset"])) if "dataset" in rows else []
+    remedy = (
+        f"{' and '.join(there)} have one of that name: write its data set in the column dataset"
+        if there
+        else "score it against the data that it explains"
+    )
+    return f"belongs to no row of the data; {remedy}"
+
+
 def _words_fault(words: Sequence[str], sentence: Sequence[str]) -> str:
     remedy = "explain the words of the data as stage 01 left them, in their order"
     if len(words) != len(sentence):
@@ -219,7 +228,7 @@ def are_finite(scores: Sequence[float]) -> bool:
     """Whether scores are a plain list of finite real numbers."""
     try:
         values = np.asarray(list(scores))
-    except ValueError:  # lists of different lengths inside
+    except (ValueError, TypeError, RuntimeError):  # uneven lists inside, no list, a graph
         return False
     return values.ndim == 1 and values.dtype.kind in "iuf" and bool(np.isfinite(values).all())
 
@@ -262,6 +271,8 @@ def _fault(row: dict[str, Any]) -> str:
     for name in set(ABOUT) & set(row):
         if isinstance(row[name], bool) or not isinstance(row[name], (*_ALLOWED[float], int)):
             return f"{name} is {row[name]!r}, not a number; it holds {ABOUT[name]}"
+    if not row["method"].strip():
+        return "method is empty; write the name under which it is to be shown"
     if not all(isinstance(word, str) for word in row["words"]):
         return "words must be text"
     if len(row["scores"]) != len(row["words"]):

@@ -7,6 +7,7 @@ AXES: dict[str, str] = {
     "batch": "rows that go through a model together",
     "token": "positions of a sequence: sub-words, with the special tokens and the padding",
     "hidden": "the components of an embedding or of a hidden state",
+    "width": "the components of a layer inside a head",
     "layer": "the layers of a model, the embeddings first",
     "head": "the attention heads of a layer",
     "vocab": "the entries of a vocabulary",

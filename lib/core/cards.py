@@ -1,7 +1,9 @@
 """What a data set says about itself: a card in Markdown, filled with the run's numbers."""
 
 from collections.abc import Mapping
+from datetime import date
 from pathlib import Path
+from string import Formatter
 from typing import Any
 
 from .errors import TouchstoneError
@@ -21,6 +23,8 @@ FIELDS = (
     "sections",
     "rai",
 )
+_KINDS: dict[str, type] = {"keywords": list, "sections": dict, "rai": dict}  # all others are text
+_UNQUOTED = ("version", "published")  # which YAML reads as a number, as a date
 
 
 def read_card(path: Path, source: str, numbers: Mapping[str, object]) -> dict[str, Any]:
@@ -39,17 +43,46 @@ def read_card(path: Path, source: str, numbers: Mapping[str, object]) -> dict[st
         raise TouchstoneError(
             f"{path} has no card for {source!r}, only for {', '.join(cards)}; write one"
         )
-    if missing := [name for name in FIELDS if name not in cards[source]]:
-        raise TouchstoneError(
-            f"{path}, card {source}: {', '.join(missing)} missing; write {', '.join(FIELDS)}"
-        )
+    card, where = cards[source], f"{path}, card {source}"
+    held = card if isinstance(card, dict) else {}
+    if missing := [name for name in FIELDS if name not in held]:
+        raise TouchstoneError(f"{where}: {', '.join(missing)} missing; write {', '.join(FIELDS)}")
+    parts = {
+        name: checked_part(name, part, _KINDS.get(name, str), f"{where}: {name}")
+        for name, part in card.items()
+    }
+    for heading, answers in parts["sections"].items():
+        checked_part(heading, answers, dict, f"{where}: sections, {heading}")
     try:
-        return {name: _filled(part, numbers) for name, part in cards[source].items()}
+        return {name: _filled(part, numbers) for name, part in parts.items()}
     except KeyError as error:
         raise TouchstoneError(
-            f"{path}, card {source}: nothing is known of {error}; use one of "
-            f"{', '.join(sorted(numbers))}"
+            f"{where}: nothing is known of {error}; use one of {', '.join(sorted(numbers))}"
         ) from None
+    except (ValueError, AttributeError, IndexError) as error:
+        raise TouchstoneError(
+            f"{where}: a brace does not hold the name of a number ({error}); write {{{{ for a brace"
+        ) from None
+
+
+def checked_part(name: str, part: Any, kind: type, where: str) -> Any:
+    """A part of a card, of its kind, no empty text; numbers and dates where they stand for text.
+
+    Args:
+        name: of the part.
+        part: what YAML read.
+        kind: str, list or dict.
+        where: the part in its file, for the error.
+    """
+    if kind is str and name in _UNQUOTED and type(part) in (int, float, date):
+        return str(part)
+    if not isinstance(part, kind) or part == "":
+        written: dict[Any, str] = {
+            str: "text, in quotes if it looks like something else",
+            list: "a list",
+        }
+        raise TouchstoneError(f"{where} is {part!r}; write {written.get(kind, 'a mapping')}")
+    return part
 
 
 def dataset_card(card: Mapping[str, Any]) -> str:
@@ -75,6 +108,9 @@ def dataset_card(card: Mapping[str, Any]) -> str:
 
 def _filled(part: Any, numbers: Mapping[str, object]) -> Any:
     if isinstance(part, str):
+        names = [name for _, name, _, _ in Formatter().parse(part) if name is not None]
+        if odd := [name for name in names if name not in numbers]:  # "n.__class__" is none either
+            raise KeyError(odd[0])
         return part.format_map(numbers)
     if isinstance(part, list):
         return [_filled(item, numbers) for item in part]

@@ -30,7 +30,9 @@ def locate(text: str) -> Path | None:
     (None, False, 'json')
     """
     text = os.path.expandvars(text)
-    for path in (paths.home() / text, Path.cwd() / text) if text else ():
+    for path in (
+        (paths.home() / text, Path.cwd() / text, paths.outputs_root() / text) if text else ()
+    ):
         if os.path.isfile(path) or any(os.path.isfile(path / about) for about in _MODEL):
             return path
     module, colon, _ = text.partition(":")

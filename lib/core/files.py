@@ -8,7 +8,7 @@ import os
 import re
 import zipfile
 import zlib
-from collections.abc import Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,8 @@ def read_utf8(path: Path | str) -> str:
     """The text of a file, line ends as they are, without a byte-order mark.
 
     Raises:
-        TouchstoneError: there is no such file, or its bytes are not UTF-8; it names the line.
+        TouchstoneError: there is no such file, its bytes are not UTF-8, or one is zero, as in no
+            text; it names the line.
     """
     try:
         content = Path(path).read_bytes()
@@ -59,24 +60,34 @@ def read_utf8(path: Path | str) -> str:
             f"{path} cannot be read ({error.strerror}); put the file there, or correct the path"
         ) from None
     try:
-        return content.decode("utf-8-sig")
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
         raise TouchstoneError(
             f"{path}, line {line}: the bytes are not UTF-8; save the file as UTF-8"
         ) from None
+    before, zero, _ = text.partition("\0")
+    if zero:
+        line = before.count("\n") + 1
+        raise TouchstoneError(f"{path}, line {line}: a byte of zero; save the file as plain text")
+    return text
 
 
 def strict_json(text: str | bytes) -> Any:
-    """What a JSON text holds; of two equal keys of an object `json.loads` would keep the last.
+    """What a JSON text holds; of two equal keys of an object `json.loads` would keep the last, and
+    it reads NaN, which is no JSON.
 
     Raises:
         ValueError: it is no JSON, has a key twice, or is nested deeper than Python reads.
     """
     try:
-        return json.loads(text, object_pairs_hook=_unique)
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no number in JSON")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -159,7 +170,9 @@ def read_yaml(path: Path | str, kind: type = dict) -> Any:
     content = parse_yaml(read_utf8(path), str(path))
     if not isinstance(content, kind):
         form = "lines of the form `name: value`" if kind is dict else "a list of `- ...` items"
-        raise TouchstoneError(f"{path} must hold {form}")
+        known = {dict: "such lines", list: "a list", type(None): "nothing"}
+        held = known.get(type(content), "one value")
+        raise TouchstoneError(f"{path} must hold {form}, and it holds {held}; write it so")
     return content
 
 
@@ -218,7 +231,7 @@ def read_table(path: Path | str, **options: Any) -> pd.DataFrame:
         raise
     except (OSError, ValueError, pyarrow.ArrowException) as error:
         kind = "Parquet" if is_parquet else "CSV"
-        reason = " ".join(str(error).split())[:200]
+        reason = " ".join(str(error).replace(str(path), "it").split())[:200]
         raise TouchstoneError(
             f"{path} is not readable as {kind} ({reason}); write it again as {kind}"
         ) from None
@@ -245,11 +258,15 @@ def sha256_of(path: Path | str) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def sha256_of_tree(folder: Path | str, pattern: str = "**/*") -> str:
-    """One SHA-256 over the names and contents of all files below a folder that match a pattern."""
+def sha256_of_tree(folder: Path | str, pattern: str = "**/*", without: Collection[str] = ()) -> str:
+    """One SHA-256 over the names and contents of all files below a folder that match a pattern.
+
+    Files of a name in `without` do not count.
+    """
     folder = Path(folder)
     files = sorted(p for p in folder.glob(pattern) if p.is_file() and "__pycache__" not in p.parts)
-    lines = [f"{p.relative_to(folder).as_posix()} {sha256_of(p)}\n" for p in files]
+    counted = [path for path in files if path.name not in without]
+    lines = [f"{p.relative_to(folder).as_posix()} {sha256_of(p)}\n" for p in counted]
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
@@ -270,7 +287,7 @@ def save_parquet(frame: pd.DataFrame, path: Path | str) -> None:
         frame.to_parquet(part, index=False)
 
 
-def load_parquet(path: Path | str) -> pd.DataFrame:
+def load_parquet(path: Path | str | io.BytesIO) -> pd.DataFrame:
     """Read a table that `save_parquet` wrote; columns of lists come back as Python lists."""
     frame = pd.read_parquet(path)
     for name in frame.columns:

@@ -2,18 +2,24 @@
 
 import ast
 import math
+import os
 import re
+import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from .errors import TouchstoneError, check_choice, did_you_mean
 from .files import read_yaml
 from .notebooks import read_notebook
 
-RANGES, ANYTHING = "ranges.yaml", "anything"
+RANGES, ANYTHING, TOGETHER = "ranges.yaml", "anything", "together"
 _NUMBER_AS_TEXT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")  # what YAML 1.1 reads as text
+_LARGEST = 2**63 - 1  # of a whole number that arrays hold
 _REMEDY = {
     "float": "write a number, such as 0.5",
     "int": "write a whole number",
@@ -87,10 +93,14 @@ def read_params(yaml_path: Path | str) -> dict[str, Any]:
 def read_ranges(study: str, root: Path) -> dict[str, Any]:
     """What each parameter of a study may be: its part of `params/ranges.yaml`, whose head says how
     it is written; nothing where a repository has no such file.
+
+    Rules about several parameters are at the name `TOGETHER`, where a study has some.
     """
     path = root / "params" / RANGES
     parts = read_yaml(path) if path.is_file() else {}
-    return parts.get("every study", {}) | parts.get(study, {})
+    together = parts.get(TOGETHER, {}).get(study)
+    ranges = parts.get("every study", {}) | parts.get(study, {})
+    return ranges | ({TOGETHER: together} if together else {})
 
 
 def check_params(
@@ -123,6 +133,74 @@ def check_params(
     return fitted
 
 
+def check_together(values: Mapping[str, Any], ranges: Mapping[str, Any], source: str) -> None:
+    """Refuse parameters that are right one by one, but do not fit together.
+
+    Args:
+        values: of all parameters of a study, or of one of its notebooks: a rule about others is
+            left to them.
+        ranges: as `read_ranges` returns it.
+        source: where the values are from, for the error.
+
+    Raises:
+        TouchstoneError: it names the parameters, and what to write.
+    """
+    for rule in ranges.get(TOGETHER, ()):
+        for name in (name for name in rule["of"] if name in values):
+            for kind, fault_of in _TOGETHER.items():
+                if kind in rule and (fault := fault_of(name, rule, values)):
+                    raise TouchstoneError(f"{source}: {fault}")
+
+
+def _lacks_key(name: str, rule: Mapping[str, Any], values: Mapping[str, Any]) -> str:
+    for other in rule["each of"]:
+        for key in values.get(other, ()):
+            if key not in values[name] and key not in rule.get("but", ()):
+                return f"{name} has no value for {key!r} of {other}; add one, or remove {key!r}"
+    return ""
+
+
+def _is_no_key(name: str, rule: Mapping[str, Any], values: Mapping[str, Any]) -> str:
+    known = [*values.get(rule["one of"], [values[name]]), rule["or"]]
+    is_known = values[name] in known
+    return "" if is_known else f"{name} is {values[name]!r}; write one of {', '.join(known)}"
+
+
+def _is_no_multiple(name: str, rule: Mapping[str, Any], values: Mapping[str, Any]) -> str:
+    size, n = values[name].get(rule["at"], 0), values.get(rule["multiple of"], 1)
+    if size % n == 0:
+        return ""
+    return (
+        f"{name}.{rule['at']} is {size}; write a multiple of {rule['multiple of']}, which is {n} "
+        f"(the nearest is {max(n, round(size / n) * n)})"
+    )
+
+
+_TOGETHER = {"each of": _lacks_key, "one of": _is_no_key, "multiple of": _is_no_multiple}
+
+
+def check_running_notebook(study: str, stage: str, root: Path) -> None:
+    """Check the parameters of the notebook that runs in this process, if one does.
+
+    Whoever runs it in JupyterLab or with papermill has not passed by the runner, which checks them
+    before anything starts.
+
+    Raises:
+        TouchstoneError: as `check_params` and `check_together`.
+    """
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    pattern = f"{study}/{stage}.py" if stage else f"*_{study}.py"
+    source = next((root / "notebooks").glob(pattern), None)
+    if shell is None or source is None or "TOUCHSTONE_RUNNER" in os.environ:
+        return
+    declared, ranges = notebook_parameters(source), read_ranges(study, root)
+    given = {name: shell.user_ns[name] for name in declared if name in shell.user_ns}
+    where = f"the parameters of {source.stem}"
+    check_params(given, declared, where, ranges)
+    check_together(declared | given, ranges, where)
+
+
 def check_range(value: Any, rule: Any, where: str) -> None:
     """Refuse a value that its rule in `params/ranges.yaml` does not allow.
 
@@ -143,6 +221,9 @@ def check_range(value: Any, rule: Any, where: str) -> None:
             _check_choice(key, rule["keys"], f"a key of {where}")
         rule = rule["each"]
     if isinstance(value, list | dict):
+        listed = value if isinstance(value, list) and isinstance(rule, list) else []
+        if twice := [part for part in listed if listed.count(part) > 1]:
+            raise TouchstoneError(f"{where} names {twice[0]!r} twice; name each of them once")
         parts = value.items() if isinstance(value, dict) else enumerate(value)
         for name, part in parts:
             check_range(
@@ -157,6 +238,30 @@ def check_range(value: Any, rule: Any, where: str) -> None:
             )
     elif rule != ANYTHING:
         _check_interval(value, rule, where)
+
+
+def check_fields(settings: Any, rules: Mapping[str, Any]) -> None:
+    """Refuse the settings of a dataclass whose fields are no numbers or out of range.
+
+    Args:
+        settings: the instance.
+        rules: by field, as in `params/ranges.yaml`; a field whose default or type is a whole number
+            must hold one.
+
+    Raises:
+        TouchstoneError: it names the setting and the nearest value that is allowed.
+    """
+    about = {part.name: part for part in fields(settings)}
+    for name, rule in rules.items():
+        value = getattr(settings, name)
+        if isinstance(rule, str):
+            kind = "int" if about[name].type in (int, "int") else "float"
+            is_number = isinstance(value, int | np.integer) or (
+                kind == "float" and isinstance(value, float | np.floating)
+            )
+            if not is_number or isinstance(value, bool):
+                raise TouchstoneError(f"{name} is {value!r}; {_REMEDY[kind]}")
+        check_range(value, rule, name)
 
 
 def _check_choice(value: Any, choices: Iterable[Any], where: str) -> None:
@@ -210,6 +315,8 @@ def _fit(value: Any, kind: str, where: str) -> Any:
         raise TouchstoneError(
             f"{where} is {value!r} ({type(value).__name__}), not {outer}; {_REMEDY[outer]}"
         )
+    if outer == "int" and abs(value) > _LARGEST:
+        raise TouchstoneError(f"{where} is {value}; write a whole number up to {_LARGEST}")
     if isinstance(value, list):
         return [_fit(item, inner, f"{where}[{i}]") for i, item in enumerate(value)]
     if isinstance(value, dict):

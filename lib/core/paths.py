@@ -37,6 +37,11 @@ def material(study: str) -> Path:
     return ROOT / "notebooks" / study / "material"
 
 
+def pretrained_dir(name: str) -> Path:
+    """The folder of a model that `touchstone pretrain NAME` trains."""
+    return outputs_root() / "pretrained" / name
+
+
 def reference_dir(study: str, scale: str) -> Path:
     """The folder of the committed results that we vouch for."""
     return home() / "outputs" / "reference" / study / scale

@@ -14,7 +14,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,19 +27,23 @@ from .contents import find_again, fingerprint
 from .errors import TouchstoneError, did_you_mean
 from .expected import expected_minutes
 from .files import parse_yaml, save_json, sha256_of, sha256_of_tree, write_atomic
+from .jobs import Listing, run_all
+from .made_by import MAKERS, imported_code, is_strict, package_versions
 from .notebooks import find_notebooks, find_studies, fold_bars, read_notebook
 from .parameters import (
     check_params,
+    check_together,
     notebook_parameters,
     read_params,
     read_ranges,
     study_parameters,
 )
 from .paths import IS_INSTALLED, PACKAGE, ROOT, home, outputs_root
-from .stage import MAKERS, MANIFEST, PENDING, hold, package_versions, read_manifest
+from .stage import MANIFEST, PENDING, hold, read_manifest
 
 _SOURCE_PART, _EXECUTED_PART = ".source.part.ipynb", ".executed.part.ipynb"
 _FAILED, _LOG = "failed.ipynb", "failed.log"
+_HISTORY = ("runs.csv", "run_verdicts.csv")  # what earlier runs found is no input of the next
 _SAFE = "finished stages and units are safe"
 _MACHINE = {  # what the machine can do to a run, by what the error says
     "KeyboardInterrupt": "interrupted",
@@ -107,6 +111,7 @@ def plan_jobs(
             f"{file}: scale is {values['scale']!r}, not the file's own name; write {scale}"
         )
     values |= check_params(parameters or {}, declared, "the command line", ranges)
+    check_together(declared | values, ranges, str(file))
     jobs = []
     for notebook in notebooks:
         defaults = notebook_parameters(notebook)
@@ -137,7 +142,10 @@ def why_run(job: Job) -> str:
         for parameters in (manifest["parameters"], job.all)
     )
     if changed := sorted(name for name in before | now if before.get(name) != now.get(name)):
-        return f"parameters changed: {', '.join(changed)}"
+        # With values, for what was given with -p and is not given again is lost.
+        values = ([str(all_.get(name))[:60] for all_ in (before, now)] for name in changed)
+        moves = (f"{name} ({' -> '.join(pair)})" for name, pair in zip(changed, values))
+        return f"parameters changed: {', '.join(moves)}"
     recorded = [
         *(("input", n, job.folder.parent / n, sha256) for n, sha256 in manifest["inputs"].items()),
         *(("input", n, find_again(n), sha256) for n, sha256 in manifest["externals"].items()),
@@ -146,6 +154,8 @@ def why_run(job: Job) -> str:
     for kind, name, path, sha256 in recorded:
         if not path.exists() or fingerprint(path) != sha256:
             return f"{kind} changed: {name}"
+    if is_strict() and manifest.get("reused"):
+        return "it reused published units"
     return ""
 
 
@@ -173,17 +183,23 @@ def run_job(job: Job, label: str) -> None:
     write_atomic(job.folder / f"{job.stage}.ipynb", nbformat.writes(notebook) + "\n")
     for left_over in (executed, job.folder / _FAILED, job.folder / _LOG):
         left_over.unlink(missing_ok=True)
-    save_json(manifest | {"made_by": code}, job.folder / MANIFEST)  # now the stage is complete
-    (job.folder / PENDING).unlink()
+    save_json(manifest | {"made_by": code}, job.folder / PENDING)
+    os.replace(job.folder / PENDING, job.folder / MANIFEST)  # now the stage is complete
 
 
-def run_jobs(jobs: Sequence[Job], stages: Sequence[str] = (), force: bool = False) -> None:
+def run_jobs(
+    jobs: Sequence[Job],
+    stages: Sequence[str] = (),
+    force: bool = False,
+    prepare: Callable[[Job], None] | None = None,
+) -> None:
     """Run jobs in order, and say where the results are.
 
     Args:
         jobs: all stages of a study at a scale.
         stages: the names of those to run, or none for all.
         force: run what is unchanged, too.
+        prepare: called before a stage that runs.
 
     Raises:
         TouchstoneError: a stage failed; later ones have not been begun.
@@ -213,6 +229,8 @@ def run_jobs(jobs: Sequence[Job], stages: Sequence[str] = (), force: bool = Fals
             continue
         say(f"{label}: running ({reason})")
         before = time.monotonic()
+        if prepare:
+            prepare(job)
         run_job(job, label)
         say(f"{label}: done in {time.monotonic() - before:.0f} s")
     say(f"\n{time.monotonic() - started:.0f} s in all. Where to look:")
@@ -220,8 +238,14 @@ def run_jobs(jobs: Sequence[Job], stages: Sequence[str] = (), force: bool = Fals
         say(f"  {what:<9}  {_where(jobs, kind)}")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line, `sys.argv` by default; returns the exit status."""
+def main(
+    arguments: Sequence[str] | None = None,
+    listing_of: Callable[[str], Listing | None] = lambda study: None,
+) -> int:
+    """The command line, `sys.argv` by default; returns the exit status.
+
+    `listing_of` gives the list of a study's units, which `--jobs` spreads over processes.
+    """
     parser = _parser()
     options = parser.parse_args(arguments)
     planning = options.study[0] == "plan" and len(options.study) == 2
@@ -245,8 +269,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if planning:
             _print_plan([job for job in jobs if not stages or job.stage in stages])
             return 0
+        prepare = (
+            _in_processes(listing_of(options.study[-1]), options) if options.jobs > 1 else None
+        )
         with hold(jobs[0].folder.parent, seconds=0):
-            run_jobs(jobs, stages, options.force)
+            run_jobs(jobs, stages, options.force, prepare)
     except TouchstoneError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -272,8 +299,23 @@ def _parser() -> argparse.ArgumentParser:
     add("--only-method", action="append", default=[], help="one method (may be repeated)")
     add("-p", dest="parameters", nargs=2, action="append", default=[], help="NAME VALUE, set here")
     add("--force", action="store_true", help="run what is unchanged, too; units are kept")
+    add("--jobs", type=int, default=1, help="compute units in so many processes first (geco)")
     add("--root", type=Path, default=ROOT, help="folder with notebooks/, params/, lib/")
     return parser
+
+
+def _in_processes(listing: Listing | None, options: argparse.Namespace) -> Callable[[Job], None]:
+    """What computes a stage's units in several processes, before its notebook reads them."""
+    study = options.study[-1]
+    if listing is None:
+        raise TouchstoneError(f"{study} does not list its units; run it without --jobs")
+
+    def prepare(job: Job) -> None:
+        os.environ.setdefault("TOUCHSTONE_PROGRESS", _seconds_between_updates())
+        if busy := run_all(listing, (study, options.scale, job.stage), job.all, options.jobs):
+            print(f"{busy} units are being computed by another run; the notebook waits for them")
+
+    return prepare
 
 
 def _execute(source: Path, executed: Path, job: Job, label: str) -> None:
@@ -284,7 +326,7 @@ def _execute(source: Path, executed: Path, job: Job, label: str) -> None:
     os.environ |= variables(in_force()) | {
         "TOUCHSTONE_OUTPUTS": str(outputs_root()),
         "TOUCHSTONE_RUNNER": "1",
-        "TOUCHSTONE_PROGRESS": "1" if in_terminal else "60",  # seconds; in a log, a line a minute
+        "TOUCHSTONE_PROGRESS": _seconds_between_updates(),
     }
     try:
         execute_notebook(
@@ -301,6 +343,10 @@ def _execute(source: Path, executed: Path, job: Job, label: str) -> None:
     finally:
         os.environ.clear()  # whoever called may go on
         os.environ.update(before)
+
+
+def _seconds_between_updates() -> str:
+    return "1" if sys.stderr.isatty() else "60"  # in a log, a line a minute
 
 
 def _pending_manifest(job: Job) -> dict[str, Any]:
@@ -371,8 +417,8 @@ def _what_to_do(name: str, text: str) -> str:
 def _code(job: Job) -> dict[str, str]:
     return {
         "notebook": sha256_of(job.notebook),
-        "lib": sha256_of_tree(PACKAGE if IS_INSTALLED else job.root / "lib", "**/*.py"),
-        "material": sha256_of_tree(job.notebook.parent / "material"),
+        "lib": imported_code(job.notebook, PACKAGE if IS_INSTALLED else job.root / "lib"),
+        "material": sha256_of_tree(job.notebook.parent / "material", without=_HISTORY),
     }
 
 

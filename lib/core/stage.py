@@ -11,7 +11,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -26,26 +25,12 @@ from .arithmetic import in_force, processor
 from .contents import fingerprint, name_of, named_contents, noted_contents
 from .errors import TouchstoneError
 from .files import atomic_path, save_csv, save_json, sha256_of
-from .parameters import notebook_parameters
+from .made_by import forget_reuse, package_versions, reused
+from .parameters import check_running_notebook, notebook_parameters
 
 MANIFEST = "manifest.json"
 _PREVIOUS = ".manifest.previous"
 PENDING = "manifest.json.part"  # what a notebook leaves for the runner to finish
-MAKERS = ("torch", "transformers", "numpy", "spacy")  # another version may give other numbers
-_PACKAGES = (
-    "torch",
-    "transformers",
-    "captum",
-    "lime",
-    "spacy",
-    "numpy",
-    "pandas",
-    "scipy",
-    "scikit-learn",
-    "statsmodels",
-    "matplotlib",
-    "seaborn",
-)
 _locks: dict[Path, FileLock] = {}  # a lock that nobody refers to is let go, so they are kept here
 
 
@@ -185,6 +170,7 @@ class Stage:
             if not path.is_relative_to(self.folder):
                 self.externals.setdefault(name, fingerprint(path))
         save_json(self._hardware(), self.folder / "run.json")
+        by_maker = reused((self.study, self.scale, self.stage))
         manifest = {
             "study": self.study,
             "scale": self.scale,
@@ -194,12 +180,19 @@ class Stage:
             "versions": package_versions(),
             "inputs": dict(sorted(self.inputs.items())),
             "externals": dict(sorted(self.externals.items())),
+            "reused": by_maker,  # published units
             "files": files,
         }
         _remove_obsolete(self.folder, set(files))
         under_runner = os.environ.get("TOUCHSTONE_RUNNER")
         save_json(manifest, self.folder / (PENDING if under_runner else MANIFEST))
         _lock(self.folder).release(force=True)  # a cell that ran twice has opened the stage twice
+        if by_maker:
+            print(
+                f"{sum(by_maker.values())} published units are reused: "
+                + "; ".join(f"{n} {by}" for by, n in by_maker.items())
+                + " (TOUCHSTONE_STRICT=1 makes them anew)"
+            )
         return pd.DataFrame(
             [
                 (name, str(f.get("rows", "")), str(f.get("columns", "")))
@@ -242,16 +235,20 @@ def open_stage(study: str, scale: str, stage: str) -> Stage:
         stage: the stage, a notebook.
 
     Raises:
-        TouchstoneError: another process has had the stage open for the last half minute, which is
-            longer than a killed run needs to let go.
+        TouchstoneError: a parameter of the notebook that calls this is out of its range, or another
+            process has had the stage open for the last half minute, which is longer than a killed
+            run needs to let go.
     """
+    check_running_notebook(study, stage, paths.ROOT)
     folder = paths.outputs_root() / study / scale / stage
     hold(folder, seconds=30)
     (folder / PENDING).unlink(missing_ok=True)
+    forget_reuse((study, scale, stage))
     if (folder / MANIFEST).is_file():
         os.replace(folder / MANIFEST, folder / _PREVIOUS)
-    for left_over in folder.rglob(".*.part"):  # of a killed run, see atomic_path
-        left_over.unlink()
+    for left_over in folder.rglob(".*.part"):  # see atomic_path
+        if not _is_running(left_over.stem.rpartition(".")[2]):  # a process may make a unit just now
+            left_over.unlink(missing_ok=True)
     return Stage(study, scale, stage, folder)
 
 
@@ -310,6 +307,16 @@ def _remove_obsolete(folder: Path, names: set[str]) -> None:
         previous.unlink()
 
 
+def _is_running(process: str) -> bool:
+    try:
+        os.kill(int(process), 0)  # signal 0 only asks
+    except PermissionError:
+        return True  # somebody else's
+    except (ValueError, OSError):
+        return False
+    return True
+
+
 def _lock(folder: Path) -> FileLock:
     return _locks.setdefault(folder, FileLock(folder / ".lock"))
 
@@ -326,14 +333,3 @@ def _describe(path: Path) -> dict[str, Any]:
         with path.open("rb") as file:
             about["rows"] = sum(1 for line in file if line.strip())
     return about
-
-
-def package_versions() -> dict[str, str]:
-    """The versions of Python and of the packages that took part, as far as they are installed."""
-    versions = {"python": platform.python_version()}
-    for package in _PACKAGES:
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
-            continue  # what is not installed took no part in the run
-    return versions

@@ -1,28 +1,42 @@
-"""Long runs resume: a finished unit (a data set, seed and method) is a small CSV with a key.
+"""Long runs resume: a finished unit (a data set, seed and method) is a small file with a key.
 
-Its lines are `# key=`, `# sha256=` (of all that follows), `# {...}` (a record in JSON: columns that
-a CSV alone would not give back as they were, the files that belong to it) and the table. Units of
-before there were checksums have the key and the table.
+A CSV has the lines `# key=`, `# sha256=` (of all that follows), `# {...}` (a record in JSON:
+columns that a CSV alone would not give back as they were, the files that belong to it, what made
+it) and the table. Units of before there were checksums have the key and the table. A Parquet file,
+for numbers of which every digit counts, has the same three lines in its metadata.
 """
 
 import hashlib
 import io
 import json
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from filelock import FileLock
 from pandas.api.types import is_string_dtype
 
+from .. import __version__
 from .errors import TouchstoneError
-from .files import sha256_of, sha256_of_tree, write_atomic
-from .paths import PACKAGE, outputs_root, reference_dir
+from .files import load_parquet, sha256_of, write_atomic
+from .made_by import is_strict, made_by, note_reuse
+from .paths import outputs_root, reference_dir
 
 LIMIT = 500_000  # bytes: what git may be asked to keep
 _SHA256 = b"# sha256="
+_CSV, _PARQUET = ".csv", ".parquet"
+# The lines in the metadata of a Parquet file, whose checksum is that of the file with zeros there.
+_HEAD = re.compile(rb"# key=(.*)\n# sha256=([0-9a-f]{64})\n# (\{.*\})\n")
+_ZEROS = b"0" * 64
+_locks: dict[Path, FileLock] = {}  # one object a file, so that a claim within a claim is granted
 _TEXT = {"words", "sentence", "text", "tokens"}  # columns that would publish somebody's corpus
 
 
@@ -51,36 +65,42 @@ class Units:
     _named: set[Path] = field(default_factory=set, init=False, repr=False, compare=False)
 
     def key(self, **settings: Any) -> str:
-        """A short hash of all that the unit's numbers depend on (inputs by their SHA-256).
+        """A short hash of the unit's question: what its numbers depend on but for what makes them.
 
-        Without `reuse` the code of lib counts as well: a changed line makes the units anew.
-        Published units outlive changes of the code; after a change of the method, delete them.
+        Inputs count by their SHA-256. Code and versions are no part of it, see `made_by`.
         """
-        parts = [settings, "" if self.reuse else sha256_of_tree(PACKAGE, "**/*.py")]
+        parts = [settings, ""]  # the second was code once; published keys stay what they are
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
     def load(self, name: str, key: str, files: Sequence[Path] = ()) -> pd.DataFrame | None:
         """The unit's table, or None where there is none with this key.
 
+        One of the run's own must have been made by this code and these versions. A published one
+        need not, unless TOUCHSTONE_STRICT refuses all of them; `Stage.close` says what made it.
         One that is damaged is none, nor is one whose `files` (weights, say) are missing or are not
         those that it was saved with; a printed line says so.
         """
-        for folder in self._folders():
-            path = folder / f"{name}.csv"
-            first, _, rest = path.read_bytes().partition(b"\n") if path.is_file() else (b"",) * 3
-            if first != f"# key={key}".encode():
-                continue
+        of_the_run = self._folders()[0]
+        for path in self._paths(name):
             try:
-                frame, record = _parse(rest, unsigned=self.reuse)
-            except ValueError as error:  # not UTF-8, no table, no JSON: each is one
+                unit = _read(path, key, unsigned=self.reuse)
+            except (ValueError, OSError) as error:  # not UTF-8, no table, no JSON: each is one
                 self._name(path, f"{path} is damaged ({' '.join(str(error).split())})")
+                continue
+            if unit is None:
+                continue
+            frame, record = unit
+            is_own = path.is_relative_to(of_the_run)
+            if is_own and record.get("made_by") != self._made_by:
                 continue
             recorded = record.get("files", {})
             if not all(file.is_file() for file in files):
                 continue  # a fresh clone has no weights
-            if differs := [f for f in files if recorded.get(f.name, "") not in ("", sha256_of(f))]:
-                self._name(path, f"{differs[0]} is not the file that unit {name} was made with")
+            if differs := [file for file in files if recorded.get(file.name) != sha256_of(file)]:
+                self._name(path, f"{differs[0]} is not known to be what unit {name} was made with")
                 continue
+            if not is_own:
+                note_reuse((self.study, self.scale, self.stage), name, record)
             return frame
         return None
 
@@ -89,11 +109,33 @@ class Units:
 
         Both ways give the same numbers, for what was made is read back.
         """
-        table = self.load(name, key)
-        return self.save(name, key, make()) if table is None else table
+        with self.claim(name):
+            table = self.load(name, key)
+            return self.save(name, key, make()) if table is None else table
+
+    @contextmanager
+    def claim(self, name: str, seconds: float = -1) -> Iterator[None]:
+        """Within, no other process makes this unit; the claim of one that dies is let go.
+
+        Args:
+            name: of the unit.
+            seconds: how long to wait for another process that has claimed it; -1: until it is done.
+
+        Raises:
+            TimeoutError: another process has it still.
+        """
+        path = self._folders()[0] / ".claims" / f"{name.replace('/', '-')}.lock"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _locks.setdefault(path, FileLock(path)).acquire(timeout=seconds):
+            yield
 
     def save(
-        self, name: str, key: str, frame: pd.DataFrame, files: Sequence[Path] = ()
+        self,
+        name: str,
+        key: str,
+        frame: pd.DataFrame,
+        files: Sequence[Path] = (),
+        exact: bool = False,
     ) -> pd.DataFrame:
         """Keep a unit: ids, and numbers with `digits` digits; cells may be lists.
 
@@ -102,6 +144,7 @@ class Units:
             key: of `key`.
             frame: the table.
             files: what was written with it and belongs to it, each recorded with its SHA-256.
+            exact: keep every digit, published or not, as Parquet: for scores, whose order counts.
 
         Returns:
             The table as `load` will give it: go on with this one, and a run that was stopped and
@@ -111,20 +154,44 @@ class Units:
             TouchstoneError: it is to be published and holds text or more than `LIMIT` bytes.
         """
         of_the_run, *published = self._folders()
-        digits = self.digits or (9 if published else None)
-        rest = _written(frame, digits, {file.name: sha256_of(file) for file in files})
-        content = f"# key={key}\n".encode() + rest
-        write_atomic(of_the_run / f"{name}.csv", content)
-        for folder in published:
-            self._refuse_unfit(name, frame, content)
-            write_atomic(folder / f"{name}.csv", content)
-        return _parse(rest)[0]
+        about = {
+            "files": {file.name: sha256_of(file) for file in files},
+            "made_by": self._made_by,
+            "touchstone": __version__,
+        }
+        if exact:
+            content = _as_parquet(frame, key, about)
+        else:
+            content = f"# key={key}\n".encode() + _written(frame, self._digits, about)
+        kept, other = (_PARQUET, _CSV) if exact else (_CSV, _PARQUET)
+        for folder in (of_the_run, *published):
+            if folder != of_the_run:
+                self._refuse_unfit(name, frame, content)
+            write_atomic(folder / f"{name}{kept}", content)
+            (folder / f"{name}{other}").unlink(missing_ok=True)  # of before it had this form
+        unit = _read(of_the_run / f"{name}{kept}", key)
+        assert unit is not None
+        return unit[0]
+
+    @cached_property
+    def _digits(self) -> int | None:
+        return self.digits or (9 if self.reuse and self.publish else None)
+
+    @cached_property
+    def _made_by(self) -> dict[str, Any]:
+        return made_by(self.study, self.stage) | {"digits": self._digits}
 
     def _name(self, path: Path, fault: str) -> None:
         """Say once what is wrong with a unit."""
         if path not in self._named:
             print(f"{fault}; it is made anew")
         self._named.add(path)
+
+    def _paths(self, name: str) -> list[Path]:
+        """Where a unit may be, the run's own first."""
+        folders = self._folders()[: 1 if is_strict() else None]
+        paths = [folder / f"{name}{form}" for folder in folders for form in (_PARQUET, _CSV)]
+        return [path for path in paths if path.is_file()]
 
     def _folders(self) -> list[Path]:
         of_the_run = outputs_root() / self.study / self.scale / self.stage / "units"
@@ -143,13 +210,62 @@ class Units:
             )
 
 
-def _written(frame: pd.DataFrame, digits: int | None, files: dict[str, str]) -> bytes:
-    """What stands below the key: checksum, record and table."""
+def _read(
+    path: Path, key: str, unsigned: bool = False
+) -> tuple[pd.DataFrame, dict[str, Any]] | None:
+    """Table and record of a unit, or None where its key is another; see `_parse`."""
+    content = path.read_bytes()
+    if path.suffix == _PARQUET:
+        return _of_parquet(content, key)
+    first, _, rest = content.partition(b"\n")
+    return _parse(rest, unsigned) if first == f"# key={key}".encode() else None
+
+
+def _as_parquet(frame: pd.DataFrame, key: str, record: dict[str, Any]) -> bytes:
+    """A unit as Parquet, to the last bit; columns hold text, numbers or lists of numbers."""
+    head = b"# key=%b\n# sha256=%b\n# %b\n" % (key.encode(), _ZEROS, json.dumps(record).encode())
+    table = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata()
+    # Of a mantissa only the first byte repeats: bytes of a place are put together before zstd.
+    split = {
+        f"{field.name}.list.element" if pa.types.is_list(field.type) else field.name
+        for field in table.schema
+        if pa.types.is_floating(getattr(field.type, "value_type", field.type))
+    }
+    buffer = io.BytesIO()
+    with pq.ParquetWriter(
+        buffer,
+        table.schema,
+        compression="zstd",
+        compression_level=19,
+        use_dictionary=[name for name in table.column_names if name not in split],
+        column_encoding=dict.fromkeys(split, "BYTE_STREAM_SPLIT"),
+        store_schema=False,
+    ) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({"unit": head})
+    content = buffer.getvalue()
+    sha256 = hashlib.sha256(content).hexdigest().encode()
+    return content.replace(head, head.replace(_ZEROS, sha256))
+
+
+def _of_parquet(content: bytes, key: str) -> tuple[pd.DataFrame, dict[str, Any]] | None:
+    """Table and record of `_as_parquet`, None where the key is another; errors as in `_parse`."""
+    if not (head := _HEAD.search(content)):
+        raise ValueError("it has no checksum")
+    if head[1] != key.encode():
+        return None
+    unsigned = content[: head.start(2)] + _ZEROS + content[head.end(2) :]
+    if hashlib.sha256(unsigned).hexdigest().encode() != head[2]:
+        raise ValueError("its checksum does not fit")
+    return load_parquet(io.BytesIO(content)), json.loads(head[3])
+
+
+def _written(frame: pd.DataFrame, digits: int | None, about: dict[str, Any]) -> bytes:
+    """What stands below the key: checksum, record (with what it says `about` the unit), table."""
     record = {
         "float32": [name for name in frame if frame[name].dtype == np.float32],
         "text": [n for n in frame if is_string_dtype(frame[n]) and frame[n].notna().all()],
-        "files": files,
-    }
+    } | about
     table = frame.map(lambda cell: _as_text(cell, digits)).to_csv(
         index=False, float_format=f"%.{digits}g" if digits else None, lineterminator="\n"
     )
@@ -184,7 +300,7 @@ def _parse(rest: bytes, unsigned: bool = False) -> tuple[pd.DataFrame, dict[str,
     )
     for name in set(frame.columns) - set(text):
         if frame[name].map(lambda cell: isinstance(cell, str) and cell.startswith("[")).any():
-            frame[name] = frame[name].map(json.loads)
+            frame[name] = frame[name].map(json.loads, na_action="ignore")
     return frame.astype(dict.fromkeys(record.get("float32", []), np.float32)), record
 
 

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import torch
 from torch import nn
@@ -28,10 +29,11 @@ from ..attribution.explain import explain
 from ..attribution.path_integrals import TO_ONE_PERCENT
 from ..attribution.registry import resolve_method
 from ..core.errors import TouchstoneError, did_you_mean
+from ..language.visible import HALF, is_visible
 from ..models.from_ids import FromIds, takes_embeddings
 from ..models.hf import HFClassifier, check_vocabulary
 from ..models.shortcuts import check_reading
-from ..models.text_model import BATCH, TextModel, device_of
+from ..models.text_model import BATCH, TextModel, check_known, device_of
 
 _BY_HAND = (
     "hand a function of (embeddings, mask) that gives the number to be explained to "
@@ -121,8 +123,9 @@ def explain_texts(
 ) -> pd.DataFrame:
     """Word scores of texts, by one method.
 
-    The model reads the words with single spaces between them, through its own tokenizer. Gradients
-    explain the logit by default, the other methods the probability (column `explained`).
+    The model reads the words with single spaces between them, through its own tokenizer; how many
+    of them this does not know is printed. Gradients explain the logit by default, the other methods
+    the probability (column `explained`).
 
     Args:
         model: what `wrap` returns, or another model of `lib.models`.
@@ -141,10 +144,15 @@ def explain_texts(
 
     Raises:
         TouchstoneError: the model does not have a class; a gradient method is asked for and the
-            model has no gradients; a text is empty or longer than the model reads; or method or
-            settings are unknown.
+            model has no gradients; a text is empty or longer than the model reads; the tokenizer
+            does not know most words; or method or settings are unknown.
     """
     sentences = _split(texts)
+    if isinstance(seed, bool) or not isinstance(seed, Integral):
+        raise TouchstoneError(f"seed is {seed!r}; write a whole number")
+    name = getattr(model.tokenizer, "name_or_path", "") or type(model.module).__name__
+    if told := check_known(model.tokenizer, sentences, model.encode(sentences), name):
+        print(told)
     _check_gradient(model, method)
     rows = pd.DataFrame(
         {
@@ -155,6 +163,8 @@ def explain_texts(
             "drawn_by": [" ".join(words) for words in sentences],
         }
     )
+    if not isinstance(settings or {}, Mapping):
+        raise TouchstoneError(f"settings is {settings!r}; write {{name: value}}")
     settings = dict(settings or {})
     if method == "Integrated Gradients" and not {"n_steps", "rule", "tolerance"} & set(settings):
         settings = TO_ONE_PERCENT | settings
@@ -162,16 +172,26 @@ def explain_texts(
 
 
 def _split(texts: Sequence[str | Sequence[str]]) -> list[list[str]]:
-    """The words of each text; no text may lack them."""
-    if isinstance(texts, str) or len(texts) == 0:
+    """The words of each text; no text may lack them, and no word may be unseen or two in one."""
+    if isinstance(texts, str) or not isinstance(texts, Iterable) or not (given := list(texts)):
         raise TouchstoneError(
             f"texts is {texts!r}; hand in a list of texts, with at least one in it"
         )
-    sentences = [
-        text.split() if isinstance(text, str) else [str(word) for word in text] for text in texts
-    ]
-    if empty := [i for i, words in enumerate(sentences) if not "".join(words).strip()]:
-        raise TouchstoneError(f"text {empty[0]} has no words; leave it out")
+    sentences = []
+    for i, text in enumerate(given):
+        if not isinstance(text, str | Sequence | np.ndarray):
+            raise TouchstoneError(f"text {i} is {text!r}; write a string, or a list of words")
+        words = text.split() if isinstance(text, str) else list(text)
+        if not words:
+            raise TouchstoneError(f"text {i} has no words; leave it out")
+        for k, word in enumerate(words):
+            if not isinstance(word, str) or HALF.search(word) or len(word.split()) != 1:
+                raise TouchstoneError(
+                    f"text {i}, word {k} is {word!r}; write one whole word, without blanks"
+                )
+            if not is_visible(word):
+                raise TouchstoneError(f"text {i}, word {k} ({word!r}) has no width; leave it out")
+        sentences.append([str(word) for word in words])
     return sentences
 
 

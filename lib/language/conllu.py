@@ -5,13 +5,17 @@ comments (`# key = value`); a word is a row of ten columns split by tabs: ID, FO
 XPOS, FEATS, HEAD, DEPREL, DEPS, MISC (https://universaldependencies.org/format.html).
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from ..core.errors import TouchstoneError
 from ..core.files import read_utf8
+from .visible import is_visible
+
+_BESIDE = re.compile(r"[0-9]+[-.][0-9]+")  # the number of a range of words, of an empty node
 
 
 class Row(NamedTuple):
@@ -45,10 +49,12 @@ def read_conllu(path: Path | str) -> list[Tree]:
     """The sentences of a CoNLL-U file, without ranges of words ("3-4") and empty nodes ("3.1").
 
     Raises:
-        TouchstoneError: with file and line, for a row without ten columns, for a head that is no
-            word of the sentence, and for bytes that are not UTF-8.
+        TouchstoneError: with file and line, for a row without ten columns, a word that is not the
+            next in number or cannot be seen, heads that make no tree, an id (`sent_id`) twice, and
+            bytes that are not UTF-8; for a file without a sentence.
     """
     trees: list[Tree] = []
+    known: dict[str, int] = {}  # the first line of a sentence by its id
     fields: dict[int, list[str]] = {}  # the columns of the words by their line
     comments: dict[str, str] = {}
     lines = read_utf8(Path(path)).replace("\r\n", "\n").split("\n")
@@ -64,22 +70,61 @@ def read_conllu(path: Path | str) -> list[Tree]:
                     f"{path}, line {number}: {len(columns)} columns; CoNLL-U has ten, split by "
                     "tabs; correct the line, or make the file again"
                 )
-            if columns[0].isdigit():
+            if not _BESIDE.fullmatch(columns[0]):
                 fields[number] = columns
         elif fields:
             trees.append(Tree(_rows(fields, path), comments))
+            name, first = comments.get("sent_id", ""), trees[-1].rows[0].line
+            if name and known.setdefault(name, first) != first:
+                raise TouchstoneError(
+                    f"{path}, line {first}: the id {name!r} stands there twice (first in line "
+                    f"{known[name]}); give this sentence another one"
+                )
             fields, comments = {}, {}
+    if not trees:
+        raise TouchstoneError(f"{path} holds no sentence; write its words, ten columns each")
     return trees
 
 
 def _rows(fields: Mapping[int, list[str]], path: Path | str) -> list[Row]:
-    index = {columns[0]: i for i, columns in enumerate(fields.values())} | {"0": -1}
+    index = {str(i): i - 1 for i in range(len(fields) + 1)}  # head 0 is that of the root
     rows = []
-    for number, columns in fields.items():
-        if columns[6] not in index:
-            raise TouchstoneError(
-                f"{path}, line {number}: the head {columns[6]!r} is no word of the sentence; "
-                "correct the tree"
-            )
+    for i, (number, columns) in enumerate(fields.items(), start=1):
+        problems = {
+            f"the word has number {columns[0]!r}, and {i} is next; count from 1, leave none out": (
+                columns[0] != str(i)
+            ),
+            f"the form {columns[1]!r} is empty or has no width; write the word": (
+                not is_visible(columns[1])
+            ),
+            f"the head {columns[6]!r} is no word of the sentence; correct the tree": (
+                columns[6] not in index
+            ),
+        }
+        if problem := next((said for said, is_there in problems.items() if is_there), None):
+            raise TouchstoneError(f"{path}, line {number}: {problem}")
         rows.append(Row._make([*columns[:6], index[columns[6]], *columns[7:], number]))
+    _check_tree(rows, path)
     return rows
+
+
+def _check_tree(rows: Sequence[Row], path: Path | str) -> None:
+    """Refuse heads that go round in a circle, and a second root."""
+    roots = [row for row in rows if row.head < 0]
+    if len(roots) > 1:
+        raise TouchstoneError(
+            f"{path}, line {roots[1].line}: a second root (the first is in line {roots[0].line}); "
+            "give all words but one a head"
+        )
+    hangs = {-1}  # what is known to hang from the root
+    for start in range(len(rows)):
+        above = []
+        while start not in hangs:
+            if start in above:
+                raise TouchstoneError(
+                    f"{path}, line {rows[start].line}: the head of {rows[start].form!r} goes round "
+                    "in a circle; correct the tree"
+                )
+            above.append(start)
+            start = rows[start].head
+        hangs.update(above)

@@ -84,23 +84,25 @@ def published_corpus(sources: Mapping[str, Source]) -> list[Tagged]:
 def read_tagged(path: Path | str) -> list[Tagged]:
     """The sentences of a tagged corpus, one a line; empty lines are left out."""
     lines = read_text(path).splitlines()
-    return [
+    sentences = [
         split_tagged(line, f"{path}, line {i}")
         for i, line in enumerate(lines, start=1)
         if line.strip()
     ]
+    return _not_empty(sentences, path)
 
 
 def split_tagged(line: str, where: str = "the line") -> Tagged:
     """The (word, tag) pairs of a line `word_TAG word_TAG`; a token's last underscore separates.
 
-    Raises TouchstoneError, beginning with `where`, for a token without a tag.
+    Raises TouchstoneError, beginning with `where`, for a token without a tag. A published corpus
+    has a tag without a word, which stays an empty word.
 
     >>> split_tagged("snake_case_NN is_VBZ")
     [('snake_case', 'NN'), ('is', 'VBZ')]
     """
     pairs = [token.rpartition("_") for token in line.split()]
-    if untagged := [word or tag for word, mark, tag in pairs if not mark]:
+    if untagged := [word + mark or tag for word, mark, tag in pairs if not (mark and tag)]:
         raise TouchstoneError(f"{where}: {untagged[0]!r} has no tag; write word_TAG")
     return [(word, tag) for word, _, tag in pairs]
 
@@ -108,4 +110,10 @@ def split_tagged(line: str, where: str = "the line") -> Tagged:
 def read_plain(path: Path | str) -> list[list[str]]:
     """The words of the lines of a corpus without tags; empty lines and WikiText's headings go."""
     sentences = map(str.split, read_text(path).splitlines())
-    return [words for words in sentences if words and words[0] != "="]
+    return _not_empty([words for words in sentences if words and words[0] != "="], path)
+
+
+def _not_empty(sentences: list[Any], path: Path | str) -> list[Any]:
+    if not sentences:
+        raise TouchstoneError(f"{path} holds no sentence; write one a line, or leave the file out")
+    return sentences

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from ..core.errors import TouchstoneError
+from ..core.errors import TouchstoneError, check_choice
 from ..core.files import read_text
 from .word_lists import resource
 
@@ -42,6 +42,10 @@ PRONOUNS: Mapping[str, Gender] = {
 }
 _COLUMNS = ["female", "male", "neutral", "kind", "source"]
 _TITLE = "title"
+_KINDS = (
+    *("adjective", "feminine", "kin", "magic", "nobility", "partner"),
+    *("person", "religion", _TITLE, "work"),
+)
 # how a masked word is written in tables, whatever a model's own mask token is
 MASK = "[MASK]"
 _PLURALS = {
@@ -152,6 +156,7 @@ def read_lexicon(path: Path) -> Lexicon:
                 f"{path}, line {number}: not five filled fields ({','.join(_COLUMNS)}); "
                 "complete the row"
             )
+        check_choice(f"{path}, line {number}: the kind", row[3], _KINDS)
         _enter(lexicon, (row[0], row[1], row[2]), row[3])
     return lexicon
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 import spacy
 from spacy.language import Language
+from spacy.parts_of_speech import IDS
 from spacy.tokens import Doc
 
 from ..core.errors import TouchstoneError
@@ -19,6 +20,8 @@ STORED = "stored"
 ENVIRONMENT = "environment"
 # The marks that open a quotation or a bracket, at the end of what comes before a sentence.
 _OPENING = re.compile(r"(?:^|(?<=\s))[\"'“‘«(\[]+(\s*)$")
+_UPOS = {"_", *IDS} - {""}
+_FEATURES = re.compile(r"_|[^=|]+=[^=|]+(\|[^=|]+=[^=|]+)*")
 _CLOSED = re.compile(r"[.!?…]\s*[\"'”’»]\s*$")
 
 
@@ -52,10 +55,11 @@ def read_summaries(path: Path) -> pd.DataFrame:
     rows: list[tuple[str, str, int, str]] = []
     texts = re.split(r"^## ", read_text(path), flags=re.MULTILINE)[1:]
     titles = [text.split("\n", 1)[0].strip() for text in texts]
-    if not titles or len(set(map(text_id, titles))) < len(titles):
+    ids = list(map(text_id, titles))
+    if not titles or len(set(ids)) < len(titles) or not all(ids):
         raise TouchstoneError(
-            f"{path} has no headings `## Title`, or two that give the same id; "
-            "give every text one of its own"
+            f"{path} has no headings `## Title`, two that give the same id, or one without "
+            "letters; give every text one of its own"
         )
     for title, text in zip(titles, texts, strict=True):
         blocks = [part for part in text.partition("\n")[2].split("\n\n") if part.strip()]
@@ -159,10 +163,25 @@ def stored_pipeline(file: Path) -> str:
 
 
 def read_docs(path: Path | str) -> dict[str, Doc]:
-    """The sentences of a CoNLL-U file as spaCy documents, by `sent_id`."""
+    """The sentences of a CoNLL-U file as spaCy documents, by `sent_id`.
+
+    Raises:
+        TouchstoneError: as `read_conllu`, and with the line for an unknown part of speech and
+            for features that are not `Name=Value|Name=Value`.
+    """
+    trees = read_conllu(path)
+    for row in (row for tree in trees for row in tree.rows):
+        for column, text, is_known in (
+            ("UPOS", row.upos, row.upos in _UPOS),
+            ("features", row.feats, _FEATURES.fullmatch(row.feats)),
+        ):
+            if not is_known:
+                raise TouchstoneError(
+                    f"{path}, line {row.line}: the {column} {text!r} are none of Universal "
+                    "Dependencies; write _ where there are none"
+                )
     return {
-        tree.comments.get("sent_id", f"line {tree.rows[0].line}"): doc_of(tree)
-        for tree in read_conllu(path)
+        tree.comments.get("sent_id", f"line {tree.rows[0].line}"): doc_of(tree) for tree in trees
     }
 
 
@@ -173,7 +192,7 @@ def doc_of(tree: Tree) -> Doc:
         _splitter().vocab,
         words=[row.form for row in rows],
         lemmas=[row.lemma for row in rows],
-        pos=[row.upos for row in rows],
+        pos=["" if row.upos == "_" else row.upos for row in rows],
         tags=[row.xpos for row in rows],
         morphs=["" if row.feats == "_" else row.feats for row in rows],
         heads=[i if row.head < 0 else row.head for i, row in enumerate(rows)],

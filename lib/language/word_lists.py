@@ -5,14 +5,15 @@ sum of weights that decides by its sign. The weights are fitted by logistic regr
 `tools/fit_annotator.py` and stored as JSON: {"weights": {name: value}}.
 """
 
-import json
+import math
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from ..core.contents import noted
 from ..core.errors import TouchstoneError
-from ..core.files import read_text
+from ..core.files import read_json, read_text
 from ..core.paths import material
 
 # The lists lie with the study whose card states their source and licence.
@@ -60,12 +61,16 @@ def read_weights(path: Path) -> Mapping[str, float]:
     Raises:
         TouchstoneError: the file is not such a table.
     """
-    try:
-        return dict(json.loads(read_text(path))["weights"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise TouchstoneError(
-            f"{path} holds no weights ({error!r}); restore the file of the repository"
-        ) from error
+    remedy = "restore the file of the repository"
+    content = read_json(path, remedy)
+    weights = content.get("weights") if isinstance(content, dict) else None
+    if not isinstance(weights, dict) or not all(map(_is_number, weights.values())):
+        raise TouchstoneError(f"{path} holds no weights (numbers by name); {remedy}")
+    return weights
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)
 
 
 def weighted_sum(weights: Mapping[str, float], features: Iterable[str]) -> float:

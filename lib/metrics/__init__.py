@@ -39,6 +39,7 @@ from .scoring import (
     piece_counts,
     score_explanations,
     select_rows,
+    without_predictions,
 )
 from .sensitivity import sensitivity
 
@@ -71,4 +72,5 @@ __all__ = [
     "sufficiency",
     "top_k_precision",
     "truth_share",
+    "without_predictions",
 ]

@@ -236,8 +236,7 @@ def order_faithfulness(questions: pd.DataFrame, effect: Effects, estimate: Effec
         One row a text with at least two different questions: base_id, agree (the share of its
         pairs of questions).
     """
-    table = questions[["base_id", "aspect", "new"]].reset_index(drop=True)
-    table = table.assign(
+    table = questions[["base_id", "aspect", "new"]].assign(
         effect=in_stars(effect), estimate=in_stars(estimate), row=np.arange(len(effect))
     )
     both = table.merge(table, on="base_id", suffixes=("", "_other"))

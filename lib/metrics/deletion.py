@@ -147,4 +147,4 @@ def _best_sums(deleted: DeletedWords, widths: Sequence[int], sign: int) -> list[
             totals.setdefault(row, {})[kept] = total + score
         for row, part in totals.items():
             states[row] = dict(sorted(part.items(), key=lambda item: sign * item[1])[: widths[row]])
-    return [sign * min(sign * total for total in state.values()) for state in states]
+    return [state[(False,) * d] for d, state in zip(deleted.lengths, states, strict=True)]

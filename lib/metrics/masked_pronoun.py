@@ -115,8 +115,9 @@ def apply_rule(
     inside = {g: (probabilities[f"rank_{g}"] <= k).to_numpy() for g in "FM"}
     full = {g: probabilities[f"p_{g}"].to_numpy(float) for g in "FM"}
     p = full if missing == "full_vocab" else {g: np.where(inside[g], full[g], 0.0) for g in "FM"}
-    # The first condition that holds decides: no gender at all comes before one gender alone.
-    none = ~inside["F"] & ~inside["M"]
+    # The first condition that holds decides: no gender at all comes before one gender alone. A
+    # probability may be 0 at any rank, where one word takes all.
+    none = (~inside["F"] & ~inside["M"]) | (p["F"] + p["M"] == 0)
     alone = (inside["F"] != inside["M"]) & (missing == "discard")
     reached = {
         "each": np.minimum(p["F"], p["M"]),

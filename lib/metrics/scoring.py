@@ -61,11 +61,11 @@ def select_rows(scored: pd.DataFrame, predictions: pd.DataFrame, which: str) -> 
 
     Args:
         predictions: dataset, scheme, seed, row_id, sentence_idx, target, predicted.
-        which: "all": everything. "correct_by_model": rows that the explained model itself
-            classifies correctly; floors keep all, and so does a model of which `predictions`
-            says nothing, as for explanations made elsewhere. "correct_by_all": base sentences of
-            which every model, seed and form in `predictions` is right (GECOBench's choice; it
-            holds for floors too).
+        which: "all": everything. "correct_by_model": all but the rows that the explained model
+            itself classifies wrongly; floors keep all, and so do rows of which `predictions` says
+            nothing, as of explanations made elsewhere (`without_predictions`).
+            "correct_by_all": base sentences of which no model, seed or form in `predictions` is
+            wrong (GECOBench's choice; it holds for floors too).
 
     Raises:
         TouchstoneError: for another row set.
@@ -74,14 +74,26 @@ def select_rows(scored: pd.DataFrame, predictions: pd.DataFrame, which: str) -> 
         raise TouchstoneError(f"there is no row set {which!r}; choose one of {', '.join(ROW_SETS)}")
     if which == "all":
         return scored
-    right = predictions.assign(right=predictions["target"] == predictions["predicted"])
+    wrong = predictions.assign(wrong=predictions["target"] != predictions["predicted"])
     if which == "correct_by_all":
-        sentences = right.groupby(["dataset", "sentence_idx"])["right"].all()
-        return scored[_lookup(scored, sentences)]
-    by_row = right.set_index([*_MODEL, "row_id"])["right"]
-    known = pd.Series(True, predictions.set_index(_MODEL).index.unique())
-    is_floor, is_known = scored["method"].isin(FLOORS), _lookup(scored, known)
-    return scored[_lookup(scored, by_row) | is_floor | ~is_known]
+        return scored[~_lookup(scored, wrong.groupby(["dataset", "sentence_idx"])["wrong"].any())]
+    by_row = wrong.set_index([*_MODEL, "row_id"])["wrong"]
+    return scored[~_lookup(scored, by_row) | scored["method"].isin(FLOORS)]
+
+
+def without_predictions(scored: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataFrame:
+    """How many explained rows of each model `predictions` says nothing of: "correct_by_model" keeps
+    them, right or wrong.
+
+    Returns:
+        dataset, scheme, seed, rows; models without such rows, and floors, are left out.
+    """
+    row = [*_MODEL, "row_id"]
+    explained = pd.MultiIndex.from_frame(
+        scored.loc[~scored["method"].isin(FLOORS), row].drop_duplicates()
+    )
+    unknown = explained.difference(pd.MultiIndex.from_frame(predictions[row]), sort=False)
+    return unknown.to_frame(index=False).groupby(_MODEL).size().rename("rows").reset_index()
 
 
 def add_relative(scored: pd.DataFrame, baseline: str = "ZS") -> pd.DataFrame:

@@ -38,7 +38,6 @@ class FromIds(HFClassifier):
         """The ids as numbers, which float32 holds exactly up to 16 million."""
         return ids[..., None].float()
 
-    @torch.no_grad()
     def logits(
         self, embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
     ) -> Float[Tensor, "batch class"]:
@@ -48,8 +47,15 @@ class FromIds(HFClassifier):
                 f"{type(self.module).__name__} runs from token ids alone, which have no shorter "
                 "numbers; leave precision out"
             )
+        # Asked for before the pass: points between two texts have ids of neither.
+        if torch.is_grad_enabled() and embeddings.requires_grad:
+            raise TouchstoneError(
+                f"{type(self.module).__name__} runs from token ids alone, so it has no gradient in "
+                "its word embeddings; take Occlusion, LIME, Kernel SHAP or Partition SHAP"
+            )
         ids = embeddings[..., 0].round().long()  # (batch, tokens)
-        return widened(self.module(input_ids=ids, attention_mask=mask).logits)
+        with torch.no_grad():
+            return widened(self.module(input_ids=ids, attention_mask=mask).logits)
 
 
 def takes_embeddings(model: HFClassifier) -> bool:

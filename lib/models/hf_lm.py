@@ -3,7 +3,6 @@
 `embed`, `run`, `log_prob`.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +21,7 @@ from ..core.files import save_json
 from .hf import run_head
 from .language_model import END, PAD, UNKNOWN
 from .text_model import device_of, widened
-from .weights import load_pretrained, load_tokenizer
+from .weights import load_pretrained, load_tokenizer, read_recipe
 
 
 @dataclass(frozen=True)
@@ -206,5 +205,5 @@ def save_hf_lm(name: str, revision: str, path: Path) -> None:
 
 def noted_hf_lm(path: Path) -> tuple[HFLanguageModel, Subwords] | None:
     """The published model that a note stands for; None where the file is no such note."""
-    about = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    about = read_recipe(path.with_suffix(".json"))
     return load_hf_lm(about["hugging_face"], about["revision"]) if "hugging_face" in about else None

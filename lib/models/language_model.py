@@ -3,7 +3,6 @@
 LSTM, QRNN and Transformer, one face for all.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -13,7 +12,6 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
-from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from ..core.errors import TouchstoneError, did_you_mean
@@ -25,7 +23,7 @@ from .language_model_layers import (
     TransformerStack,
     WeightDropLSTM,
 )
-from .weights import save_tensors
+from .weights import read_recipe, read_tensors, save_tensors
 
 ARCHITECTURES = ("LSTM", "QRNN", "Transformer")
 UNKNOWN, END, PAD = "<unk>", "<eos>", "<pad>"
@@ -237,16 +235,20 @@ def save_lm(model: LanguageModel, vocabulary: Vocabulary, path: Path) -> None:
 def load_lm(path: Path) -> tuple[LanguageModel, Vocabulary]:
     """A model that `save_lm` wrote, in evaluation mode, and its vocabulary.
 
-    Raises TouchstoneError where the vocabulary does not fit the weights.
+    Raises TouchstoneError where a file is missing or damaged, or one does not fit the other.
     """
-    about = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-    vocabulary = Vocabulary(tuple(about["words"]))
-    model = LanguageModel(LMConfig(**about["config"]), len(vocabulary))
+    notes = path.with_suffix(".json")
+    about = read_recipe(notes, "config", "words")
     try:
-        model.load_state_dict(load_file(path))
+        vocabulary = Vocabulary(tuple(about["words"]))
+        model = LanguageModel(LMConfig(**about["config"]), len(vocabulary))
+    except (TypeError, ValueError) as error:
+        raise TouchstoneError(f"{notes} describes no model ({error}); train it again") from None
+    try:
+        model.load_state_dict(read_tensors(path)[0])
     except RuntimeError:
         raise TouchstoneError(
-            f"the weights in {path} do not fit its configuration and its {len(vocabulary)} words; "
-            "train the model again"
+            f"the weights in {path} do not fit the configuration and the {len(vocabulary)} words "
+            f"of {notes.name}; train it again"
         ) from None
     return model.eval(), vocabulary

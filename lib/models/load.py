@@ -1,22 +1,30 @@
 """Keeping trained models: the tensors that were trained, and the recipe of all others."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from ..core.errors import TouchstoneError
 from ..core.files import save_json
 from .hf import HFClassifier
 from .ola import OneLayerAttention
 from .schemes import apply_scheme, scheme_named
 from .text_model import RunsFromEmbeddings
-from .weights import check_weights, load_classifier, load_tokenizer, put_in, save_tensors
+from .weights import (
+    check_weights,
+    load_classifier,
+    load_tokenizer,
+    put_in,
+    read_recipe,
+    read_tensors,
+    save_tensors,
+)
 from .zero_shot import zero_shot_model
 
+_RECIPE = ("encoder", "revision", "classes", "scheme", "seed")
 _ROWS = "rows_in_use"  # the token ids that the rows of a stored word table belong to
 
 
@@ -74,17 +82,30 @@ def read_trained(recipe_path: Path, weights_path: Path | None) -> RunsFromEmbedd
     """Build the model of a recipe and put the trained tensors in.
 
     Both files are what `save_trained` wrote.
+
+    Raises:
+        TouchstoneError: one of them is missing or damaged, or the recipe's model cannot be built.
     """
-    recipe = json.loads(recipe_path.read_text())
+    recipe = read_recipe(recipe_path, *_RECIPE)
     if weights_path is None:
-        return build_model(recipe)[0]
-    check_weights(weights_path, recipe["sha256"])
-    tensors = load_file(weights_path)
+        return _built(recipe, recipe_path)[0]
+    check_weights(weights_path, read_recipe(recipe_path, "sha256")["sha256"])
+    tensors, _ = read_tensors(weights_path)
     rows = tensors.pop(_ROWS, torch.tensor([], dtype=torch.long))
-    model, trained = build_model(recipe, rows.tolist())
+    model, trained = _built(recipe, recipe_path, rows.tolist())
     for key, parameter in trained.items():
         if key in tensors and tensors[key].shape != parameter.shape:  # of a table, some rows
             tensors[key] = parameter.detach().index_copy(0, rows, tensors[key])
     put_in(weights_path, trained, tensors, f"scheme {recipe['scheme']}")
     model.module.eval()
     return model
+
+
+def _built(
+    recipe: Mapping[str, Any], path: Path, used_ids: Sequence[int] = ()
+) -> tuple[RunsFromEmbeddings, dict[str, nn.Parameter]]:
+    """The model of a recipe; an error names the file that the recipe is from."""
+    try:
+        return build_model(recipe, used_ids)
+    except TouchstoneError as error:
+        raise TouchstoneError(f"{path}: {error}") from None

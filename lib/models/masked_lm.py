@@ -3,7 +3,6 @@
 Any of transformers, or an encoder with a new head.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 
 import torch
 from jaxtyping import Float, Int
-from safetensors.torch import load_file
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModelForMaskedLM, PreTrainedModel
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
@@ -25,6 +23,8 @@ from .weights import (
     load_pretrained,
     load_tokenizer,
     put_in,
+    read_recipe,
+    read_tensors,
     save_tensors,
 )
 
@@ -174,9 +174,9 @@ def read_masked_lm(recipe_path: Path, weights_path: Path) -> MaskedLM:
 
     Built anew from its recipe, with the trained tensors put in.
     """
-    recipe = json.loads(recipe_path.read_text())
+    recipe = read_recipe(recipe_path, "encoder", "seed", "revision", "tuned", "sha256")
     check_weights(weights_path, recipe["sha256"])
     model = new_masked_lm(recipe["encoder"], recipe["seed"], recipe["revision"])
     trained = model.trained_parameters(recipe["tuned"])
-    put_in(weights_path, trained, load_file(weights_path), f"tuned {recipe['tuned']!r}")
+    put_in(weights_path, trained, read_tensors(weights_path)[0], f"tuned {recipe['tuned']!r}")
     return model

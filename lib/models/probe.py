@@ -11,15 +11,13 @@ from types import SimpleNamespace
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from safetensors import safe_open
-from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from ..core.errors import TouchstoneError
 from .hf_lm import HFLanguageModel, Subwords, noted_hf_lm
 from .language_model import END, PAD, LanguageModel, Vocabulary, load_lm
 from .text_model import Encoded, device_of, in_buckets, pad
-from .weights import save_tensors
+from .weights import read_tensors, save_tensors
 
 CausalLM = LanguageModel | HFLanguageModel  # embeddings -> states -> log-probabilities
 WordTable = Vocabulary | Subwords  # words -> ids, and the index of the word that each id is of
@@ -150,8 +148,7 @@ def load_probe(lm_path: Path, layer_path: Path, classes: tuple[str, ...]) -> Pro
             file says only since it is written there), or has another size.
     """
     lm, vocabulary = noted_hf_lm(lm_path) or load_lm(lm_path)
-    with safe_open(layer_path, "pt") as file:
-        about = file.metadata() or {}
+    tensors, about = read_tensors(layer_path, "fit a probe again")
     for name, expected in (("classes", " ".join(classes)), ("lm", _fingerprint(lm))):
         if about.get(name, expected) != expected:
             raise TouchstoneError(
@@ -159,7 +156,8 @@ def load_probe(lm_path: Path, layer_path: Path, classes: tuple[str, ...]) -> Pro
                 f"({about[name]}), not of {lm_path.name} for {' or '.join(classes)}; fit a probe "
                 "for this one"
             )
-    tensors = load_file(layer_path)
+    if set(tensors) != {"weight", "bias"} or tensors["weight"].ndim != 2:
+        raise TouchstoneError(f"{layer_path} holds no layer of a probe; fit a probe again")
     n_out, n_in = tensors["weight"].shape
     layer = nn.Linear(n_in, n_out)
     layer.load_state_dict(tensors)

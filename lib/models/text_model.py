@@ -126,6 +126,42 @@ def check_length(index: int, words: Sequence[str], n_tokens: int, max_length: in
         )
 
 
+def check_known(
+    tokenizer: Any, sentences: Sequence[Sequence[str]], encoded: Sequence[Encoded], source: str
+) -> str:
+    """What to say of words that a tokenizer does not know; empty where it knows them all.
+
+    They are one and the same token to the model, which cannot tell them apart.
+
+    Args:
+        tokenizer: whose unknown token is looked for; one without such a token knows all.
+        sentences: lists of words.
+        encoded: what the model makes of them.
+        source: the model's name.
+
+    Raises:
+        TouchstoneError: more than half of the words are unknown.
+    """
+    unk = getattr(tokenizer, "unk_token_id", None)
+    unknown = []
+    for words, one in zip(sentences, encoded, strict=True):
+        pairs = zip(one.word_ids, one.ids, strict=True)
+        # A word counts once, however many of its tokens are unknown.
+        at = {word for word, token in pairs if word is not None and token == unk}
+        unknown += [words[i] for i in sorted(at)]
+    n_words = sum(map(len, sentences))
+    if not unknown:
+        return ""
+    few = ", ".join(repr(word) for word in list(dict.fromkeys(unknown))[:3])
+    about = f"{source}: its tokenizer does not know {len(unknown)} of the {n_words} words"
+    if 2 * len(unknown) > n_words:
+        raise TouchstoneError(
+            f"{about} ({len(unknown) / n_words:.0%}: {few}), so the model reads the same for all "
+            "of these; take a model of the texts' language, with the tokenizer it was trained with"
+        )
+    return f"{about} ({few}); it cannot tell these from one another"
+
+
 def lengths_of(encoded: Sequence[Encoded]) -> list[int]:
     """The number of tokens of each sentence."""
     return [len(row.ids) for row in encoded]

@@ -1,6 +1,6 @@
 """Where weights come from, and the proof that they are the ones that were meant."""
 
-import json
+import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,12 +11,14 @@ from typing import Any
 
 import torch
 import transformers
-from safetensors.torch import save_file
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
 from ..core.errors import TouchstoneError
-from ..core.files import atomic_path, sha256_of
+from ..core.files import read_json, sha256_of, write_atomic
+from ..core.paths import pretrained_dir
 from .hf import HFClassifier, check_vocabulary
 
 # name: package, folder inside it, SHA-256 of its model.safetensors
@@ -27,24 +29,38 @@ PACKAGED = {
         "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     )
 }
+# what transformers raises for a folder that holds no whole model, or for a hub that it cannot reach
+_NO_MODEL = (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError)
+_PRETRAINED = "pretrained/"
 _EVERYDAY = ("she", "he", "they", "her", "his")
+
+
+def is_pretrained(name: str) -> bool:
+    """Whether a name stands for a model of `touchstone pretrain`."""
+    return name.startswith(_PRETRAINED)
 
 
 def load_encoder_path(name: str, revision: str = "") -> str:
     """The folder of an encoder's files, or its hub id where it is to be fetched from there.
 
     `all-MiniLM-L6-v2` lies in an installed package, whose weights must have the known SHA-256; the
-    package's own code is not imported. A path is taken as it is. Everything else is a hub id and
-    needs the revision, a commit's 40 digits: what a branch points to can change.
+    package's own code is not imported. `pretrained/NAME` is a model of `touchstone pretrain`, and a
+    path is taken as it is. Everything else is a hub id and needs the revision, a commit's 40
+    digits: what a branch points to can change.
     """
     if name in PACKAGED:
         return str(_packaged_folder(name))
-    if Path(name).is_dir():
-        if not (Path(name) / "config.json").is_file():
+    folder = pretrained_dir(name.removeprefix(_PRETRAINED)) if is_pretrained(name) else Path(name)
+    if folder.is_dir():
+        if not (folder / "config.json").is_file():
             raise TouchstoneError(
-                f"{name} holds no config.json; give the folder of a saved transformers model"
+                f"{folder} holds no config.json; give the folder of a saved transformers model"
             )
-        return name
+        return str(folder)
+    if is_pretrained(name):
+        raise TouchstoneError(
+            f"there is no {folder}; train it: touchstone pretrain {name.removeprefix(_PRETRAINED)}"
+        )
     if name.startswith((".", "/", "~")):
         raise TouchstoneError(f"there is no folder {name}; correct the parameter encoder")
     if not re.fullmatch(r"[0-9a-f]{40}", revision):
@@ -90,10 +106,10 @@ def weights_fit(recipe_path: Path, unit: str = "") -> bool:
     if not recipe_path.is_file():
         return False
     try:
-        recipe = json.loads(recipe_path.read_bytes())
+        recipe = read_recipe(recipe_path)
         if "sha256" in recipe:
             check_weights(weights, recipe["sha256"])
-    except (TypeError, ValueError):  # not JSON, not a recipe, not these weights
+    except TouchstoneError:  # not a recipe, not these weights
         fault = f"{recipe_path} and {weights.name} do not fit each other, or one is damaged"
     else:
         if recipe.get("unit", unit) == unit:
@@ -103,15 +119,45 @@ def weights_fit(recipe_path: Path, unit: str = "") -> bool:
     return False
 
 
+def read_recipe(path: Path, *needed: str) -> dict[str, Any]:
+    """The recipe of a model that was kept, from its .json.
+
+    Raises:
+        TouchstoneError: there is no such file, or it lacks what is `needed`.
+    """
+    recipe = read_json(path, "train it again")
+    if not isinstance(recipe, dict) or not set(needed) <= set(recipe):
+        raise TouchstoneError(
+            f"{path} is no recipe of a model ({', '.join(needed) or 'name: value'}); train it again"
+        )
+    return recipe
+
+
+def read_tensors(
+    path: Path, remedy: str = "train it again"
+) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors of a .safetensors file by name, and the notes on them.
+
+    Raises:
+        TouchstoneError: there is no such file, or it is damaged; it ends with the remedy.
+    """
+    try:
+        with safe_open(path, "pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
+    except (OSError, SafetensorError) as error:
+        raise TouchstoneError(f"{path} is no whole .safetensors file ({error}); {remedy}") from None
+
+
 def save_tensors(
     path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, str] | None = None
 ) -> str:
     """Write tensors to a .safetensors file, with notes on them; returns the file's SHA-256."""
     # copies, since safetensors refuses tensors that share their memory (tied weights)
     copies = {name: t.detach().cpu().contiguous().clone() for name, t in tensors.items()}
-    with atomic_path(path) as part:
-        save_file(copies, part, about)
-    return sha256_of(path)
+    # In memory, for `save_file` would leave a file of its own beside this one when it is killed.
+    content = save(copies, None if about is None else dict(about))
+    write_atomic(path, content)
+    return hashlib.sha256(content).hexdigest()
 
 
 @torch.no_grad()
@@ -148,13 +194,53 @@ def quiet() -> Iterator[None]:
 
 
 def load_pretrained(kind: Any, name: str, revision: str = "", **options: Any) -> Any:
-    """What an Auto class of transformers makes of an encoder's files, without its reports."""
-    with quiet():
-        return kind.from_pretrained(
-            load_encoder_path(name, revision),
-            revision=revision or None,
-            trust_remote_code=False,  # unsaid, transformers asks on the terminal
-            **options,
+    """What an Auto class of transformers makes of an encoder's files, without its reports.
+
+    Raises:
+        TouchstoneError: the files cannot be had or are damaged, or the weights are of another
+            model than the configuration, for which transformers would draw new ones.
+    """
+    path = load_encoder_path(name, revision)
+    is_model = kind not in (AutoConfig, AutoTokenizer)
+    try:
+        with quiet():
+            made = kind.from_pretrained(
+                path,
+                revision=revision or None,
+                trust_remote_code=False,  # unsaid, transformers asks on the terminal
+                **(options | {"output_loading_info": True} if is_model else options),
+            )
+    except (*_NO_MODEL, SafetensorError) as error:
+        reason = str(error).strip().split("\n")[0]
+        remedy = (
+            "save the model again with save_pretrained, and its tokenizer beside it"
+            if Path(path).is_dir()
+            else "check the name, the revision and the connection"
+        )
+        raise TouchstoneError(
+            f"{path} cannot be loaded by transformers ({reason}); {remedy}"
+        ) from error
+    if not is_model:
+        return made
+    module, found = made
+    _check_whole(module, found, path)
+    return module
+
+
+def _check_whole(module: Any, found: Mapping[str, Any], path: str) -> None:
+    """Refuse an encoder whose weights are, unnoticed by transformers, new random numbers.
+
+    A new head is as it should be, and so is a pooler, which many checkpoints lack.
+    """
+    start = "" if module.base_model is module else f"{module.base_model_prefix}."
+    own = {name for name, _ in module.named_parameters() if name.startswith(start)}
+    other = own & {str(key[0]) for key in found["mismatched_keys"]}
+    missing = own & set(found["missing_keys"])
+    if other or len(missing) > len(own) / 2:
+        raise TouchstoneError(
+            f"{path}: its weights are not those of its config.json ({min(other or missing)} is "
+            f"{'of another size' if other else 'missing'}); save the model again with "
+            "save_pretrained"
         )
 
 

@@ -22,6 +22,7 @@ _FAMILY: dict[str, dict[str, Any]] = {
     "ours": {"marker": "s", "color": COLOURS[2], "linestyle": ""},
     "released": {"marker": "x", "color": COLOURS[3], "linestyle": ""},
 }
+_OUTSIDE = {"outside": {"marker": "D", "color": COLOURS[5], "linestyle": ""}}
 _FLOORS: dict[str, dict[str, Any]] = {
     "Zero": {"linestyle": "--", "color": COLOURS[1]},
     "No concept": {"linestyle": "-.", "color": (0.15, 0.15, 0.15)},
@@ -37,8 +38,8 @@ def plot_errors(table: pd.DataFrame, ceilings: pd.DataFrame) -> Plotted:
     Figure 2, with intervals).
 
     Args:
-        table: dataset, model, explainer, family (floor, paper, ours or released), metric, error,
-            low, high. Distances and explainers are drawn in their order.
+        table: dataset, model, explainer, family (floor, paper, ours, released or outside), metric,
+            error, low, high. Distances and explainers are drawn in their order.
         ceilings: dataset, model, metric, error, low, high: how far two editors are apart, drawn
             with its interval, and as metric "bound" the error of L2 that nobody can go below.
     """
@@ -63,7 +64,7 @@ def plot_errors(table: pd.DataFrame, ceilings: pd.DataFrame) -> Plotted:
             ax.set_title(f"{metric} · {dataset}, {model}")
             ax.set_xlim(0, 1.05 * measured[["error", "high"]].max().max())
         axes[0, 0].invert_yaxis()
-        _add_legend(figure)
+        _add_legend(figure, _OUTSIDE if "outside" in set(table["family"]) else {})
     return figure, table[
         ["dataset", "model", "explainer", "family", "metric", "error", "low", "high"]
     ]
@@ -167,7 +168,7 @@ def _draw_errors(ax: plt.Axes, part: pd.DataFrame, names: Sequence[str]) -> None
         else:
             y = names.index(row.explainer)
             ax.plot([row.low, row.high], [y, y], color="0.5", linewidth=1)
-            ax.plot(row.error, y, **_FAMILY[row.family], markersize=3.8)
+            ax.plot(row.error, y, **(_FAMILY | _OUTSIDE)[row.family], markersize=3.8)
     ax.set(yticks=range(len(names)), yticklabels=names)
     ax.tick_params(axis="y", labelsize=6.5)
 
@@ -183,8 +184,8 @@ def _draw_ceiling(ax: plt.Axes, ceilings: pd.DataFrame, metric: str) -> None:
         ax.axvline(ceilings.loc["bound", "error"], **_BOUND)
 
 
-def _add_legend(figure: plt.Figure) -> None:
-    looks = _FAMILY | _FLOORS | {"a second editor": _CEILING, "bound (L2)": _BOUND}
+def _add_legend(figure: plt.Figure, more: Mapping[str, dict[str, Any]]) -> None:
+    looks = _FAMILY | {**more} | _FLOORS | {"a second editor": _CEILING, "bound (L2)": _BOUND}
     figure.legend(
         handles=[Line2D([], [], label=name, **look) for name, look in looks.items()],
         loc="outside lower center",

@@ -26,7 +26,7 @@ from .comparisons import (
     variance_split,
 )
 from .contrasts import judge_contrasts
-from .estimates import Estimate, estimate, estimates, estimates_of
+from .estimates import Estimate, estimate, estimate_auc, estimates, estimates_of
 from .verdicts import show_verdicts
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "compare_all",
     "equivalence_p",
     "estimate",
+    "estimate_auc",
     "estimates",
     "estimates_of",
     "holm",

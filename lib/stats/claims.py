@@ -96,6 +96,8 @@ class Claim:
                 raise TouchstoneError(
                     f"{name} {getattr(self, name)!r} is not one of {', '.join(allowed)}"
                 )
+        if not self.left:
+            raise TouchstoneError("left is []; write at least one {column: value}, or {} for all")
         if self.smallest_effect < 0:
             raise TouchstoneError(
                 f"smallest_effect is {self.smallest_effect}; write its size, 0 or more"
@@ -142,8 +144,8 @@ def _is_of_kind(value: Any, kind: Any) -> bool:
         return type(value) in (int, float) and math.isfinite(value)
     if kind is Sequence:
         return isinstance(value, list | tuple) and all(isinstance(v, Mapping) for v in value)
-    if kind is Mapping:
-        return isinstance(value, Mapping) and all(isinstance(v, list) for v in value.values())
+    if kind is Mapping:  # an empty list of values would leave nothing to compare
+        return isinstance(value, Mapping) and all(v and isinstance(v, list) for v in value.values())
     return type(value) is kind
 
 

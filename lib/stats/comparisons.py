@@ -202,7 +202,8 @@ def variance_split(
     """How the variance of a value splits over crossed factors (seed, base sentence, class, method)
     and the rest.
 
-    The table is made balanced: one value per combination; base sentences that lack one are dropped.
+    The table is made balanced: one value per combination; base sentences (without these, levels of
+    the first factor) that lack one are dropped.
     A factor with one level cannot be seen: NaN.
 
     Args:

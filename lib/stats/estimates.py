@@ -119,6 +119,54 @@ def estimates_of(
     )
 
 
+def estimate_auc(
+    values: pd.DataFrame,
+    score: str,
+    is_positive: str,
+    n_bootstrap: int = 1000,
+    alpha: float = 0.05,
+    seed: int = 0,
+) -> Estimate:
+    """The area under the ROC curve: how often a positive row has a higher score than a negative one
+    (a tie counts half), with the interval of `estimate`.
+
+    Whole base sentences are resampled, with the positive and the negative rows that they hold.
+
+    Args:
+        values: sentence_idx, seed, the columns `score` and `is_positive` (true or false).
+
+    Returns:
+        An `Estimate`; all NaN where a training has positive rows only, or negative ones only.
+
+    >>> table = pd.DataFrame({"sentence_idx": [0, 1, 2, 3], "seed": 0, "score": [1, 2, 3, 4]})
+    >>> estimate_auc(table.assign(tag=[0, 1, 0, 1]), "score", "tag").estimate
+    0.75
+    """
+    known = values[["sentence_idx", "seed", score, is_positive]].dropna()
+    per_seed = list(known.groupby("seed"))
+    if known.empty or any(part[is_positive].nunique() < 2 for _, part in per_seed):
+        return Estimate(np.nan, np.nan, np.nan, len(known), 0, 0, np.nan, np.nan)
+    clusters = np.unique(known["sentence_idx"])
+    weights = resamples(len(clusters), n_bootstrap, seed)
+    found = []
+    for _, part in per_seed:
+        cluster = np.searchsorted(clusters, part["sentence_idx"])
+        tag, scores = part[is_positive].to_numpy(bool), part[score].to_numpy(float)
+        higher = (
+            np.sign(scores[tag][:, None] - scores[~tag][None]) / 2 + 0.5
+        )  # (positive, negative)
+        wins = np.zeros((len(clusters), len(clusters)))
+        np.add.at(wins, (cluster[tag][:, None], cluster[~tag][None]), higher)
+        pairs = np.outer(
+            *(np.bincount(cluster[side], minlength=len(clusters)) for side in (tag, ~tag))
+        )
+        won, drawn = (((weights @ m) * weights).sum(axis=1) for m in (wins, pairs))
+        found.append(np.divide(won, drawn, out=np.full(len(won), np.nan), where=drawn > 0))
+    draws = np.array(found)
+    scale = pd.Series(np.linspace(0, 1, len(known)))  # an interval ends with it
+    return _interval(draws[:, 0], draws[:, 1:].mean(axis=0), scale, len(clusters), alpha)
+
+
 @lru_cache(maxsize=8)
 def resamples(n_clusters: int, n_bootstrap: int, seed: int) -> np.ndarray:
     """How often each resample draws each cluster, a line a resample; the first line counts every

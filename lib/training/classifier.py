@@ -15,11 +15,25 @@ from torch.optim.lr_scheduler import LRScheduler
 from transformers import get_linear_schedule_with_warmup
 
 from ..core.errors import TouchstoneError
+from ..core.parameters import check_fields, check_range
 from ..models.text_model import Encoded, Forward, TextModel, device_of, lengths_of, pad
 from .loop import descend
 
 CURVE = ["epoch", "train_loss", "validation_loss", "validation_accuracy"]
 POOL = 8  # batches that are sorted by length together: little padding, and still a shuffled order
+
+
+_RULES = {
+    "epochs": "1 or more",
+    "lr": "0 or more",
+    "batch_size": "1 or more",
+    "weight_decay": "0 or more",
+    "dropout": "0 to below 1",
+    "eps": "0 or more",
+    "warm_up": "0 to 1",
+    "max_norm": "above 0 or more",
+    "gradients": ["zeroed", "accumulated"],
+}
 
 
 @dataclass(frozen=True)
@@ -43,10 +57,8 @@ class Settings:
     grouped: bool = True
 
     def __post_init__(self) -> None:
-        if self.gradients not in ("zeroed", "accumulated"):
-            raise TouchstoneError(f"gradients is {self.gradients!r}; write zeroed or accumulated")
-        if self.epochs < 1 or self.batch_size < 1:
-            raise TouchstoneError("epochs and batch_size must be at least 1")
+        """Refuse what no training can run with."""
+        check_fields(self, _RULES)
 
 
 @dataclass(frozen=True)
@@ -65,6 +77,13 @@ def validation_split(sentence_idx: Sequence[int], share: float, seed: int) -> Sp
     (4, 2)
     """
     groups = np.asarray(sentence_idx)
+    check_range(share, "above 0 to below 1", "the share of validation rows")
+    check_range(seed, "0 to 4294967295", "the seed of the split")
+    if len(np.unique(groups)) < 2:
+        raise TouchstoneError(
+            f"there are {len(np.unique(groups))} base sentences to divide into rows to learn from "
+            "and rows that choose the epoch; hand in two or more"
+        )
     cut = GroupShuffleSplit(n_splits=1, test_size=share, random_state=seed)
     train, validation = next(cut.split(groups, groups=groups))
     return Split(torch.from_numpy(train), torch.from_numpy(validation))

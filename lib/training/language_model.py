@@ -11,13 +11,23 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
-from ..core.errors import TouchstoneError
+from ..core.parameters import check_fields
 from ..core.progress import progress
 from ..models.language_model import END, PAD, LanguageModel, Vocabulary
 from ..models.text_model import Encoded, length_buckets, lengths_of, pad
 from .loop import descend
 
 TokenBatch = tuple[Int[Tensor, "batch token"], Int[Tensor, "batch token"]]  # ids and mask
+
+
+_RULES = {
+    "epochs": "1 or more",
+    "lr": "0 or more",
+    "batch_words": "2 or more",
+    "longest": "1 or more",
+    "warm_up": "0 to 1",
+    "max_norm": "above 0 or more",
+}
 
 
 @dataclass(frozen=True)
@@ -36,8 +46,8 @@ class LMSettings:
     max_norm: float = 0.25
 
     def __post_init__(self) -> None:
-        if self.epochs < 1 or self.batch_words < 2 or self.longest < 1:
-            raise TouchstoneError("epochs and longest must be at least 1, batch_words at least 2")
+        """Refuse what no training can run with."""
+        check_fields(self, _RULES)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformers import get_linear_schedule_with_warmup
 
-from ..core.errors import TouchstoneError
+from ..core.parameters import check_fields
 from ..core.progress import progress
 from ..models.masked_lm import MaskedLM
 from ..models.shortcuts import parameters_fixed
@@ -28,6 +28,19 @@ from .loop import descend
 IGNORED = -100  # cross-entropy's mark for a position that is not asked about
 
 
+_RULES = {
+    "epochs": "1 or more",
+    "lr": "0 or more",
+    "batch_tokens": "2 or more",
+    "masked": "above 0 to below 1",
+    "tuned": ["head", "encoder", "all"],
+    "watched_share": "0 to 1",
+    "warm_up": "0 to 1",
+    "max_norm": "above 0 or more",
+    "weight_decay": "0 or more",
+}
+
+
 @dataclass(frozen=True)
 class MaskedSettings:
     """How a masked LM is trained: AdamW with a warm-up, then linearly to zero.
@@ -35,7 +48,8 @@ class MaskedSettings:
     `batch_tokens`: tokens in a step, counted with padding; `masked`: the share of tokens that is to
     be predicted; `tuned`: head, encoder (with the head) or all (with the word table). `watched`:
     token ids that are to be predicted with the share `watched_share` instead, for a model whose
-    answers on these words are what is studied.
+    answers on these words are what is studied. `checks`: how often held-out text is measured in an
+    epoch; the curve has a line for each.
     """
 
     epochs: int
@@ -48,12 +62,11 @@ class MaskedSettings:
     warm_up: float = 0.1
     max_norm: float = 1.0
     weight_decay: float = 0.0
+    checks: int = 1
 
     def __post_init__(self) -> None:
-        if self.epochs < 1 or self.batch_tokens < 2 or not 0 < self.masked < 1:
-            raise TouchstoneError(
-                "epochs must be at least 1, batch_tokens at least 2 and masked between 0 and 1"
-            )
+        """Refuse what no training can run with."""
+        check_fields(self, _RULES)
 
 
 @dataclass(frozen=True)
@@ -133,7 +146,9 @@ def fit_masked_lm(
     generator = torch.Generator().manual_seed(seed)
     _begin_at_frequencies(model, train)
     lengths, n_tokens = lengths_of(train), settings.batch_tokens
-    n_steps = settings.epochs * len(length_buckets(lengths, n_tokens=n_tokens))
+    n_batches = len(length_buckets(lengths, n_tokens=n_tokens))
+    n_steps, checks = settings.epochs * n_batches, min(settings.checks, n_batches)
+    parts = _parts(lengths, n_tokens, checks, generator)
     with parameters_fixed(model.module):
         tuned = model.trained_parameters(settings.tuned).values()
         for parameter in tuned:
@@ -143,16 +158,25 @@ def fit_masked_lm(
         curve = descend(
             learning,
             optimiser,
-            settings.epochs,
-            lambda: progress(
-                length_buckets(lengths, n_tokens=n_tokens, generator=generator), "batches"
-            ),
+            settings.epochs * checks,
+            lambda: progress(next(parts), "batches"),
             lambda rows: _losses(model, train, rows, settings, generator, second),
             lambda: [masked_perplexity(model, valid, settings.masked)],
             get_linear_schedule_with_warmup(optimiser, round(settings.warm_up * n_steps), n_steps),
             settings.max_norm,
         )
-    return pd.DataFrame(curve, columns=["epoch", "train_loss", "second_loss", "perplexity"])
+    table = pd.DataFrame(curve, columns=["epoch", "train_loss", "second_loss", "perplexity"])
+    return table.assign(epoch=table["epoch"] / checks) if checks > 1 else table
+
+
+def _parts(
+    lengths: Sequence[int], n_tokens: int, checks: int, generator: torch.Generator
+) -> Iterator[list[list[int]]]:
+    """The batches up to the next check, each epoch in an order of its own."""
+    while True:
+        buckets = length_buckets(lengths, n_tokens=n_tokens, generator=generator)
+        ends = [len(buckets) * i // checks for i in range(checks + 1)]
+        yield from (buckets[a:b] for a, b in zip(ends, ends[1:]))
 
 
 def _losses(

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..core.errors import TouchstoneError
+from ..core.parameters import check_fields
 from ..models.probe import CausalLM, Probe, WordTable, features
 from .classifier import CURVE
 from .loop import descend
@@ -24,6 +25,10 @@ class ProbeSettings:
     epochs: int = 10
     lr: float = 0.001
     batch_size: int = 10
+
+    def __post_init__(self) -> None:
+        """Refuse what no training can run with."""
+        check_fields(self, {"epochs": "1 or more", "lr": "0 or more", "batch_size": "1 or more"})
 
 
 def fit_probe(

@@ -22,6 +22,7 @@ from ..models.text_model import (
     Encoded,
     Forward,
     RunsFromEmbeddings,
+    check_known,
     encode_words,
     lengths_of,
 )
@@ -77,6 +78,7 @@ class Trainer:
     validation_share: float = 0.2
     ola: Variant = "corrected"
     _kept: dict[tuple[int, ...], Reading] = field(default_factory=dict, repr=False)
+    _told: set[str] = field(default_factory=set, repr=False)
 
     def recipe(self, scheme: str, classes: Sequence[str], seed: int) -> dict[str, Any]:
         """All that determines the untrained model.
@@ -163,6 +165,11 @@ class Trainer:
 
     def _data(self, model: RunsFromEmbeddings, train: pd.DataFrame, test: pd.DataFrame) -> _Data:
         train_ids, test_ids = model.encode(train["sentence"]), model.encode(test["sentence"])
+        sentences = [*train["sentence"], *test["sentence"]]
+        told = check_known(model.tokenizer, sentences, [*train_ids, *test_ids], self.encoder)
+        if told and told not in self._told:  # once, and not for every model
+            print(told)
+        self._told.add(told)
         targets = torch.tensor(train["target"].to_numpy(), device=self.device)
         return _Data(test, train_ids, test_ids, targets, torch.tensor(lengths_of(train_ids)))
 

@@ -240,7 +240,9 @@ opposite[["world", "aspect", "true", "conexp", "ratio"]].round(3)
 # %%
 gap = (opposite["conexp"] - opposite["true"]).abs().groupby(opposite["world"]).max()
 assert gap["independent"] < 1e-9
-assert confounding < 0.5 or gap["confounded"] > 0.2
+assert confounding < 0.5 or gap["confounded"] > 0.2, (
+    f"the gap is {gap['confounded']:.3f} at confounding {confounding}; raise confounding"
+)
 
 # %% [markdown]
 # ## 4 · The world writes
@@ -309,10 +311,13 @@ sampled = pd.concat(
 sample = pd.DataFrame({"true": truth, "sample": sampled.reindex(truth.index)}).assign(
     error=lambda t: t["sample"] - t["true"]
 )
-assert confounding < 0.5 or (sample.loc["confounded", "error"] > 0.3).all()
-assert (
-    sum(n_originals.values()) < 400
-    or sample.loc["independent", "error"].abs().max() < 0.35
+errors = sample["error"]
+assert confounding < 0.5 or (errors["confounded"] > 0.3).all(), (
+    f"an aspect is off by {errors['confounded'].min():.2f} only; raise n_originals"
+)
+largest = errors["independent"].abs().max()
+assert sum(n_originals.values()) < 400 or largest < 0.35, (
+    f"an aspect is off by {largest:.2f} where nothing confounds; raise n_originals"
 )
 stage.table("conditional_means", sample.reset_index())
 
@@ -649,9 +654,9 @@ shuffled = [
     for _ in range(20)
 ]
 control = pd.concat(shuffled, axis=1).T.groupby(level=0).agg(["mean", "std"])
-assert (
-    sum(n_originals.values()) < 400
-    or control.xs("mean", axis=1, level=1).abs().max().max() < 0.15
+largest = control.xs("mean", axis=1, level=1).abs().max().max()
+assert sum(n_originals.values()) < 400 or largest < 0.15, (
+    f"shuffled ratings leave an effect of {largest:.2f}; raise n_originals"
 )
 control.round(2)
 

@@ -39,6 +39,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
+from lib.core.contents import by_content
 from lib.core.errors import TouchstoneError
 from lib.core.files import load_parquet, save_parquet
 from lib.core.notebooks import show_source
@@ -52,15 +53,19 @@ from lib.plots import COLOURS, STYLE
 from lib.studies.cebab.directions import fit_leace, shapley_values, subsets
 from lib.studies.cebab.encoders import CausalProxy, ProxySettings, with_wish
 from lib.studies.cebab.from_labels import CONEXP, Approx, SLearner
-from lib.studies.cebab.questions import Head, Texts, ask, check_head
-from lib.studies.cebab.reading import (
-    gather_texts,
-    load_reading,
-    load_vectors,
-    read_outside,
-    read_vectors,
+from lib.studies.cebab.outside import (
+    NAME,
+    answers_to_score,
+    given_of,
+    names_by_seed,
+    read_outside_model,
+    refuse_equal,
 )
-from lib.studies.cebab.registry import EXPLAINERS, explainer_named
+from lib.studies.cebab.own_explainer import ABOUT, read_estimates, refuse_known_names
+from lib.studies.cebab.pairs import rated_pairs
+from lib.studies.cebab.questions import Head, Texts, ask
+from lib.studies.cebab.reading import gather_texts, load_reading, load_vectors
+from lib.studies.cebab.registry import can_explain, explainer_named, family_of
 from lib.studies.cebab.reviews import ASPECTS
 from lib.training.classifier import Settings
 
@@ -70,17 +75,22 @@ from lib.training.classifier import Settings
 # `explainers` lists who is asked. A name that ends in *(as released)* has the main fault of the paper's code, kept to show what it does (the docstrings say which faults
 # are not copied). What is not in the paper is marked *ours* in the table of section 5.
 #
-# The three `outside_...` let a model join that was trained elsewhere, under the name `outside`. Its texts are those of the first data set: all of its
+# The `outside_...` let a model join that was trained elsewhere, under the name `outside`. Its texts are those of the first data set: all of its
 # test pairs, and the train texts that the tables name. Section 4 shows the way with one of our own models.
 #
 # | parameter | file | holds |
 # |---|---|---|
 # | `outside_predictions` | Parquet or CSV | `text_id`, and `p_1` ... `p_K`, which are at least 0 and sum to one |
-# | `outside_aspects` | Parquet or CSV | `text_id`, and `food`, `service`, `ambiance`, `noise`: Negative, unknown or Positive |
-# | `outside_vectors` (may be missing) | `.npz` | `text_id` (n), `vectors` (n x hidden), `weight` (K x hidden), `bias` (K): what the last, linear layer reads, and that layer |
+# | `outside_aspects` (may be missing: ours) | Parquet or CSV | `text_id`, and `food`, `service`, `ambiance`, `noise`: Negative, unknown or Positive |
+# | `outside_vectors` (may be missing) | `.npz` | `text_id` (n), `vectors` (n x hidden), and the head: `weight` (K x hidden), `bias` (K); of two layers also `dense_weight`, `dense_bias`, `activation` |
+# | `outside_head` (may be missing) | `module:function` | the head as a function of yours, from vectors (n x hidden) to probabilities (n x K) |
 #
-# With the two tables every explainer runs that needs no weights, with the arrays TCAV, ConceptSHAP, INLP, LEACE and the search for similar
+# Several trainings are named by `outside_seeds`; `{seed}` in a name stands for each of them.
+# With the tables every explainer runs that needs no weights, with the arrays TCAV, ConceptSHAP, INLP, LEACE and the search for similar
 # texts as well. Stages 4 and 5 score the model like the others.
+#
+# An explainer of yours joins `explainers` as `module:function`, or with a table of its estimates in `estimate_files`. The
+# [README](README.md) has an example of each.
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or paper; names the output folder
@@ -128,6 +138,9 @@ device = "auto"  # auto, cpu or cuda
 outside_predictions = ""  # a table of predictions made elsewhere: text_id, p_1 ... p_K
 outside_aspects = ""  # a table of predicted aspects made elsewhere: text_id, food, service, ambiance, noise
 outside_vectors = ""  # an .npz made elsewhere: text_id, vectors, weight, bias
+outside_head = ""  # what makes the probabilities from these vectors: module:function; empty: the layers beside them
+outside_seeds = [0]  # trainings of that model; {seed} in a name stands for each of them
+estimate_files = []  # tables of effects estimated elsewhere: base_id, counterfactual_id, e_1 ... e_K
 
 # %% [markdown]
 # | symbol | meaning | here |
@@ -146,15 +159,13 @@ pairs = load_parquet(stage.input("01_data_generation", "pairs.parquet")).query(
 )
 predictions = load_parquet(stage.input("02_training", "predictions.parquet"))
 aspects = load_parquet(stage.input("02_training", "aspects.parquet"))
-answered = set(zip(predictions["dataset"], predictions["text_id"]))
-both = [
-    {(d, one), (d, other)} <= answered
-    for d, one, other in zip(
-        pairs["dataset"], pairs["base_id"], pairs["counterfactual_id"]
-    )
-]
-pairs = pairs[both]  # 2-way: three stars have no class
+n_classes = sum(name.startswith("p_") for name in predictions)
+pairs = rated_pairs(pairs, texts, n_classes)  # 2-way: three stars have no class
 models = predictions[["dataset", "model", "seed"]].drop_duplicates(ignore_index=True)
+if models.empty and not outside_predictions:
+    raise TouchstoneError(
+        "there is no model to explain: name a table in outside_predictions, or models in stage 2"
+    )
 print(f"{len(models)} models, {len(explainers)} explainers")
 pairs.groupby(["dataset", "aspect"], sort=False).size().unstack()
 
@@ -342,10 +353,8 @@ show_source(CausalProxy._wishes)
 #
 # Train texts come with gold labels, predicted labels, answers and embeddings; the questions with what a test text shows.
 
+
 # %%
-about = ["base_id", "counterfactual_id", "group", "aspect", "old", "new"]
-
-
 def name_of(dataset, model, number):
     """What stage 2 called the files of a model."""
     return f"{dataset}-{model.replace(' ', '_')}-seed{number}"
@@ -396,19 +405,24 @@ imagined = ProxySettings(
 )
 
 
+for name in explainers:
+    explainer_named(name)  # refuses an unknown name before anything is fitted
+
+
 def made(name, dataset, model, number):
     """An explainer, ready to be fitted; None where it cannot explain this model."""
-    if explainer_named(name).needs != "model":
-        return explainer_named(name).make()
+    entry = explainer_named(name)
+    if entry.needs != "model" and entry.family != "outside":
+        return entry.make()
     if model != "encoder":
-        return None
+        return entry.make() if entry.family == "outside" else None
     tensors = [
         stage.input("02_training", f"models/{name_of(dataset, model, number)}.{kind}")
         for kind in ("json", "safetensors")
     ]
     explained = read_trained(*tensors)
     explained.module.to(pick_device(device))
-    return explainer_named(name).make(explained, imagined)
+    return entry.make(explained, *([imagined] if entry.needs == "model" else []))
 
 
 # %% [markdown]
@@ -419,7 +433,7 @@ def made(name, dataset, model, number):
 def rows_of(asked, found, **labels):
     """Estimates as rows."""
     numbers = {f"e_{k + 1}": found[:, k] for k in range(found.shape[1])}
-    return asked[about].reset_index(drop=True).assign(**labels, **numbers)
+    return asked[ABOUT].reset_index(drop=True).assign(**labels, **numbers)
 
 
 def answers_of(name, dataset, model, number, given):
@@ -438,6 +452,8 @@ def answers_of(name, dataset, model, number, given):
         seed=seed,
         proxy=[proxy, proxy_lr],
         inputs={k: v for k, v in stage.inputs.items() if k.endswith(needed)},
+        yours=[stage.externals if model == NAME else {}, by_content(name)],
+        head=[outside_head, by_content(outside_head)] if model == NAME else [],
     )
     kept = units.load(unit, key)
     if kept is None and (explainer := made(name, dataset, model, number)):
@@ -468,12 +484,17 @@ def answers_of(name, dataset, model, number, given):
 
 
 # %%
-def ask_everybody(dataset, model, number):
-    """All explainers on one model."""
-    given = gathered(dataset, model, number)
+explained = []  # the pairs of each model
+
+
+def ask_everybody(dataset, model, number, given):
+    """All explainers that can be asked, on one model."""
+    train, _, head, asked = given
+    explained.append(asked[ABOUT].assign(dataset=dataset, model=model, seed=number))
+    able = [n for n in explainers if model != NAME or can_explain(n, train, head)]
     found = [
         answers_of(name, dataset, model, number, given)
-        for name in progress(explainers, f"{dataset} {model}")
+        for name in progress(able, f"{dataset} {model}")
     ]
     return [table for table in found if table is not None]
 
@@ -485,11 +506,12 @@ def ask_everybody(dataset, model, number):
 print(
     f"Causal Proxy Model: {proxy['epochs']} epochs, {proxy['questions']} changes of each train text"
 )
-estimates = pd.concat(
-    [table for row in models.itertuples(index=False) for table in ask_everybody(*row)],
-    ignore_index=True,
-)
-print(f"{len(estimates)} estimates")
+found = [
+    table
+    for row in models.itertuples(index=False)
+    for table in ask_everybody(*row, gathered(*row))
+]
+print(f"{sum(map(len, found))} estimates")
 
 # %% [markdown]
 # ### A model from outside
@@ -499,120 +521,116 @@ print(f"{len(estimates)} estimates")
 
 
 # %%
-def from_outside(predictions_file, aspects_file, vectors_file):
-    """Train texts, test questions, the last layer (or None) and the pairs of a model that was trained elsewhere."""
-    answered, said = (
-        read_outside(stage.external(path)) for path in (predictions_file, aspects_file)
+def from_outside(predictions_file, aspects_file="", vectors_file="", head=""):
+    """One training of a model that was trained elsewhere, from its files."""
+    said = aspects[aspects["dataset"] == dataset]
+    return read_outside_model(
+        stage.external(predictions_file),
+        stage.external(aspects_file) if aspects_file else said,
+        stage.external(vectors_file) if vectors_file else None,
+        head,
     )
-    arrays, head = (
-        read_vectors(stage.external(vectors_file)) if vectors_file else (None, None)
-    )
-    if {n for n in answered if n.startswith("p_")} != {
-        n for n in predictions if n.startswith("p_")
-    }:
-        raise TouchstoneError(
-            f"{predictions_file} has other classes than stage 2; hand in p_1 to p_K of the same task, or set n_classes"
-        )
-    mine = texts[texts["dataset"] == models["dataset"].iloc[0]]
-    wanted = mine["split"].eq("test") | mine["split"].eq("train") & mine[
-        "text_id"
-    ].isin(answered["text_id"])
-    asked = pairs[pairs["dataset"] == models["dataset"].iloc[0]]
-    tested = mine["text_id"].isin(asked["base_id"]) & wanted
-    parts = {
-        split: gather_texts(
-            mine[mine["split"].eq(split) & (tested if split == "test" else wanted)],
-            answered,
-            said,
-            arrays,
-        )
-        for split in ("train", "test")
-    }
-    for part in parts.values() if head else []:
-        check_head(part, head)
-    return parts["train"], ask(asked, parts["test"]), head, asked
 
+
+def given_from_outside(model):
+    """Train texts, test questions, the head (or None) and the pairs of such a model."""
+    mine, asked = (table[table["dataset"] == dataset] for table in (texts, pairs))
+    return given_of(model, mine, asked, n_classes)
+
+
+dataset = texts["dataset"].iloc[0]
 
 # %% [markdown]
 # Written:
 
 # %%
-first = models.iloc[0]
 files = {
     name: stage.path(f"example/{name}")
     for name in ("predictions.parquet", "aspects.parquet", "vectors.npz")
 }
-ids, reading = load_reading(
-    stage.input("02_training", f"vectors/{name_of(*first)}.npz")
-)
-save_parquet(
-    predictions.merge(models.head(1)).iloc[::-1][
-        ["text_id", *(c for c in predictions if c.startswith("p_"))]
-    ],
-    files["predictions.parquet"],
-)
-save_parquet(
-    aspects[aspects["dataset"] == first["dataset"]].iloc[::-1][["text_id", *ASPECTS]],
-    files["aspects.parquet"],
-)
-np.savez(
-    files["vectors.npz"],
-    text_id=ids[::-1].astype(str),
-    vectors=reading.vectors[::-1],
-    weight=reading.head.weight,
-    bias=reading.head.bias,
-)
+for first in models.head(1).itertuples(index=False):
+    ids, reading = load_reading(
+        stage.input("02_training", f"vectors/{name_of(*first)}.npz")
+    )
+    save_parquet(
+        predictions.merge(models.head(1)).iloc[::-1][
+            ["text_id", *(c for c in predictions if c.startswith("p_"))]
+        ],
+        files["predictions.parquet"],
+    )
+    save_parquet(
+        aspects[aspects["dataset"] == dataset].iloc[::-1][["text_id", *ASPECTS]],
+        files["aspects.parquet"],
+    )
+    np.savez(
+        files["vectors.npz"],
+        text_id=ids[::-1].astype(str),
+        vectors=reading.vectors[::-1],
+        weight=reading.head.weight,
+        bias=reading.head.bias,
+    )
 
 # %% [markdown]
 # Read again, and compared:
 
 # %%
-inside, outside = gathered(*first), from_outside(*files.values())
-for name in ("CONEXP", "S-Learner", "LEACE"):
-    both = [
-        explainer_named(name).make().fit(train, head, 0).effects(questions)
-        for train, questions, head, _ in (inside, outside)
-    ]
-    assert np.allclose(*both, atol=1e-5)
-print(f"{len(outside[1])} questions, equal answers")
+for first in models.head(1).itertuples(index=False):
+    inside, outside = (
+        gathered(*first),
+        given_from_outside(from_outside(*files.values())),
+    )
+    for name in ("CONEXP", "S-Learner", "LEACE"):
+        both = [
+            explainer_named(name).make().fit(train, head, 0).effects(questions)
+            for train, questions, head, _ in (inside, outside)
+        ]
+        assert np.allclose(*both, atol=1e-5)
+    print(f"{len(outside[1])} questions, equal answers")
 
 # %% [markdown]
-# And whoever is named in the parameters is asked about. Stage 4 will need its answers to the test texts, to know what it really does.
+# And whoever is named in the parameters is asked about, each training by itself. Stage 4 will need the model's answers to the test texts, to know what it
+# really does.
 
 # %%
+handed_in = {
+    "outside_predictions": outside_predictions,
+    "outside_aspects": outside_aspects,
+    "outside_vectors": outside_vectors,
+    "outside_head": outside_head,
+}
+trainings = {
+    number: from_outside(*names.values())
+    for number, names in names_by_seed(handed_in, outside_seeds).items()
+    if outside_predictions
+}
+refuse_equal(trainings)
+given = {number: given_from_outside(model) for number, model in trainings.items()}
+for number, parts in given.items():
+    found += ask_everybody(dataset, NAME, number, parts)
+    unable = [n for n in explainers if not can_explain(n, parts[0], parts[2])]
+    print(f"{NAME}, seed {number}; cannot be asked: {', '.join(unable) or 'nobody'}")
 theirs = predictions.head(0)
-if outside_predictions:
-    train, questions, head, asked = from_outside(
-        outside_predictions, outside_aspects, outside_vectors
+if trainings:
+    theirs = answers_to_score(
+        trainings, texts[texts["dataset"] == dataset], predictions
     )
-    able = [
-        name
-        for name in explainers
-        if explainer_named(name).needs in (("", "weights") if head else ("",))
+save_parquet(theirs, stage.path("outside.parquet"))
+
+# %% [markdown]
+# Explainers that were run elsewhere have left tables:
+
+# %%
+for file in estimate_files:
+    table = read_estimates(stage.external(file), pd.concat(explained), n_classes)
+    known = [
+        *explainers,
+        *(name for part in found for name in part["explainer"].unique()),
     ]
-    found = [
-        explainer_named(name).make().fit(train, head, seed_for(name)).effects(questions)
-        for name in able
-    ]
-    told_us = [
-        rows_of(
-            asked,
-            answer,
-            explainer=name,
-            dataset=first["dataset"],
-            model="outside",
-            seed=0,
-        )
-        for name, answer in zip(able, found)
-    ]
-    estimates = pd.concat([estimates, *told_us], ignore_index=True)
-    theirs = read_outside(stage.external(outside_predictions)).assign(
-        dataset=first["dataset"], model="outside", seed=0
-    )
-    theirs = theirs.merge(
-        texts[["dataset", "text_id", "group", "split"]], on=["dataset", "text_id"]
-    ).query("split == 'test'")
-save_parquet(theirs.reindex(columns=[*predictions]), stage.path("outside.parquet"))
+    refuse_known_names(table["explainer"].unique(), known, file)
+    found.append(table)
+if not found:
+    raise TouchstoneError("no explainer can be asked; name one that needs no weights")
+estimates = pd.concat(found, ignore_index=True)
 save_parquet(estimates, stage.path("estimates.parquet"))
 print(f"models explained: {', '.join(estimates['model'].unique())}")
 
@@ -641,9 +659,7 @@ overview = (
     .join(better)
     .reset_index()
 )
-overview.insert(
-    1, "family", [EXPLAINERS[name].family for name in overview["explainer"]]
-)
+overview.insert(1, "family", [family_of(name) for name in overview["explainer"]])
 stage.table("overview", overview)
 
 # %% [markdown]
@@ -679,20 +695,27 @@ stage.table("blindness", deaf[deaf["same"] > 0])
 # And **no** explainer may depend on the counterfactual. All that an explainer gets is a `Questions` object. So everything that is known of the other texts is
 # replaced by nonsense, words, labels, answers and vectors, and the questions about fifty pairs must stay the same, number by number. Some explainers then answer both.
 
+
 # %%
-train, questions, head, asked = gathered(*models.iloc[0])
+def nonsense(values, filler):
+    """What is known of the texts, with something else for those that are not asked about."""
+    rows = other if np.ndim(values) == 1 else other[:, None]
+    return None if values is None else np.where(rows, filler, values)
+
+
+first = estimates[["dataset", "model", "seed"]].iloc[0]
+chosen = given[first["seed"]] if first["model"] == NAME else gathered(*first)
+train, questions, head, asked = chosen
 few, whole = asked.head(50), questions.texts
 other = ~np.isin(whole.ids.astype(str), few["base_id"].to_numpy(str))
 spoiled = Texts(
     whole.ids,
-    np.where(other[:, None], "Positive", whole.gold),
-    np.where(other[:, None], "Negative", whole.predicted),
-    np.where(
-        other[:, None], np.eye(whole.probabilities.shape[1])[0], whole.probabilities
-    ),
-    np.where(other[:, None], -9.0, whole.embeddings),
-    np.where(other, "nonsense", whole.words),
-    np.where(other[:, None], -9.0, whole.without),
+    nonsense(whole.gold, "Positive"),
+    nonsense(whole.predicted, "Negative"),
+    nonsense(whole.probabilities, np.eye(n_classes)[0]),
+    nonsense(whole.embeddings, -9.0),
+    nonsense(whole.words, "nonsense"),
+    nonsense(whole.without, -9.0),
 )
 firsts = [
     np.unique(texts.ids.astype(str), return_index=True)[1] for texts in (whole, spoiled)
@@ -709,8 +732,9 @@ for part in (
 ):
     assert np.array_equal(*(getattr(one.texts, part) for one in blind))
 for name in ("CONEXP", "Approx (mean)", "S-Learner", "TCAV", "LEACE", "CausaLM"):
-    fitted = explainer_named(name).make().fit(train, head, 0)
-    assert np.array_equal(fitted.effects(blind[0]), fitted.effects(blind[1]))
+    if can_explain(name, train, head):
+        fitted = explainer_named(name).make().fit(train, head, 0)
+        assert np.array_equal(fitted.effects(blind[0]), fitted.effects(blind[1]))
 print(
     f"{len(few)} questions, {other.sum()} of {len(other)} rows spoiled, equal questions and answers"
 )
@@ -722,17 +746,15 @@ print(
 # counterfactual.
 
 # %% tags=["nbval-ignore-output"]
-first = told[
-    (told["dataset"] == models["dataset"].iloc[0])
-    & (told["model"] == models["model"].iloc[0])
-    & (told["seed"] == 0)
+one_model = first.to_frame().T
+mine = told.merge(one_model)
+shown = mine[
+    (mine["aspect"] == "food")
+    & (mine["old"] == "Negative")
+    & (mine["new"] == "Positive")
 ]
-shown = first[
-    (first["aspect"] == "food")
-    & (first["old"] == "Negative")
-    & (first["new"] == "Positive")
-]
-chosen = predictions.merge(models.head(1)).query("split == 'test'")
+answers = theirs if first["model"] == NAME else predictions
+chosen = answers.merge(one_model).query("split == 'test'")
 shown = shown[shown["base_id"] == shown["base_id"].iloc[0]].drop_duplicates(
     "explainer"
 )[["explainer", "base_id", "counterfactual_id", "stars"]]
@@ -774,7 +796,7 @@ stage.table("figure", shown.assign(model=actual))
 # ## Try it
 #
 # - Ask `EXPLAINERS["Approx (top k)"]` for other k: `Approx("top_k", k=1)` and `k=30`.
-# - Write an explainer of your own: `fit(train, head, seed)` and `effects(questions)`, and add it to `EXPLAINERS`.
+# - Write an explainer of your own: `fit(train, head, seed)` and `effects(questions)`, or one function, and add it to `explainers`.
 # - Set `train_on` in stage 2 to `exclusive`. Who profits?
 
 # %%

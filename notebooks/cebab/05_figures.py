@@ -63,6 +63,7 @@ from lib.core.paths import material
 from lib.core.stage import open_stage
 from lib.plots import plot_directions, plot_errors, plot_three_effects
 from lib.stats import show_verdicts
+from lib.studies.cebab.outside import NAME, split_verdicts
 from lib.studies.cebab.reviews import ASPECTS, VALUES
 
 # %% [markdown]
@@ -83,9 +84,9 @@ files = ("errors", "ceiling", "cace", "by_direction", "three_effects", "claims")
 tables = {name: pd.read_csv(stage.input("04_metrics", f"{name}.csv")) for name in files}
 printed = pd.read_csv(material("cebab") / "paper_numbers.csv")
 pd.set_option("display.max_colwidth", None)
-verdicts = partial(
-    show_verdicts, stage, tables["claims"], material("cebab") / "claims.yaml"
-)
+registered = material("cebab") / "claims.yaml"
+ours, about_outside = split_verdicts(tables["claims"])
+verdicts = partial(show_verdicts, stage, ours, registered)
 print(", ".join(f"{name} {len(table)}" for name, table in tables.items()))
 
 # %% [markdown]
@@ -145,24 +146,28 @@ verdicts(
 
 # %% tags=["nbval-ignore-output"]
 first = tables["errors"][["dataset", "model"]].iloc[0]
-here = tables["errors"][
-    (tables["errors"]["dataset"] == first["dataset"])
-    & (tables["errors"]["model"] == first["model"])
-]
-board = (
-    here.pivot(index=["explainer", "family"], columns="metric", values="error")
-    .sort_values("L2")
-    .reset_index()
-)
 known = printed[printed["quantity"].eq("ICaCE-Error") & printed["model"].eq("BERT")]
 known = known.pivot(index="explainer", columns="metric", values="value").add_prefix(
     "paper_"
 )
-board = stage.table("leaderboard", board.join(known, on="explainer"))
+
+
+def leaderboard(model):
+    """The errors on the first data set of all explainers of a model, the best by L2 first."""
+    errors = tables["errors"]
+    here = errors[errors["dataset"].eq(first["dataset"]) & errors["model"].eq(model)]
+    board = here.pivot(index=["explainer", "family"], columns="metric", values="error")
+    return board.sort_values("L2").reset_index().join(known, on="explainer")
+
+
+others = {NAME} & set(tables["errors"]["model"]) - {first["model"]}
+for model in others:
+    stage.table(f"leaderboard_{model}", leaderboard(model))
+board = stage.table("leaderboard", leaderboard(first["model"]))
 board.astype(object).fillna("")
 
 # %% [markdown]
-# The first data set and the first model. **The verdicts** on the floors, questions that the paper did not ask:
+# The first data set and the first model; a model from outside beside it has a table of its own, `leaderboard_outside`. **The verdicts** on the floors, questions that the paper did not ask:
 
 # %%
 verdicts(
@@ -205,9 +210,20 @@ table_4.astype(object).fillna("")
 # first model.
 
 # %% tags=["nbval-ignore-output"]
-rows = tables["by_direction"][tables["by_direction"]["model"] == first["model"]]
 signs = dict(zip(VALUES, "−?+"))  # Negative, unknown, Positive
-figure, plotted = plot_directions(rows, "L2", "ICaCE-Error, L2", ASPECTS, signs)
+
+
+def heat_map(model):
+    """The errors of a model by aspect and direction."""
+    rows = tables["by_direction"][tables["by_direction"]["model"] == model]
+    return plot_directions(rows, "L2", "ICaCE-Error, L2", ASPECTS, signs)
+
+
+for model in others:
+    figure, plotted = heat_map(model)
+    stage.figure(f"heat_map_{model}", figure, formats)
+    stage.table(f"heat_map_{model}", plotted)
+figure, plotted = heat_map(first["model"])
 stage.figure("heat_map", figure, formats)
 stage.table("heat_map", plotted).groupby(["dataset", "aspect"], sort=False)[
     "L2"
@@ -236,10 +252,12 @@ effects.pivot(index=["dataset", "aspect"], columns="who", values="stars").round(
 # Decided claims come first.
 
 # %%
+if len(about_outside):
+    show_verdicts(stage, about_outside, registered, NAME)
 verdicts("all")
 
 # %% [markdown]
-# The comparisons that a verdict rests on are in `contrasts.csv` of stage 4.
+# The claims about a model from outside are in `verdict_outside`, each with its own verdict. The comparisons that a verdict rests on are in `contrasts.csv` of stage 4.
 
 # %%
 stage.close(globals())

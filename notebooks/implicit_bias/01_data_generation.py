@@ -436,6 +436,9 @@ check = (
 )
 assert not is_ours or (
     check["precision"].item() > 0.9 and check["recall"].item() > 0.85
+), (
+    f"against our labels: {check.to_dict('records')}; set resolver, spacy_pipeline and the "
+    "filter's parameters to those of small, or hand in a sentence_file of your own"
 )
 stage.table("label_check", check)
 

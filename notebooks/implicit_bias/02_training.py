@@ -229,9 +229,12 @@ unambiguous, chosen_by = (
     )
     for name in ("gate", "gate_choice")
 )
-assert len(unambiguous) >= 40 and not set(unambiguous["noun"]) & {
-    word.lower() for words in train for word in words
-}
+learnt = {word.lower() for words in train for word in words}
+known = set(unambiguous["noun"]) & learnt
+assert len(unambiguous) >= 40 and not known, (
+    f"{len(unambiguous)} sentences, nouns that are trained on: {sorted(known)}; the gate needs "
+    "40 or more, and other nouns than the training: correct gate.yaml"
+)
 
 # %% [markdown]
 # The right answers, for any model:
@@ -328,7 +331,10 @@ top = top_words(
     base.tokenizer,
     5,
 )
-assert set(top["word"]) & set(PRONOUNS) and untrained < gate
+assert set(top["word"]) & set(PRONOUNS) and untrained < gate, (
+    f"likeliest are {list(top['word'])}, and the untrained model has {untrained:.2f}; raise "
+    f"epochs or n_frames, and set gate ({gate}) above the untrained model"
+)
 print(
     "a pronoun is among the five likeliest words for: The duchess opened [MASK] letter."
 )
@@ -363,7 +369,10 @@ about = sentences.groupby("part").agg(
     antecedents=("antecedent", "nunique"),
     male=("gender", lambda g: (g == "M").mean()),
 )
-assert (about["antecedents"] >= 5).all()
+assert (about["antecedents"] >= 5).all(), (
+    f"antecedents by part: {about['antecedents'].to_dict()}; each needs 5: hand in more "
+    "sentences, or set held_out nearer to 0.5"
+)
 about.round(2)
 
 # %% [markdown]

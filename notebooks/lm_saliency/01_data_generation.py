@@ -405,7 +405,9 @@ corpus = {
     "train": [kept[i] for i in order[n_valid:]],
 }
 types = {word.lower() for sentence in kept for word, _ in sentence}
-assert len(types) >= 2000
+assert len(types) >= 2000, (
+    f"the corpus has {len(types)} different words and needs 2000; raise n_sentences"
+)
 print(
     {name: (len(part), sum(map(len, part))) for name, part in corpus.items()},
     "(lines, tokens);",
@@ -494,7 +496,10 @@ check = pd.DataFrame(
     ],
     columns=["set", "drawn", "exact"],
 )
-assert np.allclose(check["drawn"], check["exact"], atol=0.01)
+assert np.allclose(check["drawn"], check["exact"], atol=0.01), (
+    f"drawn and exact differ: {check.round(3).to_dict('records')}; raise the lines of a set "
+    "(n_gender_lines, n_held_out), for so few leave it to chance"
+)
 check.round(3)
 
 # %% [markdown]

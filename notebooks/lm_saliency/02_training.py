@@ -73,7 +73,7 @@ scale = "small"  # which settings: small, cpu or paper; names the output folder
 seed = 0  # for all draws of this stage
 n_threads = 1  # CPU threads
 device = "auto"  # auto, cpu or cuda
-reuse_units = False  # go on with finished models and scores even where the code of lib has changed
+reuse_units = False  # take finished models from, and publish them to, outputs/reference; scores stay with the run
 architectures = ["LSTM", "QRNN", "Transformer"]  # families of language models
 hf_models = {}  # published causal models beside them: hub id or folder, and the commit (40 digits; "" for a folder)
 n_layers = {"LSTM": 2, "QRNN": 2, "Transformer": 3}  # layers of the full models
@@ -544,7 +544,10 @@ controls = pd.DataFrame(
 best, before, chance = (
     rows[f"{last}, {state}"] for state in ("trained", "untrained", "shuffled classes")
 )
-assert best["low"] > chance["high"] and best["accuracy"] > before["accuracy"]
+assert best["low"] > chance["high"] and best["accuracy"] > before["accuracy"], (
+    f"accuracy is {best['accuracy']:.2f}, untrained {before['accuracy']:.2f}, with shuffled "
+    f"classes {chance['accuracy']:.2f}; raise lm_share, lm_epochs or n_probe_examples"
+)
 
 # %% [markdown]
 # How much of a probe's accuracy is knowledge of the language model is the distance between trained and untrained, not

@@ -71,7 +71,7 @@ scale = "small"  # which settings: small, cpu or paper; names the output folder
 seed = 0  # for all draws of this stage
 n_threads = 1  # CPU threads
 device = "auto"  # auto, cpu or cuda
-reuse_units = False  # go on with finished models and scores even where the code of lib has changed
+reuse_units = False  # take finished models from, and publish them to, outputs/reference; scores stay with the run
 methods = [
     "V",
     "SG",
@@ -261,7 +261,9 @@ gaps = pd.DataFrame(
     columns=["path", "steps", "gap"],
 )
 standard = gaps[gaps["path"] == "standard"]["gap"].to_numpy()
-assert standard[-1] < standard[0] and standard[-1] < gaps["gap"].iloc[-1]
+assert standard[-1] < standard[0] and standard[-1] < gaps["gap"].iloc[-1], (
+    f"the gaps are {gaps['gap'].round(4).tolist()}; train the model longer in 02 (lm_share)"
+)
 
 # %% [markdown]
 # The difference itself is taken from a path of 500 points; the tests compare it with the model's own
@@ -486,7 +488,10 @@ assert all(np.isfinite(scores).all() for scores in saliency["class_1"])
 spread = saliency.groupby(["set", "architecture", "size", "line"])["probability"].agg(
     np.ptp
 )
-assert spread.max() < 1e-5
+assert spread.max() < 1e-5, (
+    f"the probabilities of one line differ by {spread.max():.1e} at {spread.idxmax()}; delete "
+    "the units of this stage and run it again"
+)
 
 # %% [markdown]
 # ## 7 · Control: are scores about the words at all?
@@ -541,7 +546,9 @@ def two_draws(architecture):
 
 # %% tags=["nbval-ignore-output"]
 draws = pd.DataFrame([two_draws(architecture) for architecture in architectures_here])
-assert draws["same_line"].mean() > draws["other_line"].mean()
+assert draws["same_line"].mean() > draws["other_line"].mean(), (
+    f"two draws agree no more than two lines do: {draws.to_dict('records')}; raise n_samples"
+)
 stage.table("draws", draws).round(3)
 
 # %% [markdown]

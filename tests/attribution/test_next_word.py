@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from own_tokenizers import own_tokenizer
 from small_models import tiny_tokenizer
 from tiny_language_models import VOCABULARY, tiny_lm
 
+from lib.attribution import METHODS
 from lib.attribution.next_word import explain_next_word, next_word_batch
 from lib.core.errors import TouchstoneError
 from lib.models.hf import eager_attention
@@ -109,6 +111,35 @@ def test_objects_in_hand_and_a_string_are_taken() -> None:
         assert found["score"].tolist() == expected["score"].tolist()
     ours = explain_next_word(tiny_lm("LSTM"), VOCABULARY, "the dogs", "bark", method="Saliency")
     assert ours["word"].tolist() == ["the", "dogs"]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"settings": {"explained": "margin"}}, "no setting 'explained': its log-probability"),
+        ({"settings": {"normalise_special": True}}, "no setting 'normalise_special'"),
+        ({"settings": {"precision": "bfloat16"}}, "no setting 'precision'"),
+        ({"prefix": 5}, "the prefix is 5; give a text, or a list of words"),
+        ({"prefix": ["she", 3]}, "the prefix is .'she', 3.; give a text"),
+        ({"word": 5}, "5 is no word; give the next word"),
+        ({"foil": 5}, "5 is no word"),
+        ({"word": ""}, "'' is no word"),
+    ],
+)
+def test_what_a_next_word_does_not_have_is_refused(given: dict[str, Any], said: str) -> None:
+    lm, words = with_our_face("GPT-2")
+    with pytest.raises(TouchstoneError, match=said):
+        explain_next_word(lm, words, **{"prefix": WORDS, "word": "song"} | given)
+
+
+def test_what_is_so_anyway_may_be_said() -> None:
+    said = {"explained": "log_probability", "normalise_special": False, "precision": "float32"}
+    pair = with_our_face("GPT-2")
+    found = explain_next_word(*pair, WORDS, "song", method="Saliency", settings=said)
+    expected = explain_next_word(*pair, WORDS, "song", method="Saliency")
+    assert found["score"].tolist() == expected["score"].tolist()
+    usual = METHODS["Saliency"].settings()
+    explain_next_word(*pair, WORDS, "song", method="Saliency", settings=usual)
 
 
 def test_a_short_checkpoint_is_explained() -> None:

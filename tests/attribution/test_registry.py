@@ -113,6 +113,26 @@ def test_the_settings_that_keys_of_finished_units_are_made_of() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("short", "name"),
+    [
+        ("IG", "Integrated Gradients"),
+        ("Int Grad", "Integrated Gradients"),
+        ("GBP", "Guided Backprop"),
+        ("KS", "Kernel SHAP"),
+        ("SHAP", "Kernel SHAP"),
+        ("grad-shap", "Gradient SHAP"),
+        ("IxG", "InputXGradient"),
+        ("DL", "DeepLift"),
+        ("LRP", "AttnLRP"),
+        ("lime", "LIME"),
+    ],
+)
+def test_the_usual_abbreviation_of_a_method_is_understood(short: str, name: str) -> None:
+    with pytest.raises(TouchstoneError, match=f"no method '{short}'; did you mean '{name}'"):
+        resolve_method(short)
+
+
 def test_options_left_at_their_defaults_are_not_settings() -> None:
     method = METHODS["Integrated Gradients"]
     assert method.settings({"tolerance": None, "precision": "float32"}) == method.settings()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 import torch
@@ -128,6 +130,59 @@ def test_a_player_without_whom_nothing_was_drawn_gets_nothing() -> None:
     for penalty in (0.0, 1.0):
         found = weighted_ridge(masks, values, weights, penalty)[0]
         assert found.tolist() == pytest.approx([0, 2 / (1 + penalty)])
+
+
+def test_the_defaults_are_said() -> None:
+    """No draw is an anchor unless one says so."""
+    draw = torch.Generator().manual_seed(6)
+    masks = torch.rand(1, 128, 3, generator=draw) < 0.5
+    values = torch.randn(1, 128, generator=draw).double()
+    fit = masks, values, torch.ones(1, 128)
+    error = jackknife_error(*fit, 1.0)
+    assert error == jackknife_error(*fit, 1.0, anchors=0) != jackknife_error(*fit, 1.0, anchors=1)
+    found = fit_all(masks, fit[2], lambda rows, i, k: values[rows, i:k], 1.0, tolerance=0.01)
+    assert found[2].item() == error.float().item()
+
+
+def test_an_error_of_the_tolerance_is_small_enough() -> None:
+    draw = torch.Generator().manual_seed(7)
+    masks = torch.rand(1, 256, 3, generator=draw) < 0.5
+    values, weights = torch.randn(1, 256, generator=draw).double(), torch.ones(1, 256)
+    error = jackknife_error(masks[:, :128], values[:, :128], weights[:, :128], 1.0).float().item()
+
+    def n_draws(tolerance: float) -> float:
+        def worth(rows: torch.Tensor, start: int, stop: int) -> torch.Tensor:
+            return values[rows, start:stop]
+
+        return fit_all(masks, weights, worth, 1.0, tolerance)[1].item()
+
+    assert (n_draws(error), n_draws(0.999 * error)) == (128, 256)
+
+
+def test_players_who_always_come_in_pairs_share_alike_whatever_the_weights() -> None:
+    """Of pairs of equal columns the solution of least norm gives each half of their effect."""
+    effects = torch.tensor([4.0, -1.0, 2.0, 0.0, 1.0, 3.0]).double()
+    half = torch.rand(1, 60, 6, generator=torch.Generator().manual_seed(8)) < 0.5
+    masks, values = torch.cat([half, half], -1), half.double() @ effects
+    for weight in (1e-3, 1.0, 1e7):
+        found = weighted_ridge(masks, values, torch.full((1, 60), weight), 0.0)[0]
+        assert found.tolist() == pytest.approx((effects / 2).tolist() * 2, abs=1e-6)
+
+
+@pytest.mark.parametrize("d", [2, 3, 4, 5])
+def test_shapley_values_are_the_mean_over_orders_of_arrival(d: int) -> None:
+    masks = all_masks(d)
+    worth = torch.randn(2**d, generator=torch.Generator().manual_seed(d), dtype=torch.float64)
+    of_set = {tuple(mask): w for mask, w in zip(masks.int().tolist(), worth.tolist())}
+    orders = list(permutations(range(d)))
+    gains = np.zeros(d)
+    for order in orders:
+        here = [0] * d
+        for player in order:
+            before = of_set[tuple(here)]
+            here[player] = 1
+            gains[player] += (of_set[tuple(here)] - before) / len(orders)
+    assert shapley_values(worth, masks).tolist() == pytest.approx(gains.tolist())
 
 
 def test_shapley_values_of_nobody_and_of_one() -> None:

@@ -145,6 +145,22 @@ def test_the_result_is_an_explanation_like_any_other(bert: HFClassifier):
     assert scored["MA"].between(0, 1).all()
 
 
+def test_lines_stand_in_the_order_of_the_rows_and_of_the_forms(bert: HFClassifier):
+    rows = in_forms({0: "she sings", 1: "he sings", 2: "they sings"})[::-1]
+    found = swap_shapley(bert, rows)
+    table = found.explanations
+    assert table.index.tolist() == list(range(9)) and table["seed"].eq(-1).all()
+    assert table["method"].tolist() == (
+        [f"Swap Shapley to {form}" for form in ("F", "F", "M", "M", "NB", "NB")]
+        + ["Swap Shapley"] * 3
+    )
+    assert table["row_id"].tolist()[-3:] == ["0-NB", "0-M", "0-F"]
+    assert list(found.mixtures) == (
+        "row_id sentence_idx target other kept is_mixed score words".split()
+    )
+    assert found.mixtures.index.tolist() == list(range(12))
+
+
 def test_rows_without_a_partner_are_named(bert: HFClassifier):
     rows = in_forms(
         {0: "she sings", 1: "he sings", 2: "they sing ."},
@@ -209,6 +225,10 @@ def test_agreement_of_a_table(bert: HFClassifier):
     short = methods.assign(scores=[s[:-1] for s in methods["scores"]])
     with pytest.raises(TouchstoneError, match="has 6 scores by Occlusion and 7 words"):
         agreement_with_swaps(short, truth, CLASSES)
+    two = swap_shapley(bert, rows[:2], **label)
+    one_short = methods[:2].assign(scores=[methods["scores"].iloc[0], [1.0]])
+    with pytest.raises(TouchstoneError, match="row 0-M has 1 scores by Occlusion"):
+        agreement_with_swaps(one_short, two, CLASSES)
 
 
 def test_the_published_sentences_have_at_most_ten_players(geco_data):
@@ -254,6 +274,9 @@ def test_the_bounds_of_undecided_and_of_outside() -> None:
     assert found["outside"] == pytest.approx(7 / 9)
     wider = mixture_shares(pd.DataFrame(lines, columns=columns), margin=0.05).iloc[0]
     assert wider["outside"] == pytest.approx(5 / 9)
+    pure = [("1-F", 0, 1, False, 0.5), ("1-F", 0, 1, False, 0.75)]
+    touched = pd.DataFrame([*pure, ("1-F", 0, 1, True, 0.25), ("1-F", 0, 1, True, 1.0)])
+    assert mixture_shares(touched.set_axis(columns, axis=1), margin=0.25)["outside"].item() == 0
 
 
 def test_ten_players_are_taken() -> None:

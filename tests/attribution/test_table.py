@@ -135,3 +135,11 @@ def test_scores_are_a_plain_list_of_finite_numbers() -> None:
     assert are_finite([1, 2.5]) and are_finite([])
     for scores in ([1j, 1.0], [[1.0], [2.0]], [[1.0], [2.0, 3.0]], [float("inf")], ["1"], [True]):
         assert not are_finite(scores)
+
+
+def test_a_data_set_of_another_name_is_told(good: pd.DataFrame, tmp_path: Path) -> None:
+    good.assign(dataset="own").to_parquet(tmp_path / "mine.parquet")
+    rows = pd.concat([as_rows(["he sings", "she"]).assign(dataset=d) for d in ("D_S", "D_A")])
+    message = "D_A and D_S have one of that name: write its data set in the column dataset"
+    with pytest.raises(TouchstoneError, match=message):
+        load_explanations(tmp_path / "mine.parquet", rows.reset_index(drop=True))

@@ -54,9 +54,8 @@ def test_both_arms_explain_every_row_and_agree(
         and found["rows"].item() == 2
         and found["engine_s"].item() > 0
     )
-    assert len(list(scratch.rglob("*.csv"))) == len(
-        asked
-    )  # the engine's arm keeps its units, as stage 03 does
+    # the engine's arm keeps its units, as stage 03 does
+    assert len(list(scratch.rglob("*.parquet"))) == len(asked)
 
 
 def test_a_setting_that_the_other_arm_lacks_is_refused(demo: object) -> None:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
+import IPython
 import pytest
 
 from lib.core.errors import TouchstoneError
 from lib.core.parameters import (
+    check_fields,
     check_params,
     check_range,
+    check_running_notebook,
+    check_together,
     notebook_parameters,
     read_params,
     read_ranges,
@@ -155,7 +161,7 @@ def test_a_missing_file_names_those_that_exist(tmp_path: Path) -> None:
         ("above 0 or more", 1e-9),
         ("0 to 1", [0.0, 1.0]),
         ("above 0 to below 1", {"a": 0.5}),
-        (["a", "b"], ["a", "b", "a"]),
+        (["a", "b"], ["b", "a"]),
         (["a", "*:*"], "mine:by_length"),
         ("a commit", ""),
         ("a commit", "1dbc166cf8765166998eff31ade2eb64c8a40076"),
@@ -209,3 +215,111 @@ def test_a_number_that_yaml_reads_as_another_is_refused(tmp_path: Path, number: 
     (tmp_path / "x.yaml").write_text(f"a: 1\nseed: {number}")
     with pytest.raises(TouchstoneError, match=f"x.yaml .*line 2: {number} is another number"):
         read_params(tmp_path / "x.yaml")
+
+
+TOGETHER = {
+    "together": [
+        {"of": ["epochs", "lr"], "each of": ["schemes", "others"], "but": ["ZS"]},
+        {"of": ["judged"], "one of": "models", "or": "base"},
+        {"of": ["size"], "at": "T", "multiple of": "heads"},
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"epochs": {"C": 1}, "lr": {"C": 1.0, "D": 2.0}, "schemes": ["ZS", "C"], "others": []},
+        {"epochs": {"C": 1}},  # the lists stand in another notebook
+        {"judged": "base", "models": {}},
+        {"judged": "mine", "models": {"mine": ""}},
+        {"judged": "mine"},
+        {"size": {"T": 64, "L": 7}, "heads": 4},
+        {"size": {"L": 7}, "heads": 4},
+    ],
+)
+def test_parameters_that_fit_together_pass(values: dict[str, object]) -> None:
+    check_together(values, TOGETHER, "x.yaml")
+
+
+@pytest.mark.parametrize(
+    "values, says",
+    [
+        (
+            {"epochs": {"C": 1}, "lr": {"C": 1.0}, "schemes": ["C"], "others": ["D"]},
+            "x.yaml: epochs has no value for 'D' of others; add one, or remove 'D'",
+        ),
+        (
+            {"epochs": {"C": 1}, "lr": {}, "schemes": ["C"], "others": []},
+            "x.yaml: lr has no value for 'C' of schemes",
+        ),
+        ({"judged": "yours", "models": {"mine": ""}}, "judged is 'yours'; write one of mine, base"),
+        (
+            {"size": {"T": 6}, "heads": 4},
+            "size.T is 6; write a multiple of heads, which is 4 .the nearest is 8",
+        ),
+        ({"size": {"T": 1}, "heads": 4}, "the nearest is 4"),
+    ],
+)
+def test_parameters_that_do_not_fit_together_are_refused(
+    values: dict[str, object], says: str
+) -> None:
+    with pytest.raises(TouchstoneError, match=says):
+        check_together(values, TOGETHER, "x.yaml")
+
+
+@pytest.mark.parametrize(
+    "lr, says",
+    [
+        (2.0, "^the parameters of 01_a: lr is 2.0; write above 0 to 1 .the nearest is 1"),
+        ("1e-3", "lr is '1e-3'.*write 1.0e-3"),
+        (0.5, ""),
+    ],
+)
+def test_a_notebook_that_runs_by_hand_has_its_parameters_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lr: object, says: str
+) -> None:
+    (tmp_path / "notebooks/toy").mkdir(parents=True)
+    (tmp_path / "notebooks/toy/01_a.py").write_text('# %% tags=["parameters"]\nlr = 0.1\n')
+    (tmp_path / "params").mkdir()
+    (tmp_path / "params/ranges.yaml").write_text("toy: {lr: above 0 to 1}\n")
+    shell = SimpleNamespace(user_ns={"lr": lr, "other": 1})
+    monkeypatch.setattr(IPython, "get_ipython", lambda: shell)
+    monkeypatch.delenv("TOUCHSTONE_RUNNER", raising=False)
+    if says:
+        with pytest.raises(TouchstoneError, match=says):
+            check_running_notebook("toy", "01_a", tmp_path)
+    else:
+        check_running_notebook("toy", "01_a", tmp_path)
+    monkeypatch.setenv("TOUCHSTONE_RUNNER", "1")  # which has checked them itself
+    check_running_notebook("toy", "01_a", tmp_path)
+
+
+def test_the_fields_of_a_dataclass_are_numbers_in_their_range() -> None:
+    @dataclass
+    class Some:
+        n: int = 1
+        share: float = 0.5
+
+    rules = {"n": "1 or more", "share": "0 to below 1"}
+    check_fields(Some(), rules)
+    check_fields(Some(share=0), rules)
+    for wrong, says in (
+        ({"n": 1.5}, "n is 1.5; write a whole number"),
+        ({"n": True}, "n is True; write a whole number"),
+        ({"n": 0}, "n is 0; write 1 or more"),
+        ({"share": "1e-3"}, "share is '1e-3'; write a number"),
+        ({"share": float("nan")}, "share is nan; write a number, 0 to below 1"),
+    ):
+        with pytest.raises(TouchstoneError, match=says):
+            check_fields(Some(**wrong), rules)
+
+
+def test_a_choice_is_named_once() -> None:
+    with pytest.raises(TouchstoneError, match="x names 'a' twice; name each of them once"):
+        check_range(["a", "a"], ["a", "b"], "x")
+
+
+def test_a_whole_number_that_no_array_holds_is_refused() -> None:
+    with pytest.raises(TouchstoneError, match="write a whole number up to 9223372036854775807"):
+        check_params({"n": 10**30}, {"n": 1}, "x.yaml")

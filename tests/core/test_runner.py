@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 
 from lib.core import runner
-from lib.core.files import sha256_of
+from lib.core.files import save_json, sha256_of
 from lib.core.paths import ROOT
 from lib.core.runner import main
 
@@ -57,6 +57,8 @@ _ = stage.table("numbers", pd.DataFrame({"x": [seed, rate]}))
 halt("after a table")
 
 # %%
+if wait == "for a module":
+    import lib.part
 stage.close({"scale": scale, "seed": seed, "rate": rate, "wait": wait})
 
 # %%
@@ -104,7 +106,9 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     files = {
         "notebooks/toy/01_make.py": MAKE,
         "notebooks/toy/02_use.py": USE,
-        "lib/part.py": "a = 1\n",
+        "lib/part.py": "from .deep import b\n\na = b + 1  # one\n",
+        "lib/deep.py": '"""Below."""\n\nb = 1\n',
+        "lib/other.py": "c = 1\n",
         "params/toy/small.yaml": SMALL,
         "notebooks/toy/material/words.txt": "she\n",
     }
@@ -180,7 +184,18 @@ def test_an_unchanged_study_is_skipped_in_no_time(
 @pytest.mark.parametrize(
     "path, old, new, expected",
     [
-        ("lib/part.py", "1", "2", ["run: lib changed", "run: lib changed"]),
+        *(
+            (
+                f"lib/{path}",
+                old,
+                new,
+                ["run: lib changed", "run: after 01_make, if its results change"],
+            )
+            for path, old, new in (("part.py", "+", "-"), ("deep.py", "1", "2"))
+        ),
+        ("lib/part.py", "# one", "# two", UNCHANGED),
+        ("lib/deep.py", "Below", "Above", UNCHANGED),
+        ("lib/other.py", "1", "2", UNCHANGED),  # nobody imports it
         (
             "notebooks/toy/material/words.txt",
             "she",
@@ -197,7 +212,10 @@ def test_an_unchanged_study_is_skipped_in_no_time(
             "params/toy/small.yaml",
             "rate: 0.5",
             "rate: 0.25",
-            ["run: parameters changed: rate", "run: after 01_make, if its results change"],
+            [
+                "run: parameters changed: rate (0.5 -> 0.25)",
+                "run: after 01_make, if its results change",
+            ],
         ),
         ("params/toy/small.yaml", "rate: 0.5\n", "", UNCHANGED),  # the default is the same
         (
@@ -215,8 +233,8 @@ def test_an_unchanged_study_is_skipped_in_no_time(
             )
             for old, new, reason in (
                 ('"numpy": "', '"numpy": "0.', "versions changed: numpy"),
-                ('"seed": 0', '"seed": false', "parameters changed: seed"),
-                ('"seed": 0', '"seed": 0.0', "parameters changed: seed"),
+                ('"seed": 0', '"seed": false', "parameters changed: seed (false -> 0)"),
+                ('"seed": 0', '"seed": 0.0', "parameters changed: seed (0.0 -> 0)"),
             )
         ),
         (
@@ -240,13 +258,29 @@ def test_what_changed_decides_what_runs(
     assert plan(capsys) == expected
 
 
+def test_a_strict_run_does_not_stand_on_published_units(
+    study: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOUCHSTONE_STRICT", "1")
+    assert plan(capsys) == UNCHANGED
+    change(
+        folder(study, "01_make") / "manifest.json",
+        '"reused": {}',
+        '"reused": {"made before versions were kept": 2}',
+    )
+    again = ["run: it reused published units", "run: after 01_make, if its results change"]
+    assert plan(capsys) == again
+    monkeypatch.setenv("TOUCHSTONE_STRICT", "0")
+    assert plan(capsys) == UNCHANGED
+
+
 def test_a_changed_parameter_reruns_its_stage_and_those_that_read_it(
     study: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     change(study / "params/toy/small.yaml", "rate: 0.5", "rate: 0.25")
     assert toy() == 0
     said = capsys.readouterr().out
-    assert "01_make: running (parameters changed: rate)" in said
+    assert "01_make: running (parameters changed: rate (0.5 -> 0.25))" in said
     assert "02_use: running (input changed: 01_make/numbers.csv)" in said
     assert pd.read_csv(folder(study, "02_use") / "sums.csv")["sum"].tolist() == [0.25, 0.25]
     assert plan(capsys) == UNCHANGED
@@ -257,6 +291,9 @@ def test_a_parameter_of_the_command_line_stands_in_for_the_file(
 ) -> None:
     assert toy("-p rate 0.125") == 0
     assert pd.read_csv(folder(study, "02_use") / "sums.csv")["sum"].tolist() == [0.125, 0.125]
+    capsys.readouterr()
+    assert toy() == 0  # without it, which is said, for the result with it is lost
+    assert "01_make: running (parameters changed: rate (0.125 -> 0.5))" in capsys.readouterr().out
     assert toy("-p rat 0.125") == 1 and "did you mean 'rate'?" in capsys.readouterr().err
     assert toy("-p rate 1e-3") == 1 and "write 1.0e-3" in capsys.readouterr().err
     assert toy("--only-method B") == 1 and "--only-method needs --stage" in capsys.readouterr().err
@@ -268,7 +305,8 @@ def test_one_stage_and_one_method_alone_by_force(
     change(study / "params/toy/small.yaml", "seed: 0", "seed: 1")
     assert toy("--stage 02 --only-method B --force") == 0
     said = capsys.readouterr().out
-    assert "note: 01_make is not up to date (parameters changed: seed); it is used as it is" in said
+    stale = "(parameters changed: seed (0 -> 1)); it is used as it is"
+    assert f"note: 01_make is not up to date {stale}" in said
     assert "02_use: running (forced)" in said and "01_make: running" not in said
     assert pd.read_csv(folder(study, "02_use") / "sums.csv").method.tolist() == ["B"]
     assert (folder(study, "02_use") / "units" / "kept.txt").is_file()
@@ -423,6 +461,25 @@ def test_a_kill_between_the_two_last_renames_is_seen(
     assert not (here / "manifest.json.part").exists()
 
 
+def test_a_kill_at_the_last_write_leaves_no_second_manifest(
+    study: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stage is complete or it is not: with the manifest nothing is left to do."""
+
+    def save_and_die(content: object, path: Path) -> None:
+        save_json(content, path)
+        raise SystemExit("killed")
+
+    change(study / "params/toy/small.yaml", "rate: 0.5", "rate: 0.75")
+    with monkeypatch.context() as killed:
+        killed.setattr("lib.core.runner.save_json", save_and_die)
+        with pytest.raises(SystemExit):
+            toy("--stage 01")
+    assert not (folder(study, "01_make") / "manifest.json").exists()
+    assert toy() == 0 and plan(capsys) == UNCHANGED
+    assert not (folder(study, "01_make") / "manifest.json.part").exists()
+
+
 @pytest.mark.parametrize("content", [b'{"made_by": {', b"[]", b"{}", b"\xff"])
 def test_a_damaged_manifest_is_named_and_repaired_by_a_rerun(
     study: Path, capsys: pytest.CaptureFixture[str], content: bytes
@@ -474,3 +531,12 @@ def test_a_folder_that_cannot_be_written_to_is_named(
     monkeypatch.setenv("TOUCHSTONE_OUTPUTS", str(study / "file"))
     assert toy() == 1
     assert "set TOUCHSTONE_OUTPUTS to another folder" in capsys.readouterr().err
+
+
+def test_the_history_of_runs_is_no_input(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (study / "notebooks/toy/material/runs.csv").write_text("run,what\n1,first\n")
+    assert toy("plan") == 0
+    assert capsys.readouterr().out.count("unchanged") == 2
+    (study / "notebooks/toy/material/more.csv").write_text("x\n")
+    assert toy("plan") == 0
+    assert "unchanged" not in capsys.readouterr().out.splitlines()[0]

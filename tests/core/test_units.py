@@ -55,7 +55,7 @@ def test_a_unit_with_another_key_is_not_reused(small_outputs: Path) -> None:
     store.save("LIME", store.key(samples=100), FRAME)
     assert store.load("LIME", store.key(samples=1000)) is None
     published = Units("toy", "small", "03_attribution", reuse=True)
-    assert store.key(samples=100) != published.key(samples=100), "without reuse the code counts"
+    assert store.key(samples=100) == published.key(samples=100), "one question, one key"
     assert store.key(a=1, b=2) == store.key(b=2, a=1)
 
 
@@ -92,6 +92,27 @@ def test_reused_units_that_are_not_published_stay_where_the_run_is(
     units.save("a", units.key(x=1), pd.DataFrame({"line": [1]}))
     assert units.load("a", units.key(x=1)) is not None and not (tmp_path / "reference").exists()
     assert units.key(x=1) == Units("lm_saliency", "cpu", "03_attribution", reuse=True).key(x=1)
+
+
+def test_a_published_unit_that_names_no_weights_vouches_for_none(
+    published: Path, small_outputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    weights, store = tmp_path / "LSTM.safetensors", Units("toy", "cpu", "03_attribution", True)
+    weights.write_bytes(b"weights")
+    published.mkdir(parents=True)
+    (published / "LSTM.csv").write_text("# key=k\nepoch\n1\n")
+    assert store.load("LSTM", "k") is not None
+    assert store.load("LSTM", "k", [weights]) is None
+    assert "is not known to be what unit LSTM was made with" in capsys.readouterr().out
+    store.save("LSTM", "k", FRAME, [weights])
+    assert store.load("LSTM", "k", [weights]) is not None
+
+
+def test_a_unit_with_other_digits_is_another(published: Path, small_outputs: Path) -> None:
+    Units("toy", "cpu", "03_attribution").save("a", "k", FRAME)
+    assert Units("toy", "cpu", "03_attribution", reuse=True).load("a", "k") is None
+    assert Units("toy", "cpu", "03_attribution", digits=4).load("a", "k") is None
+    assert Units("toy", "cpu", "03_attribution").load("a", "k") is not None
 
 
 def test_digits_are_kept_as_asked_and_a_finished_unit_is_not_made_again(
@@ -229,8 +250,100 @@ def test_a_unit_is_found_only_with_the_files_that_belong_to_it(
     weights.write_bytes(b"\0\0\0\0\0\0\0")
     assert store.load("LSTM", "k", [weights]) is None
     assert capsys.readouterr().out == (
-        f"{weights} is not the file that unit LSTM was made with; it is made anew\n"
+        f"{weights} is not known to be what unit LSTM was made with; it is made anew\n"
     )
     weights.unlink()
     assert store.load("LSTM", "k", [weights]) is None and capsys.readouterr().out == ""
     assert store.load("LSTM", "k") is not None, "its numbers need no weights"
+
+
+def test_an_exact_unit_comes_back_to_the_last_bit(published: Path) -> None:
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "row_id": ["007", "NA", ""],
+            "delta": [1 / 3, None, -0.0],
+            "steps": np.array([27, 9, 81], dtype=np.float32),
+            "n": [1, 2, 3],
+            "scores": [random.normal(size=n).astype(np.float32) for n in (4, 0, 2)],
+            "worths": [random.normal(size=n) for n in (1, 3, 2)],
+        }
+    )
+    store = Units("toy", "cpu", "03_attribution", reuse=True, digits=4)
+    saved = store.save("a", "k", frame, exact=True)
+    assert saved["scores"].tolist() == [row.tolist() for row in frame["scores"]]
+    assert saved["worths"].tolist() == [row.tolist() for row in frame["worths"]]
+    rest = [name for name in frame if name not in ("scores", "worths")]
+    pd.testing.assert_frame_equal(saved[rest], frame[rest], check_exact=True)
+    loaded = store.load("a", "k")
+    assert loaded is not None and store.load("a", "other") is None
+    pd.testing.assert_frame_equal(loaded, saved, check_exact=True)
+    first = (published / "a.parquet").read_bytes()
+    store.save("a", "k", frame, exact=True)
+    assert (published / "a.parquet").read_bytes() == first, "the same bytes again"
+    assert pd.read_parquet(published / "a.parquet")["row_id"].tolist() == ["007", "NA", ""]
+
+
+def test_an_exact_unit_takes_the_place_of_a_table_of_before(published: Path) -> None:
+    store = Units("toy", "cpu", "03_attribution", reuse=True)
+    for exact, form in ((False, "csv"), (True, "parquet"), (False, "csv")):
+        store.save("a", "k", pd.DataFrame({"p": [1 / 3]}), exact=exact)
+        assert [path.name for path in published.iterdir()] == [f"a.{form}"]
+    with pytest.raises(TouchstoneError, match="column 'words'.*ids and numbers only"):
+        store.save("b", "k", FRAME.assign(words="she"), exact=True)
+    assert not (published / "b.parquet").exists()
+
+
+@pytest.mark.parametrize("place", [4, 0.3, 0.6, 0.9, -3])
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_damaged_exact_unit_is_named_and_made_anew(
+    small_outputs: Path, capsys: pytest.CaptureFixture[str], place: float, cut: bool
+) -> None:
+    store = Units("toy", "small", "03_attribution")
+    store.save("LIME", "k", FRAME, exact=True)
+    path = small_outputs / "toy" / "small" / "03_attribution" / "units" / "LIME.parquet"
+    whole = path.read_bytes()
+    at = place if isinstance(place, int) else int(place * len(whole))
+    path.write_bytes(whole[:at] if cut else whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+    assert store.load("LIME", "k") is None
+    said = capsys.readouterr().out
+    assert said.startswith(f"{path} is damaged (") and said.endswith("; it is made anew\n")
+    store.save("LIME", "k", FRAME, exact=True)
+    assert path.read_bytes() == whole and store.load("LIME", "k") is not None
+
+
+def test_an_exact_unit_knows_the_files_that_belong_to_it(
+    small_outputs: Path, tmp_path: Path
+) -> None:
+    weights, store = tmp_path / "LSTM.safetensors", Units("toy", "small", "02_training")
+    weights.write_bytes(b"weights")
+    store.save("LSTM", "k", FRAME, [weights], exact=True)
+    assert store.load("LSTM", "k", [weights]) is not None
+    weights.write_bytes(b"others")
+    assert store.load("LSTM", "k", [weights]) is None
+
+
+@pytest.mark.parametrize(
+    "cells", [["x", None], [[1, 2], None], [None, [0.5]], ["NA", ""], [None, None]]
+)
+def test_cells_that_are_missing_are_missing_again(small_outputs: Path, cells: list) -> None:
+    store = Units("toy", "small", "03_attribution")
+    back = store.save(
+        "a", "k", pd.DataFrame({"id": [1, 2], "cell": pd.Series(cells, dtype=object)})
+    )
+    for cell, was in zip(back["cell"], cells, strict=True):
+        assert pd.isna(cell) if was is None else cell == was
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_what_may_not_be_published_stays_where_the_run_is(
+    published: Path, small_outputs: Path, exact: bool
+) -> None:
+    """Its numbers were made; an index is none of them."""
+    store = Units("toy", "cpu", "03_attribution", reuse=True)
+    frame = pd.DataFrame({"words": ["she"], "p": [0.5]}, index=["row"])
+    with pytest.raises(TouchstoneError, match="column 'words'"):
+        store.save("LIME", "k", frame, exact=exact)
+    assert not published.exists()
+    own = store.load("LIME", "k")
+    assert own is not None and list(own) == ["words", "p"] and own.index.tolist() == [0]

@@ -54,6 +54,30 @@ def test_the_predicted_class_is_asked_about_unless_another_is_named(module: nn.M
     assert explain_texts(model, ["he sings"], "Occlusion", "LABEL_2")["target"].tolist() == [2]
 
 
+@pytest.mark.parametrize("method", ["Saliency", "Occlusion"])
+def test_texts_that_the_tokenizer_does_not_know_are_refused_and_a_few_words_are_told(
+    module: nn.Module, method: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tokenizer = tiny_tokenizer()
+    tokenizer.name_or_path = "models/mine"
+    model = wrap(module, tokenizer)
+    with pytest.raises(TouchstoneError) as raised:
+        explain_texts(model, ["he singt schön", "Lieder sings zwölf zwölf"], method)
+    assert str(raised.value) == (
+        "models/mine: its tokenizer does not know 5 of the 7 words (71%: 'singt', 'schön', "
+        "'Lieder'), so the model reads the same for all of these; take a model of the texts' "
+        "language, with the tokenizer it was trained with"
+    )
+    assert capsys.readouterr().out == ""
+    found = explain_texts(model, ["he zwölf", "sings zwölf"], method)  # half of them: not more
+    assert len(found) == 2 and capsys.readouterr().out == (
+        "models/mine: its tokenizer does not know 2 of the 4 words ('zwölf'); it cannot tell these "
+        "from one another\n"
+    )
+    explain_texts(model, ["he sings", "she"], method)
+    assert capsys.readouterr().out == ""
+
+
 def test_word_scores_are_plain_data(module: nn.Module) -> None:
     model = wrap(module, tiny_tokenizer(), ["F", "M", "NB"])
     explanations = explain_texts(model, ["he sings"], "Saliency", "M")
@@ -107,6 +131,9 @@ def test_a_model_without_gradients_has_perturbation_methods_left(module: nn.Modu
     frozen = WithoutGradient(module.config).eval()
     frozen.load_state_dict(module.state_dict())
     model = wrap(frozen, tiny_tokenizer())
+    for method in [name for name, method in METHODS.items() if method.family == "gradient"]:
+        with pytest.raises(TouchstoneError, match="no gradient in its word embeddings.*Occlusion"):
+            explain(model, as_rows(["he sings", "they"]), method)
     with pytest.raises(
         TouchstoneError,
         match="no gradient in its word embeddings.*take Occlusion, LIME or Kernel SHAP",
@@ -429,7 +456,7 @@ def test_encoder_decoders_have_the_methods_that_alter_texts(kind: str) -> None:
     for method in ("LIME", "Kernel SHAP", "Shapley sampling", "Partition SHAP"):
         assert np.isfinite(explain_texts(model, [words, "they"], method, 1)["scores"][0]).all()
     for method in ("Integrated Gradients", "AttnLRP", "SmoothGrad"):
-        with pytest.raises(TouchstoneError, match="token ids alone.*take Occlusion, LIME or Ker"):
+        with pytest.raises(TouchstoneError, match="token ids alone.*take Occlusion, LIME, Ker"):
             explain_texts(model, [words], method, 1)
     with pytest.raises(TouchstoneError, match="nobody knows which token"):
         explain_texts(model, [words], "Attention rollout", 1)
@@ -439,6 +466,16 @@ def test_encoder_decoders_have_the_methods_that_alter_texts(kind: str) -> None:
         explain_texts(model, ["he [SEP] sings"], "Occlusion", 1)
     with pytest.raises(TouchstoneError, match="sentence 0 has 0 end tokens"):
         wrap(module, tiny_tokenizer(framed=False))
+
+
+@pytest.mark.parametrize("kind", ["T5", "BART"])
+def test_a_study_that_explains_an_encoder_decoder_is_told_what_serves_it(kind: str) -> None:
+    model, rows = wrap(encoder_decoder(kind), tiny_tokenizer()), as_rows(["they sing", "he"])
+    for method in [name for name, method in METHODS.items() if method.family == "gradient"]:
+        with pytest.raises(
+            TouchstoneError, match="runs from token ids alone.*take Occlusion, LIME"
+        ):
+            explain(model, rows, method)
 
 
 @pytest.mark.parametrize(

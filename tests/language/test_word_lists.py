@@ -24,5 +24,7 @@ def test_a_missing_list_is_named() -> None:
 def test_weights_that_are_none_are_refused(tmp_path: Path, content: str | None) -> None:
     if content is not None:
         (tmp_path / "w.json").write_text(content)
-    with pytest.raises(TouchstoneError, match=r"w\.json holds no weights"):
+    with pytest.raises(
+        TouchstoneError, match=r"w\.json .*(holds no weights|not valid JSON|cannot be read)"
+    ):
         read_weights(tmp_path / "w.json")

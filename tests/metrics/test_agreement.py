@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import spearmanr
 
 from lib.core.errors import TouchstoneError
-from lib.metrics.agreement import _means, correlate_methods, correlate_rows
+from lib.metrics.agreement import (
+    _means,
+    correlate_methods,
+    correlate_rows,
+    player_agreement,
+    rank_correlation,
+)
 
 
 def table(n_sentences: int, seed: int = 0) -> pd.DataFrame:
@@ -77,6 +85,29 @@ def test_means_of_methods_by_hand():
     )
     found = _means(frame, "MA", np.array([0, 1]), np.array([[1, 1], [0, 2], [2, 0]]))
     np.testing.assert_array_equal(found, [[1.0, 4.0], [np.nan, 6.0], [1.0, 2.0]])
+    without = _means(frame.dropna(), "MA", np.array([0, 1]), np.array([[1, 1], [0, 2], [2, 0]]))
+    np.testing.assert_array_equal(without, found)  # a line that is missing is no value either
+
+
+def test_a_method_of_one_sentence_leaves_an_interval_of_the_resamples_that_have_it():
+    frame = table(6)
+    frame = frame[(frame["method"] != "m0") | (frame["sentence_idx"] == 0)]
+    found = correlate_methods(frame, ["MA", "noise"], n_bootstrap=100).iloc[0]
+    assert found["low"] <= found["estimate"] <= found["high"] and found["low"] < found["high"]
+
+
+def test_three_methods_have_an_order():
+    three = table(3).query("method in ['m0', 'm1', 'm2']")
+    for correlate in (correlate_rows, correlate_methods):
+        assert correlate(three, ["MA", "same"], n_bootstrap=20)["estimate"].item() == 1
+
+
+def test_what_is_not_defined_is_nan_and_nobody_is_warned():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isnan(rank_correlation([1.0, 1.0], [1.0, 2.0]))
+        nothing = player_agreement([0.0, 0.0], [[0], [1]], [0.5, 0.25])
+    assert np.isnan([nothing["mass"], nothing["rank_size"]]).all() and nothing["sign"] == 0
 
 
 def test_one_sentence_has_no_interval_and_defaults_are_said():
@@ -86,10 +117,10 @@ def test_one_sentence_has_no_interval_and_defaults_are_said():
     said = {"n_bootstrap": 1000, "alpha": 0.05, "seed": 0}
     for correlate in (correlate_rows, correlate_methods):
         pd.testing.assert_frame_equal(
-            correlate(table(4), ["MA", "noise"]), correlate(table(4), ["MA", "noise"], **said)
+            correlate(table(20), ["MA", "noise"]),
+            correlate(table(20), ["MA", "noise"], **said),
+            check_exact=True,
         )
-    three = table(3).query("method in ['m0', 'm1', 'm2']")
-    assert len(correlate_methods(three, ["MA", "noise"], n_bootstrap=20)) == 1
 
 
 @pytest.mark.parametrize("methods", [["m0"], ["m0", "m1"]])

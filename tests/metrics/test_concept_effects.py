@@ -116,6 +116,15 @@ def test_order_faithfulness_by_hand() -> None:
     assert not len(
         order_faithfulness(questions.assign(new="Positive"), effect, effect)
     )  # one question, asked again
+    rising = order_faithfulness(questions, effect[[2, 1, 0, 3]], effect[[2, 1, 0, 3]])
+    assert rising["agree"].tolist() == [1.0]
+    close = np.array([[0.0, 0.0], [0.0, 2e-10], [0.0, 3e-9], [0.0, 0.0]])  # a tie, and no tie
+    assert order_faithfulness(questions, effect, close)["agree"].tolist() == [
+        pytest.approx((0.5 + 0 + 0) / 3)
+    ]
+    turned = pd.concat([questions.assign(base_id="z"), questions.assign(base_id="y")])
+    twice = np.concatenate([effect, effect])
+    assert order_faithfulness(turned, twice, twice)["base_id"].tolist() == ["z", "y"]
     one_wrong = effect[[1, 0, 2, 3]]
     assert order_faithfulness(questions, effect, one_wrong)["agree"].tolist() == [
         pytest.approx(2 / 3)
@@ -178,3 +187,28 @@ def test_world_model_and_estimate_are_kept_apart() -> None:
         0.5,
         0.2,
     ]
+
+
+LABELS = ["base_id", "counterfactual_id", "group", "explainer", "dataset", "model", "seed"]
+
+
+def test_tables_keep_their_order_and_have_the_columns_that_are_said() -> None:
+    turned = ESTIMATES[::-1]
+    found = score_estimates(turned, PREDICTIONS)
+    assert list(found) == (
+        [*LABELS, "L2", "cosine", "normdiff", "effect", "estimate", "row_id", "sentence_idx"]
+    )
+    assert found["model"].tolist() == ["n", "m"] and found.index.tolist() == [0, 1]
+    pairs = pd.DataFrame({"dataset": ["d"], "base_id": ["a"], "counterfactual_id": ["b"]})
+    of_three = three_distances(turned, PREDICTIONS, pairs.assign(world_1=0.0, world_2=0.0))
+    assert of_three["model"].tolist() == ["n", "m"] and of_three.index.tolist() == [0, 1]
+    assert of_three["zero_to_world"].tolist() == [0, 0]  # a world in which nothing changes
+    questions = pd.DataFrame({"aspect": ["service", "food"], "old": "-", "new": "+"})
+    effects = mean_effects(questions, np.array([[-1.0, 1.0], [0.0, 0.0]]))
+    assert list(effects) == ["aspect", "old", "new", "stars", "e_1", "e_2", "pairs"]
+    assert effects["aspect"].tolist() == ["service", "food"] and effects["pairs"].eq(1).all()
+    table = questions.assign(explainer=["y", "x"], L2=[1.0, 2.0])
+    assert macro(table, ["explainer"], ["L2"]).values.tolist() == [["y", 1.0], ["x", 2.0]]
+    repeated = pd.DataFrame({"original_id": "a", "first_id": "a", "second_id": "b"}, index=[7])
+    own = PREDICTIONS[PREDICTIONS["model"] == "m"]
+    assert list(same_question(repeated, own)) == [*repeated, "L2", "cosine", "normdiff", "bound"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from itertools import permutations
 from types import SimpleNamespace
 
@@ -12,7 +13,10 @@ import torch
 from torch import nn
 
 from lib.attribution import METHODS, explain
+from lib.attribution.batch import TokenBatch
+from lib.attribution.seam import Row
 from lib.core.errors import TouchstoneError
+from lib.core.seeds import seed_for
 from lib.metrics.deletion import DeletedWords, aopc, aopc_limits, steps_of
 from lib.metrics.faithfulness import (
     RANDOM,
@@ -24,7 +28,7 @@ from lib.metrics.faithfulness import (
     scaled_infidelity,
     sufficiency,
 )
-from lib.metrics.sensitivity import sensitivity
+from lib.metrics.sensitivity import _distance, _noisy, sensitivity
 from lib.models.text_model import Encoded
 
 WORTH = {"pad": 0.0, "mask": 1.0, "a": 4.0, "b": 2.0, "c": 1.0, "d": -1.0}
@@ -166,6 +170,27 @@ def test_limits_are_those_of_all_orders(n_exact):
     assert one[0] == pytest.approx(one[1])
     narrow = aopc_limits(deleted, 1, n_beam=1)[0]
     assert low - 1e-12 <= narrow[0] <= narrow[1] <= high + 1e-12
+    assert aopc_limits(deleted, 32, n_beam=1)[0][:2] == pytest.approx((low, high))
+
+
+def test_up_to_eight_words_limits_are_exact_and_beyond_five_ways_are_kept():
+    """A game with random worths of the subsets, in place of a model."""
+    rng = np.random.default_rng(0)
+    worth: dict[tuple, float] = {}
+
+    def scores(rows, kept):
+        return np.array([worth.setdefault(tuple(mask), rng.normal()) for mask in kept])
+
+    game = SimpleNamespace(lengths=[8, 9], scores=scores)
+    found = aopc_limits(game)
+    assert [how for *_, how in found] == ["exact", "beam"]
+    assert found == aopc_limits(game, n_exact=256, n_beam=5)
+    assert found[1] != aopc_limits(game, n_beam=6)[1] and found[0] == aopc_limits(game, n_beam=6)[0]
+
+
+def test_of_no_rows_there_are_no_limits():
+    nothing = DeletedWords(Adding(), [], [])
+    assert aopc_limits(nothing) == [] and nothing.scores([], []).shape == (0,)
 
 
 def test_random_deletions_are_seeded_never_empty_and_complete_when_few():
@@ -217,6 +242,43 @@ def test_sensitivity_by_hand():
         sensitivity(Adding(), rows, "LIME")
 
 
+def test_noise_is_uniform_moves_words_alone_and_depends_on_row_and_draw():
+    """.1 of the spread of the words' embeddings (1, 3: sqrt 2), times a draw in [-1, 1]."""
+    embeddings = torch.tensor([[[9.0], [1.0], [3.0]], [[9.0], [2.0], [2.0]]])
+    is_word = torch.tensor([[False, True, True]] * 2)
+    batch = TokenBatch(None, embeddings, is_word.long(), embeddings, is_word, (0, 0))
+    rows = [Row(f"{i}-F", i, 0, ["a", "b"], 0) for i in range(2)]
+    generator = torch.Generator().manual_seed(seed_for("noise", "0-F", 4))
+    wanted = 0.1 * 2**0.5 * (2 * torch.rand(3, 1, generator=generator) - 1)
+    moved = _noisy(batch, rows, 0.1, 4).embeddings - embeddings
+    torch.testing.assert_close(moved[0, 1:], wanted[1:])
+    assert moved[0, 0] == 0 and (moved[1] == 0).all()  # no word, and words without a spread
+    many = torch.cat([_noisy(batch, rows, 1.0, draw).embeddings[0, 1] for draw in range(300)]) - 1
+    assert many.abs().max() <= 2**0.5 and many.min() < -1.2 and many.max() > 1.2
+    assert abs(many.mean()) < 0.15
+
+
+def test_a_move_is_a_share_of_the_explanation_s_length():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert _distance(np.array([0.3, 0.4]), np.array([0.3, 0.0])) == pytest.approx(0.8)
+        assert _distance(np.zeros(2), np.ones(2)) == 0  # of nothing there is no share
+
+
+def test_the_defaults_of_sensitivity_are_said():
+    rows = pd.DataFrame(
+        {"row_id": ["1-F"], "sentence_idx": [1], "target": [0], "sentence": [["a", "c", "b"]]}
+    )
+    found = sensitivity(Adding(bend=0.5), rows, "SmoothGrad")
+    said = {"radius": 0.1, "n_samples": 10, "seed": 0}
+    pd.testing.assert_frame_equal(
+        found, sensitivity(Adding(bend=0.5), rows, "SmoothGrad", **said), check_exact=True
+    )
+    assert list(found) == (
+        ["method", "row_id", "sentence_idx", "sensitivity_max", "sensitivity_mean"]
+    )
+
+
 def test_the_methods_beat_random_scores_where_the_model_adds_up():
     rows = pd.DataFrame(
         {
@@ -255,19 +317,42 @@ def test_shares_are_rounded_up_and_are_those_of_the_paper():
     left = [100 - k**2 for k in (1, 1, 1, 2, 5)]
     assert sufficiency(curve) == pytest.approx(np.mean(left))
     assert comprehensiveness(np.array([1.0, 0.0]), [0.5]) == 1
+    hundred = np.arange(100.0, -1.0, -1.0) ** 2
+    falls = [100**2 - (100 - k) ** 2 for k in (1, 5, 10, 20, 50)]
+    assert comprehensiveness(hundred) == pytest.approx(np.mean(falls))
 
 
 def test_only_a_scale_of_zero_or_more_is_granted():
     gone = np.eye(2)
     assert scaled_infidelity([1.0, 1.0], gone, np.array([-1.0, -1.0])) == 1
-    assert scaled_infidelity([0.5, 0.0], gone, np.array([1.0, 1.0])) == pytest.approx(0.5)
+    for size in (1.0, 0.01):  # of changes of a probability, too
+        half = scaled_infidelity([0.5, 0.0], gone, np.array([size, size]))
+        assert half == pytest.approx(0.5)
     assert normalised_aopc(0.3, 0.2, 0.6) == pytest.approx(0.25)
 
 
-def test_the_defaults_are_said():
-    explained = table("a c d b", right=[1.0, 4.0, -1.0, 2.0])
-    said = {"shares": (0.01, 0.05, 0.1, 0.2, 0.5), "n_samples": 50, "n_random": 5, "n_exact": 256}
-    pd.testing.assert_frame_equal(
-        faithfulness(Adding(0.3), explained),
-        faithfulness(Adding(0.3), explained, "remove", "probability", **said, n_beam=5, seed=0),
+def test_lines_stand_in_the_order_of_the_explanations_and_random_ones_last():
+    explained = pd.concat(
+        [
+            table("a b", right=[2.0, 1.0], other=[1.0, 2.0]).assign(row_id=name, sentence_idx=i)
+            for i, name in ((2, "2-F"), (1, "1-F"))
+        ]
     )
+    found = faithfulness(Adding(), explained)
+    assert found["method"].tolist() == ["right", "other"] * 2 + [RANDOM] * 2
+    assert found["row_id"].tolist() == ["2-F", "2-F", "1-F", "1-F", "2-F", "1-F"]
+    drawn = found[found["method"] == RANDOM]
+    assert drawn["scheme"].eq("-").all() and drawn["seed"].eq(-1).all()
+
+
+def test_the_defaults_are_said():
+    """Nine words: subsets are drawn for infidelity, and the beam decides the limits."""
+    explained = table("b b c a d d a c a", right=[1.0, 4.0, -1.0, 2.0, 0.5, 0.1, 0.0, 3.0, 2.0])
+    said = {"shares": (0.01, 0.05, 0.1, 0.2, 0.5), "n_samples": 50, "n_random": 5, "n_exact": 256}
+    silent = faithfulness(Adding(1.0), explained)
+    pd.testing.assert_frame_equal(
+        silent,
+        faithfulness(Adding(1.0), explained, "remove", "probability", **said, n_beam=5, seed=0),
+        check_exact=True,
+    )
+    assert not silent.equals(faithfulness(Adding(1.0), explained, n_beam=6))

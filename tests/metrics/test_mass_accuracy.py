@@ -59,6 +59,7 @@ def test_the_paper_s_worked_example():
 
 def test_equal_scores_are_not_above_their_average():
     assert all(mask_recall([0.1] * n, [1] * n) == 0.0 for n in range(1, 40))
+    assert mask_recall([0.0, 0.0], [1, 0]) == 0
 
 
 @pytest.mark.parametrize("name", METRICS)
@@ -96,6 +97,14 @@ def test_padding_and_stacking_do_not_matter(name):
     assert METRICS[name](scores, mask) == pytest.approx(
         np.array([METRICS[name](s, m) for s, m in rows]), nan_ok=True
     )
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_sentences_may_lie_along_several_axes(name):
+    draw = np.random.default_rng(5)
+    scores, mask = draw.integers(-2, 3, (3, 2, 4)).astype(float), draw.random((3, 2, 4)) < 0.5
+    one_by_one = [[METRICS[name](s, m) for s, m in zip(*pair)] for pair in zip(scores, mask)]
+    np.testing.assert_allclose(METRICS[name](scores, mask), one_by_one)
 
 
 @pytest.mark.parametrize("ties", [True, False])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +12,7 @@ from tiny_models import CLASSES, saved, toy_rows, word_piece
 
 from lib.attribution import explain_many
 from lib.core.errors import TouchstoneError
+from lib.metrics import planting
 from lib.metrics.planting import (
     check_shortcut,
     free_words,
@@ -65,6 +68,40 @@ def test_free_words_are_one_token_each_and_not_in_the_data():
     }
     with pytest.raises(TouchstoneError, match="name the tokens yourself"):
         free_words(word_piece(), sentences, 10_000)
+
+
+class Cutter:
+    """A tokenizer of words, that cuts "seaside" in two."""
+
+    def __init__(self, *words):
+        self.words = words
+
+    def get_vocab(self):
+        return {word: i for i, word in enumerate(self.words)}
+
+    def __call__(self, words, is_split_into_words, add_special_tokens):
+        assert is_split_into_words and not add_special_tokens
+        return {"input_ids": [0, 1] if words == ["seaside"] else [0]}
+
+
+def test_free_words_by_hand():
+    """Four ASCII letters or more, all small; neither a piece nor in a sentence."""
+    odd = ["caf\u00e9", "Tree", "c3po", "##ing", "cat", "seaside", "here", "don't"]
+    tokenizer = Cutter("zebra", *odd, "tree", "apple")
+    assert free_words(tokenizer, [["Here ", "it"]], 3) == ["apple", "tree", "zebra"]
+    with pytest.raises(TouchstoneError, match="has 3 words of one token"):
+        free_words(tokenizer, [["Here ", "it"]], 4)
+
+
+def test_every_place_has_the_same_chance():
+    """Two words have three places; a class without a token has none."""
+    rows = pd.DataFrame({"row_id": map(str, range(600)), "sentence_idx": range(600), "target": 0})
+    rows = rows.assign(sentence=[["a", "b"]] * 600)
+    found = plant(rows, TOKENS)
+    shares = found["planted"].value_counts(normalize=True).sort_index()
+    assert shares.index.tolist() == [0, 1, 2] and shares.tolist() == pytest.approx([1 / 3] * 3, 0.2)
+    assert plant(rows, {1: "beta"})["planted"].eq(-1).all()
+    assert found.equals(plant(rows, TOKENS, seed=0)) and not found.equals(plant(rows, TOKENS, 1))
 
 
 def test_a_model_is_verified_and_methods_find_the_token(tmp_path):
@@ -159,3 +196,86 @@ def test_the_share_by_hand():
         found.query("token_of != 1")["follows"].all()
         and not found.query("token_of == 1")["follows"].any()
     )
+
+
+PLANTED = pd.DataFrame(
+    {
+        "row_id": ["0-F", "1-F", "2-F"],
+        "sentence_idx": [0, 1, 2],
+        "target": [0, 1, 2],
+        "sentence": [["alpha", "a", "b"], ["c", "beta", "d"], ["e", "f"]],
+        "ground_truth": [[1, 0, 0], [0, 1, 0], [0, 0]],
+        "planted": [0, 1, -1],
+    }
+)
+
+
+def test_tokens_are_swapped_where_they_stand() -> None:
+    seen = []
+
+    class Reader:
+        def predict(self, sentences, batch_size):
+            seen.extend(sentences)
+            return np.tile([0.1, 0.7, 0.2], (len(sentences), 1))
+
+    found = token_swaps(Reader(), PLANTED, {0: "alpha", 1: "beta"})
+    assert seen[:2] == [["alpha", "a", "b"], ["c", "alpha", "d"]]
+    assert seen[2:] == [["beta", "a", "b"], ["c", "beta", "d"]]
+    assert found["row_id"].tolist() == ["0-F", "1-F"] * 2 and found.index.tolist() == [0, 1, 2, 3]
+    assert found["is_swapped"].tolist() == [False, True, True, False]
+    assert found["follows"].tolist() == [False, False, True, True]
+    bare = token_swaps(Reader(), PLANTED[2:], {0: "alpha", 1: "beta"})
+    assert bare.empty and len(seen) == 4
+    with pytest.raises(TouchstoneError, match="0.0% of 0 predictions"):
+        check_shortcut(bare)
+
+
+def test_the_mass_on_the_token_by_hand() -> None:
+    explained = pd.DataFrame(
+        {
+            "dataset": "-",
+            "scheme": "-",
+            "seed": 0,
+            "method": "M",
+            "row_id": PLANTED["row_id"],
+            "sentence_idx": PLANTED["sentence_idx"],
+            "target": PLANTED["target"],
+            "words": PLANTED["sentence"],
+            "scores": [[3.0, 1.0, 0.0], [2.0, 1.0, -1.0], [1.0, 1.0]],
+        }
+    )
+    found = mass_on_token(explained, PLANTED)
+    assert found["row_id"].tolist() == ["0-F", "1-F"] and found["mass"].tolist() == [0.75, 0.25]
+    assert found["is_first"].tolist() == [1.0, 0.0]
+    assert found["even"].tolist() == pytest.approx([1 / 3, 1 / 3])
+
+
+def test_what_is_trained_unless_one_says_otherwise(tmp_path, monkeypatch) -> None:
+    """Seed 0, of the tokens' places as well; steps of .01 on batches of 64."""
+    rows = toy_rows()
+    asked = {}
+
+    class Student:
+        def predict(self, sentences, batch_size):
+            tokens = [[t for t in TOKENS if TOKENS[t] in words][0] for words in sentences]
+            return np.eye(3)[tokens]
+
+    class Teacher:
+        def train(self, scheme, seed, train, test, classes, settings):
+            asked.update(scheme=scheme, seed=seed, train=train, settings=settings)
+            return SimpleNamespace(model=Student())
+
+    how = Settings(epochs=1, lr=0.1, batch_size=4)
+    _, planted, swaps = train_shortcut(Teacher(), rows, rows, CLASSES, how, TOKENS)
+    assert (asked["scheme"], asked["seed"]) == ("OLA-CEA", 0) and swaps["follows"].all()
+    assert planted.equals(plant(rows, TOKENS, seed=0)) and asked["train"].equals(planted)
+
+    def student(trainer, train, test, classes, settings, tokens, seed):
+        asked.update(seed=seed, settings=settings)
+        return None, PLANTED.assign(sentence_idx=0), swaps
+
+    monkeypatch.setattr(planting, "train_shortcut", student)
+    recipe = {"encoder": saved(tmp_path, "bert"), "revision": "", "classes": CLASSES}
+    found = planted_mass(recipe, rows, rows, ["1-F"], ["Uniform random"], epochs=3)
+    assert found["row_id"].tolist() == ["1-F"] and asked["seed"] == 0
+    assert asked["settings"] == Settings(epochs=3, lr=0.01, batch_size=64, eps=1e-5)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -74,6 +76,7 @@ def test_scenarios_come_from_the_clean_probability() -> None:
         ),
         SETS,
     )
+    assert list(table)[4:] == ["line", "cluster", "is_expected", "passed"]
     assert list(table["is_expected"]) == [True, False, True]
     assert list(table["passed"]) == [
         True,
@@ -97,12 +100,18 @@ def test_with_one_cue_and_one_attractor_v_passes_in_both_scenarios_or_in_none() 
 
 def test_scores_below_one_per_cent_are_zero() -> None:
     assert thresholded([1.0, 0.009, -0.011, -0.5]).tolist() == [1.0, 0.0, -0.011, -0.5]
+    assert thresholded([1e-3, 9e-6, -5e-4]).tolist() == [1e-3, 0.0, -5e-4]  # of small scores, too
+    assert thresholded([]).tolist() == []
 
 
 def test_pearson_by_hand_and_where_it_is_not_defined() -> None:
     assert pearson([1, 2, 3], [2, 4, 6]) == pytest.approx(1)
     assert pearson([1, 2, 3, 4], [4, 1, 2, 3]) == pytest.approx(-0.2)
-    assert np.isnan(pearson([1, 1, 1], [1, 2, 3])) and np.isnan(pearson([1], [2]))
+    assert pearson([1, 2, 3], [1, 2, 1]) == 0 and pearson([1, 2, 1], [1, 2, 3]) == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isnan([pearson([1, 1, 1], [1, 2, 3]), pearson([1, 2, 3], [1, 1, 1])]).all()
+        assert np.isnan([pearson([1], [2]), pearson([1, 1], [2, 2])]).all()
 
 
 def test_pairs_are_compared_with_the_first_line_of_their_template() -> None:
@@ -123,6 +132,20 @@ def test_pairs_are_compared_with_the_first_line_of_their_template() -> None:
     assert list(input_consistency(frame, SETS, "skip")["line"]) == [1]
     with pytest.raises(TouchstoneError, match="slots or skip"):
         input_consistency(frame, SETS, "align")
+
+
+def test_pairs_keep_the_order_of_methods_and_of_templates() -> None:
+    sets = {"S": SETS["S"].assign(pattern=["q", "q", "p", "p"])}
+    frame = pd.DataFrame(
+        [
+            explanation(i, list(np.random.default_rng(i).normal(size=n))) | {"method": method}
+            for method in ("V", "SmoothGrad")
+            for i, n in enumerate((5, 5, 6, 4))
+        ]
+    )
+    found = input_consistency(frame, sets)
+    assert found["method"].tolist() == ["V", "V", "SmoothGrad", "SmoothGrad"]
+    assert found["cluster"].tolist() == ["q", "p"] * 2 and found["line"].tolist() == [1, 3] * 2
 
 
 def test_slots_keep_the_sum() -> None:

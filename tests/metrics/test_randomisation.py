@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,8 @@ import torch
 from small_models import PIECES, build
 
 from lib.core.errors import TouchstoneError
+from lib.core.seeds import seed_for
+from lib.metrics import randomisation
 from lib.metrics.randomisation import (
     TRAINED,
     cascading_randomisation,
@@ -44,6 +48,37 @@ def test_the_order_is_from_the_head_down_and_holds_every_parameter():
         assert [name for name, _ in steps] == expected
         names = [name for _, parameters in steps for name in parameters]
         assert sorted(names) == sorted(name for name, _ in model.module.named_parameters())
+
+
+def test_the_layers_are_the_list_with_the_most_parameters():
+    """Three gates with a parameter each, two layers with two each: more entries, less in them."""
+
+    class Gated(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.gates = torch.nn.ModuleList(
+                torch.nn.ModuleDict({"router": torch.nn.Linear(1, 1, bias=False)}) for _ in range(3)
+            )
+            self.layers = torch.nn.ModuleList(torch.nn.Linear(4, 4) for _ in range(2))
+            self.head = torch.nn.Linear(4, 2)
+
+    module = Gated()
+    named = dict(module.named_parameters())
+    encoder = {name: p for name, p in named.items() if not name.startswith("head")}
+    parts = {"embeddings": {}, "encoder": encoder, "head": {"head.weight": module.head.weight}}
+    model = SimpleNamespace(module=module, parts=lambda: parts)
+    assert [name for name, _ in randomisation_steps(model)] == (
+        ["head", "layer 1", "layer 0", "router"]
+    )
+
+
+def test_five_cascades_are_drawn_each_step_from_a_seed_of_its_own(monkeypatch):
+    seeds = []
+    monkeypatch.setattr(randomisation, "randomise", lambda module, part, seed: seeds.append(seed))
+    found = cascading_randomisation(build("OLA"), sentences(1), ["First pronoun"])
+    assert found["draw"].nunique() == 5 and found.index.tolist() == list(range(5 * 6))
+    parts = ["head", "value", "key", "query", "embeddings"]
+    assert seeds == [seed_for("randomise", part, k, 0) for k in range(5) for part in parts]
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from lib.metrics import (
     piece_counts,
     score_explanations,
     select_rows,
+    without_predictions,
 )
 
 ROWS = pd.DataFrame(
@@ -111,10 +112,35 @@ def test_row_sets():
     assert len(select_rows(elsewhere, predictions, "correct_by_model")) == len(
         elsewhere
     )  # nobody said where that model is right
+    told = without_predictions(pd.concat([scored, elsewhere]), predictions)
+    assert told.to_dict("records") == [{"dataset": "D_A", "scheme": "mine", "seed": 0, "rows": 4}]
+    few = predictions[predictions["row_id"] != "0-F"]  # a row of which nothing is said is not wrong
+    kept = select_rows(scored, few, "correct_by_model")
+    assert kept.groupby("scheme").size().to_dict() == {"-": 4, "C": 4, "CE": 3}
     everyone = select_rows(scored, predictions, "correct_by_all")
     assert everyone.groupby("scheme").size().to_dict() == {"-": 2, "C": 2, "CE": 2}
     with pytest.raises(TouchstoneError, match="correct_by_all"):
         select_rows(scored, predictions, "right")
+
+
+def test_sentences_of_unequal_length_are_scored_together():
+    rows = pd.concat([ROWS, ROWS[:1].assign(row_id="1-F", ground_truth=[[0, 0, 1]])])
+    many = pd.concat(
+        [explanations([3.0, 1.0]), explanations([1.0, 0.0, 1.0], row_id="1-F")], ignore_index=True
+    )
+    scored = score_explanations(many, rows.drop(columns="token_counts"))
+    assert scored["MA"].tolist() == [0.75, 0.5] and scored["share"].tolist() == [0.5, 1 / 3]
+
+
+def test_a_row_without_a_prediction_is_kept_and_counted():
+    """Whether of a model that was asked of other rows, or where no model was asked."""
+    about = {"dataset": "D_A", "scheme": "C", "seed": 0, "method": "LIME"}
+    scored = pd.DataFrame([{**about, "row_id": f"{i}-F", "sentence_idx": i} for i in range(3)])
+    asked = scored[:2].assign(target=[0, 0], predicted=[0, 1])
+    for which in ("correct_by_model", "correct_by_all"):
+        assert select_rows(scored, asked, which)["row_id"].tolist() == ["0-F", "2-F"]
+    assert without_predictions(scored, asked)["rows"].tolist() == [1]
+    assert without_predictions(scored[:2], asked).empty
 
 
 def test_relative_to_the_same_row_of_the_untrained_model():
@@ -150,6 +176,9 @@ def test_right_and_wrong_rows_of_a_sentence_are_kept_apart():
     )
     found = by_correctness(scored, predictions).set_index("is_correct")["MA"]
     assert found[True] == pytest.approx(0.3) and found[False] == pytest.approx(0.9)
+    for order, wanted in ((1, [True, False]), (-1, [False, True])):  # that of the table
+        table = by_correctness(scored[::order], predictions)
+        assert table["is_correct"].tolist() == wanted and table["row_id"].eq("7").all()
 
 
 def test_sub_words_are_counted_word_by_word():

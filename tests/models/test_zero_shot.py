@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 import transformers as tf
+from causal_families import DECODERS, decoder
 from tiny_models import SENTENCES, saved, tiny_module
 
 from lib.core.errors import TouchstoneError
@@ -69,6 +70,22 @@ def test_the_next_word_is_read_after_the_cue(family):
         for row, one in enumerate(model.encode(SENTENCES)):
             plain = model.module(input_ids=torch.tensor([one.ids])).logits[0, -1, model.label_ids]
             torch.testing.assert_close(ours[row], plain, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("family", DECODERS)
+def test_any_prompted_decoder_answers_as_its_own_forward_pass_does(family):
+    module, tokenizer = decoder(family, n_positions=48)
+    model = PromptedCausalLM(module, tokenizer, {"F": "she", "M": "he"})
+    sentences = [["he", "sings", "the", "song"], ["she"]]
+    encoded = model.encode(sentences)
+    with torch.no_grad():
+        plain = [
+            module(input_ids=torch.tensor([one.ids])).logits[0, -1, model.label_ids]
+            for one in encoded
+        ]
+    expected = torch.stack(plain).softmax(-1).numpy()
+    np.testing.assert_allclose(model.predict(sentences, 2), expected, rtol=1e-4, atol=1e-6)
+    assert np.ptp(expected[:, 0]) > 1e-3  # and it does depend on the row
 
 
 @pytest.mark.parametrize("family", ["bert", "gpt2"])

@@ -52,10 +52,13 @@ DECODERS: dict[str, tuple[Any, dict[str, Any], str]] = {
 }
 
 
-def decoder(family: str) -> tuple[Any, Any]:
+def decoder(family: str, n_positions: int = 24) -> tuple[Any, Any]:
     """A model, and its tokenizer; the weights are large enough for every part to matter."""
     config_of, settings, kind = DECODERS[family]
+    of_length = {"max_position_embeddings", "n_positions"} & set(settings)
+    settings = settings | dict.fromkeys(of_length, n_positions)
     tokenizer = own_tokenizer(kind)
+    tokenizer.model_max_length = n_positions
     ends = {"pad_token_id": None, "bos_token_id": 0, "eos_token_id": 0}
     torch.manual_seed(0)
     config = config_of(vocab_size=len(tokenizer), **settings, **ends)

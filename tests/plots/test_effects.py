@@ -36,6 +36,18 @@ def test_every_explainer_is_a_mark_and_every_floor_a_line() -> None:
     assert len(plotted) == len(table)
 
 
+def test_an_explainer_from_outside_has_a_mark_and_a_line_in_the_legend() -> None:
+    names = ["dataset", "model", "explainer", "family", "metric", "error", "low", "high"]
+    rows = [("d", "m", "CONEXP", "paper", "L2", 0.4, 0.3, 0.5)]
+    mine = ("d", "m", "mine:by_words", "outside", "L2", 0.2, 0.1, 0.3)
+    ceilings = pd.DataFrame(columns=["dataset", "model", "metric", "error", "low", "high"])
+    told = []
+    for table in (rows, [*rows, mine]):
+        figure, _ = plot_errors(pd.DataFrame(table, columns=names), ceilings)
+        told.append([text.get_text() for text in figure.legends[0].get_texts()])
+    assert set(told[1]) - set(told[0]) == {"outside"}
+
+
 def test_heat_map_and_three_effects_draw_their_tables() -> None:
     table = pd.DataFrame(
         [

@@ -289,6 +289,8 @@ def test_a_claim_of_less_is_tested_in_its_own_direction():
         ("less", -0.02, -0.03, -0.01, 322, "holds"),
         ("less", -0.05, -0.1, 0.0, 322, "undecided"),
         ("less", -0.01, -0.02, 0.01, 322, "undecided"),
+        ("less", -0.015, -0.025, -0.005, 322, "undecided"),  # 15 of 20 thousandths are too few
+        ("less", -0.005, -0.015, 0.005, 322, "fails"),
         ("equal", 0.0, -0.02, 0.02, 322, "holds"),
         ("equal", 0.03, 0.02, 0.04, 322, "undecided"),
         ("equal", -0.03, -0.04, -0.02, 322, "undecided"),
@@ -382,6 +384,40 @@ def test_failing_needs_the_test_of_absence():
     fails = Verdict("fails", "")
     assert _after_tests(claim(), part, fails, 0.05, ["-"]).verdict == "undecided"
     assert _after_tests(claim(direction="equal"), part, fails, 0.05, ["-"]) == fails
+
+
+def test_one_model_that_no_claim_may_rest_on_is_enough():
+    """C against CE, where C is below the rule, and twice CE."""
+    c = claim(
+        left=[{"scheme": "C", "method": "strong"}, {"scheme": "CE", "method": "strong"}],
+        right=[{"scheme": "CE", "method": "middle"}],
+        over={"dataset": ["D_A"]},
+    )
+    frame = scored(30, 2, schemes=("C", "CE"))
+    assert verdicts(c, frame, below=[("D_A", "C")]) == ["not run", "holds"]
+
+
+def test_true_and_one_select_the_same_rows():
+    frame = scored(30, 2)
+    frame = frame.assign(is_correct=frame["sentence_idx"] < 25)
+    for value in (True, 1):
+        c = claim(left=[{"method": "strong", "is_correct": value}], target=0.5)
+        part = judge_contrasts(c, {"explanations": frame}, n_bootstrap=50).iloc[0]
+        assert (part["n"], part["n_seeds"]) == (25, 2)
+
+
+def test_the_defaults_are_said():
+    """A claim is of means, against 0, of all comparisons, unless it says otherwise."""
+    silent = claim()
+    assert (silent.statistic, silent.target, silent.quorum) == ("mean", 0, "all")
+    assert (silent.exact, silent.numbers, silent.classifies) == (False, False, False)
+    c = claim(left=[{"method": "strong"}], right=[{"method": "middle"}])
+    said = {"n_bootstrap": 1000, "alpha": 0.05, "seed": 0}
+    pd.testing.assert_frame_equal(
+        judge_contrasts(c, {"explanations": scored(30, 2)}),
+        judge_contrasts(c, {"explanations": scored(30, 2)}, **said),
+        check_exact=True,
+    )
 
 
 @pytest.mark.parametrize(

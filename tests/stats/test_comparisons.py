@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -234,15 +236,69 @@ def test_the_variance_split_by_hand():
     assert variance_split(frame.assign(value=1.0), "value", ["seed", "form"])["share"].isna().all()
 
 
+def test_without_a_degree_of_freedom_there_is_no_noise_to_tell():
+    """3 x 4 values and their interaction leave nothing: 0 / 0, of which nobody is warned."""
+    value = np.random.default_rng(0).normal(size=12)
+    frame = pd.DataFrame({"seed": np.repeat(range(3), 4), "form": [0, 1, 2, 3] * 3, "value": value})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        table = variance_split(frame, "value", ["seed", "form"], [("seed", "form")])
+    assert table["sd"].isna().all() and table["share"].sum() == pytest.approx(1)
+
+
+def test_where_no_sentences_are_split_the_first_factor_gives_way():
+    """Seed 2 has no form 1: two seeds with both forms stay, not three with one."""
+    frame = pd.DataFrame({"seed": [0, 0, 1, 1, 2], "form": [0, 1, 0, 1, 0], "value": range(5)})
+    assert variance_split(frame, "value", ["seed", "form"])["levels"].tolist() == [2, 2, 4]
+
+
 def test_the_defaults_are_said(simulated):
     base = simulated(np.random.default_rng(12), 12)
     frame = pd.concat([base.assign(method="a"), base.assign(method="b", value=base["value"] ** 2)])
     pd.testing.assert_frame_equal(
         compare_all(frame, "method", "value"),
         compare_all(frame, "method", "value", n_bootstrap=1000, alpha=0.05, seed=0),
+        check_exact=True,
     )
     line = compare_all(frame, "method", "value").iloc[0]
     assert line["left"] == "a" and line["n_sentences"] == 12 and line["n_seeds"] == 1
+
+
+def test_pairs_stand_in_the_order_of_the_table_and_their_difference_is_a_mean():
+    """b minus a is 0, 0, 6 in three sentences: 2 on the mean, 0 in the median."""
+    frame = pd.DataFrame(
+        {"method": ["b"] * 3 + ["a"] * 3, "row_id": list("012012"), "sentence_idx": [0, 1, 2] * 2}
+    ).assign(seed=0, value=[1.0, 1.0, 7.0, 1.0, 1.0, 1.0])
+    line = compare_all(frame, "method", "value", n_bootstrap=20).iloc[0]
+    assert (line["left"], line["right"], line["difference"]) == ("b", "a", 2.0)
+
+
+def test_only_a_side_without_any_training_is_a_floor():
+    """Seed -1 of a side that also has trainings meets no other seed."""
+    both = pd.DataFrame(
+        {"row_id": "a", "sentence_idx": 0, "seed": [-1, 0, 1], "v": [9.0, 2.0, 4.0]}
+    )
+    other = pd.DataFrame({"row_id": "a", "sentence_idx": 0, "seed": [0, 1], "v": [1.0, 1.0]})
+    pairs = paired_differences(both, other, "v")
+    assert pairs["seed"].tolist() == [0, 1] and pairs["difference"].tolist() == [1.0, 3.0]
+    turned = paired_differences(other, both, "v")
+    assert turned["difference"].tolist() == [-1.0, -3.0]
+
+
+def test_sentences_without_a_difference_do_not_stop_the_test():
+    """0, 1, 2, 3: three signs alike of three, as the test of 1, 2, 3."""
+    frame = pd.DataFrame({"sentence_idx": range(4), "v": [0.0, 1.0, 2.0, 3.0]})
+    assert clustered_wilcoxon(frame, "v").p == scipy_stats.wilcoxon([0.0, 1, 2, 3]).pvalue < 0.5
+    skewed = pd.DataFrame({"sentence_idx": [0, 0, 0, 1, 1, 1], "v": [0.0, 0, 3, 0, 0, 6]})
+    assert clustered_wilcoxon(skewed, "v").p == 0.5  # of means: 2 of the 4 signs of 1 and 2
+    assert clustered_wilcoxon(skewed, "v", "median").p == 1
+
+
+def test_of_one_sentence_nothing_is_said_and_nobody_is_warned():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isnan(cohen_dz(np.array([1.0])))
+        assert np.isnan(equivalence_p(np.array([0.01]), margin=0.05))
 
 
 def test_medians_are_compared_as_medians():

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import roc_auc_score
 
 from lib.core.errors import TouchstoneError
 from lib.stats.estimates import (
@@ -12,6 +15,7 @@ from lib.stats.estimates import (
     _weighted_mean,
     _weighted_median,
     estimate,
+    estimate_auc,
     estimates,
     estimates_of,
     expanded_quantiles,
@@ -71,7 +75,7 @@ def test_undefined_values_are_left_out_and_nothing_gives_nothing():
     )
     assert estimate(frame, "value")[:1] == (3.0,) and estimate(frame, "value").n == 3
     empty = estimate(frame.assign(value=np.nan), "value")
-    assert empty.n == 0 and np.isnan(empty.estimate)
+    assert np.isnan([*empty[:3], *empty[6:]]).all() and empty[3:6] == (0, 0, 0)
     assert np.isnan(estimate(frame.iloc[:1], "value").low)  # one sentence says nothing about others
     with pytest.raises(TouchstoneError, match="mode"):
         estimate(frame, "value", "mode")
@@ -122,14 +126,15 @@ def test_an_interval_stays_within_the_values():
 
 
 def test_weighted_summaries_by_hand():
+    """Of a resample that drew no value there is neither mean nor median, and nobody is warned."""
     x, cluster = np.array([4.0, 1.0, 3.0, 2.0]), np.array([3, 0, 2, 1])
-    weights = np.array([[1, 1, 1, 1], [1, 1, 1, 0], [2, 1, 1, 0], [0, 0, 0, 3], [0, 0, 0, 0]])
-    assert _weighted_mean(x, cluster, weights) == pytest.approx(
-        [2.5, 2.0, 1.75, 4.0, np.nan], nan_ok=True
-    )
-    assert _weighted_median(x, cluster, weights) == pytest.approx(
-        [2.5, 2.0, 1.5, 4.0, np.nan], nan_ok=True
-    )
+    weights = [[1, 1, 1, 1], [1, 1, 1, 0], [2, 1, 1, 0], [0, 0, 0, 3], [0, 0, 1, 0], [0, 0, 0, 0]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mean = _weighted_mean(x, cluster, np.array(weights))
+        median = _weighted_median(x, cluster, np.array(weights))
+    assert mean == pytest.approx([2.5, 2.0, 1.75, 4.0, 3.0, np.nan], nan_ok=True)
+    assert median == pytest.approx([2.5, 2.0, 1.5, 4.0, 3.0, np.nan], nan_ok=True)
 
 
 def test_resamples_draw_as_many_as_there_are():
@@ -153,6 +158,16 @@ def test_the_defaults_are_said(simulated):
     assert both["estimate"][3:].tolist() == pytest.approx((2 * both["estimate"][:3]).tolist())
 
 
+def test_every_resample_counts_and_the_table_itself_is_none_of_them():
+    """Two resamples of three sentences: their spread is half their distance."""
+    values = np.array([1.0, 2.0, 6.0])
+    frame = pd.DataFrame({"sentence_idx": range(3), "seed": 0, "value": values})
+    found = estimate(frame, "value", n_bootstrap=2, seed=4)
+    first, second = resamples(3, 2, 4)[1:] @ values / 3
+    assert first != second and found.estimate == 3
+    assert found.standard_error == pytest.approx(np.sqrt(3 / 2) * abs(first - second) / 2)
+
+
 def test_groups_keep_their_first_order():
     frame = pd.DataFrame({"method": ["b", "a"] * 2, "sentence_idx": [0, 0, 1, 1], "seed": 0})
     frame = frame.assign(
@@ -160,3 +175,50 @@ def test_groups_keep_their_first_order():
     )
     found = estimates(frame, ["method"], "value", n_bootstrap=20)
     assert found["method"].tolist() == ["b", "a"] and found["estimate"].tolist() == [2.0, 3.0]
+
+
+def scored(rng: np.random.Generator, n: int, n_seeds: int, gap: float = 1.0) -> pd.DataFrame:
+    """Rows of both classes in every sentence; scores of the positive class are higher by `gap`."""
+    ids = np.tile(np.repeat(np.arange(n), 2), n_seeds)
+    tag = np.tile([0, 1], n * n_seeds)
+    of_sentence = np.tile(np.repeat(rng.normal(size=n), 2), n_seeds)
+    score = of_sentence + gap * tag + rng.normal(size=len(tag))
+    return pd.DataFrame(
+        {"sentence_idx": ids, "seed": np.repeat(range(n_seeds), 2 * n), "tag": tag, "score": score}
+    )
+
+
+def test_the_area_is_that_of_sklearn_averaged_over_trainings() -> None:
+    frame = scored(np.random.default_rng(0), 30, 3)
+    frame["score"] = frame["score"].round(0)  # with ties
+    areas = [roc_auc_score(part["tag"], part["score"]) for _, part in frame.groupby("seed")]
+    found = estimate_auc(frame, "score", "tag")
+    assert found.estimate == pytest.approx(np.mean(areas), abs=1e-12)
+    assert (found.n, found.n_sentences, found.n_seeds) == (180, 30, 3)
+    assert 0 <= found.low < found.estimate < found.high <= 1
+
+
+def test_a_resample_takes_whole_sentences() -> None:
+    frame = scored(np.random.default_rng(1), 8, 1)
+    draws = []
+    for weights in resamples(8, 400, 0)[1:].astype(int):
+        drawn = [frame[frame["sentence_idx"] == i] for i in np.repeat(range(8), weights)]
+        part = pd.concat(drawn)
+        draws.append(roc_auc_score(part["tag"], part["score"]))
+    low, high = expanded_quantiles(draws, 8, 0.05)
+    found = estimate_auc(frame, "score", "tag", n_bootstrap=400)
+    assert (found.low, found.high) == pytest.approx((low, min(high, 1)), abs=1e-9)
+
+
+def test_one_class_has_no_area_and_a_constant_has_one_half() -> None:
+    frame = scored(np.random.default_rng(2), 10, 2)
+    assert np.isnan(estimate_auc(frame.assign(tag=1), "score", "tag").estimate)
+    even = estimate_auc(frame.assign(score=3.0), "score", "tag")
+    assert (even.estimate, even.low, even.high) == (0.5, 0.5, 0.5)
+
+
+@pytest.mark.slow
+def test_intervals_of_an_area_cover_at_about_their_level() -> None:
+    rng, truth = np.random.default_rng(3), 0.6915  # of N(0, 2) and N(1, 2): Phi(1 / 2)
+    found = [estimate_auc(scored(rng, 40, 1), "score", "tag", 300) for _ in range(200)]
+    assert 0.90 <= np.mean([e.low <= truth <= e.high for e in found]) <= 0.99

@@ -51,9 +51,34 @@ def test_the_table_comes_back_as_it_was(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
 
 
+def test_a_reason_that_is_written_meanwhile_stays(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    lived = dict.fromkeys(mutants.COLUMNS, "x") | {"line": "1", "verdict": "survived", "why": ""}
+    mutants.write_table([lived | {"why": "by hand"}, lived | {"module": "y"}], path)
+    mutants.keep(lived | {"line": "2"}, path)
+    found = {line["module"]: (line["line"], line["why"]) for line in mutants.read_table(path)}
+    assert found == {"x": ("2", "by hand"), "y": ("1", "")}
+    mutants.keep(lived | {"verdict": "killed", "why": "test_x.py::test_it"}, path)
+    assert mutants.read_table(path)[0]["why"] == "test_x.py::test_it"
+
+
 def test_every_survivor_has_a_reason_and_every_module_its_tests() -> None:
     table = mutants.read_table()
     lived = [line for line in table if line["verdict"] == "survived"]
     assert table and [line for line in lived if not line["why"]] == []
-    for module in {line["module"] for line in table}:
+    assert {line["module"] for line in table} == set(mutants.chosen_modules())
+    for module in mutants.chosen_modules():
         assert (ROOT / module).is_file() and mutants.tests_of(module)
+
+
+@pytest.mark.slow
+def test_every_mutant_was_run() -> None:
+    """A line that is new or changed was not asked about: its module's mutants take a minute."""
+    run = {(line["module"], *mutants.key_of(line)) for line in mutants.read_table()}
+    here = {
+        (module, *mutant.key)
+        for module in mutants.chosen_modules()
+        for mutant in mutants.mutants((ROOT / module).read_text(encoding="utf-8"))
+    }
+    changed = sorted({module for module, *_ in here ^ run})
+    assert not changed, f"run make mutants MODULES='{' '.join(changed)}', and look at what survives"

@@ -139,9 +139,9 @@ def test_evaluation_is_the_mean_over_rows_whatever_the_batches():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"gradients": "kept"}, "write zeroed or accumulated"),
-        ({"epochs": 0}, "at least 1"),
-        ({"batch_size": 0}, "at least 1"),
+        ({"gradients": "kept"}, "write one of zeroed, accumulated"),
+        ({"epochs": 0}, "epochs is 0; write 1 or more"),
+        ({"batch_size": 0}, "batch_size is 0; write 1 or more"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(change, message):

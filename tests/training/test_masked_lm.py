@@ -133,7 +133,10 @@ def test_perplexity_agrees_with_the_whole_module() -> None:
 
 def test_unusable_settings_are_refused() -> None:
     for wrong in ({"epochs": 0, "lr": 1e-3}, {"epochs": 1, "lr": 1e-3, "masked": 1.0}):
-        with pytest.raises(TouchstoneError, match="at least 1"):
+        with pytest.raises(
+            TouchstoneError,
+            match="epochs is 0; write 1 or more|masked is 1.0; write above 0 to below 1",
+        ):
             MaskedSettings(**wrong)
 
 

@@ -9,6 +9,7 @@ import transformers as tf
 from tiny_models import CLASSES, byte_pairs, saved, toy_rows
 from tokenizers import pre_tokenizers
 
+from lib.core.errors import TouchstoneError
 from lib.core.seeds import seed_for
 from lib.models.load import build_model
 from lib.models.schemes import scheme_named
@@ -48,6 +49,20 @@ def test_reading_once_gives_the_numbers_of_reading_always(family, tmp_path):
     assert found.predictions[[f"p_{c}" for c in CLASSES]].to_numpy() == pytest.approx(
         expected, abs=1e-4
     )
+
+
+def test_texts_of_words_that_the_encoder_does_not_know_are_refused(tmp_path, capsys):
+    train, test = halves()
+    trainer, few = Trainer(saved(tmp_path, "bert"), "", CPU), train["sentence"].map(list)
+    few[0] = ["zwölf", *few[0]]
+    for seed in (0, 1):  # told once
+        trainer.train("ZS", seed, train.assign(sentence=few), test, CLASSES, None)
+    said = capsys.readouterr().out
+    assert said.count("\n") == 1 and "its tokenizer does not know 1 of the" in said
+    assert "'zwölf'" in said and str(tmp_path) in said
+    strange = [["zwölf"] * len(words) for words in train["sentence"]]
+    with pytest.raises(TouchstoneError, match="does not know .*'zwölf'.*so the model reads the"):
+        trainer.train("C", 0, train.assign(sentence=strange), test, CLASSES, SETTINGS)
 
 
 def test_the_encoder_reads_each_sentence_once_for_all_seeds(tmp_path, monkeypatch):

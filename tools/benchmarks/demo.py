@@ -156,9 +156,7 @@ def measure(
         [(unit.method, unit.settings) for unit in units],
         seed=units[0].seed,
     )
-    difference = disagreement(one_by_one(as_rows[:COMPARED]), same)[
-        1
-    ]  # this also warms up; units keep three digits only
+    difference = disagreement(one_by_one(as_rows[:COMPARED]), same)[1]  # this also warms up
     arms: Mapping[str, Arm] = {"original": Arm(one_by_one), "engine": Arm(engine)}
     take_turns(arms, 1)
     about = {

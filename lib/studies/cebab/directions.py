@@ -24,8 +24,8 @@ from .questions import (
     TrainMeans,
     Vectors,
     need_embeddings,
+    need_layers,
     no_train_text,
-    refit_head,
 )
 from .reviews import ASPECTS, VALUES
 
@@ -80,12 +80,11 @@ class TCAV(Explainer):
         """Slopes at each text's embedding."""
         vectors, head = need_embeddings(questions.texts, self.head, "TCAV")
         changes = zip(questions.aspect, questions.old, questions.new, strict=True)
-        # of the logits, (batch, class)
-        slopes = np.array([self._direction(*change) for change in changes]) @ head.weight.T
-        if self.as_released:
-            return np.tanh(np.repeat(slopes.sum(1, keepdims=True), slopes.shape[1], axis=1))
-        answers = head.probabilities(vectors)
-        return answers * (slopes - (answers * slopes).sum(1, keepdims=True))
+        directions = np.array([self._direction(*change) for change in changes])
+        if not self.as_released:
+            return head.slopes(vectors, directions)
+        slopes = need_layers(head, "TCAV (as released)").score_slopes(vectors, directions)
+        return np.tanh(np.repeat(slopes.sum(1, keepdims=True), slopes.shape[1], axis=1))
 
     def _direction(self, aspect: int, old: str, new: str) -> Float[np.ndarray, "hidden"]:
         if not (self.towards or self.scaled):
@@ -325,9 +324,10 @@ class Erasure(Explainer):
         vectors, head = need_embeddings(train, self.head, self.method)
         self.erasers = [self._eraser(vectors, labels.astype(str)) for labels in train.gold.T]
         self.parts = TrainMeans(train.gold, [eraser.part(vectors) for eraser in self.erasers])
+        layers = need_layers(head, self.method) if self.retuned else None
         self.heads = [
-            refit_head(head, eraser.erase(vectors), train.probabilities) if self.retuned else head
-            for eraser in self.erasers
+            layers.refit(e.erase(vectors), train.probabilities) if layers else head
+            for e in self.erasers
         ]
 
     def effects(self, questions: Questions) -> Effects:

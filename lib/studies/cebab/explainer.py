@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from .questions import Effects, Head, Questions, Texts
+from .questions import AnyHead, Effects, Questions, Texts
 
 
 class Explainer(ABC):
@@ -16,17 +16,17 @@ class Explainer(ABC):
 
     All are handed the same; each may ignore what it likes, as floors and explainers from labels
     ignore the last layer. A class of one's own says what it learns (`learn`) and what it answers
-    (`effects`), and joins the list as `EXPLAINERS["Mine"] = Entry(Mine, "ours")`.
+    (`effects`), and is named in the parameter `explainers` as "module:Mine", or in `EXPLAINERS`.
     """
 
-    def fit(self, train: Texts, head: Head | None, seed: int) -> Self:
+    def fit(self, train: Texts, head: AnyHead | None, seed: int) -> Self:
         """Learn from train texts.
 
         Args:
             train: n texts with `gold` labels (n, 4), `predicted` ones (n, 4) and the model's
                 `probabilities` (n, K); the other fields are None where nobody has them.
-            head: the model's last layer, which reads `train.embeddings`, or None where its weights
-                are not known.
+            head: the model's last layer (or layers), which reads `train.embeddings`, or None where
+                it is not known.
             seed: of all that is random; the same seed gives the same estimates.
 
         Returns:

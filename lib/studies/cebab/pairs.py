@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from ...core.errors import check_choice
-from .reviews import ASPECTS
+from .reviews import ASPECTS, rating_labels
 
 
 def edit_pairs(texts: pd.DataFrame) -> pd.DataFrame:
@@ -47,6 +47,23 @@ def edit_pairs(texts: pd.DataFrame) -> pd.DataFrame:
         }
     )
     return pairs[pairs["old"] != pairs["new"]].reset_index(drop=True)
+
+
+def rated_pairs(pairs: pd.DataFrame, texts: pd.DataFrame, n_classes: int) -> pd.DataFrame:
+    """The pairs of which both texts have a class: with two classes three stars have none.
+
+    Args:
+        pairs: dataset, base_id, counterfactual_id.
+        texts: dataset, text_id, rating.
+        n_classes: of the task, see `rating_labels`.
+    """
+    rated = texts[rating_labels(texts["rating"], n_classes) >= 0]
+    known = pd.MultiIndex.from_frame(rated[["dataset", "text_id"]])
+    sides = [
+        pd.MultiIndex.from_frame(pairs[["dataset", f"{side}_id"]]).isin(known)
+        for side in ("base", "counterfactual")
+    ]
+    return pairs[sides[0] & sides[1]]
 
 
 def repeated_edits(texts: pd.DataFrame, same: str = "label") -> pd.DataFrame:

@@ -6,8 +6,10 @@ values are those of VALUES.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -160,8 +162,41 @@ def no_train_text(aspect: int, value: str) -> TouchstoneError:
 _NEVER = -30.0  # the bias of a class without a label: a probability of nothing
 
 
+class AnyHead(ABC):
+    """What stands above the vectors that are explained: the part of a model that answers.
+
+    `Head` is one linear layer; `lib.studies.cebab.heads` has two layers, and functions.
+    """
+
+    @abstractmethod
+    def probabilities(self, embeddings: Vectors) -> Effects:
+        """The model's answers for embeddings, (batch, class)."""
+
+    @abstractmethod
+    def slopes(self, embeddings: Vectors, directions: Vectors) -> Effects:
+        """The slope of each probability at each embedding, in a direction of its own."""
+
+
+class LayeredHead(AnyHead):
+    """A head whose layers are known: a softmax of class scores, and it can be fitted again."""
+
+    @abstractmethod
+    def score_slopes(self, embeddings: Vectors, directions: Vectors) -> Effects:
+        """The slope of each class score, before the softmax."""
+
+    @abstractmethod
+    def refit(self, embeddings: Vectors, answers: Effects) -> Self:
+        """The head trained on from where it is, to give the answers from these embeddings."""
+
+    def slopes(self, embeddings: Vectors, directions: Vectors) -> Effects:
+        """Of the softmax: p_k times how far the score's slope is above the mean slope."""
+        slopes = self.score_slopes(embeddings, directions)
+        answers = self.probabilities(embeddings)
+        return answers * (slopes - (answers * slopes).sum(1, keepdims=True))
+
+
 @dataclass(frozen=True)
-class Head:
+class Head(LayeredHead):
     """A model's last layer: probabilities = softmax(embedding @ weight.T + bias).
 
     >>> Head(np.eye(2), np.zeros(2)).probabilities(np.array([[0.0, 0.0]])).tolist()
@@ -174,6 +209,14 @@ class Head:
     def probabilities(self, embeddings: Vectors) -> Effects:
         """The model's answers for embeddings, (batch, class)."""
         return softmax(embeddings @ self.weight.T + self.bias, axis=1)
+
+    def score_slopes(self, embeddings: Vectors, directions: Vectors) -> Effects:
+        """The same at every embedding."""
+        return directions @ self.weight.T
+
+    def refit(self, embeddings: Vectors, answers: Effects) -> Head:
+        """See `refit_head`."""
+        return refit_head(self, embeddings, answers)
 
 
 def fit_head(
@@ -201,26 +244,44 @@ def refit_head(head: Head, vectors: Vectors, answers: Effects, strength: float =
     Cross-entropy with the soft answers plus `strength` times the squared weights, which is convex,
     by L-BFGS.
     """
+    parts = (head.weight, head.bias)
+    return Head(*fit_again(parts, lambda x, w, b: x @ w.T + b, vectors, answers, strength))
+
+
+def fit_again(
+    parts: Sequence[np.ndarray],
+    scores: Callable[..., torch.Tensor],
+    vectors: Vectors,
+    answers: Effects,
+    strength: float = 1e-3,
+) -> list[np.ndarray]:
+    """Parameters trained on from where they are, as `refit_head` says.
+
+    Args:
+        parts: weights (two axes; only these are decayed) and biases.
+        scores: of vectors and the parts as tensors, (batch, class), before the softmax.
+        vectors: what the lowest layer reads.
+        answers: what the softmax is to give.
+        strength: of the decay.
+    """
     # In double precision, for a line search compares losses that hardly differ.
-    weight, bias = (
-        torch.tensor(part, dtype=torch.float64, requires_grad=True)
-        for part in (head.weight, head.bias)
-    )
+    fitted = [torch.tensor(part, dtype=torch.float64, requires_grad=True) for part in parts]
     x, y = torch.tensor(vectors, dtype=torch.float64), torch.tensor(answers, dtype=torch.float64)
-    optimiser = torch.optim.LBFGS([weight, bias], max_iter=100, line_search_fn="strong_wolfe")
+    optimiser = torch.optim.LBFGS(fitted, max_iter=100, line_search_fn="strong_wolfe")
 
     def closure() -> torch.Tensor:
         optimiser.zero_grad()
-        log_p = (x @ weight.T + bias).log_softmax(1)  # (batch, class)
-        loss = -(y * log_p).sum(1).mean() + strength * (weight**2).sum()
+        log_p = scores(x, *fitted).log_softmax(1)  # (batch, class)
+        size = sum((part**2).sum() for part in fitted if part.ndim == 2)
+        loss = -(y * log_p).sum(1).mean() + strength * size
         loss.backward()
         return loss
 
     optimiser.step(closure)
-    return Head(weight.detach().numpy(), bias.detach().numpy())
+    return [part.detach().numpy() for part in fitted]
 
 
-def need_embeddings(texts: Texts, head: Head | None, name: str) -> tuple[Vectors, Head]:
+def need_embeddings(texts: Texts, head: AnyHead | None, name: str) -> tuple[Vectors, AnyHead]:
     """The embeddings and the head that an explainer needs.
 
     Raises:
@@ -228,19 +289,40 @@ def need_embeddings(texts: Texts, head: Head | None, name: str) -> tuple[Vectors
     """
     if texts.embeddings is None or head is None:
         raise TouchstoneError(
-            f"{name} needs {'embeddings' if texts.embeddings is None else 'a linear head'}; hand "
-            "in the vectors that the model's last layer reads, and that layer"
+            f"{name} needs {'embeddings' if texts.embeddings is None else 'a head'}; hand in the "
+            "vectors that the model's last layer (or layers) read, and these layers"
         )
     return texts.embeddings.astype(float), head
 
 
-def check_head(texts: Texts, head: Head) -> None:
+def need_layers(head: AnyHead, name: str) -> LayeredHead:
+    """The head, whose layers an explainer fits again or takes the class scores of.
+
+    Raises:
+        TouchstoneError: it is a function.
+    """
+    if not isinstance(head, LayeredHead):
+        raise TouchstoneError(
+            f"{name} needs the layers of the head, and a function hides them; hand in weights and "
+            "biases, or leave this explainer out"
+        )
+    return head
+
+
+def check_head(texts: Texts, head: AnyHead) -> None:
     """Refuse a head that does not make the predictions: explainers would explain another model."""
     vectors, head = need_embeddings(texts, head, "a check of the last layer")
-    off = np.abs(head.probabilities(vectors) - texts.probabilities).max(1)
-    if off.max() > 10 * TOLERANCE:
+    made = head.probabilities(vectors)
+    if made.shape != texts.probabilities.shape:
         raise TouchstoneError(
-            f"text {texts.ids[int(off.argmax())]!r}: softmax(weight @ vector + bias) is off its "
-            f"prediction by {off.max():.3f}; hand in the vectors that the last layer reads, that "
-            "layer, and probabilities"
+            f"the head has {made.shape[1]} classes and the predictions have "
+            f"{texts.probabilities.shape[1]}; hand in both of one model"
+        )
+    off = np.abs(made - texts.probabilities).max(1)
+    if not off.max() <= 10 * TOLERANCE:
+        raise TouchstoneError(
+            f"text {texts.ids[int(off.argmax())]!r}: the head's answer to its vector is off its "
+            f"prediction by {off.max():.3f}; hand in what the layers of the head read (a dense "
+            "layer with its activation below the last is one of them), these layers, and "
+            "probabilities"
         )

@@ -4,13 +4,14 @@ A `Reading` is a classifier's answers, the vectors in front of its last linear l
 layer; it is kept as arrays. Models from elsewhere come as tables and arrays, by `text_id`:
 predictions have p_1 ... p_K (probabilities of the classes), aspects have food, service, ambiance,
 noise (predicted values); CSV or Parquet. That is all that the explainers need which see no weights.
-TCAV, ConceptSHAP, INLP and LEACE also take the embeddings that the model's last, linear layer reads
-and that layer (`Head`). CausaLM takes vectors of encoders without a concept, the Causal Proxy Model
+TCAV, ConceptSHAP, INLP and LEACE also take embeddings and the head that makes the answers from them
+(`read_vectors`). CausaLM takes vectors of encoders without a concept, the Causal Proxy Model
 the texts themselves.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from zipfile import BadZipFile
@@ -19,12 +20,18 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Int
 
+from ...core.arrays import real_numbers
 from ...core.errors import TouchstoneError
 from ...core.files import atomic_path, csv_rows, read_arrays, read_table
-from .questions import TOLERANCE, Effects, Head, Texts, Vectors
+from ...core.made_by import made_by
+from ...core.named import function_named
+from .heads import FunctionHead, TwoLayerHead
+from .questions import TOLERANCE, AnyHead, Effects, Head, Texts, Vectors
 from .reviews import ASPECTS, VALUES, refuse_duplicates
 
-_ARRAYS = ("text_id", "vectors", "weight", "bias")
+_FILE = "file"  # in a table's attrs: where it was read
+_EMBEDDINGS = ("text_id", "vectors")
+_LAYER, _DENSE = ("weight", "bias"), ("dense_weight", "dense_bias", "activation")
 
 
 @dataclass(frozen=True)
@@ -49,7 +56,9 @@ class Reading:
 
 
 def load_reading(path: Path, key: str = "") -> tuple[np.ndarray, Reading] | None:
-    """The ids and the reading that `save` kept; None where there is none, or one of another key."""
+    """The ids and the reading that `save` kept; with a key, None without one that has this key and
+    was made by this code and these versions.
+    """
     arrays = _load_arrays(path, key)
     if arrays is None:
         return None
@@ -81,7 +90,7 @@ def save_vectors(
 def load_vectors(
     path: Path, key: str = ""
 ) -> tuple[np.ndarray, np.ndarray, dict[str, float]] | None:
-    """The ids, vectors and numbers that `save_vectors` kept; None without any of this key."""
+    """The ids, vectors and numbers that `save_vectors` kept; a key asks as in `load_reading`."""
     arrays = _load_arrays(path, key)
     if arrays is None:
         return None
@@ -93,9 +102,10 @@ def load_vectors(
 
 
 def _save_arrays(path: Path, key: str, ids: Sequence[str], **arrays: np.ndarray) -> None:
+    arrays |= {"key": np.array(key), "made_by": np.array(_maker())}
     with atomic_path(path) as part, part.open("wb") as file:
         # Ids as text of one width: an array of objects could only be read by running code.
-        np.savez(file, key=np.array(key), ids=np.array(ids, dtype=str), **arrays)
+        np.savez(file, ids=np.array(ids, dtype=str), **arrays)
 
 
 def _load_arrays(path: Path, key: str) -> dict[str, np.ndarray] | None:
@@ -109,7 +119,12 @@ def _load_arrays(path: Path, key: str) -> dict[str, np.ndarray] | None:
             raise TouchstoneError(f"{path} is damaged; run 02_training again") from None
         print(f"{path} is damaged; it is made anew")
         return None
-    return arrays if key in ("", str(arrays["key"])) else None
+    asked = [(key, "key"), (_maker(), "made_by")] if key else []
+    return arrays if all(said == str(arrays.get(name)) for said, name in asked) else None
+
+
+def _maker() -> str:
+    return json.dumps(made_by("cebab", "02_training"), sort_keys=True)
 
 
 def gather_texts(
@@ -133,12 +148,14 @@ def gather_texts(
             exactly p_1 ... p_K, probabilities that do not sum to one, a value that no aspect has.
     """
     ids = texts["text_id"].to_numpy(object)
-    columns = class_columns(predictions, "the table of predictions")
-    probabilities = _looked_up(predictions, ids, columns, "predictions")
-    probabilities = _numbers(probabilities, "the table of predictions")
-    _check_probabilities(ids, probabilities)
-    predicted = _looked_up(aspects, ids, list(ASPECTS), "predicted aspects")
-    _check_values(ids, predicted)
+    with _naming(predictions):
+        columns = class_columns(predictions, "the table of predictions")
+        probabilities = _looked_up(predictions, ids, columns, "predictions")
+        probabilities = real_numbers(probabilities, "the table of predictions")
+        _check_probabilities(ids, probabilities)
+    with _naming(aspects):
+        predicted = _looked_up(aspects, ids, list(ASPECTS), "predicted aspects")
+        _check_values(ids, predicted)
     return Texts(
         ids,
         texts[list(ASPECTS)].to_numpy(object),
@@ -148,6 +165,16 @@ def gather_texts(
         texts["text"].to_numpy(object) if "text" in texts else None,
         without and without[1][:, _rows_of(without[0], ids, "vectors without a concept")],
     )
+
+
+@contextmanager
+def _naming(table: pd.DataFrame) -> Iterator[None]:
+    """An error names the file that the table was read from, if it was."""
+    try:
+        yield
+    except TouchstoneError as error:
+        file = table.attrs.get(_FILE, "")
+        raise TouchstoneError(f"{file}: {error}" if file else str(error)) from None
 
 
 def read_outside(path: Path | str) -> pd.DataFrame:
@@ -161,40 +188,63 @@ def read_outside(path: Path | str) -> pd.DataFrame:
         TouchstoneError: naming the file, where it is no such table.
     """
     path = Path(path)
-    if path.suffix not in (".parquet", ".csv") or not path.is_file():
-        raise TouchstoneError(
-            f"{path} is no Parquet or CSV file that exists; write one with a column text_id"
-        )
-    table = _csv_table(path) if path.suffix == ".csv" else read_table(path)
+    table = read_rows(path, "text_id")
     names = list(map(str, table.columns))
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise TouchstoneError(f"{path} has the column {twice[0]!r} twice; keep one of them")
-    if "text_id" not in table:
-        raise TouchstoneError(f"{path} has no column text_id; its columns are {', '.join(names)}")
-    if not all(isinstance(name, str) for name in table["text_id"]):
-        odd = next(name for name in table["text_id"] if not isinstance(name, str))
-        raise TouchstoneError(f"{path}: the text_id {odd!r} is no text; write the ids as text")
     if not any(name.startswith("p_") for name in names):
         return table
     columns = class_columns(table, str(path))
-    numbers = _numbers(table[columns].to_numpy(), str(path))
+    numbers = real_numbers(table[columns].to_numpy(), str(path))
     others = [name for name in table if name not in columns]
     return table[others].assign(**dict(zip(columns, numbers.T, strict=True)))
 
 
-def class_columns(table: pd.DataFrame, source: str) -> list[str]:
+def read_rows(path: Path, key: str) -> pd.DataFrame:
+    """A table that was made elsewhere, Parquet or CSV; of CSV every cell is text.
+
+    Args:
+        path: the file.
+        key: a column that it must have, of texts.
+
+    Raises:
+        TouchstoneError: naming the file, where it is no such table.
+    """
+    if path.suffix not in (".parquet", ".csv") or not path.is_file():
+        raise TouchstoneError(
+            f"{path} is no Parquet or CSV file that exists; write one with a column {key}"
+        )
+    table = _csv_table(path) if path.suffix == ".csv" else read_table(path)
+    table.attrs[_FILE] = str(path)
+    names = list(map(str, table.columns))
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise TouchstoneError(f"{path} has the column {twice[0]!r} twice; keep one of them")
+    if key not in table:
+        raise TouchstoneError(f"{path} has no column {key}; its columns are {', '.join(names)}")
+    if odd := [name for name in table[key] if not isinstance(name, str)][:1]:
+        raise TouchstoneError(f"{path}: the {key} {odd[0]!r} is no text; write the ids as text")
+    return table
+
+
+def class_columns(
+    table: pd.DataFrame, source: str, start: str = "p_", about: str = "a probability of each class"
+) -> list[str]:
     """The columns p_1 ... p_K of a table in the order of their numbers, wherever they stand.
+
+    Args:
+        table: with perhaps other columns.
+        source: where it is from, for the error.
+        start: of the columns' names.
+        about: what they hold, for the error.
 
     Raises:
         TouchstoneError: another column begins with p_, or one of them is missing.
     """
-    found = [str(name) for name in table if str(name).startswith("p_")]
-    columns = [f"p_{k}" for k in range(1, max(len(found), 2) + 1)]
+    found = [str(name) for name in table if str(name).startswith(start)]
+    columns = [f"{start}{k}" for k in range(1, max(len(found), 2) + 1)]
     if missing := [name for name in columns if name not in found]:
         given = f"; it has {', '.join(found)}" if found else ""
         raise TouchstoneError(
-            f"{source} has no column {missing[0]!r}{given}: write exactly p_1 ... p_K, a "
-            "probability of each class, and begin no other column's name with p_"
+            f"{source} has no column {missing[0]!r}{given}: write exactly {start}1 ... {start}K, "
+            f"{about}, and begin no other column's name with {start}"
         )
     return columns
 
@@ -205,57 +255,73 @@ def _csv_table(path: Path) -> pd.DataFrame:
     return pd.DataFrame([fields for _, fields in rows], columns=names, dtype=str)
 
 
-def read_vectors(path: Path | str) -> tuple[tuple[np.ndarray, np.ndarray], Head]:
-    """Embeddings and a linear head that were made elsewhere.
+def read_vectors(
+    path: Path | str, function: str = ""
+) -> tuple[tuple[np.ndarray, np.ndarray], AnyHead]:
+    """Embeddings that were made elsewhere, and the head that reads them.
 
     Args:
-        path: an .npz with text_id (n strings), vectors (n x hidden), weight (K x hidden), bias (K).
+        path: an .npz with text_id (n strings) and vectors (n x hidden). The head stands there, too,
+            unless it is a function. One linear layer: weight (K x hidden), bias (K). Two layers:
+            dense_weight (width x hidden), dense_bias (width), activation (tanh, relu or gelu),
+            weight (K x width), bias (K).
+        function: the head as "module:function", from vectors (n x hidden) to probabilities (n x K).
 
     Returns:
         ((ids, vectors), head), as `gather_texts` takes them.
     """
     path = Path(path)
+    needed: tuple[str, ...] = _EMBEDDINGS if function else (*_EMBEDDINGS, *_LAYER)
     if path.suffix != ".npz" or not path.is_file():
         raise TouchstoneError(
             f"{path} is no .npz file that exists; write one with numpy.savez and the arrays "
-            f"{', '.join(_ARRAYS)}"
+            f"{', '.join(needed)}"
         )
     arrays = read_arrays(path)
-    if missing := [name for name in _ARRAYS if name not in arrays]:
-        raise TouchstoneError(f"{path} has no array {missing[0]!r}; write {', '.join(_ARRAYS)}")
-    ids, vectors, weight, bias = (arrays[name] for name in _ARRAYS)
-    if (
-        (ids.ndim, vectors.ndim, bias.ndim) != (1, 2, 1)
-        or len(vectors) != len(ids)
-        or weight.shape != (len(bias), vectors.shape[1])
-    ):
+    is_dense = any(name in arrays for name in _DENSE)
+    if function and (layers := [name for name in (*_LAYER, *_DENSE) if name in arrays]):
         raise TouchstoneError(
-            f"{path}: text_id has shape {ids.shape}, vectors {vectors.shape}, weight "
-            f"{weight.shape}, bias {bias.shape}; write n ids, n x hidden, K x hidden, K"
+            f"{path} holds {layers[0]!r}, and {function} is to be the head; hand in one of them"
         )
-    if ids.dtype.kind != "U":
+    needed += _DENSE if is_dense else ()
+    if missing := [name for name in needed if name not in arrays]:
+        raise TouchstoneError(f"{path} has no array {missing[0]!r}; write {', '.join(needed)}")
+    _check_shapes(path, {name: arrays[name].shape for name in needed if name != "activation"})
+    if arrays["text_id"].dtype.kind != "U":
         raise TouchstoneError(f"{path}: text_id holds no text; write an array of strings")
-    vectors, weight, bias = (
-        _numbers(arrays[name], f"{path}: {name}") for name in ("vectors", "weight", "bias")
-    )
-    if not all(np.isfinite(array).all() for array in (vectors, weight, bias)):
+    refuse_duplicates(pd.DataFrame({"text_id": arrays["text_id"]}), str(path))
+    numbers = {
+        name: real_numbers(arrays[name], f"{path}: {name}")
+        for name in needed
+        if name not in ("text_id", "activation")
+    }
+    if not all(np.isfinite(array).all() for array in numbers.values()):
         raise TouchstoneError(f"{path} holds a number that is not finite; leave the text out")
-    return (ids.astype(object), vectors), Head(weight, bias)
+    vectors = (arrays["text_id"].astype(object), numbers.pop("vectors"))
+    if function:
+        return vectors, FunctionHead(function, function_named(function, "outside_head"))
+    if is_dense:
+        return vectors, TwoLayerHead(**numbers, activation=str(arrays["activation"]))
+    return vectors, Head(**numbers)
 
 
-def _numbers(values: np.ndarray, what: str) -> np.ndarray:
-    """An array as real numbers; text that writes them is read, anything else refused."""
-    try:
-        # neither would raise: a complex number loses a part, and yes is 1
-        objects = values.flat if values.dtype == object else ()
-        odd = [v for v in objects if isinstance(v, bool | np.bool_ | complex)]
-        if odd or values.dtype.kind not in "iufOU":
-            raise ValueError(f"{(odd or [values.dtype])[0]}")
-        return values.astype(float)
-    except (ValueError, TypeError) as error:
-        raise TouchstoneError(
-            f"{what} holds something that is no real number ({error}); write numbers"
-        ) from None
+def _check_shapes(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Refuse arrays whose axes do not fit together."""
+    axes = {
+        "text_id": ["n"],
+        "vectors": ["n", "hidden"],
+        "dense_weight": ["width", "hidden"],
+        "dense_bias": ["width"],
+        "weight": ["K", "width" if "dense_weight" in shapes else "hidden"],
+        "bias": ["K"],
+    }
+    sizes: dict[str, int] = {}
+    for name, shape in shapes.items():
+        fits = len(shape) == len(axes[name])
+        if not fits or any(sizes.setdefault(a, n) != n for a, n in zip(axes[name], shape)):
+            have = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+            write = ", ".join(" x ".join(axes[name]) for name in shapes).replace("n", "n ids", 1)
+            raise TouchstoneError(f"{path}: {have.replace(' (', ' has shape (', 1)}; write {write}")
 
 
 def _rows_of(names: np.ndarray, ids: np.ndarray, what: str) -> Int[np.ndarray, "batch"]:

@@ -30,6 +30,7 @@ from ...models.text_model import (
     Encoded,
     Forward,
     RunsFromEmbeddings,
+    check_known,
     device_of,
     in_buckets,
     length_buckets,
@@ -104,7 +105,10 @@ class Reviewer:
         model = build_reviewer(self.kind, self.encoder, self.revision, self.n_classes, seed)
         model.module.to(device)
         texts, n_train, n_known = pd.concat([train, dev, test]), len(train), len(train) + len(dev)
-        encoded = model.encode(words_of(list(texts["text"])))
+        words = words_of(list(texts["text"]))
+        encoded = model.encode(words)
+        if told := check_known(model.tokenizer, words, encoded, self.encoder):
+            print(told)
         states = None
         if self.n_frozen and isinstance(model, HFClassifier):
             states = lower_states(model, encoded, self.n_frozen)

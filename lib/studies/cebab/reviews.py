@@ -16,6 +16,7 @@ from jaxtyping import Float, Int
 from ...core.downloads import check_files, download_folder
 from ...core.errors import TouchstoneError, check_choice
 from ...core.files import read_json, write_atomic
+from ...language.visible import HALF, is_visible
 
 ASPECTS = ("food", "service", "ambiance", "noise")
 VALUES = ("Negative", "unknown", "Positive")
@@ -248,7 +249,10 @@ def _row(record: Any, where: str) -> dict[str, Any]:
             f"{where} {fault}; every record needs {', '.join(_FIELDS[:11])} and so on"
         )
     is_original, kind, words = (record[n] for n in ("is_original", "edit_type", "description"))
+    ids = ("id", "original_id", "edit_id")
+    no_text = next((name for name in ids if not isinstance(record[name], str)), "")
     for is_wrong, fault in (
+        (no_text, f"{no_text} is {record.get(no_text)!r}; write text, in quotation marks"),
         (
             record["id"] != f"{record['original_id']}_{record['edit_id']}",
             f"id {record['id']!r} is not original_id and edit_id joined by _; correct one of them",
@@ -262,8 +266,16 @@ def _row(record: Any, where: str) -> dict[str, Any]:
             f"unknown edit_type {kind!r}; write one of {', '.join(ASPECTS)}",
         ),
         (
-            not isinstance(words, str) or not words.strip(),
+            not is_original and record["edit_goal"] not in VALUES,
+            f"edit_goal is {record['edit_goal']!r}; write one of {', '.join(VALUES)}",
+        ),
+        (
+            not isinstance(words, str) or not is_visible(words),
             "the description is empty; leave the record out",
+        ),
+        (
+            isinstance(words, str) and HALF.search(words),
+            "the description holds half a character (a lone surrogate); write the whole character",
         ),
     ):
         if is_wrong:
@@ -286,6 +298,12 @@ def _row(record: Any, where: str) -> dict[str, Any]:
 def _label_of(record: Mapping[str, Any], part: str, known: Sequence[str], where: str) -> str:
     """The label, if it is a known one and what its votes say; an aspect may be not annotated."""
     label, votes = record[f"{part}_majority"], record[f"{part}_label_distribution"]
+    for voted, n in votes.items() if isinstance(votes, dict) else ():
+        if voted not in (*known, NO_MAJORITY) or type(n) is not int or n < 0:
+            raise TouchstoneError(
+                f"{where} votes hold {voted!r}: {n!r}; write a number of votes, 0 or more, for "
+                f"each of {', '.join(known)}"
+            )
     if label not in (*known, NO_MAJORITY) and not (label == NOT_ANNOTATED and known == VALUES):
         raise TouchstoneError(
             f"{where} majority is {label!r}; write one of {', '.join(known)}, {NO_MAJORITY}"

@@ -146,16 +146,16 @@ def read_wordings(path: Path | str) -> Wordings:
             one with train.
     """
     wordings: Wordings = read_yaml(path)
-    for aspect, value in product(ASPECTS, VALUES):
+    for aspect, value in product(ASPECTS, (*VALUES, "subjects")):
         parts = wordings.get(aspect, {})
         forms = parts.get(value, []) if isinstance(parts, dict) else parts
         if not isinstance(forms, list) or not all(isinstance(form, str) for form in forms):
             raise TouchstoneError(f"{path}: {aspect}, {value} is no list of texts; write `- ...`")
-        n_different = len(set(forms))
-        if n_different < _N_FORMS or n_different < len(forms):
+        n_different, needed = len(set(forms)), 1 if value == "subjects" else _N_FORMS
+        if n_different < needed or n_different < len(forms):
             raise TouchstoneError(
                 f"{path}: {aspect}, {value} has {n_different} different wordings of {len(forms)}; "
-                f"write at least {_N_FORMS}, none of them twice"
+                f"write at least {needed}, none of them twice"
             )
     parts = wordings_by_split(wordings)
     for split in SPLITS[1:]:

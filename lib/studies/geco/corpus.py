@@ -1,7 +1,6 @@
 """Corpora in GECO's format, read, written and fetched: JSON lines, one form of a sentence each."""
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -11,8 +10,9 @@ import pandas as pd
 
 from ...core.downloads import check_files, download, download_folder
 from ...core.errors import TouchstoneError
-from ...core.files import parse_json, write_atomic
+from ...core.files import parse_json, read_text, write_atomic
 from ...core.stage import Stage
+from ...language.visible import HALF, is_visible
 from .faults import drop_faulty, find_format_faults, keep_faults, repair_rows
 
 CLASSES = ("F", "M", "NB")
@@ -30,13 +30,11 @@ _CHOICES = {
     "gold": ("published", "corrected"),
 }
 COLUMNS = ["row_id", "sentence_idx", "target", "gender", "sentence", "ground_truth"]
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _EXPECTED = (
     "{sentence: [words], ground_truth: [0 or 1 per word], target: 0 | 1 | 2, sentence_idx: number}"
 )
 
-_HALF = re.compile(r"[\ud800-\udfff]")
-
+_LARGEST = 2**63 - 1  # of a whole number in a table
 _GECO_COMMIT = "f0907c6"
 _GECO_URL = f"https://github.com/braindatalab/gecobench/raw/{_GECO_COMMIT}/data/dataset"
 GECO_SHA256 = {
@@ -237,7 +235,7 @@ def _parse(path: Path) -> pd.DataFrame:
         )
     records: list[dict[str, Any]] = []
     seen: dict[str, int] = {}
-    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
         if line.strip():
             record = _record(line, f"{path}, line {number}")
             # a row is known by base sentence and class, so a second one would take its place
@@ -254,7 +252,7 @@ def _parse(path: Path) -> pd.DataFrame:
     return pd.DataFrame(records, columns=COLUMNS)
 
 
-def _record(line: bytes, where: str) -> dict[str, Any]:
+def _record(line: str, where: str) -> dict[str, Any]:
     record = parse_json(line, where, "correct or remove the line")
     fields = ("sentence", "ground_truth", "target", "sentence_idx")
     if not isinstance(record, dict) or not set(fields) <= set(record):
@@ -266,8 +264,8 @@ def _record(line: bytes, where: str) -> dict[str, Any]:
     gender = record.get("gender", GENDERS[number])
     has_words = isinstance(words, list) and all(isinstance(word, str) for word in words)
     # "\ud83d" without its other half is no text: it could not be written or encoded
-    is_text = has_words and not any(_HALF.search(word) for word in words)
-    is_number = isinstance(idx, int) and not isinstance(idx, bool)
+    is_text = has_words and not any(HALF.search(word) for word in words)
+    is_number = isinstance(idx, int) and not isinstance(idx, bool) and abs(idx) <= _LARGEST
     has_mask = isinstance(mask, list) and all(value in (0, 1) for value in mask)
     problems = {
         f"unknown target {target!r}; use 0 (female), 1 (male) or 2 (neutral)": not is_class,
@@ -276,6 +274,8 @@ def _record(line: bytes, where: str) -> dict[str, Any]:
         f"the sentence is not a list of words; write {_EXPECTED}": not (has_words and words),
         "a word holds half a character (a lone surrogate); write the whole character": has_words
         and not is_text,
+        "no word of the sentence can be seen; write its words": has_words
+        and not any(map(is_visible, words)),
         f"the ground truth holds something other than 0 and 1; write {_EXPECTED}": not has_mask,
         f"sentence_idx {idx!r} is not a whole number; write {_EXPECTED}": not is_number,
     }

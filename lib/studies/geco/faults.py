@@ -1,7 +1,6 @@
 """Faults in corpora of GECO's kind: those of form are repaired, those of wording reported."""
 
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping
 from difflib import SequenceMatcher
 from itertools import permutations
@@ -11,6 +10,7 @@ import pandas as pd
 
 from ...core.errors import TouchstoneError
 from ...language.lexicon import PRONOUN_FORMS
+from ...language.visible import is_visible
 
 _FAULT_COLUMNS = ["row", "sentence_idx", "target", "fault", "what_was_done"]
 LENGTH = "mask does not fit the sentence"
@@ -235,9 +235,7 @@ def _bare(word: str) -> str:
     >>> _bare("he "), _bare(chr(0x200B))
     ('he', '')
     """
-    unseen = ("Cc", "Cf", "Zs", "Zl", "Zp")  # control, zero width, blanks
-    is_seen = word.isalnum() or any(unicodedata.category(sign) not in unseen for sign in word)
-    return word.strip() if is_seen else ""
+    return word.strip() if is_visible(word) else ""
 
 
 def _same_positions(variants: Iterable[list[str]]) -> set[int]:

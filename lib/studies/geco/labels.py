@@ -13,6 +13,7 @@ from sklearn.metrics import cohen_kappa_score
 from ...core.errors import TouchstoneError, check_choice
 from ...core.files import parse_yaml, read_utf8
 from ...language.labels import Label, Replacement, Scope, differing_positions, gender_variants
+from ...language.visible import is_visible
 from .corpus import CLASSES, COLUMNS, GENDERS, refuse
 
 # which words a data set alters, and its classes
@@ -144,6 +145,10 @@ def _checked(name: str, entry: Any, where: str) -> Label:
     ):
         raise TouchstoneError(f"{where}, tokens: write words with one blank between two")
     words = tuple(entry["tokens"].split(" "))
+    if unseen := [i for i, word in enumerate(words) if not is_visible(word)]:
+        raise TouchstoneError(
+            f"{where}, tokens: word {unseen[0]} has no width; remove it, and count again"
+        )
     names, reasons = dict(entry["names"] or {}), dict(entry.get("reasons") or {})
     for part in ("names", "subj", "all"):
         for position in entry[part] or {}:
@@ -199,7 +204,7 @@ def _replacement(
         "every variant": not is_triple,
         f"has an empty replacement or one with a blank in it: {change}; write single words, or "
         "null to delete the word in every variant": any(
-            not word or word != "".join(word.split()) for word in forms
+            not is_visible(word) or word != "".join(word.split()) for word in forms
         ),
         f"becomes {female!r} in every variant, so nothing tells them apart; remove the "
         "position": female == male == neutral,

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ...core.cards import checked_part
 from ...core.errors import TouchstoneError, did_you_mean
 from ...core.files import parse_yaml, read_utf8, sha256_of
 
@@ -197,11 +198,8 @@ def _replaced(card: Mapping[str, Any], parts: Mapping[str, Any], where: str) -> 
     return {
         name: _replaced(part, parts[name], f"{where}, {name}")
         if name in parts and isinstance(part, dict)
-        else _plain(parts.get(name, part))
+        else checked_part(name, parts[name], type(part), f"{where}, {name}")
+        if name in parts
+        else part
         for name, part in card.items()
     }
-
-
-def _plain(value: Any) -> Any:
-    """Dates and numbers of YAML as text: 2026-01-31, 1.0."""
-    return value if isinstance(value, (list, dict)) else str(value)

@@ -11,11 +11,12 @@ from typing import Any
 import pandas as pd
 import torch
 
-from ...attribution.registry import METHODS
+from ...attribution.registry import METHODS, Method
 from ...attribution.swaps import SwapShapley, swap_shapley
 from ...attribution.table import NO_MODEL
 from ...core.stage import Stage
 from ...core.units import Units
+from .as_released import method_of
 from .grid import Unit, mark
 from .units import StageSources, choose_rows
 
@@ -62,13 +63,14 @@ class ModelTables:
         """The explanations of a scheme's model and of the floors."""
         return self.explanations[self.explanations["scheme"].isin([scheme, NO_MODEL])]
 
-    def methods(self, scheme: str) -> list[tuple[str, dict[str, Any]]]:
+    def methods(self, scheme: str) -> list[tuple[Method, dict[str, Any]]]:
         """The registered methods that explained the scheme's model, each with the settings that
         it had then.
         """
         of_model = self.explanations[self.explanations["scheme"] == scheme]
         chosen = of_model.drop_duplicates("method").set_index("method")["settings"]
-        return [(name, json.loads(text)) for name, text in chosen.items() if name in METHODS]
+        asked = {name: json.loads(text) for name, text in chosen.items() if name in METHODS}
+        return [(method_of(name, settings), settings) for name, settings in asked.items()]
 
     def one_form_each(self, n_base: int) -> pd.DataFrame:
         """One row of each of the first `n_base` base sentences, the forms taking turns; all rows
@@ -110,13 +112,23 @@ class ModelTables:
         weights are then not needed.
         """
         unit = Unit(self.dataset, scheme, 0, name, settings, self.n_base)
-        scores = self.of(scheme)[["method", "row_id", "scores"]].sort_values(["method", "row_id"])
-        # four digits, which is what units keep of them
-        scores["scores"] = [" ".join(f"{x:.4g}" for x in row) for row in scores["scores"]]
-        key = self.store.key(
-            model=self.sources.mark_of(unit), scores=mark(scores), seed=self.seed, **settings
+        model = self.sources.mark_of(unit)
+        key, before = (
+            self.store.key(
+                model=model, scores=self._scores_mark(scheme, digits), seed=self.seed, **settings
+            )
+            for digits in (17, 4)  # tables that were published before 0.2.0 are found by four
         )
-        return self.store.finished(unit.name, key, make).assign(model=scheme)
+        table = self.store.load(unit.name, before) if self.reuse else None
+        if table is None:
+            table = self.store.finished(unit.name, key, make)
+        return table.assign(model=scheme)
+
+    def _scores_mark(self, scheme: str, digits: int) -> str:
+        """A mark of the explanations with so many digits of their scores."""
+        scores = self.of(scheme)[["method", "row_id", "scores"]].sort_values(["method", "row_id"])
+        scores["scores"] = [" ".join(f"{x:.{digits}g}" for x in row) for row in scores["scores"]]
+        return mark(scores)
 
     def tables(
         self, name: str, make: Callable[[str], pd.DataFrame], **settings: Any

@@ -1,7 +1,6 @@
 """The models of the study: how each is trained, trained once, and found again."""
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
@@ -15,7 +14,7 @@ from ...core.units import Units
 from ...models.load import read_trained, save_trained
 from ...models.schemes import scheme_named
 from ...models.text_model import TextModel
-from ...models.weights import weights_fit
+from ...models.weights import read_recipe, weights_fit
 from ...training.classifier import Settings
 from ...training.transfer import Trainer
 
@@ -64,6 +63,37 @@ class Job(NamedTuple):
     settings: Settings | None
 
 
+def models_of(values: Mapping[str, Any]) -> pd.DataFrame:
+    """The models that parameters ask for, in order: dataset, scheme, seed.
+
+    Without training there is nothing to repeat; of the two-class sets five seeds are enough.
+    """
+    sets = [(name, values["schemes"]) for name in values["datasets"]]
+    sets += [
+        (f"{name}_binary", values["binary_schemes"])
+        for name in values["datasets"]
+        if values["binary_schemes"]
+    ]
+    return pd.DataFrame(
+        [
+            (name, scheme, seed)
+            for name, schemes in sets
+            for scheme in schemes
+            for seed in range(_n_seeds(scheme, values))
+            if seed < 5 or name in values["datasets"]
+        ],
+        columns=["dataset", "scheme", "seed"],
+    )
+
+
+def _n_seeds(name: str, values: Mapping[str, Any]) -> int:
+    scheme = scheme_named(name)
+    if not scheme.trained():
+        return 1
+    n: int = values["n_seeds_ola" if scheme.is_one_layer else "n_seeds"]
+    return n
+
+
 def run_unit(
     stage: Stage, units: Units, trainer: Trainer, job: Job, need_weights: bool = False
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -74,6 +104,13 @@ def run_unit(
     without their tensors. `need_weights`: then train them again, and keep the published
     predictions. Tensors that are damaged are trained again, too.
     """
+    with units.claim(_name(job)):
+        return _run_claimed(stage, units, trainer, job, need_weights)
+
+
+def _run_claimed(
+    stage: Stage, units: Units, trainer: Trainer, job: Job, need_weights: bool
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     name, key, found, curve = _earlier(units, trainer, job)
     folder, stem = stage.path("models") / job.dataset / job.scheme, f"seed{job.seed}"
     is_new, recipe = found is None or curve is None, folder / f"{stem}.json"
@@ -92,6 +129,10 @@ def run_unit(
     return found.assign(split="test", **about), curve.assign(**about)
 
 
+def _name(job: Job) -> str:
+    return f"{job.dataset}-{job.scheme}-seed{job.seed}"
+
+
 def is_finished(units: Units, trainer: Trainer, job: Job) -> bool:
     """Whether `run_unit` would find the numbers of this model instead of training it."""
     *_, found, curve = _earlier(units, trainer, job)
@@ -102,7 +143,7 @@ def _earlier(
     units: Units, trainer: Trainer, job: Job
 ) -> tuple[str, str, pd.DataFrame | None, pd.DataFrame | None]:
     """A unit's name and key, and its predictions and curve where they are kept."""
-    name = f"{job.dataset}-{job.scheme}-seed{job.seed}"
+    name = _name(job)
     key = units.key(
         **trainer.recipe(job.scheme, job.classes, job.seed),
         settings=asdict(job.settings) if job.settings else None,
@@ -135,7 +176,7 @@ def load_trained(stage: Stage, dataset: str, scheme: str, seed: int) -> TextMode
             "--stage 02_training -p need_weights true"
         )
     recipe = stage.input("02_training", f"{name}.json")
-    trained = "sha256" in json.loads(recipe.read_text())
+    trained = "sha256" in read_recipe(recipe)
     return read_trained(
         recipe, stage.input("02_training", f"{name}.safetensors") if trained else None
     )

@@ -40,7 +40,7 @@ def compare_numbers(
     of_quantity = ours[ours["quantity"] == claim.quantity]
     found = {tuple(row[k] for k in _KEYS): row for row in of_quantity.to_dict("records")}
     rows = []
-    for number in wanted.fillna("").to_dict("records"):
+    for number in wanted.astype(object).fillna("").to_dict("records"):
         key, paper = tuple(number[k] for k in _KEYS), float(number["value"])
         estimate, low, high, n = (found.get(key, _NOTHING)[name] for name in _NOTHING)
         reasons = {

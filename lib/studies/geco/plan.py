@@ -9,7 +9,6 @@ studies: what their stages took in the last run.
 """
 
 import argparse
-import json
 import resource
 import tempfile
 import time
@@ -30,7 +29,7 @@ from ...attribution.budget import TokenBudget
 from ...attribution.explain import explain_many
 from ...attribution.registry import resolve_method
 from ...core.errors import TouchstoneError
-from ...core.files import save_csv
+from ...core.files import read_json, save_csv
 from ...core.paths import outputs_root
 from ...core.runner import plan_jobs
 from ...core.seeds import pick_device, set_up
@@ -41,8 +40,8 @@ from ...models.text_model import TextModel
 from ...models.weights import PACKAGED, load_tokenizer, quiet
 from ...training.transfer import Trainer
 from .corpus import CLASSES, load_dataset
-from .model_units import settings_by_scheme
-from .units import plan_units, settings_by_method
+from .model_units import models_of, settings_by_scheme
+from .units import numbers_of, plan_units, settings_by_method
 
 # base sentences trained on, rows explained, and the most steps or samples of a sample
 _N_BASE, _N_ROWS, _TIMED = 4, 4, 25
@@ -66,22 +65,6 @@ def predicted_cost(samples: Sequence[float]) -> Cost:
     return np.array([mean, half])
 
 
-def models_of(values: Mapping[str, Any]) -> pd.DataFrame:
-    """The models that a parameter file trains: dataset, scheme, seed."""
-    sets = [(name, values["schemes"]) for name in values["datasets"]]
-    sets += [(f"{name}_binary", values["binary_schemes"]) for name in values["datasets"]]
-    seeds = {True: values["n_seeds_ola"], False: values["n_seeds"]}
-    return pd.DataFrame(
-        [
-            (name, scheme, k)
-            for name, schemes in sets
-            for scheme in schemes
-            for k in range(1 if scheme == "ZS" else seeds[scheme_named(scheme).is_one_layer])
-        ],
-        columns=["dataset", "scheme", "seed"],
-    )
-
-
 def rows_by_method(values: Mapping[str, Any], n_test: int, n_forms: int) -> pd.DataFrame:
     """How many rows each method explains: kind (encoder or OLA), method, rows. Floors cost
     nothing and are left out.
@@ -97,16 +80,6 @@ def rows_by_method(values: Mapping[str, Any], n_test: int, n_forms: int) -> pd.D
     units["kind"] = np.where(is_ola, "OLA", "encoder")
     units["rows"] = np.where(units["n_base"], units["n_base"] * n_forms, n_test)
     return units.groupby(["kind", "method"], sort=False, as_index=False)["rows"].sum()
-
-
-def numbers_of(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Each costly method's number of steps or samples, and the points' rule."""
-    return {
-        "Integrated Gradients": {"n_steps": values["ig_steps"], "rule": values["ig_rule"]},
-        "LIME": {"n_samples": values["lime_samples"]},
-        "Kernel SHAP": {"n_samples": values["kernel_shap_samples"]},
-        "Gradient SHAP": {"n_samples": values["gradient_shap_samples"]},
-    }
 
 
 def shortened(settings: Mapping[str, Any]) -> tuple[dict[str, Any], float]:
@@ -279,7 +252,7 @@ def encoder_of_shape(encoder: str, folder: Path) -> str:
 def last_run(study: str, scale: str) -> pd.DataFrame:
     """What the stages of a study took when they last ran here: stage, seconds."""
     lines = [
-        (path.parent.name, json.loads(path.read_text())["seconds"])
+        (path.parent.name, read_json(path, "run that stage again")["seconds"])
         for path in sorted((outputs_root() / study / scale).glob("*/run.json"))
     ]
     if not lines:

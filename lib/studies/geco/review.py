@@ -20,6 +20,7 @@ from ...core.errors import TouchstoneError
 from ...core.files import read_json
 from ...language.labels import Label, Replacement, Scope
 from ...language.lexicon import PRONOUNS
+from ...language.visible import is_visible
 from .doubts import Doubts, reason_of
 from .metadata import unsaid
 
@@ -105,15 +106,20 @@ def read_decisions(path: Path) -> dict[str, Decision]:
     Raises:
         TouchstoneError: naming file and sentence, for a file that the page cannot have written.
     """
-    if not path.is_file():
+    if not path.exists():
         return {}
     remedy = "save it again from the review page, or delete it"
     content = read_json(path, remedy)
-    try:
-        entries = content["sentences"]
-        return {key: _decision(entry) for key, entry in entries.items()}
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise TouchstoneError(f"{path} does not hold decisions ({error!r}); {remedy}") from None
+    entries = content.get("sentences") if isinstance(content, dict) else None
+    if not isinstance(entries, dict):
+        raise TouchstoneError(f"{path} does not hold decisions by sentence (sentences); {remedy}")
+    decisions = {}
+    for key, entry in entries.items():
+        try:
+            decisions[key] = _decision(entry)
+        except ValueError as error:
+            raise TouchstoneError(f"{path}, sentence {key}: {error}; {remedy}") from None
+    return decisions
 
 
 def match_decisions(
@@ -265,26 +271,35 @@ def _edited(label: Label, scope: Scope, decision: Decision) -> dict[int, Replace
 
 
 def _decision(entry: Any) -> Decision:
-    edits: dict[Scope, dict[int, Replacement]] = {scope: {} for scope in _SCOPES}
-    if unknown := set(entry.get("edits", {})) - set(_SCOPES):
-        raise ValueError(f"edits of {min(unknown)}, which is neither all nor subj")
-    for scope in _SCOPES:
-        for position, forms in entry.get("edits", {}).get(scope, {}).items():
-            # A blank within a word would make one word of two, with one place in the mask.
-            if forms is not None and (
-                not isinstance(forms, list)
-                or len(forms) != 3
-                or not all(isinstance(word, str) and len(word.split()) == 1 for word in forms)
-            ):
-                raise ValueError(
-                    f"position {position} does not have three words, without blanks: {forms}"
-                )
-            edits[scope][int(position)] = (
-                None if forms is None else (forms[0].strip(), forms[1].strip(), forms[2].strip())
-            )
-    if not isinstance(entry["rejected"], bool):
+    """A decision as the page saves it; a ValueError says what it is not."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("rejected"), bool):
         raise ValueError("rejected is neither true nor false")
-    return Decision(entry["rejected"], edits, str(entry["text_id"]), str(entry.get("text", "")))
+    if not isinstance(entry.get("text_id"), str):
+        raise ValueError("text_id is no text")
+    given = entry.get("edits", {})
+    if not isinstance(given, dict) or not all(isinstance(part, dict) for part in given.values()):
+        raise ValueError("edits are not three words by position")
+    if unknown := set(given) - set(_SCOPES):
+        raise ValueError(f"edits of {min(unknown)}, which is neither all nor subj")
+    edits: dict[Scope, dict[int, Replacement]] = {scope: {} for scope in _SCOPES}
+    for scope in _SCOPES:
+        for position, forms in given.get(scope, {}).items():
+            if not re.fullmatch("-?[0-9]+", position):
+                raise ValueError(f"position {position!r} is no whole number")
+            edits[scope][int(position)] = _forms(position, forms)
+    return Decision(entry["rejected"], edits, entry["text_id"], str(entry.get("text", "")))
+
+
+def _forms(position: str, forms: Any) -> Replacement:
+    """The three words of a position; a blank within one would make one word of two."""
+    if forms is None:
+        return None
+    are_words = isinstance(forms, list) and all(
+        isinstance(word, str) and len(word.split()) == 1 and is_visible(word) for word in forms
+    )
+    if not are_words or len(forms) != 3:
+        raise ValueError(f"position {position} does not have three words, without blanks: {forms}")
+    return forms[0].strip(), forms[1].strip(), forms[2].strip()
 
 
 def _kind(label: Label, i: int, scope: Scope) -> str:

@@ -2,7 +2,6 @@
 made of.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,8 +18,10 @@ from ...core.seeds import seed_for
 from ...core.stage import Stage
 from ...models.load import build_model
 from ...models.schemes import scheme_named
+from ...models.weights import read_recipe
 from ...training.classifier import Settings
 from ...training.transfer import Trainer
+from .as_released import method_of
 from .corpus import CLASSES, DATASETS, load_dataset
 from .grid import Unit, mark
 from .model_units import load_trained
@@ -62,6 +63,16 @@ def settings_by_method(
     return settings
 
 
+def numbers_of(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Each costly method's number of steps or samples, and the points' rule."""
+    return {
+        "Integrated Gradients": {"n_steps": values["ig_steps"], "rule": values["ig_rule"]},
+        "LIME": {"n_samples": values["lime_samples"]},
+        "Kernel SHAP": {"n_samples": values["kernel_shap_samples"]},
+        "Gradient SHAP": {"n_samples": values["gradient_shap_samples"]},
+    }
+
+
 def plan_units(
     models: pd.DataFrame,
     methods: Sequence[str],
@@ -87,7 +98,9 @@ def plan_units(
     """
     for name in every_seed_ola:  # a misspelt name would leave later seeds without a method
         resolve_method(name)
-    chosen = {name: resolve_method(name).settings(settings.get(name)) for name in methods}
+    chosen = {
+        name: method_of(name, settings.get(name)).settings(settings.get(name)) for name in methods
+    }
     floors = [name for name in methods if resolve_method(name).family == "floor"]
     # 0 stands for all, which is more than any number
     n_floor = 0 if 0 in (n_base, n_base_ola) else max(n_base, n_base_ola)
@@ -202,9 +215,9 @@ class StageSources:
         """The trained model; for a floor what it is fitted to, or any model for its tokenizer."""
         place = (unit.dataset, unit.scheme, unit.seed)
         if not unit.sees_model:
-            floor = resolve_method(unit.method)
+            floor = unit.explainer
             if floor.fit is not None:
-                return floor.fit(load_dataset(self.stage, unit.dataset, "train"))
+                return floor.fit(load_dataset(self.stage, unit.dataset, floor.fit_on))
             if not floor.reads_tokenizer:
                 return None
             place = self._first_model(unit.dataset)
@@ -220,8 +233,9 @@ class StageSources:
         For floors it is the mark of what they are fitted to.
         """
         if not unit.sees_model:
-            if resolve_method(unit.method).fit is not None:
-                return mark(load_dataset(self.stage, unit.dataset, "train")[["sentence", "target"]])
+            if (floor := unit.explainer).fit is not None:
+                rows = load_dataset(self.stage, unit.dataset, floor.fit_on)
+                return mark(rows[["sentence", "target"]])
             # a floor that is not fitted depends on a model by its tokenizer only
             return mark(pd.DataFrame([self._first_model(unit.dataset)]))
         found = self.predictions
@@ -241,7 +255,7 @@ class StageSources:
         recipe_file = f"models/{unit.dataset}/{unit.scheme}/seed{unit.seed}.json"
         if (self.stage.folder.parent / "02_training" / recipe_file).is_file():
             model = self.model_of(unit)
-            recipe = json.loads(self.stage.input("02_training", recipe_file).read_text())
+            recipe = read_recipe(self.stage.input("02_training", recipe_file))
             what = f"{unit.scheme} on {unit.dataset}, training seed {unit.seed}"
         else:
             train, test = (

@@ -4,7 +4,6 @@ And what is asked before a number is shown: did the training pass its gate?
 """
 
 import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -14,8 +13,9 @@ import pandas as pd
 
 from ...core.contents import by_content
 from ...core.errors import TouchstoneError
+from ...core.made_by import made_by
 from ...models.masked_lm import MaskedLM, read_masked_lm, save_masked_lm
-from ...models.weights import weights_fit
+from ...models.weights import read_recipe, weights_fit
 from ...training.masked_lm import MaskedSettings, fit_masked_lm
 
 _TRAINING = ["model", "base", "seed"]
@@ -34,8 +34,8 @@ def fit_or_read(
     One that was kept at `path` is read, unless it is damaged.
 
     `recipe` (encoder, revision, seed, and what else the numbers depend on) is completed with the
-    settings and the SHA-256 of the texts; a model that was kept with another recipe is trained
-    again.
+    settings, the SHA-256 of the texts, and what makes it, code and versions; a model that was kept
+    with another recipe is trained again.
     """
     texts = ["\n".join(" ".join(words) for words in part) for part in (train, valid)]
     recipe = dict(recipe) | {
@@ -43,10 +43,11 @@ def fit_or_read(
         "settings": asdict(settings) | {"watched": list(settings.watched)},
         "texts": [hashlib.sha256(text.encode()).hexdigest() for text in texts],
         **by_content(recipe["encoder"]),
+        "made_by": made_by("implicit_bias", "02_training"),
     }
     kept, weights = path.with_suffix(".json"), path.with_suffix(".safetensors")
     if weights_fit(kept):
-        about = json.loads(kept.read_text())
+        about = read_recipe(kept)
         if {name: about.get(name) for name in recipe} == recipe:
             return read_masked_lm(kept, weights), pd.DataFrame(about["curve"])
     model = start()

@@ -4,19 +4,20 @@ Reading them from tables, what the steps of the filter ask of the words, masking
 coreference clusters from a file. A sentence is a list of words; positions in it count from 0.
 """
 
-import json
 import re
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import spacy
 from spacy.tokens import Doc
 
 from ...core.errors import TouchstoneError, did_you_mean
-from ...core.files import csv_rows, read_utf8
+from ...core.files import csv_rows, read_utf8, strict_json
 from ...language.lexicon import MASK, PRONOUNS, load_lexicon, pronoun_forms
+from ...language.visible import is_visible
 from .coreference import Clusters, Resolver
 
 SLOTS = ("subject", "object", "possessive", "independent", "reflexive")
@@ -53,11 +54,14 @@ def read_sentences(path: Path | str, column: str = "sent1") -> pd.DataFrame:
             f"{path} has no column {column!r}{did_you_mean(column, columns)}; its columns are "
             f"{', '.join(columns[:12])}"
         )
+    if columns.count(column) > 1:
+        raise TouchstoneError(f"{path} has the column {column!r} twice; give one another name")
     at = columns.index(column)
     table = pd.DataFrame(
         [(line, " ".join(fields[at].split())) for line, fields in rows], columns=["row", "sentence"]
     ).astype({"sentence": object})
-    sentences = table[table["sentence"] != ""].drop_duplicates("sentence", ignore_index=True)
+    seen = table[table["sentence"].map(is_visible)]
+    sentences = seen.drop_duplicates("sentence", ignore_index=True)
     if sentences.empty:
         raise TouchstoneError(
             f"{path} has no sentence in its column {column!r}; choose another column or file"
@@ -166,16 +170,15 @@ def file_resolver(path: Path | str) -> Resolver:
         path: JSON lines `{"words": [...], "clusters": [[[start, end], ...], ...]}`, ends included.
 
     Raises:
-        TouchstoneError: naming file and line, for a line that is no such object or has a span
-            outside its sentence; where no file is named or it is not there; and, when the resolver
-            is called, for a sentence that the file does not hold.
+        TouchstoneError: naming file and line, for a line that is no such object, has a span outside
+            its sentence, or says something else of a sentence than a line above; where no file is
+            named or it is not there; and, when the resolver is called, for a sentence that the file
+            does not hold.
     """
     stored: dict[tuple[str, ...], Clusters] = {}
     for number, line in enumerate(_lines(path), 1):
         try:
-            entry = json.loads(line)
-            words = tuple(map(str, entry["words"]))
-            clusters = [[(int(a), int(b)) for a, b in spans] for spans in entry["clusters"]]
+            words, clusters = _clusters_of(strict_json(line))
         except (ValueError, KeyError, TypeError) as error:
             raise TouchstoneError(
                 f'{path}, line {number}: not {{"words": [...], "clusters": [[[0, 1], [4, 4]]]}} '
@@ -187,7 +190,13 @@ def file_resolver(path: Path | str) -> Resolver:
                     f"{path}, line {number}: the mention {[start, end]} lies outside the "
                     f"{len(words)} words; count from 0, both ends included"
                 )
-        stored[words] = clusters
+        if stored.setdefault(words, clusters) != clusters:
+            raise TouchstoneError(
+                f"{path}, line {number}: the sentence stands there twice, with other clusters; "
+                "keep one of the two lines"
+            )
+    if not stored:
+        raise TouchstoneError(f"{path} holds no clusters; write one object per sentence")
 
     def resolve(doc: Doc) -> Clusters:
         """The clusters that the file holds for the sentence."""
@@ -202,15 +211,21 @@ def file_resolver(path: Path | str) -> Resolver:
     return resolve
 
 
+def _clusters_of(entry: Any) -> tuple[tuple[str, ...], Clusters]:
+    """Words and clusters of a line; an error says what it is not."""
+    words, clusters = entry["words"], entry["clusters"]
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise ValueError("words is no list of texts")
+    ends = [end for spans in clusters for span in spans for end in span]
+    if odd := [end for end in ends if type(end) is not int]:  # true, 0.5 and "1" would be read
+        raise ValueError(f"{odd[0]!r} is no position")
+    return tuple(words), [[(start, end) for start, end in spans] for spans in clusters]
+
+
 def _lines(path: Path | str) -> list[str]:
     if not str(path).strip(". "):
         raise TouchstoneError(
             'resolver is "file", and clusters_file names none; '
             "name the file of JSON lines that your system wrote"
         )
-    try:
-        return read_utf8(Path(path)).splitlines()
-    except OSError as error:
-        raise TouchstoneError(
-            f"the file of clusters {path} cannot be read ({error.strerror}); correct clusters_file"
-        ) from None
+    return read_utf8(path).splitlines()

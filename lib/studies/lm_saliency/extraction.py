@@ -130,15 +130,17 @@ def read_conll2012(path: Path | str) -> list[tuple[list[str], list[Mention]]]:
     between `# begin document` and `# end document`.
 
     Raises:
-        TouchstoneError: with file and line, for a line of another form, and for a mention that
-            is not closed, or not opened.
+        TouchstoneError: with file and line, for a line of another form or outside a document, and
+            for a mention that is not closed, or not opened.
     """
     documents: list[tuple[list[str], list[Mention]]] = []
     words: list[str] = []
     mentions: list[Mention] = []
     open_at: dict[str, list[int]] = defaultdict(list)
+    is_inside = False
     for number, line in enumerate(read_text(path).splitlines(), start=1):
         where = f"{path}, line {number}"
+        is_inside |= line.startswith(("# begin document", "#begin document"))
         if line.startswith(("# end document", "#end document")):
             if unclosed := [cluster for cluster, starts in open_at.items() if starts]:
                 raise TouchstoneError(
@@ -146,8 +148,12 @@ def read_conll2012(path: Path | str) -> list[tuple[list[str], list[Mention]]]:
                     "add the bracket"
                 )
             documents.append((words, mentions))
-            words, mentions = [], []
+            words, mentions, is_inside = [], [], False
         elif line.strip() and not line.startswith("#"):
+            if not is_inside:
+                raise TouchstoneError(
+                    f"{where}: a word before `# begin document`; write that line above it"
+                )
             columns = line.split("\t")
             if len(columns) < 3:
                 raise TouchstoneError(
@@ -156,11 +162,16 @@ def read_conll2012(path: Path | str) -> list[tuple[list[str], list[Mention]]]:
                 )
             words.append("".join(columns[1].split()) or _BLANK)
             mentions += _mentions(columns[-1], len(words) - 1, open_at, where)
+    if is_inside or not documents:
+        missing = "no `# end document`" if is_inside else "holds no document"
+        raise TouchstoneError(f"{path}: {missing}; write it between `# begin document` and its end")
     return documents
 
 
 def _mentions(text: str, at: int, open_at: dict[str, list[int]], where: str) -> Iterator[Mention]:
     """The mentions that end at a token; those that only begin are put into `open_at`."""
+    if re.search(r"\((?!\w)", text):
+        raise TouchstoneError(f"{where}: {text!r} opens no cluster; write its name, as in (1")
     latest = ""  # cluster of the last bracket that opened: a bare ")" closes that one
     for opened, closed, _ in re.findall(r"\((\w+)|(\w+)\)|(\))", text):
         cluster = opened or closed or latest

@@ -27,6 +27,7 @@ from ...core.errors import TouchstoneError, check_choice
 from ...core.files import read_table, save_parquet, write_atomic
 from ...language.corpora import read_lines
 from ...language.spans import Span, span_tokens
+from ...language.visible import is_visible
 
 COLUMNS = ["prefix", "tag", "cues", "attractors", "pattern", "cluster"]
 SIDES = ("cues", "attractors")
@@ -43,9 +44,9 @@ def read_agreement(folder: Path | str) -> pd.DataFrame:
         sentence frame (`frame_groups`), so a line whose frame is its own is a cluster by itself.
 
     Raises:
-        TouchstoneError: with file and line, for an empty prefix, files of different length, a tag
-            that is not 0 or 1, spans that are not lists of pairs (they are matched, never
-            evaluated), and spans that leave the prefix.
+        TouchstoneError: with file and line, for an empty prefix or a word without width, files of
+            different length, a tag that is not 0 or 1, spans that are not lists of pairs (they are
+            matched, never evaluated), and spans that leave the prefix.
     """
     folder = Path(folder)
     # The source's own README calls the file of tags otherwise than its files are called.
@@ -65,12 +66,18 @@ def read_agreement(folder: Path | str) -> pd.DataFrame:
     for i, (text, tag, line) in enumerate(zip(prefixes, tags, spans, strict=True), start=1):
         where = f"{folder / names[2]}, line {i}"
         cues, attractors = _parse_spans(line, where)
+        words = text.split()
+        if not all(map(is_visible, words)) or not words:
+            raise TouchstoneError(
+                f"{folder / names[0]}, line {i}: the prefix is empty, or a word of it has no "
+                "width; correct or remove the line in all three files"
+            )
         if tag.strip() not in ("0", "1"):
             raise TouchstoneError(
                 f"{folder / tags_name}, line {i}: the tag is {tag.strip()!r}; write 0 or 1"
             )
-        check_line(text.split(), cues, attractors, where)
-        rows.append((text.split(), int(tag), cues, attractors))
+        check_line(words, cues, attractors, where)
+        rows.append((words, int(tag), cues, attractors))
     lines = pd.DataFrame(rows, columns=COLUMNS[:4])
     frames = frame_groups(lines)
     return lines.assign(pattern=frames, cluster=frames)

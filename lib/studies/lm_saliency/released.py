@@ -84,12 +84,14 @@ def read_outputs(folder: Path | str, rows: pd.DataFrame) -> pd.DataFrame:
 
 def _line_numbers(path: Path, n_lines: int) -> set[int]:
     texts = read_text(path).split()
-    if wrong := [text for text in texts if not text.isdecimal()]:
+    if wrong := [text for text in texts if not (text.isascii() and text.isdecimal())]:
         raise TouchstoneError(f"{path}: {wrong[0]!r} is no line number; write one, from 0, a line")
     numbers = {int(text) for text in texts}
     if numbers and max(numbers) >= n_lines:
         beyond = min(number for number in numbers if number >= n_lines)
-        raise TouchstoneError(f"{path} names line {beyond}, and the set has {n_lines} lines")
+        raise TouchstoneError(
+            f"{path} names line {beyond}, and the set has {n_lines} lines; count from 0"
+        )
     return numbers
 
 
@@ -104,6 +106,9 @@ def _scores(path: Path, rows: pd.DataFrame) -> list[list[float]]:
         where = f"{path}, line {number}"
         texts = line.strip().removeprefix("[").removesuffix("]").replace(",", " ").split()
         try:
+            # Python would read 1_5 as 15.
+            if odd := [text for text in texts if "_" in text]:
+                raise ValueError(f"{odd[0]!r} is no number")
             values = [float(text) for text in texts]
         except ValueError as error:
             raise TouchstoneError(f"{where}: {error}; write one number per word") from None

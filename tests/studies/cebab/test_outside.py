@@ -148,7 +148,7 @@ def test_vectors_and_a_head_from_outside(tmp_path) -> None:
         head.probabilities(texts.embeddings), texts.probabilities
     )
     check_head(texts, head)
-    with pytest.raises(TouchstoneError, match="text 'a': softmax.* is off its prediction by 0"):
+    with pytest.raises(TouchstoneError, match="text 'a': the head's .* is off its prediction by 0"):
         check_head(texts, Head(np.eye(2), np.array([0.0, 0.5])))
 
 

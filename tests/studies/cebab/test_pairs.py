@@ -87,10 +87,31 @@ def test_repeated_edits_by_label_and_by_goal() -> None:
         frozenset(("f-", "f2"))
     }
     assert set(by_goal.iloc[0][["new", "new_second"]]) == {"Negative", "unknown"}
+    unknown = repeated_edits(texts.assign(editor=None))  # nobody knows, and no text is its own pair
+    assert (unknown["first_id"] < unknown["second_id"]).all() and len(unknown) == len(by_label)
     alone = texts.assign(editor="one person")  # who edits twice is no second editor
     assert not len(repeated_edits(alone)) and not len(repeated_edits(alone, "goal"))
     with pytest.raises(TouchstoneError, match="the same is 'editor'; write one of label, goal"):
         repeated_edits(texts, "editor")
+
+
+def test_two_failed_edits_had_one_goal_and_no_label_in_common() -> None:
+    """Both editors were asked for a bad meal, and both texts still praise it."""
+    texts = rows(
+        ("o", "1", None, None, "Positive", "", "", ""),
+        ("e", "1", "food", "Negative", "Positive", "", "", ""),
+        ("f", "1", "food", "Negative", "Positive", "", "", ""),
+    )
+    assert not len(repeated_edits(texts))
+    found = repeated_edits(texts, "goal")
+    names = "group original_id aspect old new new_second first_id second_id"
+    assert list(found) == names.split()
+    assert found.values.tolist() == [["1", "o", "food", *["Positive"] * 3, "e", "f"]]
+
+
+def test_pairs_keep_the_order_of_the_groups() -> None:
+    turned = pd.concat([TOY.assign(group="9"), TOY.assign(group="3")], ignore_index=True)
+    assert pairs_by_loop(turned)["group"].unique().tolist() == ["9", "3"]
 
 
 def test_the_published_pairs(cebab: pd.DataFrame) -> None:

@@ -8,6 +8,7 @@ from tiny_models import TEXTS, saved, tiny
 
 from lib.core.errors import TouchstoneError
 from lib.models.load import read_trained
+from lib.studies.cebab import reading
 from lib.studies.cebab.lstm import BiLSTM
 from lib.studies.cebab.reading import load_reading, load_vectors, save_vectors
 from lib.studies.cebab.reviewers import (
@@ -102,6 +103,14 @@ def test_a_reading_is_kept_with_its_key(tmp_path) -> None:
         load_reading(tmp_path / "a.npz", "other") is None
         and load_reading(tmp_path / "b.npz") is None
     )
+
+
+def test_kept_arrays_are_found_by_the_code_that_made_them(tmp_path, monkeypatch) -> None:
+    save_vectors(tmp_path / "v.npz", "key", ["a"], np.ones((1, 3)))
+    assert load_vectors(tmp_path / "v.npz", "key") is not None
+    monkeypatch.setattr(reading, "made_by", lambda study, stage: {"code": "other"})
+    assert load_vectors(tmp_path / "v.npz", "key") is None
+    assert load_vectors(tmp_path / "v.npz") is not None, "the next stage reads what is there"
 
 
 def test_aspects_are_learnt_from_words_and_cells_without_a_value_are_left_out() -> None:

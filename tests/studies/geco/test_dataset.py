@@ -329,7 +329,7 @@ def test_no_folder_is_not_this_folder(named: str) -> None:
         ({"edits": {"all": {"1": "abc"}}}, "does not have three words"),
         ({"edits": {"every": {"1": ["a", "b", "c"]}}}, "edits of every, which is neither"),
         ({"rejected": "yes"}, "neither true nor false"),
-        ({"edits": {"all": {"one": ["a", "b", "c"]}}}, "does not hold decisions"),
+        ({"edits": {"all": {"one": ["a", "b", "c"]}}}, "position 'one' is no whole number"),
     ],
 )
 def test_bad_decisions_are_refused(tmp_path: Path, entry: dict, message: str) -> None:

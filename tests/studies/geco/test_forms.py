@@ -77,6 +77,39 @@ def test_form_differences_by_hand():
     ]
 
 
+def test_sentences_of_unequal_length_are_compared_together():
+    """Four words: shares of 1/4 each against 1/2, 0, 1/4, 1/4; truth is the first word alone."""
+    made = pd.concat(
+        [
+            explanations([1.0, 1.0, 1.0, 1.0], row_id="1-F", sentence_idx=1, target=0),
+            explanations([2.0, 0.0, -1.0, 1.0], row_id="1-M", sentence_idx=1, target=1),
+            explanations([3.0, 1.0], row_id="0-F", target=0),
+            explanations([-1.0, 1.0], row_id="0-M", target=1),
+        ]
+    )
+    rows = pd.concat([ROWS, ROWS.assign(row_id=["1-F", "1-M"], ground_truth=[[1, 0, 0, 0]] * 2)])
+    found = form_differences(made, rows)
+    columns = ["truth_words", "other_words", "all_words", "absolute"]
+    assert found[columns].values.tolist() == [
+        [-0.25, pytest.approx(0.25 / 3), 0.0, 0.25],
+        [0.25, -0.25, 0.0, 0.25],
+    ]
+    assert found["row_id"].tolist() == ["1", "0"] and found.index.tolist() == [0, 1]
+    assert list(found) == (
+        ["dataset", "scheme", "seed", "method", "sentence_idx", *columns, "row_id"]
+    )
+
+
+def test_a_silent_form_beside_another_leaves_the_other_sentence_alone():
+    made = pd.concat(
+        [
+            explanations([0.0, 0.0], row_id="0-F", target=0),
+            explanations([1.0, 3.0], row_id="0-M", target=1),
+        ]
+    )
+    assert form_differences(made, ROWS)[["truth_words", "all_words"]].isna().all(axis=None)
+
+
 def test_form_differences_of_equal_forms_are_zero_and_of_nothing_undefined():
     same = pd.concat(
         [explanations([3.0, 1.0], row_id=f"0-{c}", target=t) for t, c in enumerate("FM")]
@@ -103,10 +136,18 @@ def test_the_two_forms_of_a_sentence_are_paired():
     )
     mine = pairs.query("dataset == 'D_A' and seed == 1 and sentence_idx == 7").iloc[0]
     assert mine["percent"] == pytest.approx(100 * (one.loc[0, "p_F"] - one.loc[1, "p_M"]))
+    assert mine["absolute_difference"] == pytest.approx(abs(mine["percent"]) / 100)
     assert (
         mine["male_minus_female"]
         == (one.loc[1, "predicted"] == 1) * 1.0 - (one.loc[0, "predicted"] == 0) * 1.0
     )
+
+
+def test_the_form_that_is_right_alone_by_hand():
+    """Four sentences: both right, the male form alone, the female form alone, neither."""
+    rows = predictions().query("dataset == 'D_A' and seed == 0 and sentence_idx < 4 and target < 2")
+    rows = rows.assign(predicted=[0, 1, 1, 1, 0, 0, 1, 0])
+    assert pair_forms(rows)["male_minus_female"].tolist() == [0, 1, -1, 0]
 
 
 def test_form_differences_are_summarised_for_all_words_truth_and_others():

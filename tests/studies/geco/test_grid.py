@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -11,15 +12,17 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from scipy.stats import rankdata, spearmanr
 from small_models import as_rows, build
 
 from lib.attribution import METHODS, explain
 from lib.attribution.table import validated
 from lib.core.errors import TouchstoneError
+from lib.core.paths import outputs_root
 from lib.core.units import Units
 from lib.metrics import mass_accuracy
+from lib.metrics.mass_accuracy import METRICS
 from lib.studies.geco.grid import (
-    LARGEST,
     Unit,
     explain_unit,
     packed,
@@ -121,7 +124,7 @@ def test_a_unit_is_made_once_and_reads_back_the_same(store: Units) -> None:
     pd.testing.assert_frame_equal(validated(first, "unit"), first)
     direct = explain(sources.model, sources.rows, "Saliency", seed=0)
     for kept, made in zip(first.scores, direct.scores, strict=True):
-        np.testing.assert_allclose(kept, made, rtol=0, atol=max(map(abs, made)) * 0.51 / LARGEST)
+        np.testing.assert_array_equal(np.float32(kept), np.float32(made))
 
 
 def test_another_model_other_rows_or_settings_make_it_anew(store: Units) -> None:
@@ -143,35 +146,94 @@ def test_published_units_hold_no_words(
     monkeypatch.setattr("lib.core.units.reference_dir", lambda study, scale: tmp_path / "reference")
     store = Units("geco", "cpu", "03_attribution", reuse=True)
     found = explain_unit(UNIT, Fakes(), store)
-    text = next((tmp_path / "reference").rglob("*.csv")).read_text()
-    assert "sings" not in text and text.splitlines()[3] == "row_id,delta,scale,scores"
-    (next((tmp_path / "outputs").rglob("*.csv"))).unlink()  # as in a fresh clone
+    (path,) = (tmp_path / "reference").rglob("*.parquet")
+    assert pd.read_parquet(path).columns.tolist() == ["row_id", "delta", "scores"]
+    (next((tmp_path / "outputs").rglob("*.parquet"))).unlink()  # as in a fresh clone
     sources = Fakes()
     pd.testing.assert_frame_equal(explain_unit(UNIT, sources, store), found)
     assert sources.asked == 0
 
 
-def test_packing_keeps_zeros_and_signs() -> None:
-    frame = pd.DataFrame(
-        {"row_id": ["1-F", "2-F"], "delta": [None, 0.5], "scores": [[0.0, 0.0], [-2e-9, 1e-9]]}
-    )
-    kept = packed(frame)
-    assert kept.scores[0] == [0, 0] and kept.scores[1] == [-999, 500]
+def awkward_scores(seed: int) -> list[np.ndarray]:
+    """Rows with a few words that have nearly all, ties, zeros, minus signs, sizes that nearly tie,
+    and sizes at both ends of what a float holds.
+    """
+    rng = np.random.default_rng(seed)
+    rows = [rng.standard_cauchy(18) * 10.0 ** rng.integers(-6, 6) for _ in range(40)]
+    rows += [rng.standard_cauchy(18) ** 5 * (rng.random(18) < 0.7) for _ in range(20)]
+    rows += [rng.choice([0.1, -0.1, 0.3, 0.0], 18) for _ in range(20)]
+    return [*rows, rng.random(18).astype(np.float32)]
 
 
-def test_packing_moves_mass_accuracy_by_less_than_a_thousandth() -> None:
-    rng = np.random.default_rng(0)
-    scores = [
-        rng.standard_cauchy(18) for _ in range(300)
-    ]  # a few words with nearly all, as explanations have
-    truth = [rng.permutation([1] * 4 + [0] * 14) for _ in scores]
-    kept = packed(pd.DataFrame({"row_id": "1-F", "delta": 0.123456, "scores": scores}))
-    moved = [
-        mass_accuracy(a, t) - mass_accuracy(b, t)
-        for a, b, t in zip(scores, kept.scores, truth, strict=True)
+NEAR = {  # what four bytes would make equal, zero or infinite
+    "equal": [0.1, np.nextafter(0.1, 1), 0.2],
+    "equal sizes": [-0.1, np.nextafter(0.1, 1), 0.2],
+    "zero": [1e-50, 1.0, 2.0],
+    "equal zeros": [1e-50, -1e-50, 0.0],
+    "infinite": [1e300, 1.0, 2.0],
+}
+
+
+def kept_and_read(scores: list[np.ndarray], store: Units) -> list[np.ndarray]:
+    made = pd.DataFrame({"row_id": "1-F", "delta": 0.123456, "scores": scores})
+    back = store.save("one", "key", packed(made), exact=True)
+    assert (np.float32(back["delta"]) == np.float32(0.123456)).all()
+    return [np.array(of_row) for of_row in back["scores"]]
+
+
+@pytest.mark.parametrize("near", [None, *NEAR])
+def test_every_measure_of_rank_of_kept_scores_is_that_of_the_full_ones(
+    store: Units, near: str | None
+) -> None:
+    full = awkward_scores(0) + ([np.array(NEAR[near])] if near else [])
+    kept, rng = kept_and_read(full, store), np.random.default_rng(1)
+    for a, b in zip(full, kept, strict=True):
+        for fold in (np.asarray, np.abs):  # signed, and by size
+            # the place of every score among the others, ties sharing theirs: to the last bit
+            np.testing.assert_array_equal(rankdata(fold(a)), rankdata(fold(b)))
+            order = [np.argsort(fold(x), kind="stable") for x in (a, b)]  # of deletion
+            np.testing.assert_array_equal(*order)
+        other, truth = rng.normal(size=len(a)), rng.permutation(np.arange(len(a)) < 2)
+        assert spearmanr(a, other)[0] == spearmanr(b, other)[0]
+        for name in ("roc_auc", "average_precision", "top_k_precision", "recall"):
+            assert METRICS[name](a, truth) == METRICS[name](b, truth), name
+        np.testing.assert_array_equal(np.sign(a), np.sign(b))
+
+
+@pytest.mark.parametrize("near", [None, *NEAR])
+def test_four_bytes_are_taken_where_they_keep_the_order(near: str | None) -> None:
+    scores = awkward_scores(0)[:1] + ([np.array(NEAR[near])] if near else [])
+    kept = packed(pd.DataFrame({"row_id": "1-F", "delta": None, "scores": scores}))
+    assert {row.dtype for row in kept["scores"]} == {np.dtype("float64" if near else "float32")}
+
+
+def test_kept_scores_move_mass_accuracy_by_less_than_a_millionth(store: Units) -> None:
+    scores = awkward_scores(2)
+    truth = [np.random.default_rng(0).permutation([1] * 4 + [0] * 14) for _ in scores]
+    for a, b, t in zip(scores, kept_and_read(scores, store), truth, strict=True):
+        assert mass_accuracy(a, t) == pytest.approx(mass_accuracy(b, t), abs=1e-6)
+
+
+def test_units_of_before_in_steps_are_read_and_counted(
+    store: Units, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sources = Fakes()
+    explain_unit(UNIT, sources, store)
+    (path,) = (outputs_root() / "geco").rglob("*.parquet")
+    key = re.search(rb"# key=(.*)\n", path.read_bytes())[1].decode()
+    steps = [[999, 0, -500], [7]]
+    assert sources.rows["sentence"].map(len).tolist() == [3, 1]
+    stepped = sources.rows[["row_id"]].assign(delta=None, scale=[0.001001, 2.0], scores=steps)
+    store.save(UNIT.name, key, stepped)
+    found = run_units([UNIT], sources, store)
+    assert sources.asked == 1 and found["scores"].tolist() == [
+        [999 * 0.001001, 0.0, -500 * 0.001001],
+        [14.0],
     ]
-    assert np.abs(moved).max() < 0.005 and abs(np.mean(moved)) < 0.001
-    assert kept.delta[0] == 0.1235
+    assert capsys.readouterr().out == (
+        "1 of 1 units were published with scores in 999 steps, which moves measures of rank; "
+        "delete them to have them made anew\n"
+    )
 
 
 def test_later_seeds_of_ola_explain_with_some_methods_only() -> None:
@@ -239,9 +301,7 @@ def test_methods_of_one_pass_share_it_and_are_kept_apart(store: Units) -> None:
         one = explain(build("BERT"), sources.rows, unit.method, unit.settings, seed=unit.seed)
         ours = found[(found["method"] == unit.method) & (found["seed"] == unit.seed)]
         for a, b in zip(ours["scores"], one["scores"], strict=True):
-            assert np.asarray(a) == pytest.approx(
-                np.asarray(b), abs=1e-3 * np.abs(b).max()
-            )  # units keep scores as whole numbers up to LARGEST
+            assert np.asarray(a) == pytest.approx(np.asarray(b), abs=1e-5 * np.abs(b).max())
     run_units(plan[::-1], sources, store)
     assert sources.asked == 4  # all of them were kept, each under its own name
 

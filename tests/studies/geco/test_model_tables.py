@@ -10,7 +10,10 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
+from lib.attribution import METHODS
 from lib.core.stage import Stage
+from lib.studies.geco.as_released import AS_RELEASED
+from lib.studies.geco.grid import mark
 from lib.studies.geco.model_tables import ModelTables
 
 TEST = pd.DataFrame(
@@ -64,7 +67,10 @@ def test_methods_come_with_the_settings_that_they_had_and_floors_do_not(
         small_outputs,
         explanations=pd.concat([lime, lime.query("scheme == 'C'").assign(method="mine:own")]),
     )
-    assert asked.methods("C") == [("LIME", {"n_samples": 7})] == asked.methods("CE")
+    assert asked.methods("C") == [(METHODS["LIME"], {"n_samples": 7})] == asked.methods("CE")
+    released = explained().assign(settings='{"variant": "as_released"}')
+    ((method, _),) = ask(small_outputs, explanations=released).methods("C")
+    assert method is AS_RELEASED["LIME"]
 
 
 def test_one_form_of_each_base_sentence_the_forms_taking_turns(small_outputs: Path) -> None:
@@ -82,6 +88,29 @@ def test_a_table_is_made_once_and_found_without_the_model(small_outputs: Path) -
     pd.testing.assert_frame_equal(
         ask(small_outputs).tables("faith", nothing, deletion="pad"), first
     )
+
+
+def test_published_tables_of_before_are_found_by_four_digits_and_new_ones_by_all(
+    small_outputs: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("lib.core.units.reference_dir", lambda study, scale: tmp_path / "reference")
+    steps = explained(0.01234)
+    asked = ask(small_outputs, explanations=steps, reuse=True)
+    scores = steps[steps["row_id"].isin(asked.rows["row_id"]) & (steps["dataset"] == "D_A")]
+    scores = scores[scores["scheme"].isin(["C", "-"]) & (scores["seed"] <= 0)]
+    scores = scores[["method", "row_id"]].assign(scores="0.1123 0.2")
+    key = asked.store.key(
+        model="mark of C", scores=mark(scores.sort_values(["method", "row_id"])), seed=0, what=1
+    )
+    asked.store.save("D_A_C_seed0_faith", key, pd.DataFrame({"value": [0.5]}))
+    nothing = lambda: pytest.fail("made again")  # noqa: E731
+    assert asked.table("faith", "C", nothing, what=1)["value"].tolist() == [0.5]
+    # what differs in the fifth digit only is another explanation, and is asked for anew
+    made = []
+    for shift in (0.1, 0.1000001):
+        asked = ask(small_outputs, explanations=explained(shift))
+        asked.table("faith", "C", lambda: made.append(1) or pd.DataFrame({"value": [1]}))
+    assert len(made) == 2
 
 
 @pytest.mark.parametrize("changed", [{"explanations": explained(0.5)}, {"n_base": 3}, {"seed": 7}])

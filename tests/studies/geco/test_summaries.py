@@ -117,6 +117,42 @@ def test_relative_mass_accuracy_has_medians_undefined_rows_and_floors():
     )  # no zero-shot Saliency to divide by
 
 
+def test_the_typical_ratio_is_a_median():
+    rows = scored().assign(RMA=lambda t: np.where(t["sentence_idx"] < 10, 1e6, t["RMA"]))
+    table = summarise_relative(trained_only(rows), rows, trained_only(GROUPS), **HOW)
+    assert table.set_index(["scheme", "method"]).loc[("C", "LIME"), "RMA"] < 4
+
+
+def test_models_stand_in_the_order_of_the_table():
+    one = trained_only(scored(15))
+    rows = pd.concat([one.assign(scheme="CE"), one.assign(dataset="B"), one])
+    pairs = compare_methods(rows, **HOW)
+    order = [("D_A", "CE"), ("B", "C"), ("D_A", "C")]
+    assert list(zip(pairs["dataset"], pairs["scheme"])) == order
+    assert pairs.index.tolist() == [0, 1, 2]
+    split = split_variance(rows)
+    assert list(dict.fromkeys(zip(split["dataset"], split["scheme"]))) == order
+    assert split.index.tolist() == list(range(3 * 7))
+    mass = rows.groupby(["dataset", "scheme", "method"], as_index=False)["MA"].mean()
+    places = possible_places(pairs, mass[::-1])
+    assert list(places)[3:] == ["MA", "best_place", "worst_place", "smallest_detectable"]
+    assert places["method"].tolist() == mass["method"].tolist()[::-1]
+    confused = confusion_shares(
+        pd.DataFrame({"dataset": ["D_S", "D_A"], "scheme": "C", "target": 0, "predicted": 0}),
+        ("F", "M"),
+    )
+    assert confused["dataset"].tolist() == ["D_S", "D_A"] and confused.index.tolist() == [0, 1]
+
+
+def test_a_class_that_is_never_predicted_has_a_share_of_nothing():
+    rows = pd.DataFrame({"dataset": "D_A", "scheme": "C", "target": [0, 1, 2], "predicted": 0})
+    table = confusion_shares(rows, ("F", "M", "NB"))
+    assert table["predicted"].tolist() == ["F", "M", "NB"] * 3
+    assert table["share"].tolist() == [1.0, 0.0, 0.0] * 3
+    right = confusion_shares(rows.assign(predicted=rows["target"]), ("F", "M", "NB"))
+    assert right["share"].tolist() == [1.0, 0, 0, 0, 1, 0, 0, 0, 1]
+
+
 def test_gains_are_tested_per_group_and_corrected_over_the_table():
     table = gain_tests(trained_only(scored()), trained_only(GROUPS)).set_index(["scheme", "method"])
     assert (
@@ -222,6 +258,18 @@ def test_confusion_and_roc_are_those_of_scikit_learn():
     assert roc_points(rows.iloc[:0]).empty
 
 
+def test_a_roc_curve_by_hand():
+    """From the top: one of class 1, one of class 0, and again; each is one half of its class."""
+    rows = pd.DataFrame({"target": [0, 0, 1, 1], "p_M": [0.1, 0.6, 0.4, 0.8], "seed": 0})
+    both = pd.concat([rows.assign(dataset=name, scheme="C") for name in ("D_S", "D_A")])
+    assert roc_points(both)["dataset"].unique().tolist() == ["D_S", "D_A"]
+    points = roc_points(rows.assign(dataset="D_A", scheme="C"))
+    rates = points.set_index(points["false_positive_rate"].round(2))["true_positive_rate"]
+    assert rates.index.tolist() == [round(0.05 * i, 2) for i in range(21)]
+    assert (rates[0.25], rates[0.45], rates[0.55], rates[1.0]) == (0.5, 0.5, 1.0, 1.0)
+    assert points["auc"].unique().tolist() == [0.75]
+
+
 def test_word_shares_sum_to_one_and_take_the_first_seed():
     explanations = pd.DataFrame(
         [
@@ -239,6 +287,7 @@ def test_word_shares_sum_to_one_and_take_the_first_seed():
     )
     table = word_shares(explanations, [1, 0])
     assert table["share"].tolist() == [0.75, 0.25] and table["is_truth"].tolist() == [1, 0]
+    assert table["position"].tolist() == [0, 1] == table.index.tolist()
     assert word_shares(explanations.assign(scores=[[0.0, 0.0]] * 2), [1, 0])["share"].tolist() == [
         0.0,
         0.0,

@@ -21,6 +21,7 @@ from lib.core.paths import ROOT
 from lib.core.stage import Stage, open_stage
 from lib.models.load import save_trained
 from lib.studies.geco import units
+from lib.studies.geco.as_released import Covariances, fit_covariances
 from lib.studies.geco.corpus import CLASSES, DATASETS, GENDERS, write_geco
 from lib.studies.geco.grid import Unit
 from lib.studies.geco.units import StageSources, read_foreign
@@ -99,6 +100,15 @@ def test_floors_get_what_they_are_fitted_to(sources: StageSources) -> None:
     assert isinstance(sources.model_of(unit("Pattern Variant", "-", -1)), Pattern)
     assert sources.model_of(unit("First pronoun", "-", -1)) is None
     assert sources.model_of(unit("Uniform random", "-", -1)).encode([["he"]])
+
+
+def test_the_released_pattern_is_fitted_to_the_test_split(sources: StageSources) -> None:
+    released = Unit("D_A", "-", -1, "Pattern Variant", {"variant": "as_released"}, 2)
+    known = sources.model_of(released)
+    assert isinstance(known, Covariances) and known.of_piece["they"] > 0 > known.of_piece["she"]
+    assert sources.mark_of(released) != sources.mark_of(unit("Pattern Variant", "-", -1))
+    of_test = fit_covariances(sources.rows_of(unit(n_base=0)))  # the whole test split
+    assert known.of_piece == of_test.of_piece
 
 
 def test_a_model_is_marked_by_its_predictions(sources: StageSources) -> None:

@@ -130,14 +130,25 @@ def test_nearest_by_the_last_listed_span_is_the_papers() -> None:
 
 
 def test_statistics_by_hand() -> None:
-    found = agreement_statistics(ROWS)
-    assert (found["lines"], found["tag_1"], found["words_mean"], found["word_types"]) == (
-        2,
-        1,
-        5.5,
-        10,
-    )
-    assert found["random"] == pytest.approx((1 / 2 + 2 / 3) / 2)
+    """Two lines of tag 1 (one of them twice) and one of tag 0; 'driver' is a second cue token."""
+    rows = pd.concat([ROWS, ROWS[:1]], ignore_index=True)
+    found = agreement_statistics(rows)
+    assert found == {
+        "lines": 3,
+        "tag_0": 1,
+        "tag_1": 2,
+        "words_mean": pytest.approx(17 / 3),
+        "words_min": 5,
+        "words_max": 6,
+        "cue_spans": 1,
+        "attractor_spans": 1,
+        "word_types": 10,
+        "repeated": 1,
+        "random": pytest.approx((1 / 2 + 2 / 3 + 1 / 2) / 3),
+        "nearest": 0,
+    }
+    both_ends = ROWS.assign(cues=[[(4, 5)], [(4, 4)]])
+    assert nearest_baseline(both_ends).tolist() == [False, False]  # a tie fails
 
 
 def test_a_line_is_checked_on_its_own() -> None:
@@ -162,6 +173,8 @@ def test_long_lines_keep_their_end_and_lines_that_lose_a_side_go() -> None:
         [(1, 1)],
     ]
     assert last_words(rows, 9).equals(rows)
+    of_one = last_words(rows.assign(cues=[[(4, 4)], [(3, 4)], [(0, 0)]]), 1)
+    assert of_one["prefix"].tolist() == [["e"], ["e"]] and of_one["cues"].tolist() == [[(0, 0)]] * 2
     with pytest.raises(TouchstoneError, match="keep at least one word"):
         last_words(rows, 0)
 
@@ -171,7 +184,7 @@ def test_sets_are_read_back(tmp_path) -> None:
         [(["the", "dog"], 1, [(1, 1)], [(0, 0), (1, 1)], "p", "c")],
         columns=["prefix", "tag", "cues", "attractors", "pattern", "cluster"],
     )
-    save_sets({"one": rows, "two": rows}, tmp_path / "sets.parquet")
+    save_sets({"two": rows, "one": rows}, tmp_path / "sets.parquet")
     found = load_sets(tmp_path / "sets.parquet")
-    assert list(found) == ["one", "two"]
+    assert list(found) == ["two", "one"]
     assert found["one"].equals(rows) and found["two"].equals(rows)

@@ -94,6 +94,9 @@ def test_outputs_as_tarsius_prints_them(tmp_path) -> None:
     (tmp_path / "out.pos.idx").write_text("1\n")
     with pytest.raises(TouchstoneError, match="names line 1, and the set has 1 lines"):
         read_outputs(tmp_path, rows)
+    (tmp_path / "out.pos.idx").write_text("9\n0\n7\n")
+    with pytest.raises(TouchstoneError, match="names line 7, and the set has 1 lines"):
+        read_outputs(tmp_path, rows)
 
 
 def syneval() -> pd.DataFrame:
@@ -129,6 +132,27 @@ def test_the_groups_of_the_published_gender_set() -> None:
     )  # all 139 frames with the woman first, and 8 others
     with pytest.raises(TouchstoneError, match="grouping is 'mine'; write one of paper, released"):
         template_groups(rows, "mine")
+
+
+def test_the_released_script_reads_147_templates_cue_first_before_the_others() -> None:
+    """100 frames with the cue first (or on one word with an attractor), and then 47 of the others
+    by the alphabet.
+    """
+    lines = [
+        (f"{start}{i:03d} she he she".split(), 1, cues, attractors, f"{start}{i:03d}")
+        for i in range(50)
+        for start, cues, attractors in (
+            ("a", [(2, 2)], [(1, 1), (3, 3)]),
+            ("b", [(2, 2), (3, 3)], [(1, 1)]),
+            ("c", [(1, 1), (3, 3)], [(2, 2)]),
+            ("d", [(1, 1)], [(1, 1), (2, 2)]),
+        )
+    ]
+    rows = pd.DataFrame(lines, columns=["prefix", "tag", "cues", "attractors", "pattern"])
+    kept = template_groups(rows[::-1], "released").dropna()
+    assert sorted(kept) == sorted(
+        [f"a{i:03d}" for i in range(47)] + [f"{start}{i:03d}" for start in "cd" for i in range(50)]
+    )
 
 
 def test_released_groups_pair_other_lines() -> None:

@@ -1,0 +1,8 @@
+"""What the assay alone needs: one explainer, asked about items of every truth of this repository.
+
+truths     the truths, and the one primary score of each
+edits      nested pairs of texts, where one is the other with words removed by a person
+plants     texts with planted words that decide a label, and a frequent decoy that does not
+nouns      what a word does to an answer, by exchanging it for others of its kind
+synthesis  do the truths rank explainers alike, and is that more than one model's doing?
+"""

@@ -1,0 +1,202 @@
+"""Do the truths rank explainers alike? And where they do not, is it the truths, or the models?
+
+A table of values has a line for each explainer, truth, training (of a model) and cluster of items:
+the columns explainer, truth, training, cluster and value, 0 for the truth's strongest floor and 1
+for its oracle. Clusters of one name are the same items (two truths about one sentence share it).
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from ...core.errors import TouchstoneError
+from ...stats import variance_split
+from ...stats.estimates import expanded_quantiles
+
+_INTERACTIONS = (("explainer", "truth"), ("explainer", "training"))
+
+
+def between(
+    values: Float[np.ndarray, "*item"] | float, floor: float, oracle: float
+) -> Float[np.ndarray, "*item"] | float:
+    """A score on the scale from its truth's floor (0) to its oracle (1).
+
+    >>> between(0.75, floor=0.5, oracle=1.0)
+    0.5
+    """
+    if oracle == floor:
+        raise TouchstoneError(f"floor and oracle are both {floor}; this truth tells nothing apart")
+    return (values - floor) / (oracle - floor)
+
+
+class Resampled(NamedTuple):
+    """Means of each explainer under each truth: first of all values, then of each resample.
+
+    Trainings are drawn, then clusters; a cluster that two truths share is drawn for both.
+    """
+
+    explainers: list[str]
+    means: dict[str, Float[np.ndarray, "draw explainer"]]
+    n_clusters: dict[str, int]
+
+
+def resample(values: pd.DataFrame, n_draws: int, seed: int) -> Resampled:
+    """Means over trainings and clusters, and how they vary with which were drawn.
+
+    Raises:
+        TouchstoneError: an explainer that a truth does not have, with the truth.
+    """
+    rng = np.random.default_rng(seed)
+    explainers = list(dict.fromkeys(values["explainer"]))
+    trainings, clusters = (sorted(values[name].unique()) for name in ("training", "cluster"))
+    drawn = {
+        "training": dict(zip(trainings, _weights(len(trainings), n_draws, rng).T, strict=True)),
+        "cluster": dict(zip(clusters, rng.poisson(1.0, (len(clusters), n_draws)), strict=True)),
+    }
+    means, n_clusters = {}, {}
+    for truth, part in values.groupby("truth", sort=False):
+        if missing := set(explainers) - set(part["explainer"]):
+            raise TouchstoneError(
+                f"{truth} has no value of {min(missing)}; ask it, or leave it out"
+            )
+        wide = part.pivot_table("value", ["training", "cluster"], "explainer")[explainers]
+        cells = wide.dropna()  # paired: what one explainer lacks counts for none
+        keys = cells.index.to_frame()
+        weights = np.ones((n_draws + 1, len(cells)))
+        for name, by_draw in drawn.items():
+            weights[1:] *= np.array([by_draw[key] for key in keys[name]]).T
+        total = weights.sum(1, keepdims=True)
+        means[str(truth)] = np.divide(
+            weights @ cells.to_numpy(),
+            total,
+            out=np.full((n_draws + 1, len(explainers)), np.nan),
+            where=total > 0,
+        )
+        n_clusters[str(truth)] = keys["cluster"].nunique()
+    return Resampled(explainers, means, n_clusters)
+
+
+def rank_agreement(
+    values: pd.DataFrame, n_draws: int = 1000, alpha: float = 0.05, seed: int = 0
+) -> pd.DataFrame:
+    """Kendall's tau-b between the rankings of two truths, with intervals over trainings and
+    clusters; on the diagonal each truth's ceiling.
+
+    The ceiling is the mean tau-b of a truth with itself, its clusters split in halves at random:
+    another truth can hardly agree with it more than its own halves do.
+
+    Returns:
+        left, right, tau, low, high.
+    """
+    found = resample(values, n_draws, seed)
+    names, rows = list(found.means), []
+    for i, left in enumerate(names):
+        halves = split_half(values[values["truth"] == left], n_draws // 10 or 1, seed)
+        low, high = np.nanquantile(halves, [alpha / 2, 1 - alpha / 2])
+        rows.append((left, left, float(np.nanmean(halves)), low, high))
+        for right in names[i + 1 :]:
+            taus = tau_b(found.means[left], found.means[right])
+            n = min(found.n_clusters[left], found.n_clusters[right])
+            rows.append((left, right, taus[0], *expanded_quantiles(taus[1:], n, alpha)))
+    return pd.DataFrame(rows, columns=["left", "right", "tau", "low", "high"])
+
+
+def split_half(values: pd.DataFrame, n_splits: int, seed: int) -> Float[np.ndarray, "split"]:
+    """tau-b between the rankings of two random halves of one truth's clusters."""
+    wide = values.pivot_table("value", "cluster", "explainer").dropna()
+    if len(wide) < 2:
+        raise TouchstoneError(f"{len(wide)} clusters cannot be split in halves; ask about more")
+    rng = np.random.default_rng(seed)
+    halves = [np.array_split(rng.permutation(len(wide)), 2) for _ in range(n_splits)]
+    cells = wide.to_numpy()
+    first, second = (np.array([cells[half[side]].mean(0) for half in halves]) for side in (0, 1))
+    return tau_b(first, second)
+
+
+def tau_b(
+    left: Float[np.ndarray, "draw explainer"], right: Float[np.ndarray, "draw explainer"]
+) -> Float[np.ndarray, "draw"]:
+    """Kendall's tau-b of each draw; NaN where a side is constant or has no values.
+
+    >>> tau_b(np.array([[1.0, 2.0, 3.0]]), np.array([[1.0, 3.0, 2.0]])).round(3).tolist()
+    [0.333]
+    """
+    signs = [np.sign(side[:, :, None] - side[:, None, :]) for side in (left, right)]
+    product = (signs[0] * signs[1]).sum((1, 2))
+    sizes = [(sign**2).sum((1, 2)) for sign in signs]
+    norm = np.sqrt(sizes[0] * sizes[1])
+    return np.divide(product, norm, out=np.full(len(product), np.nan), where=norm > 0)
+
+
+def truths_beyond_models(
+    values: pd.DataFrame, n_draws: int = 200, alpha: float = 0.05, seed: int = 0
+) -> dict[str, float]:
+    """Whether explainers change places with the truth more than they do with the model.
+
+    In value = explainer + explainer x truth + explainer x model + rest it is the variance of the
+    second term minus that of the third, in squared units of the value. That truths disagree is said
+    only where its interval lies above zero.
+
+    Returns:
+        explainer, explainer_x_truth, explainer_x_model (standard deviations), difference (of the
+        variances) with low and high, over trainings.
+    """
+    means = values.groupby(["explainer", "truth", "training"], as_index=False)["value"].mean()
+    trainings = sorted(means["training"].unique())
+    rng = np.random.default_rng(seed)
+    by_training = dict(iter(means.groupby("training")))
+    draws = []
+    for _ in range(n_draws):
+        chosen = rng.choice(trainings, len(trainings))
+        if len(set(chosen)) > 1:
+            again = [by_training[name].assign(training=i) for i, name in enumerate(chosen)]
+            draws.append(_difference(_terms(pd.concat(again))))
+    terms = _terms(means)
+    low, high = expanded_quantiles(draws, len(trainings), alpha)
+    return {
+        "explainer": terms["explainer"],
+        "explainer_x_truth": terms["explainer:truth"],
+        "explainer_x_model": terms["explainer:training"],
+        "difference": _difference(terms),
+        "low": float(low),
+        "high": float(high),
+    }
+
+
+def recommended(contrasts: pd.DataFrame, margin: float) -> pd.DataFrame:
+    """Families that are nowhere inferior and somewhere better than all others.
+
+    Args:
+        contrasts: family, truth, low and high (an interval, corrected for their number, of the
+            family's mean minus the best other's).
+        margin: what counts as inferior, registered before the run.
+
+    Returns:
+        family, nowhere_inferior (no interval reaches below -margin), somewhere_better (one lies
+        above zero), recommended (both), and where it is better, as text.
+    """
+    rows = []
+    for family, part in contrasts.groupby("family", sort=False):
+        better = part.loc[part["low"] > 0, "truth"].tolist()
+        holds_out = bool((part["low"] >= -margin).all())
+        rows.append(
+            (family, holds_out, bool(better), holds_out and bool(better), ", ".join(better))
+        )
+    columns = ["family", "nowhere_inferior", "somewhere_better", "recommended", "better_on"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _weights(n: int, n_draws: int, rng: np.random.Generator) -> Float[np.ndarray, "draw part"]:
+    return rng.multinomial(n, np.full(n, 1 / n), size=n_draws)
+
+
+def _terms(means: pd.DataFrame) -> Mapping[str, float]:
+    split = variance_split(means, "value", ["explainer", "truth", "training"], _INTERACTIONS)
+    return split.set_index("term")["sd"].fillna(0.0).to_dict()
+
+
+def _difference(terms: Mapping[str, float]) -> float:
+    return terms["explainer:truth"] ** 2 - terms["explainer:training"] ** 2

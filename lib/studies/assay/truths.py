@@ -1,0 +1,161 @@
+"""The truths that an explainer is asked about, each with one primary score, fixed beforehand.
+
+An *item* is a text that one model is asked about, one at a time and without its id. Its `key` has a
+number a word: what the truth knows of that word, NaN where it knows nothing.
+
+| truth | the key of a word | the score of an item |
+|---|---|---|
+| mask | 1 for an altered word, 0 for another | ROC AUC of the sizes |
+| swap | its exact Shapley value over grammatical swaps | Spearman over the words that are swapped |
+| planted | its share of the decision | overlap with these shares |
+| cue | 1 for a verified cue, -1 for an attractor | 1 where a cue has the largest score of both |
+| edit | 1 for a word of the edit, 0 for another | part in Spearman's rho over all pairs |
+| noun | what exchanging the word changes | Spearman over the words that were exchanged |
+
+For `edit` the truth is a number of the item, `change` = f(long) - f(short), and the estimate the
+sum of the scores of the edited words. Spearman's rho is then over items; the score of an item is
+its term of the sum, so that the mean is rho and clusters of items can be drawn.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+from sklearn.metrics import roc_auc_score
+
+from ...core.errors import TouchstoneError, check_choice
+from ...metrics.agreement import rank_correlation
+from .edits import estimated_change
+from .plants import overlap
+
+Numbers = Sequence[float]
+
+
+class Truth(NamedTuple):
+    """A truth: the score of one item from its scores and key, or of all items together.
+
+    `is_signed` says whether the sign of a score counts; `chance` is the score of equal scores.
+    """
+
+    score: Callable[[Numbers, Numbers], float]
+    chance: float
+    is_signed: bool
+
+
+def mask_auc(scores: Numbers, key: Numbers) -> float:
+    """How often an altered word has a larger absolute score than another; a tie counts half.
+
+    >>> mask_auc([-3.0, 1.0, 2.0], [1, 0, 0])
+    1.0
+    """
+    is_altered = np.asarray(key) > 0
+    if is_altered.all() or not is_altered.any():
+        return float("nan")
+    return float(roc_auc_score(is_altered, np.abs(scores)))
+
+
+def order_of_known(scores: Numbers, key: Numbers) -> float:
+    """Spearman's correlation over the words that the key knows; NaN with fewer than three.
+
+    A constant answer orders nothing: 0.
+
+    >>> order_of_known([5.0, 1.0, 2.0, 3.0], [float("nan"), 0.1, 0.2, 0.3])
+    1.0
+    """
+    known = ~np.isnan(np.asarray(key, float))
+    if known.sum() < 3 or np.ptp(np.asarray(key, float)[known]) == 0:
+        return float("nan")
+    found = rank_correlation(np.asarray(scores, float)[known], np.asarray(key, float)[known])
+    return 0.0 if np.isnan(found) else found
+
+
+def cue_above_attractor(scores: Numbers, key: Numbers) -> float:
+    """1 where the largest score of a cue is above that of every attractor, one half where equal.
+
+    >>> cue_above_attractor([0.2, 0.9, 0.5], [0, 1, -1])
+    1.0
+    """
+    sides, marks = np.asarray(scores, float), np.asarray(key)
+    cue, attractor = (sides[marks == mark].max() for mark in (1, -1))
+    return float(np.sign(cue - attractor) / 2 + 0.5)
+
+
+TRUTHS = {
+    "mask": Truth(mask_auc, 0.5, is_signed=False),
+    "swap": Truth(order_of_known, 0.0, is_signed=True),
+    "planted": Truth(overlap, 0.0, is_signed=False),
+    "cue": Truth(cue_above_attractor, 0.5, is_signed=True),
+    "edit": Truth(lambda scores, key: estimated_change(scores, np.flatnonzero(key)), 0.0, True),
+    "noun": Truth(order_of_known, 0.0, is_signed=True),
+}
+
+
+def score_items(items: pd.DataFrame, explanations: pd.DataFrame) -> pd.DataFrame:
+    """The score of every item that an explainer was asked about.
+
+    Args:
+        items: item_id, truth, model, training, cluster, key (a list), change (of edits).
+        explanations: item_id, explainer, scores (a list, a number a word).
+
+    Returns:
+        One line an explanation: item_id, explainer, truth, model, training, cluster, value; NaN
+        where the truth says nothing of the item.
+
+    Raises:
+        TouchstoneError: an unknown item or truth, an item twice, a length that does not fit, a
+            score that is no finite number.
+    """
+    known = items.set_index("item_id")
+    if unknown := sorted(set(explanations["item_id"]) - set(known.index)):
+        raise TouchstoneError(f"there is no item {unknown[0]!r}; explain the items that are asked")
+    if explanations.duplicated(["explainer", "item_id"]).any():
+        twice = explanations.loc[explanations.duplicated(["explainer", "item_id"])].iloc[0]
+        raise TouchstoneError(
+            f"{twice['explainer']} explains item {twice['item_id']} twice; keep one of the two"
+        )
+    about = known.loc[explanations["item_id"]].reset_index()
+    values = []
+    for row, scores in zip(about.itertuples(), explanations["scores"], strict=True):
+        check_choice("the truth", row.truth, TRUTHS)
+        if len(scores) != len(row.key) or not np.isfinite(np.asarray(scores, float)).all():
+            raise TouchstoneError(
+                f"item {row.item_id} has {len(row.key)} words, and its explanation {list(scores)}; "
+                "give one finite number a word"
+            )
+        values.append(TRUTHS[row.truth].score(scores, row.key))
+    found = about[["item_id", "truth", "model", "training", "cluster"]].assign(
+        explainer=explanations["explainer"].to_numpy(), value=values
+    )
+    is_edit = found["truth"] == "edit"
+    change = known["change"] if "change" in known else pd.Series(dtype=float)
+    for _, part in found[is_edit].groupby(["explainer", "model", "training"]):
+        found.loc[part.index, "value"] = spearman_terms(
+            part["value"].to_numpy(), change[part["item_id"]].to_numpy(float)
+        )
+    return found
+
+
+def spearman_terms(estimated: Numbers, true: Numbers) -> np.ndarray:
+    """Numbers, one a pair, whose mean is Spearman's correlation; zeros where a side is constant.
+
+    >>> float(spearman_terms([1.0, 2.0, 3.0], [10.0, 30.0, 20.0]).mean())
+    0.5
+    """
+    a, b = (stats.rankdata(side) - (len(estimated) + 1) / 2 for side in (estimated, true))
+    size = np.sqrt((a**2).mean() * (b**2).mean())
+    return a * b / size if size > 0 else np.zeros(len(estimated))
+
+
+def oracle(items: pd.DataFrame) -> pd.DataFrame:
+    """The explanations of one who knows the key: a score of 1 under every truth.
+
+    Returns:
+        item_id, explainer ("oracle"), scores.
+    """
+    scores = []
+    for row in items.itertuples():
+        key = np.nan_to_num(np.asarray(row.key, float))
+        scores.append((key * row.change / key.sum() if row.truth == "edit" else key).tolist())
+    return pd.DataFrame({"item_id": items["item_id"], "explainer": "oracle", "scores": scores})

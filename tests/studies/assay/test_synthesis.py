@@ -1,0 +1,125 @@
+"""Rankings of truths: against scipy, on made values whose answer is known, and by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from lib.core.errors import TouchstoneError
+from lib.studies.assay.synthesis import (
+    between,
+    rank_agreement,
+    recommended,
+    resample,
+    split_half,
+    tau_b,
+    truths_beyond_models,
+)
+
+
+def made(
+    rng: np.random.Generator,
+    of_truth: float = 0.0,
+    of_model: float = 0.0,
+    noise: float = 0.05,
+    n_trainings: int = 5,
+) -> pd.DataFrame:
+    """Values of eight explainers under three truths, each cluster with noise of its own."""
+    base = np.linspace(0, 1, 8)
+    by_model = of_model * rng.normal(size=(n_trainings, 8))
+    rows = []
+    for truth in "abc":
+        shift = of_truth * rng.normal(size=8)
+        for training in range(n_trainings):
+            moved = base + shift + by_model[training]
+            for cluster in range(12):
+                values = moved + noise * rng.normal(size=8)
+                rows += [
+                    (f"e{i}", truth, f"m{training}", cluster, value)
+                    for i, value in enumerate(values)
+                ]
+    return pd.DataFrame(rows, columns=["explainer", "truth", "training", "cluster", "value"])
+
+
+def test_tau_is_that_of_scipy_with_ties_and_without_values() -> None:
+    rng = np.random.default_rng(0)
+    left, right = (
+        rng.integers(0, 4, (20, 6)).astype(float),
+        rng.integers(0, 4, (20, 6)).astype(float),
+    )
+    expected = [stats.kendalltau(a, b).statistic for a, b in zip(left, right, strict=True)]
+    assert tau_b(left, right) == pytest.approx(np.array(expected), nan_ok=True)
+    assert np.isnan(tau_b(np.ones((1, 3)), np.arange(3.0)[None]))[0]
+
+
+def test_a_score_stands_between_floor_and_oracle() -> None:
+    assert between(np.array([0.5, 1.0, 0.25]), 0.5, 1.0).tolist() == [0, 1, -0.5]
+    with pytest.raises(TouchstoneError, match="tells nothing apart"):
+        between(1.0, 0.5, 0.5)
+
+
+def test_truths_that_agree_have_a_tau_of_one_and_a_ceiling() -> None:
+    agreement = rank_agreement(made(np.random.default_rng(0), noise=0.01), 200)
+    pair = agreement.query("left == 'a' and right == 'b'").iloc[0]
+    assert (pair["tau"], pair["low"], pair["high"]) == (1, 1, 1)
+    assert (agreement.query("left == right")["tau"] > 0.95).all()
+    assert len(agreement) == 6
+
+
+def test_a_reversed_truth_and_noise_are_told_apart() -> None:
+    values = made(np.random.default_rng(1))
+    values.loc[values["truth"] == "b", "value"] *= -1
+    noisy = values["truth"] == "c"
+    values.loc[noisy, "value"] = np.random.default_rng(2).normal(size=noisy.sum())
+    found = rank_agreement(values, 200).set_index(["left", "right"])
+    assert found.loc[("a", "b"), "high"] < -0.9
+    assert found.loc[("c", "c"), "tau"] < 0.5 < found.loc[("a", "a"), "tau"]
+    assert found.loc[("a", "c"), "low"] < 0.6
+
+
+def test_shared_clusters_are_drawn_for_both_truths() -> None:
+    values = made(np.random.default_rng(3), noise=1.0, n_trainings=1)
+    twin = values[values["truth"] == "a"].assign(truth="twin")
+    found = resample(pd.concat([values, twin]), 50, seed=0)
+    assert np.array_equal(found.means["a"], found.means["twin"], equal_nan=True)
+    by_hand = values[values["truth"] == "a"].groupby("explainer")["value"].mean()
+    assert found.means["a"][0] == pytest.approx(by_hand[found.explainers].to_numpy())
+    assert found.means["a"][1:].std() > 0
+
+
+def test_an_explainer_that_a_truth_lacks_is_named() -> None:
+    values = made(np.random.default_rng(0))
+    missing = values[(values["truth"] != "b") | (values["explainer"] != "e3")]
+    with pytest.raises(TouchstoneError, match="b has no value of e3"):
+        resample(missing, 10, 0)
+    with pytest.raises(TouchstoneError, match="cannot be split"):
+        split_half(values[values["cluster"] == 0], 3, 0)
+
+
+def test_truths_disagree_only_where_they_do_so_more_than_models() -> None:
+    rng = np.random.default_rng(4)
+    by_truth = truths_beyond_models(made(rng, of_truth=0.3, of_model=0.02))
+    assert by_truth["low"] > 0
+    assert by_truth["explainer_x_truth"] == pytest.approx(0.3, abs=0.12)
+    by_model = truths_beyond_models(made(rng, of_truth=0.0, of_model=0.3))
+    assert by_model["low"] <= 0 and by_model["explainer_x_model"] > 0.1
+
+
+def test_a_family_is_recommended_where_it_is_nowhere_worse_and_somewhere_better() -> None:
+    contrasts = pd.DataFrame(
+        [
+            ("paths", "mask", 0.02, 0.2),
+            ("paths", "edit", -0.04, 0.1),
+            ("shapley", "mask", -0.01, 0.1),
+            ("shapley", "edit", -0.02, 0.0),
+            ("rollout", "mask", 0.1, 0.3),
+            ("rollout", "edit", -0.4, -0.2),
+        ],
+        columns=["family", "truth", "low", "high"],
+    )
+    found = recommended(contrasts, margin=0.05).set_index("family")
+    assert found["recommended"].tolist() == [True, False, False]
+    assert found.loc["paths", "better_on"] == "mask"
+    assert found["nowhere_inferior"].tolist() == [True, True, False]

@@ -1,0 +1,98 @@
+"""Every truth by hand: its oracle scores 1, equal scores chance, and signs count as it says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from lib.core.errors import TouchstoneError
+from lib.studies.assay.truths import TRUTHS, oracle, score_items, spearman_terms
+
+NAN = float("nan")
+ABOUT = {"model": "m", "training": "m1"}
+
+
+def items() -> pd.DataFrame:
+    rows = [
+        ("mask-1", "mask", [1, 0, 0, 1], 0.0),
+        ("swap-1", "swap", [0.5, NAN, -0.2, 0.1], 0.0),
+        ("planted-1", "planted", [0, 0.5, 0.5, 0], 0.0),
+        ("cue-1", "cue", [0, 1, -1, 0], 0.0),
+        ("edit-1", "edit", [0, 1, 1, 0], -0.5),
+        ("edit-2", "edit", [1, 0, 0, 0], 0.2),
+        ("edit-3", "edit", [1, 1, 0, 0], 0.7),
+        ("noun-1", "noun", [NAN, 0.3, -0.1, 0.2], 0.0),
+    ]
+    table = pd.DataFrame(rows, columns=["item_id", "truth", "key", "change"])
+    return table.assign(cluster=table["item_id"], **ABOUT)
+
+
+def explained(scores: list[float], name: str = "x") -> pd.DataFrame:
+    asked = items()
+    return pd.DataFrame(
+        {"item_id": asked["item_id"], "explainer": name, "scores": [scores] * len(asked)}
+    )
+
+
+def by_truth(explanations: pd.DataFrame) -> dict[str, float]:
+    return score_items(items(), explanations).groupby("truth")["value"].mean().to_dict()
+
+
+def test_who_knows_the_key_scores_one_everywhere() -> None:
+    assert by_truth(oracle(items())) == pytest.approx(dict.fromkeys(TRUTHS, 1.0))
+
+
+def test_equal_scores_say_nothing() -> None:
+    found = by_truth(explained([0.25] * 4))
+    assert found.pop("planted") == 0.5, "half of the words are planted: the floor is in the items"
+    rho = found.pop("edit")  # the number of edited words is a rule of its own
+    assert rho == pytest.approx(stats.spearmanr([0.5, 0.25, 0.5], [-0.5, 0.2, 0.7]).statistic)
+    assert found == {name: TRUTHS[name].chance for name in found}
+
+
+def test_the_sign_counts_where_the_table_says_so() -> None:
+    straight = oracle(items())
+    turned = straight.assign(scores=[[-x for x in scores] for scores in straight["scores"]])
+    before, after = by_truth(straight), by_truth(turned)
+    for name, truth in TRUTHS.items():
+        assert (before[name] == pytest.approx(after[name])) != truth.is_signed
+
+
+def test_the_mean_of_the_terms_is_spearmans_rho() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        a, b = rng.integers(0, 6, 20), rng.normal(size=20)
+        assert spearman_terms(a, b).mean() == pytest.approx(stats.spearmanr(a, b).statistic)
+    assert spearman_terms([1, 1], [0, 3]).tolist() == [0, 0]
+
+
+def test_rho_is_of_one_explainer_and_one_training() -> None:
+    both = pd.concat([oracle(items()), explained([1.0, 0.0, 0.0, 0.0])])
+    found = score_items(items(), both).groupby(["truth", "explainer"])["value"].mean()
+    assert found["edit", "oracle"] == pytest.approx(1)
+    assert found["edit", "x"] == pytest.approx(
+        stats.spearmanr([0, 1, 1], [-0.5, 0.2, 0.7]).statistic
+    )
+
+
+def test_an_item_of_which_the_truth_says_nothing_has_no_value() -> None:
+    silent = items().assign(key=[[0.0, 0.0, 0.0, 0.0]] * 8)
+    asked = silent[silent["truth"].isin(["mask", "planted", "noun", "swap"])]
+    found = score_items(asked, explained([1.0, 2.0, 3.0, 4.0]).iloc[[0, 1, 2, 7]])
+    assert found["value"].isna().all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda e: e.assign(item_id="mask-9"), "there is no item 'mask-9'"),
+        (lambda e: pd.concat([e, e.head(1)]), "x explains item mask-1 twice"),
+        (lambda e: e.assign(scores=[[1.0, 2.0]] * len(e)), "mask-1 has 4 words"),
+        (lambda e: e.assign(scores=[[1.0, NAN, 0.0, 0.0]] * len(e)), "one finite number a word"),
+    ],
+)
+def test_what_cannot_be_scored_is_named(change, message) -> None:
+    with pytest.raises(TouchstoneError, match=message):
+        score_items(items(), change(explained([0.0] * 4)))

@@ -6,7 +6,7 @@ score of the baselines is shared as well, and rows with the same baseline (all r
 where only special tokens differ from padding) ask for it once.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -31,12 +31,17 @@ class SharedPass:
     """The forward pass of a batch from which every gradient at the input is taken.
 
     All scores that use it are read from the same `score.logits`.
+
+    Attributes:
+        baseline_of: for each row the first one with the same baseline (and mask); None: to be
+            looked at, for which a GPU must be waited for.
     """
 
     score: Score
     embeddings: Float[Tensor, "batch token hidden"]
     mask: Int[Tensor, "batch token"]
     baselines: Float[Tensor, "batch token hidden"]
+    baseline_of: tuple[int, ...] | None = None
     _gradients: dict[Any, Tensor] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -60,17 +65,26 @@ class SharedPass:
     @cached_property
     def logits_at_baselines(self) -> Float[Tensor, "batch ..."]:
         """`score.logits` at the baselines; equal baselines are run once."""
-        flat = self.baselines.flatten(1)  # (batch, tokens * d)
-        same = (
-            self.score.rows_alike
-            and bool((flat == flat[:1]).all())
-            and bool((self.mask == self.mask[:1]).all())
-        )
-        rows = slice(0, 1) if same else slice(None)
+        firsts = sorted(set(self._firsts))
+        rows: slice | Tensor = slice(0, len(firsts))
+        if firsts != list(range(len(firsts))):
+            rows = torch.tensor(firsts, device=self.mask.device)
         with torch.no_grad(), _watched(self._switches, "at_baselines"):
             logits = self.score.logits(self.baselines[rows], self.mask[rows])
-        # A view: no memory for the copies of a single row.
-        return logits.expand(len(flat), *logits.shape[1:])
+        place = [firsts.index(first) for first in self._firsts]
+        for switch in self._switches:
+            switch.spread(place)
+        return _spread(logits, place)
+
+    @cached_property
+    def _firsts(self) -> Sequence[int]:
+        """For each row the first one whose baseline, run once, serves it too."""
+        if not self.score.rows_alike:
+            return range(len(self.mask))
+        if self.baseline_of is not None:
+            return self.baseline_of
+        same = (self.baselines == self.baselines[:1]).all() & (self.mask == self.mask[:1]).all()
+        return [0] * len(self.mask) if bool(same) else range(len(self.mask))
 
     @cached_property
     def _switches(self) -> "list[_Switch]":
@@ -104,7 +118,9 @@ class SharedPass:
 
 @dataclass(frozen=True)
 class TokenBatch:
-    """Sequences of equal length that are explained together.
+    """Sequences that are explained together: of equal length, or of similar length and padded.
+
+    Padding stands on the right, belongs to no word, and is no token of `mask`.
 
     Attributes:
         score: what is explained; a plain function is taken through `seam.score_from`.
@@ -115,6 +131,7 @@ class TokenBatch:
         seeds: a number per row, for methods that draw.
         budget: how much may go through the model at once.
         shared: what methods on the same rows have in common; None: the batch has a pass of its own.
+        baseline_of: see `SharedPass`.
     """
 
     score: Score
@@ -125,6 +142,7 @@ class TokenBatch:
     seeds: tuple[int, ...]
     budget: TokenBudget = field(default_factory=TokenBudget, compare=False)
     shared: SharedPass | None = field(default=None, compare=False, repr=False)
+    baseline_of: tuple[int, ...] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         # The class is frozen.
@@ -145,7 +163,14 @@ class TokenBatch:
 
     def one_pass(self) -> SharedPass:
         """The shared pass, or one of the batch's own."""
-        return self.shared or SharedPass(self.score, self.embeddings, self.mask, self.baselines)
+        return self.shared or SharedPass(
+            self.score, self.embeddings, self.mask, self.baselines, self.baseline_of
+        )
+
+    @cached_property
+    def words(self) -> Bool[Tensor, "batch token"]:
+        """`is_word` on the host, for methods that choose tokens there."""
+        return self.is_word.cpu()
 
     def gradient(self) -> Float[Tensor, "batch token hidden"]:
         """The gradient of each row's score in its word embeddings."""
@@ -179,11 +204,22 @@ class _Switch:
         calls.append((inputs.detach(), output.detach()))
         return _PassBy.apply(output, inputs, self, len(calls) - 1) if where == "at_input" else None
 
+    def spread(self, place: Sequence[int]) -> None:
+        """Give each row of the input its own baseline; rows may share one that was run once."""
+        self.at_baselines = [(_spread(z, place), _spread(a, place)) for z, a in self.at_baselines]
+
     def secant(self, call: int) -> Tensor:
         """(f(z) - f(z')) / (z - z') at the input z and the baseline z'; the slope where z = z'."""
         (z, a), (z0, a0) = self.at_input[call], self.at_baselines[call]
         forward = type(self.module).forward.__get__(self.module)  # without the hooks
         return secant(forward, (z, z0), (a, a0), (z - z0).abs() < _SMALLEST)
+
+
+def _spread(rows: Tensor, place: Sequence[int]) -> Tensor:
+    """Rows in their places, some perhaps repeatedly."""
+    if len(rows) == 1:  # a view: no memory for the copies of a single row
+        return rows.expand(len(place), *rows.shape[1:])
+    return rows if len(rows) == len(place) else rows[torch.tensor(place, device=rows.device)]
 
 
 class _PassBy(torch.autograd.Function):

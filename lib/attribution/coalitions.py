@@ -1,10 +1,13 @@
-"""Explanations from coalitions of tokens: Kernel SHAP, Shapley and Owen values, occlusion.
+"""Explanations from coalitions of tokens: Kernel SHAP, Shapley values, occlusion.
 
 The players are the tokens of words; who is absent is replaced by the reference (padding), special
 and prompt tokens always stay. Coalitions are scored once, however often they are drawn, and those
 of all rows of a batch together.
 """
 
+from collections.abc import Sequence
+
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -17,30 +20,33 @@ from .seam import TokenScores
 # The weight of the full and the empty sentence in Kernel SHAP's regression, as in captum.
 _ANCHOR = 1e6
 _LARGEST_EXACT = 16  # players of whom every coalition is tried
-# Row, tokens that are present, tokens that arrive, weight.
-_Node = tuple[int, list[int], list[int], float]
 
 
 @torch.inference_mode()
 def worth_of(
     batch: TokenBatch, rows: Int[Tensor, "step"], present: Bool[Tensor, "step token"]
 ) -> Float[Tensor, "step"]:
-    """The score of coalitions: of which row of the batch, and which of its tokens are present."""
+    """The score of coalitions: of which row of the batch, and which of its tokens are present.
+
+    Questions and answers lie on the host, where coalitions are drawn and sorted: the device is
+    waited for once, and gets no coalition twice.
+    """
     # (steps, 1 + tokens): the row, and who is present
-    asked = torch.cat([rows[:, None], (present | ~batch.is_word[rows]).long()], 1)
+    asked = torch.cat([rows[:, None].int(), (present | ~batch.words[rows]).int()], 1)
     # Short rows draw the same coalition again and again; each is run once.
     different, which = asked.unique(dim=0, return_inverse=True)
 
     def score(part: list[int]) -> Tensor:
+        # One copy for both; the parts of a budget are neighbours.
+        there = different[part[0] : part[-1] + 1].to(batch.mask.device)
         # (steps, tokens, 1): who is present, over all components of an embedding.
-        here, keep = different[part, 0], different[part, 1:].bool()[..., None]
+        here, keep = there[:, 0].long(), there[:, 1:].bool()[..., None]
         inputs = torch.where(keep, batch.embeddings[here], batch.baselines[here])
         return batch.score.for_rows(here)(inputs, batch.mask[here])
 
-    values = batch.embeddings.new_zeros(len(different))
-    for part, scores in batch.budget.run([batch.mask.shape[1]] * len(different), score):
-        values[part] = scores
-    return values[which].clone()
+    lengths = [batch.mask.shape[1]] * len(different)
+    scores = [of_part for _, of_part in batch.budget.run(lengths, score)]
+    return torch.cat(scores).to(batch.embeddings.dtype).cpu()[which] if scores else torch.zeros(0)
 
 
 def kernel_shap(
@@ -58,16 +64,16 @@ def kernel_shap(
             f"Kernel SHAP has n_samples = {n_samples}, and two of them are the full and the "
             "empty sentence; give 3 or more"
         )
-    n_players = batch.is_word.sum(1)
+    n_players = batch.words.sum(1)
     draws = [
         _drawn(is_word, n_samples, seed)
-        for is_word, seed in zip(batch.is_word, batch.seeds, strict=True)
+        for is_word, seed in zip(batch.words, batch.seeds, strict=True)
     ]
     masks = torch.stack(draws)  # (batch, steps, tokens)
-    weights = torch.ones(masks.shape[:2], dtype=torch.float64, device=masks.device)
+    weights = torch.ones(masks.shape[:2], dtype=torch.float64)
     # The full and the empty sentence have infinite weight in the theorem.
     weights[:, :2] = _ANCHOR
-    few = (2.0**n_players <= n_samples) & torch.tensor(exact, device=masks.device)
+    few = (2.0**n_players <= n_samples) & torch.tensor(exact)
     drawn = (~few & (n_players > 1)).nonzero()[:, 0]
 
     def worth(rows: Tensor, start: int, stop: int) -> Tensor:
@@ -75,17 +81,17 @@ def kernel_shap(
         present = masks[here, start:stop].flatten(0, 1)  # (batch * steps, tokens)
         return worth_of(batch, here.repeat_interleave(stop - start), present).view(len(rows), -1)
 
-    scores = torch.zeros_like(batch.embeddings[..., 0])
-    samples, error = torch.zeros_like(scores[:, 0]), torch.zeros_like(scores[:, 0])
+    scores = torch.zeros(batch.mask.shape, dtype=torch.float64)
+    samples, error = torch.zeros(len(scores)), torch.zeros(len(scores))
     if len(drawn):
         fit = fit_all(masks[drawn], weights[drawn], worth, 0.0, tolerance, anchors=2)
-        scores[drawn], samples[drawn], error[drawn] = (part.to(scores) for part in fit)
-    for i in (few | (n_players <= 1)).nonzero()[:, 0].tolist():
-        scores[i], samples[i] = _exact(batch, i), 2.0 ** float(n_players[i])
+        scores[drawn], samples[drawn], error[drawn] = fit
+    rest = (few | (n_players <= 1)).nonzero()[:, 0]
+    scores[rest], samples[rest] = _exact(batch, rest.tolist()), 2.0 ** n_players[rest].float()
     about = {"samples": samples} if tolerance is not None or exact else {}
     if tolerance is not None:
         about["error"] = error
-    return TokenScores(scores, about=about)
+    return TokenScores(scores.to(batch.embeddings), about=about)
 
 
 def _drawn(is_word: Bool[Tensor, "token"], n_samples: int, seed: int) -> Bool[Tensor, "step token"]:
@@ -103,8 +109,8 @@ def _drawn(is_word: Bool[Tensor, "token"], n_samples: int, seed: int) -> Bool[Te
             size = int(torch.multinomial(odds, 1, True, generator=generator))
             # Size first, then a random order: the draws are captum's, number by number.
             order = torch.randn(1, d, generator=generator)[0]
-            masks[i, is_word.cpu()] = order > torch.kthvalue(order, d - size).values
-    return masks.to(is_word.device) | ~is_word
+            masks[i, is_word] = order > torch.kthvalue(order, d - size).values
+    return masks | ~is_word
 
 
 def exact_shapley(batch: TokenBatch) -> TokenScores:
@@ -112,26 +118,36 @@ def exact_shapley(batch: TokenBatch) -> TokenScores:
 
     Raises TouchstoneError for a row with more than 16 tokens: 65 536 sentences are enough.
     """
-    if (most := int(batch.is_word.sum(1).max())) > _LARGEST_EXACT:
+    if (most := int(batch.words.sum(1).max())) > _LARGEST_EXACT:
         raise TouchstoneError(
             f"a row has {most} tokens, and exact Shapley values need all 2^{most} coalitions; at "
             f"most {_LARGEST_EXACT} tokens are taken: leave the row out, or use Kernel SHAP or "
             "Shapley sampling"
         )
-    scores = torch.stack([_exact(batch, i) for i in range(len(batch.mask))])
+    scores = _exact(batch, range(len(batch.mask))).to(batch.embeddings)
     return TokenScores(
-        scores, scores.sum(1) - batch.change(), {"samples": 2.0 ** batch.is_word.sum(1)}
+        scores, scores.sum(1) - batch.change(), {"samples": 2.0 ** batch.words.sum(1)}
     )
 
 
-def _exact(batch: TokenBatch, row: int) -> Float[Tensor, "token"]:
-    is_word = batch.is_word[row]
-    masks = all_masks(int(is_word.sum())).to(is_word.device)
-    present = torch.zeros(len(masks), len(is_word), dtype=torch.bool, device=is_word.device)
-    present[:, is_word] = masks
-    worths = worth_of(batch, torch.full((len(masks),), row, device=is_word.device), present)
-    scores = torch.zeros_like(batch.embeddings[row, :, 0])
-    scores[is_word] = shapley_values(worths, masks).to(scores)
+def _exact(batch: TokenBatch, rows: Sequence[int]) -> Float[Tensor, "batch token"]:
+    """Exact values of some rows, whose coalitions are scored together as long as they are few."""
+    scores = torch.zeros(len(rows), batch.mask.shape[1], dtype=torch.float64)
+    n_players = [int(batch.words[row].sum()) for row in rows]
+    left = list(range(len(rows)))
+    while left:
+        sizes = np.cumsum([2 ** n_players[i] for i in left])
+        some = left[: max(1, int((sizes <= 2**_LARGEST_EXACT).sum()))]
+        left, masks = left[len(some) :], [all_masks(n_players[i]) for i in some]
+        present = []
+        for i, of_row in zip(some, masks, strict=True):
+            present.append(torch.zeros(len(of_row), scores.shape[1], dtype=torch.bool))
+            present[-1][:, batch.words[rows[i]]] = of_row
+        n_masks = torch.tensor([len(of_row) for of_row in masks])
+        here = torch.tensor([rows[i] for i in some]).repeat_interleave(n_masks)
+        worths = worth_of(batch, here, torch.cat(present)).split(n_masks.tolist())
+        for i, of_row, worth in zip(some, masks, worths, strict=True):
+            scores[i, batch.words[rows[i]]] = shapley_values(worth, of_row)
     return scores
 
 
@@ -141,7 +157,7 @@ def shapley_sampling(batch: TokenBatch, n_samples: int = 25) -> TokenScores:
     Complete with any number of orders. `error` is the standard error of the least certain token's
     mean, as a share.
     """
-    length, players = batch.mask.shape[1], [row.nonzero()[:, 0] for row in batch.is_word.cpu()]
+    length, players = batch.mask.shape[1], [row.nonzero()[:, 0] for row in batch.words]
     present = []
     orders = [
         _orders(len(p), n_samples, seed) for p, seed in zip(players, batch.seeds, strict=True)
@@ -154,16 +170,17 @@ def shapley_sampling(batch: TokenBatch, n_samples: int = 25) -> TokenScores:
         masks[..., who] = steps
         present.append(masks.flatten(0, 1))
     rows = torch.arange(len(present)).repeat_interleave(torch.tensor([len(p) for p in present]))
-    worths = worth_of(batch, *(t.to(batch.mask.device) for t in (rows, torch.cat(present))))
-    scores = torch.zeros_like(batch.embeddings[..., 0])  # (batch, tokens)
-    errors = torch.zeros_like(scores[:, 0])
+    worths = worth_of(batch, rows, torch.cat(present))
+    scores = torch.zeros(batch.mask.shape, dtype=torch.float64)
+    errors = torch.zeros(len(scores))
     for i, part in enumerate(worths.split([len(p) for p in present])):
         gains = part.view(n_samples, -1).diff(dim=1).double()  # in the order of arrival
-        by_player = torch.zeros_like(gains).scatter_(1, orders[i].to(gains.device), gains)
-        scores[i, players[i]] = by_player.mean(0).to(scores)
+        by_player = torch.zeros_like(gains).scatter_(1, orders[i], gains)
+        scores[i, players[i]] = by_player.mean(0)
         if n_samples > 1 and by_player.numel():
             size = by_player.mean(0).abs().sum().clamp(min=1e-30)
             errors[i] = (by_player.std(0) / n_samples**0.5).max() / size
+    scores = scores.to(batch.embeddings)
     return TokenScores(scores, scores.sum(1) - batch.change(), {"error": errors})
 
 
@@ -174,64 +191,12 @@ def _orders(n_players: int, n_samples: int, seed: int) -> Int[Tensor, "step toke
 
 def occlusion(batch: TokenBatch) -> TokenScores:
     """Occlusion (Zeiler & Fergus 2014; Li et al. 2016): the fall of the score without one token."""
-    rows, tokens = batch.is_word.nonzero(as_tuple=True)
-    present = torch.ones(len(rows), batch.mask.shape[1], dtype=torch.bool, device=rows.device)
-    present[torch.arange(len(rows), device=rows.device), tokens] = False
-    everyone = torch.arange(len(batch.mask), device=rows.device)
+    rows, tokens = batch.words.nonzero(as_tuple=True)
     # The whole sentence is asked for once a row, not once a token.
-    whole = worth_of(batch, everyone, torch.ones_like(batch.is_word))
-    scores = torch.zeros_like(batch.embeddings[..., 0])
-    scores[rows, tokens] = whole[rows] - worth_of(batch, rows, present)
-    return TokenScores(scores)
-
-
-def _halves(tokens: list[int]) -> tuple[list[int], list[int]]:
-    """A span cut in the middle, the longer part first.
-
-    >>> _halves([3, 4, 5])
-    ([3, 4], [5])
-    """
-    cut = (len(tokens) + 1) // 2
-    return tokens[:cut], tokens[cut:]
-
-
-def partition_shap(batch: TokenBatch) -> TokenScores:
-    """Partition SHAP (Lundberg 2020): Owen values (Owen 1977) of a balanced tree of spans, exactly.
-
-    Shapley values over the orders of arrival in which every span of the tree arrives in one piece:
-    about d^2 coalitions instead of 2^d. Level by level: a span's contribution, in a context of who
-    is there already, is shared between its halves, each coming first or second.
-    """
-    length, device = batch.mask.shape[1], batch.mask.device
-    level: list[_Node] = [
-        (i, [], row.nonzero()[:, 0].tolist(), 1.0) for i, row in enumerate(batch.is_word)
-    ]
-    # In float64: thousands of small contributions are added up.
-    scores = torch.zeros(len(level), length, dtype=torch.float64, device=device)
-    # Level by level, so that all spans of a depth share passes of the model.
-    while level:
-        leaves = [node for node in level if len(node[2]) == 1]
-        if leaves:
-            rows, contexts, spans, weights = zip(*leaves, strict=True)
-            before = torch.zeros(len(leaves), length, dtype=torch.bool)
-            for i, context in enumerate(contexts):
-                before[i, context] = True
-            after = before.clone()
-            after[range(len(leaves)), [token for (token,) in spans]] = True
-            here, present = torch.tensor(rows).repeat(2), torch.cat([before, after])
-            without, with_token = worth_of(batch, here.to(device), present.to(device)).chunk(2)
-            gains = (with_token.double() - without.double()).tolist()
-            for row, (token,), weight, gain in zip(rows, spans, weights, gains, strict=True):
-                scores[row, token] += weight * gain
-        inner = [node for node in level if len(node[2]) > 1]
-        level = [
-            child
-            for row, context, span, weight in inner
-            for first, other in (_halves(span), _halves(span)[::-1])
-            for child in (
-                (row, context, first, weight / 2),
-                (row, context + other, first, weight / 2),
-            )
-        ]
-    scores = scores.to(batch.embeddings)
-    return TokenScores(scores, scores.sum(1) - batch.change())
+    everyone = torch.arange(len(batch.mask))
+    present = torch.ones(len(everyone) + len(rows), batch.mask.shape[1], dtype=torch.bool)
+    present[len(everyone) + torch.arange(len(rows)), tokens] = False
+    worths = worth_of(batch, torch.cat([everyone, rows]), present)
+    scores = torch.zeros(batch.mask.shape)
+    scores[rows, tokens] = worths[rows] - worths[len(everyone) :]
+    return TokenScores(scores.to(batch.embeddings))

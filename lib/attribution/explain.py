@@ -2,7 +2,9 @@
 
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,10 +15,17 @@ from jaxtyping import Bool, Float, Int
 from ..core.errors import TouchstoneError
 from ..core.progress import progress
 from ..core.seeds import seed_for
-from ..models.shortcuts import first_token_only, in_precision, parameters_fixed
-from ..models.text_model import Encoded, TextModel, device_of, pad, special_ids
-from .batch import SharedPass, TokenBatch
+from ..models.shortcuts import (
+    first_token_only,
+    ignores_padding,
+    in_precision,
+    parameters_fixed,
+    without_padding,
+)
+from ..models.text_model import Encoded, TextModel, device_of, lengths_of, pad, special_ids
+from .batch import TokenBatch
 from .budget import TokenBudget
+from .perturbed_texts import sequence_logits
 from .registry import Method, resolve_method
 from .seam import Row, TokenScores, WordScores, class_score, word_scores
 from .table import in_format
@@ -135,6 +144,8 @@ def _task(
 def _explain_model(model: TextModel, precision: str, tasks: Sequence[_Task]) -> None:
     model.module.eval()  # dropout would make every explanation a draw of its own
     encoded = _encode(model, tasks[0].rows, tasks[0].method.name)
+    sequences = [tuple(row.ids) for row in encoded] if precision != "float32" else []
+    exact = sequence_logits(model, sequences)
     with (
         in_precision(model, precision) as model,
         parameters_fixed(model.module),
@@ -145,6 +156,10 @@ def _explain_model(model: TextModel, precision: str, tasks: Sequence[_Task]) -> 
                 _explain_words(model, task)
         if by_token := [task for task in tasks if task.method.level == "token"]:
             _explain_tokens(model, by_token, encoded)
+        if sequences:
+            deviations = (sequence_logits(model, sequences) - exact).abs().amax(1).tolist()
+            for task in tasks:
+                task.about["deviation"] = deviations
 
 
 def _explain_words(model: TextModel, task: _Task) -> None:
@@ -182,30 +197,40 @@ def _own_answer(model: TextModel, task: _Task, settings: Mapping[str, Any]) -> A
 
 
 def _explain_tokens(model: TextModel, tasks: Sequence[_Task], encoded: Sequence[Encoded]) -> None:
-    """Explain rows of one length at a time with all methods; the answers go into the tasks."""
+    """Explain rows of one length at a time with all methods; the answers go into the tasks.
+
+    Methods of a single pass take rows of similar length, where the model ignores padding.
+    """
     # One budget for all parts: what it learnt about the memory holds for the next.
-    budget = TokenBudget.for_device(device_of(model.module))
-    parts = budget.run(
-        [len(tokens.ids) for tokens in encoded],
-        lambda part: _explain_part(model, tasks, encoded, part, budget),
-    )
-    for part, answers in progress(parts, ", ".join(task.method.name for task in tasks)):
-        for task, answer in zip(tasks, answers, strict=True):
-            _put(task, part, answer, encoded)
+    budget, lengths = TokenBudget.for_module(model.module), lengths_of(encoded)
+    # One pass over a few rows of one length is no full batch; many points of each row are.
+    single = [task for task in tasks if task.method.shares]
+    if len(set(lengths)) == 1 or not single or not ignores_padding(model):
+        single = []
+    others = [task for task in tasks if not single or not task.method.shares]
+    for some, padded in ((single, True), (others, False)):
+        if not some:
+            continue
+        work = partial(_explain_part, model, some, encoded, budget)
+        parts = budget.run(lengths, work, padded)
+        for part, answers in progress(parts, ", ".join(task.method.name for task in some)):
+            for task, answer in zip(some, answers, strict=True):
+                _put(task, part, answer, encoded)
 
 
 def _explain_part(
     model: TextModel,
     tasks: Sequence[_Task],
     encoded: Sequence[Encoded],
-    part: Sequence[int],
     budget: TokenBudget,
+    part: Sequence[int],
 ) -> list[TokenScores]:
     rows = [tasks[0].rows[i] for i in part]
     first = token_batch(model, rows, [encoded[i] for i in part], tasks[0].settings["explained"])
     # The score's `explained` is the first task's; only its logits are shared, which are the same
     # for all.
-    shared = SharedPass(first.score, first.embeddings, first.mask, first.baselines)
+    shared = first.one_pass()
+    is_even = len({len(encoded[i].ids) for i in part}) == 1
     answers = []
     for task in tasks:
         batch = replace(
@@ -216,40 +241,61 @@ def _explain_part(
             shared=shared,
         )
         settings = {name: value for name, value in task.settings.items() if name not in COMMON}
-        answers.append(task.method.function(batch, **settings))
+        with without_padding(model) if is_even else nullcontext():
+            answers.append(task.method.function(batch, **settings))
     return answers
 
 
 def _put(task: _Task, part: Sequence[int], answer: TokenScores, encoded: Sequence[Encoded]) -> None:
     special = task.settings["normalise_special"]
+    # One transfer a field, not one a row.
+    about = {name: numbers.tolist() for name, numbers in answer.about.items()}
+    deltas = [None] * len(part) if answer.delta is None else answer.delta.tolist()
     for at, (i, tokens) in enumerate(zip(part, answer.scores.detach().cpu().numpy(), strict=True)):
-        task.scores[i] = word_scores(tokens, encoded[i].word_ids, len(task.rows[i].words), special)
-        task.deltas[i] = None if answer.delta is None else answer.delta[at].item()
-        for name, numbers in answer.about.items():
+        own = tokens[: len(encoded[i].ids)]  # without padding
+        task.scores[i] = word_scores(own, encoded[i].word_ids, len(task.rows[i].words), special)
+        task.deltas[i] = deltas[at]
+        for name, numbers in about.items():
             task.about.setdefault(name, [float("nan")] * len(encoded))[i] = float(numbers[at])
 
 
 def token_batch(
     model: TextModel, rows: Sequence[Row], encoded: Sequence[Encoded], explained: str
 ) -> TokenBatch:
-    """Rows of equal length at the seam: embeddings, score, baselines (words made padding).
+    """Rows at the seam: embeddings, score, baselines (words made padding).
 
     Args:
         model: the explained model.
         rows: what is explained, a class each.
-        encoded: the rows' tokens (`model.encode`), all of one length.
+        encoded: the rows' tokens (`model.encode`); shorter ones are padded.
         explained: the function of the class scores, see `seam.class_score`.
     """
-    ids, mask = (t.to(device_of(model.module)) for t in pad(encoded, model.tokenizer.pad_token_id))
-    is_word = torch.tensor(  # (batch, tokens), as ids and mask
-        [[w is not None for w in tokens.word_ids] for tokens in encoded], device=ids.device
-    )
+    device = device_of(model.module)
+    ids, mask = pad(encoded, model.tokenizer.pad_token_id)  # (batch, tokens), on the host
+    owners = [[*row.word_ids, *[None] * (ids.shape[1] - len(row.ids))] for row in encoded]
+    is_word = torch.tensor([[owner is not None for owner in of_row] for of_row in owners])
     empty = model.reference_ids(_untyped(model, ids, is_word))
     baseline_ids = torch.where(is_word, empty, ids)  # a prompt is not the sentence's
-    with torch.no_grad():
-        embeddings, baselines = model.embed(ids), model.embed(baseline_ids)  # (batch, tokens, d)
-    score = class_score(model, [row.target for row in rows], explained)
-    return TokenBatch(score, embeddings, mask, baselines, is_word, tuple(row.seed for row in rows))
+    with torch.no_grad():  # (batch, tokens, d)
+        embeddings, baselines = (model.embed(some.to(device)) for some in (ids, baseline_ids))
+    return TokenBatch(
+        class_score(model, [row.target for row in rows], explained),
+        embeddings,
+        mask.to(device),
+        baselines,
+        is_word.to(device),
+        tuple(row.seed for row in rows),
+        baseline_of=_firsts(baseline_ids, mask),
+    )
+
+
+def _firsts(
+    ids: Int[torch.Tensor, "batch token"], mask: Int[torch.Tensor, "batch token"]
+) -> tuple[int, ...]:
+    """For each row the number of the first row that is equal to it."""
+    seen: dict[tuple[int, ...], int] = {}
+    rows = torch.cat([ids, mask], 1).tolist()
+    return tuple(seen.setdefault(tuple(row), i) for i, row in enumerate(rows))
 
 
 def _untyped(

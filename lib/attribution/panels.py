@@ -110,7 +110,7 @@ def integrate_in_panels(
         rows = [row for row, places in asked.items() for _ in places]
         at = [place for places in asked.values() for place in places]
         values, rates, gradients = evaluate(rows, at)
-        numbers = torch.stack([values.double(), rates.double()]).tolist()
+        numbers = torch.stack([values.to(rates), rates]).tolist()
         for row, place, value, rate, gradient in zip(rows, at, *numbers, gradients, strict=True):
             # A view of the gradients would keep the whole round.
             paths[row].add(place, value, rate, gradient.clone())

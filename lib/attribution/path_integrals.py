@@ -6,7 +6,7 @@ Gradients may also be told how exact to be, and then takes for each row as many 
 needs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..core.errors import TouchstoneError, did_you_mean
+from ..models.text_model import exact_type
 from .batch import TokenBatch
 from .panels import integrate_in_panels
 from .seam import TokenScores, aggregate, gradient_of
@@ -60,12 +61,7 @@ def integrated_gradients(
     change, about = batch.change(), dict[str, Tensor]()
     if tolerance is None:
         sizes, places = (make(n_steps) for make in approximation_parameters(rule))
-        rows = torch.arange(len(batch.mask)).repeat_interleave(n_steps)  # (batch * steps)
-        placed, weights = (
-            torch.tensor(numbers, dtype=batch.embeddings.dtype).repeat(len(batch.mask))
-            for numbers in (places, sizes)
-        )
-        mean = _path_gradients(batch, rows, placed, weights)
+        mean = _path_gradients(batch, *(_for_all(batch, numbers) for numbers in (places, sizes)))
     else:
         _check_placing(placing, tolerance, min_steps, max_steps)
         mean, about = _PLACINGS[placing](batch, change, tolerance, min_steps, max_steps)
@@ -93,13 +89,8 @@ def integrate_until(
     steps, error = torch.zeros_like(change), torch.ones_like(change)
     active, n = torch.arange(len(step), device=step.device), 1
     while len(active):
-        new = torch.tensor(_new_midpoints(n), dtype=step.dtype)
-        total += _path_gradients(
-            batch,
-            active.cpu().repeat_interleave(len(new)),
-            new.repeat(len(active)),
-            torch.ones(len(new) * len(active), dtype=step.dtype),
-        )
+        new = step.new_tensor(_new_midpoints(n)).expand(len(active), -1)  # (batch, steps)
+        total[active] += _path_gradients(batch, new, torch.ones_like(new), active)
         scores = (step * total).sum(-1) / n
         moved = (_shares(scores) - before).abs().amax(-1)
         error[active], steps[active], before = moved[active], float(n), _shares(scores)
@@ -135,14 +126,15 @@ def integrate_where_needed(
         here = torch.tensor(rows, device=step.device)
         at = torch.tensor(places, device=step.device, dtype=step.dtype)
         values, gradients = step.new_empty(len(rows)), step.new_empty(len(rows), *step.shape[1:])
-        rates = step.new_empty(len(rows), dtype=torch.float64)
+        rates = step.new_empty(len(rows), dtype=exact_type(step.device))
         lengths = [step.shape[1]] * len(rows)
         for part, (of_part, slopes) in batch.budget.run(
-            lengths, lambda part: _on_path(batch, here[part], at[part])
+            lengths, lambda part: _on_path(batch, here[_span(part)], at[_span(part)])
         ):
-            values[part], gradients[part] = of_part, slopes
-            # In float64: a gap is a small difference of large sums.
-            rates[part] = (slopes.double() * step[here[part]]).sum((1, 2))
+            some = _span(part)
+            values[some], gradients[some] = of_part, slopes
+            # As exact as the device can: a gap is a small difference of large sums.
+            rates[some] = (slopes.to(rates) * step[here[some]]).sum((1, 2))
         return values, rates, gradients
 
     allowed = torch.clamp(tolerance * change.abs(), min=_ROUNDING).tolist()
@@ -197,10 +189,9 @@ def _shares(scores: Float[Tensor, "batch token"]) -> Float[Tensor, "batch token"
 
 def gradient_shap(batch: TokenBatch, aggregation: str = "sum", n_samples: int = 5) -> TokenScores:
     """Gradient SHAP (Lundberg & Lee 2017): the same from random points, drawn as captum draws."""
-    places = np.concatenate([_places(seed, n_samples) for seed in batch.seeds])
-    draws = torch.tensor(places, dtype=batch.embeddings.dtype)
-    rows = torch.arange(len(batch.mask)).repeat_interleave(n_samples)
-    mean = _path_gradients(batch, rows, draws, torch.full_like(draws, 1 / n_samples))
+    places = np.stack([_places(seed, n_samples) for seed in batch.seeds])  # (batch, steps)
+    draws = torch.tensor(places, dtype=batch.embeddings.dtype, device=batch.mask.device)
+    mean = _path_gradients(batch, draws, torch.full_like(draws, 1 / n_samples))
     return TokenScores(aggregate((batch.embeddings - batch.baselines) * mean, aggregation))
 
 
@@ -225,40 +216,96 @@ def smooth_grad(
     embedding times mean gradient (Ding & Koehn 2021), whatever `aggregation` says.
     """
     size = noise * (batch.embeddings.amax((1, 2)) - batch.embeddings.amin((1, 2)))
-    means = []
-    for i, seed in enumerate(batch.seeds):
-        # On the CPU, so that every device gets the same noise.
-        generator = torch.Generator().manual_seed(seed)
-        draws = torch.randn(n_samples, *batch.embeddings.shape[1:], generator=generator)
-        points = batch.embeddings[i] + size[i] * draws.to(batch.embeddings)  # (steps, tokens, d)
 
-        def total(part: list[int], i: int = i, points: Tensor = points) -> Tensor:
-            return _at(batch, points[part], [i] * len(part))[1].sum(0)  # (tokens, d)
+    def noisy(rows: Tensor, start: int, stop: int) -> Tensor:
+        # On the CPU, so that every device gets the same noise; all rows go there together.
+        draws = torch.stack([_noise(batch, int(row), n_samples)[start:stop] for row in rows])
+        there = rows.to(batch.mask.device)
+        spread = size[there, None, None, None] * draws.to(batch.embeddings)
+        return batch.embeddings[there, None] + spread  # (batch, steps, tokens, d)
 
-        parts = batch.budget.run([batch.mask.shape[1]] * n_samples, total)
-        means.append(torch.stack([gradients for _, gradients in parts]).sum(0) / n_samples)
-    mean = torch.stack(means)
+    weights = torch.full((len(batch.mask), n_samples), 1 / n_samples)
+    mean = _mean_gradients(batch, noisy, weights.to(batch.embeddings))
     if times_input:
         return TokenScores(aggregate(batch.embeddings * mean, "sum"))
     return TokenScores(aggregate(mean, aggregation))
 
 
+def _noise(batch: TokenBatch, row: int, n_samples: int) -> Float[Tensor, "step token hidden"]:
+    generator = torch.Generator().manual_seed(batch.seeds[row])
+    return torch.randn(n_samples, *batch.embeddings.shape[1:], generator=generator)
+
+
+def _for_all(batch: TokenBatch, numbers: Sequence[float]) -> Float[Tensor, "batch step"]:
+    """The same numbers for every row."""
+    return batch.embeddings.new_tensor(numbers).expand(len(batch.mask), -1)
+
+
 def _path_gradients(
     batch: TokenBatch,
-    rows: Int[Tensor, "step"],
-    places: Float[Tensor, "step"],
-    weights: Float[Tensor, "step"],
+    places: Float[Tensor, "batch step"],
+    weights: Float[Tensor, "batch step"],
+    rows: Int[Tensor, "batch"] | None = None,
 ) -> Float[Tensor, "batch token hidden"]:
-    """For each row the weighted sum of its gradients at places from baseline (0) to input (1)."""
-    device, total = batch.mask.device, torch.zeros_like(batch.embeddings)
-    rows, places, weights = rows.to(device), places.to(total), weights.to(total)
+    """For each row the weighted sum of its gradients at places from baseline (0) to input (1).
 
-    for part, (_, gradients) in batch.budget.run(
-        [batch.mask.shape[1]] * len(rows), lambda part: _on_path(batch, rows[part], places[part])
-    ):
-        # Points of one row come in several parts and several times in one: += would lose some.
-        total.index_add_(0, rows[part], weights[part][:, None, None] * gradients)
+    Of all rows, or of those that are named.
+    """
+    chosen = torch.arange(len(places), device=batch.mask.device) if rows is None else rows
+
+    def points(part: Tensor, start: int, stop: int) -> Tensor:
+        here, place = chosen[part], places[part, start:stop, None, None]
+        ends = batch.embeddings[here, None], batch.baselines[here, None]
+        return place * ends[0] + (1.0 - place) * ends[1]  # (batch, steps, tokens, d)
+
+    return _mean_gradients(batch, points, weights, chosen)
+
+
+def _mean_gradients(
+    batch: TokenBatch,
+    points: Callable[[Tensor, int, int], Tensor],
+    weights: Float[Tensor, "batch step"],
+    rows: Int[Tensor, "batch"] | None = None,
+) -> Float[Tensor, "batch token hidden"]:
+    """For each row the weighted sum of the gradients at its points.
+
+    As many whole rows at a time as fit, or a row's points in several parts. Every sum is taken in
+    the same order at each run: adding into rows by index would leave the order to chance on a GPU.
+
+    Args:
+        batch: what is explained.
+        points: the points start to stop of rows, which are named by their place in `weights`.
+        weights: a weight for each point.
+        rows: the rows of the batch that are meant; None: all, in their order.
+    """
+    length, n_steps = batch.mask.shape[1], weights.shape[1]
+    chosen = torch.arange(len(weights), device=batch.mask.device) if rows is None else rows
+
+    def of_rows(part: list[int]) -> Tensor:
+        some = _span(part)
+
+        def of_points(steps: list[int]) -> Tensor:
+            start, stop = steps[0], steps[-1] + 1
+            at = points(torch.arange(len(weights))[some], start, stop).flatten(0, 1)
+            here = chosen[some].repeat_interleave(stop - start)
+            slopes = _at(batch, at, here)[1].unflatten(0, (len(part), -1))
+            return (weights[some, start:stop, None, None] * slopes).sum(1)
+
+        lengths = [len(part) * length] * n_steps
+        return sum(of_part for _, of_part in batch.budget.run(lengths, of_points))
+
+    total = torch.zeros_like(batch.embeddings[: len(weights)])
+    for part, of_part in batch.budget.run([n_steps * length] * len(weights), of_rows):
+        total[_span(part)] = of_part
     return total
+
+
+def _span(part: Sequence[int]) -> slice:
+    """The same rows as a slice, a view that costs no copy of an index to the device.
+
+    The parts of a budget are neighbours where all lengths are equal.
+    """
+    return slice(part[0], part[-1] + 1)
 
 
 def _on_path(
@@ -271,10 +318,9 @@ def _on_path(
 def _at(
     batch: TokenBatch,
     points: Float[Tensor, "step token hidden"],
-    rows: Int[Tensor, "step"] | Sequence[int],
+    rows: Int[Tensor, "step"],
 ) -> tuple[Float[Tensor, "step"], Float[Tensor, "step token hidden"]]:
     """The scores at points, each of a row of the batch, and their gradients."""
-    rows = torch.as_tensor(rows, device=batch.mask.device)
     # A leaf of its own for each point: the gradient is wanted there, not at the input.
     points = points.detach().requires_grad_()
     with torch.enable_grad():

@@ -14,13 +14,14 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from ..core.errors import TouchstoneError
-from ..models.shortcuts import first_token_only, parameters_fixed
+from ..models.shortcuts import first_token_only, parameters_fixed, without_padding
 from ..models.text_model import TextModel, device_of
 from .budget import TokenBudget
 from .regression import all_masks, fit_all, weighted_ridge
 from .seam import Row, WordScores, class_score
 
 Ids = tuple[int, ...]
+_HOST = torch.device("cpu")
 _POOL = 64  # sentences whose altered texts are scored together
 _KERNEL_WIDTH, _PENALTY = 25.0, 1.0  # of the authors' package
 
@@ -129,7 +130,7 @@ class TextPool:
 
     def __init__(self, model: TextModel, rows: Sequence[Row], explained: str) -> None:
         self.model, self.rows, self.explained = model, rows, explained
-        self._budget = TokenBudget.for_device(device_of(model.module))
+        self._budget = TokenBudget.for_module(model.module)
         self._text_of: dict[tuple[int, bytes], int] = {}  # (row, mask) to the number of its text
         self._number: dict[Ids, int] = {}
         self.logits = torch.zeros(0, len(model.classes))  # (texts that were run, classes)
@@ -152,9 +153,9 @@ class TextPool:
         ]
         n_steps = masks.shape[1]
         targets = [self.rows[row].target for row in rows for _ in range(n_steps)]
-        score = class_score(self.model, targets, self.explained)
-        logits = self.logits[texts].to(device_of(self.model.module))
-        return score.of_logits(logits).view(-1, n_steps).cpu()
+        # On the host, where the logits of all texts are.
+        score = class_score(self.model, targets, self.explained, _HOST)
+        return score.of_logits(self.logits[texts]).view(-1, n_steps)
 
     def _run(self, new: dict[tuple[int, bytes], np.ndarray]) -> None:
         """Encode the texts and score those whose ids were not seen before."""
@@ -192,7 +193,7 @@ def sequence_logits(
         budget: how much may go through at once; None: a fresh one for the model's device.
     """
     pad_id, device = model.tokenizer.pad_token_id, device_of(model.module)
-    budget = budget or TokenBudget.for_device(device)
+    budget = budget or TokenBudget.for_module(model.module)
     asked = [ids or (pad_id,) for ids in sequences]
     distinct = list(dict.fromkeys(asked))
     logits_of: dict[Ids, Tensor] = {}
@@ -202,7 +203,7 @@ def sequence_logits(
         ids = torch.tensor([distinct[i] for i in part], device=device)  # (batch, tokens)
         return model.logits(model.embed(ids), torch.ones_like(ids))
 
-    with parameters_fixed(model.module), first_token_only(model):
+    with parameters_fixed(model.module), first_token_only(model), without_padding(model):
         for part, logits in budget.run([len(ids) for ids in distinct], forward):
             logits_of |= zip((distinct[i] for i in part), logits.cpu(), strict=True)
     if not asked:

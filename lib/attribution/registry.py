@@ -17,7 +17,7 @@ Which code runs when `explain` is asked for a method, and what the tests assert 
 | Occlusion            | `coalitions`                  | captum's FeatureAblation               |
 | Shapley sampling     | `coalitions`                  | captum's ShapleyValueSampling          |
 | Exact Shapley        | `coalitions`                  | the mean over all orders of arrival    |
-| Partition SHAP       | `coalitions`                  | the mean over the orders of its tree   |
+| Partition SHAP       | `partition`                   | the mean over the orders of its tree   |
 | DeepLift rescale     | `propagation`, `rescale`, `rules` | in sum the change of the score     |
 | AttnLRP              | `propagation`, `rules`        | on BERT a detached gradient            |
 | Attention rollout    | `single_pass`                 | the product of whole matrices          |
@@ -40,6 +40,7 @@ from ..core.named import function_named, object_named
 from . import (
     coalitions,
     model_blind,
+    partition,
     path_integrals,
     perturbed_texts,
     propagation,
@@ -180,7 +181,7 @@ METHODS: dict[str, Method] = {
         _token("Occlusion", coalitions.occlusion, "perturbation", "probability"),
         _token("Shapley sampling", coalitions.shapley_sampling, "perturbation", "probability"),
         _token("Exact Shapley", coalitions.exact_shapley, "perturbation", "probability"),
-        _token("Partition SHAP", coalitions.partition_shap, "perturbation", "probability"),
+        _token("Partition SHAP", partition.partition_shap, "perturbation", "probability"),
         _token("Attention rollout", single_pass.attention_rollout, "attention", "logit"),
         _word("Uniform random", model_blind.uniform_random, "floor", reads_tokenizer=True),
         _word("Pattern Variant", model_blind.pattern_variant, "floor", fit=model_blind.fit_pattern),

@@ -242,7 +242,10 @@ class ClassScore(Score):
 
 
 def class_score(
-    model: TextModel, targets: Int[Tensor, "batch"] | list[int], explained: str = "logit"
+    model: TextModel,
+    targets: Int[Tensor, "batch"] | list[int],
+    explained: str = "logit",
+    device: torch.device | None = None,
 ) -> ClassScore:
     """The score that a classifier gives to each row's target class.
 
@@ -253,6 +256,7 @@ def class_score(
         targets: a class number per row.
         explained: "logit", "probability" (softmax), "log_probability", or "margin", the logit minus
             the largest of the other classes.
+        device: where the logits will lie; None: where the model is.
 
     Raises:
         TouchstoneError: for a class that the model does not have, for an unknown `explained`, and
@@ -273,9 +277,11 @@ def class_score(
             f"{explained}; give the setting explained='logit', or, if its sigmoid is a "
             "probability, set module.config.problem_type = 'multi_label_classification'"
         )
-    device = next((p.device for p in model.module.parameters()), torch.device("cpu"))
-    classes = torch.as_tensor(targets, dtype=torch.long, device=device)
+    classes = torch.as_tensor(targets, dtype=torch.long)
+    # Looked at before they go to the device, which would have to be waited for.
     if wrong := [c for c in classes.tolist() if not 0 <= c < len(model.classes)]:
         names = ", ".join(f"{i} {name}" for i, name in enumerate(model.classes))
         raise TouchstoneError(f"there is no class {wrong[0]}; the model knows {names}")
-    return ClassScore(model, classes, known[explained])
+    if device is None:
+        device = next((p.device for p in model.module.parameters()), torch.device("cpu"))
+    return ClassScore(model, classes.to(device), known[explained])

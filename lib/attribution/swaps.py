@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ..core.errors import TouchstoneError
 from ..language.lexicon import NOMINATIVE, PRONOUN_FORMS
-from ..models.text_model import TextModel, device_of
+from ..models.text_model import TextModel
 from .perturbed_texts import text_logits
 from .regression import all_masks, shapley_values
 from .seam import class_score
@@ -188,8 +188,8 @@ def swap_shapley(
     ]
     targets = np.repeat([swap.target for swap in swaps], n_texts).tolist()
     # Mixtures of different directions are often one text; `text_logits` runs each once.
-    logits = text_logits(model, texts).to(device_of(model.module))
-    worths = class_score(model, targets, explained).of_logits(logits).double().cpu()
+    logits = text_logits(model, texts)
+    worths = class_score(model, targets, explained, logits.device).of_logits(logits).double()
     worth = worths.split(n_texts)
     values = [shapley_values(w, mask).numpy() for w, mask in zip(worth, masks, strict=True)]
     table = _table(swaps, values, worth).assign(dataset=dataset)

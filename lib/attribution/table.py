@@ -44,6 +44,7 @@ ABOUT: dict[str, str] = {  # columns that a table may have beside those of SCHEM
     "unassigned": (
         "what of the score no word has: AttnLRP leaves it with biases, positions and special tokens"
     ),
+    "deviation": "the largest difference of a class score from float32's, in another precision",
     "error": (
         "how far a word piece's share of the attribution may be off: an estimate, see the method"
     ),

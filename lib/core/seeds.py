@@ -45,16 +45,25 @@ def set_up(seed: int, n_threads: int = 1) -> None:
 def pick_device(device: str) -> torch.device:
     """The device that a name stands for; "auto" takes a GPU where there is one.
 
+    "cuda:1" is the second GPU; "mps" that of an Apple computer, which has no float64 and is taken
+    only by name.
+
     Raises:
-        TouchstoneError: the name is not auto, cpu or cuda, or cuda is asked for and not there.
+        TouchstoneError: the name is none of these, or the device is not there.
     """
     import torch
 
-    if device not in ("auto", "cpu", "cuda"):
-        raise TouchstoneError(f"device is {device!r}; write auto, cpu or cuda")
-    has_gpu = torch.cuda.is_available()
-    if device == "cuda" and not has_gpu:
+    kind, _, number = device.partition(":")
+    if device not in ("auto", "cpu", "cuda", "mps") and not (kind == "cuda" and number.isdecimal()):
+        raise TouchstoneError(f"device is {device!r}; write auto, cpu, cuda, cuda:1 or mps")
+    if kind == "mps" and not torch.backends.mps.is_available():
+        raise TouchstoneError("device is mps, but PyTorch finds no such GPU; write device: auto")
+    n_gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if kind == "cuda" and int(number or 0) >= n_gpus:
+        found = f"only {n_gpus}, counted from 0" if n_gpus else "no GPU"
         raise TouchstoneError(
-            "device is cuda, but PyTorch finds no GPU; write device: auto or device: cpu"
+            f"device is {device}, but PyTorch finds {found}; write device: auto or device: cpu"
         )
-    return torch.device("cuda" if has_gpu and device != "cpu" else "cpu")
+    if device == "auto":
+        device = "cuda" if n_gpus else "cpu"
+    return torch.device(device)

@@ -12,7 +12,7 @@ from ..attribution.perturbed_texts import Ids, sequence_logits
 from ..attribution.regression import all_masks
 from ..attribution.seam import class_score
 from ..core.errors import TouchstoneError, did_you_mean
-from ..models.text_model import TextModel, device_of
+from ..models.text_model import TextModel
 
 _DELETIONS = ("pad", "mask", "remove")
 Kept = Bool[np.ndarray, "token"]  # which words are left
@@ -66,9 +66,10 @@ class DeletedWords:
         asked = [self._ids(row, mask) for row, mask in zip(rows, kept, strict=True)]
         if new := [ids for ids in dict.fromkeys(asked) if ids not in self._logits]:
             self._logits |= dict(zip(new, sequence_logits(self.model, new), strict=True))
-        pick = class_score(self.model, [self.targets[row] for row in rows], self.explained)
-        logits = torch.stack([self._logits[ids] for ids in asked]).to(device_of(self.model.module))
-        return pick.of_logits(logits).double().cpu().numpy()
+        logits = torch.stack([self._logits[ids] for ids in asked])
+        targets = [self.targets[row] for row in rows]
+        pick = class_score(self.model, targets, self.explained, logits.device)
+        return pick.of_logits(logits).double().numpy()
 
     def _ids(self, row: int, kept: Kept) -> Ids:
         encoded, filler = self._encoded[row], self._filler

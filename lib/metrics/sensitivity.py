@@ -19,8 +19,8 @@ from ..attribution.registry import resolve_method
 from ..attribution.seam import Row, TokenScores, word_scores
 from ..core.errors import TouchstoneError
 from ..core.seeds import seed_for
-from ..models.shortcuts import first_token_only, parameters_fixed
-from ..models.text_model import Encoded, TextModel, device_of
+from ..models.shortcuts import first_token_only, parameters_fixed, without_padding
+from ..models.text_model import Encoded, TextModel
 
 
 def sensitivity(
@@ -64,8 +64,8 @@ def sensitivity(
         batch = token_batch(model, some, tokens, about["explained"])
         return _moves(function, batch, some, tokens, radius, n_samples)
 
-    with parameters_fixed(model.module), first_token_only(model):
-        budget = TokenBudget.for_device(device_of(model.module))
+    with parameters_fixed(model.module), first_token_only(model), without_padding(model):
+        budget = TokenBudget.for_module(model.module)
         for part, found in budget.run([len(tokens.ids) for tokens in encoded], work):
             distances[part] = found  # (rows of the part, samples)
     columns = ["method", "row_id", "sentence_idx", "sensitivity_max", "sensitivity_mean"]
@@ -114,10 +114,12 @@ def _noisy(batch: TokenBatch, rows: Sequence[Row], radius: float, draw: int) -> 
     for i, row in enumerate(rows):
         generator = torch.Generator().manual_seed(seed_for("noise", row.row_id, draw))
         noise[i] = torch.rand(noise[i].shape, generator=generator) * 2 - 1
-    spread = torch.stack(
-        [e[word].std() for e, word in zip(batch.embeddings, batch.is_word, strict=True)]
-    )
-    scale = radius * spread.nan_to_num()[:, None, None] * batch.is_word[..., None]
+    # The standard deviation of the words' components, of all rows at once.
+    inside = batch.is_word[..., None].to(batch.embeddings)
+    n = inside.sum((1, 2), keepdim=True) * batch.embeddings.shape[2]
+    mean = (batch.embeddings * inside).sum((1, 2), keepdim=True) / n
+    spread = ((batch.embeddings - mean).square() * inside).sum((1, 2), keepdim=True) / (n - 1)
+    scale = radius * spread.sqrt().nan_to_num() * inside
     return replace(batch, embeddings=batch.embeddings + scale * noise.to(batch.embeddings))
 
 

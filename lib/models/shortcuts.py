@@ -18,11 +18,11 @@ from transformers import PreTrainedModel
 
 from ..core.errors import TouchstoneError, did_you_mean
 from .hf import HFClassifier, eager_attention
-from .text_model import Encoded, TextModel, device_of
+from .text_model import Encoded, RunsFromEmbeddings, TextModel, device_of, pad
 
 # The layers that hand each token on by itself, after the attention.
 _LIKE_BERT = ("BertSelfOutput", "RobertaSelfOutput", "ElectraSelfOutput")
-_PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+_PRECISIONS = {"float32": torch.float32, "tf32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 @contextmanager
@@ -47,6 +47,48 @@ def first_token_only(model: TextModel) -> Iterator[bool]:
         hook.remove()
 
 
+@contextmanager
+def without_padding(model: TextModel) -> Iterator[None]:
+    """Within, an encoder of `transformers` is told that its batches hold no padding.
+
+    It would find out itself that a mask is all ones, at each pass, and a GPU is waited for then.
+    Modules of somebody's own, which may need a mask, and a head, which may take a mean, get theirs.
+    """
+    base = getattr(model.module, "base_model", model.module)
+    if base is model.module or not type(base).__module__.startswith("transformers."):
+        yield
+        return
+    hook = base.register_forward_pre_hook(
+        lambda module, args, kwargs: (args, kwargs | {"attention_mask": None}), with_kwargs=True
+    )
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
+@torch.no_grad()
+def ignores_padding(model: TextModel) -> bool:
+    """Whether a text has the same class scores beside a longer one, tried with two short texts.
+
+    A model may hide padding from its attention and still not from a mean, or its positions may
+    begin with the padding; nobody knows that of a head of somebody's own.
+    """
+    if not isinstance(model, RunsFromEmbeddings) or model.pads_alike:
+        return False
+    try:
+        encoded = model.encode([["a"], "this is a good film .".split()])
+    except TouchstoneError:  # a model that does not take every text
+        return False
+    device, pad_id = device_of(model.module), model.tokenizer.pad_token_id
+    together, *alone = (
+        model.logits(model.embed(ids), mask)
+        for ids, mask in (pad(rows, pad_id, device=device) for rows in (encoded, *zip(encoded)))
+    )
+    eps = [torch.finfo(p.dtype).eps for p in model.module.parameters() if p.is_floating_point()]
+    return torch.allclose(torch.cat(alone), together, *(max(1e-4, 4 * max(eps)),) * 2)
+
+
 @torch.no_grad()
 def check_reading(model: HFClassifier) -> None:
     """Hold the module's own class scores of two texts against those that explanations would see.
@@ -61,7 +103,7 @@ def check_reading(model: HFClassifier) -> None:
     encoded = model.encode([["a"], "this is a good film .".split()])
     texts = [torch.tensor([row.ids], device=device_of(model.module)) for row in encoded]
     plain = [
-        model.module(input_ids=ids, attention_mask=torch.ones_like(ids)).logits.double()
+        model.module(input_ids=ids, attention_mask=torch.ones_like(ids)).logits.cpu().double()
         for ids in texts
     ]
     eps = [torch.finfo(p.dtype).eps for p in model.module.parameters() if p.is_floating_point()]
@@ -83,7 +125,7 @@ def _gap(
     model: HFClassifier, ids: Int[Tensor, "batch token"], plain: Float[Tensor, "batch class"]
 ) -> float:
     """By how much the scores from embeddings differ from `plain`, relative to it."""
-    gap = (model.logits(model.embed(ids), torch.ones_like(ids)) - plain).abs().max()
+    gap = (model.logits(model.embed(ids), torch.ones_like(ids)).cpu() - plain).abs().max()
     return (gap / plain.abs().max().clamp(min=1e-6)).item()
 
 
@@ -141,22 +183,28 @@ def rows_in_use(module: PreTrainedModel, ids: Iterable[int]) -> Iterator[Int[Ten
 
 @contextmanager
 def in_precision(model: TextModel, precision: str) -> Iterator[TextModel]:
-    """Within, a copy of the model that computes in `precision`.
+    """Within, the model, or a copy of it, computes in `precision`.
 
-    Embeddings go in and class scores come out in float32.
+    Embeddings go in and class scores come out in float32. "tf32": matrix products with ten bits
+    behind the point, on GPUs that have them; where there is no such product it stays float32.
 
-    Worth it only where the processor has bfloat16 arithmetic (how much it is worth depends on the
-    processor: benchmarks/README.md) and the rows are many, since every new shape costs a while at
-    first. On a CPU attention is computed step by step, for the fused kernel's backward pass is slow
-    in bfloat16. Raises TouchstoneError for an unknown precision, or a model that is no transformer.
+    bfloat16 is worth it only where the processor has such arithmetic (how much it is worth depends
+    on the processor: benchmarks/README.md) and the rows are many, since every new shape costs a
+    while at first. On a CPU attention is computed step by step, for the fused kernel's backward
+    pass is slow in bfloat16. Raises TouchstoneError for an unknown precision, or a model that is no
+    transformer.
     """
     if precision not in _PRECISIONS:
         raise TouchstoneError(
-            f"precision is {precision!r}{did_you_mean(precision, _PRECISIONS)}; write float32 or "
-            "bfloat16"
+            f"precision is {precision!r}{did_you_mean(precision, _PRECISIONS)}; write float32, "
+            "tf32 or bfloat16"
         )
     if precision == "float32":
         yield model
+        return
+    if precision == "tf32":
+        with _tensor_float_32():
+            yield model
         return
     if not isinstance(model.module, PreTrainedModel):
         raise TouchstoneError(
@@ -177,6 +225,16 @@ def in_precision(model: TextModel, precision: str) -> Iterator[TextModel]:
         if next(model.module.parameters()).device.type == "cpu":
             stack.enter_context(eager_attention(low.module))
         yield low
+
+
+@contextmanager
+def _tensor_float_32() -> Iterator[None]:
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def _after_attention(module: nn.Module) -> nn.Module | None:

@@ -16,7 +16,7 @@ from transformers import get_linear_schedule_with_warmup
 
 from ..core.errors import TouchstoneError
 from ..core.parameters import check_fields, check_range
-from ..models.text_model import Encoded, Forward, TextModel, device_of, pad
+from ..models.text_model import Encoded, Forward, TextModel, device_of, lengths_of, pad
 from .loop import descend
 
 CURVE = ["epoch", "train_loss", "validation_loss", "validation_accuracy"]
@@ -120,14 +120,16 @@ def token_forward(
     `row_of` maps token ids to the rows of a reduced word table.
     """
     device = device_of(model.module)
-    ids, mask = (t.to(device) for t in pad(encoded, model.tokenizer.pad_token_id))
-    lengths = mask.sum(1).cpu()
+    lengths = torch.tensor(lengths_of(encoded))
+    ids, mask = pad(encoded, model.tokenizer.pad_token_id, device=device)
     if row_of is not None:
         ids = row_of[ids].clamp(min=0)  # padding may have no row: any will do
 
     def forward(index: Int[Tensor, "batch"]) -> Float[Tensor, "batch class"]:
+        # The index is the host's, so the width is known without waiting for the device.
         width = ids.shape[1] if whole_width else int(lengths[index].max())
-        return model.logits(model.embed(ids[index, :width]), mask[index, :width])
+        there = index.to(device)
+        return model.logits(model.embed(ids[there, :width]), mask[there, :width])
 
     return forward
 
@@ -169,7 +171,7 @@ def fit(
         settings.epochs,
         lambda: batches(split.train, lengths, settings, generator),
         # The mean over the batch; `by_rows` weighs it by its length in the curve.
-        lambda rows: [F.cross_entropy(forward(rows), targets[rows])],
+        lambda rows: [F.cross_entropy(forward(rows), targets[rows.to(targets.device)])],
         lambda: evaluate(forward, targets, lengths, split.validation, settings.batch_size),
         schedule,
         settings.max_norm,
@@ -204,7 +206,7 @@ def evaluate(
     """Mean cross-entropy and accuracy over rows; targets may be classes or probabilities."""
     in_order = rows[lengths[rows].argsort(stable=True)]  # little padding
     scores = torch.cat([forward(batch) for batch in in_order.split(batch_size)])  # (batch, class)
-    wanted = targets[in_order]
+    wanted = targets[in_order.to(targets.device)]
     classes = wanted if wanted.ndim == 1 else wanted.argmax(1)
-    is_right = (scores.argmax(1) == classes).double()
-    return F.cross_entropy(scores, wanted).item(), is_right.mean().item()
+    n_right = (scores.argmax(1) == classes).sum()
+    return F.cross_entropy(scores, wanted).item(), n_right.item() / len(wanted)

@@ -202,9 +202,9 @@ def perplexity(
     """exp of the mean negative log-probability of a word; the end of a sentence is a word."""
     model.eval()
     device = next(model.parameters()).device
-    total, n = 0.0, 0
-    for ids, mask in word_batches(encoded, batch_words, vocabulary.ids[PAD], None):
-        n_words = int(mask[:, 1:].sum())
-        total += batch_loss(model, ids.to(device), mask.to(device)).item() * n_words
-        n += n_words
-    return math.exp(total / n)
+    batches = list(word_batches(encoded, batch_words, vocabulary.ids[PAD], None))
+    sizes = [int(mask[:, 1:].sum()) for _, mask in batches]
+    losses = [batch_loss(model, ids.to(device), mask.to(device)) for ids, mask in batches]
+    # Read together: to read a number is to wait for the device.
+    read = torch.stack(losses).tolist()
+    return math.exp(sum(loss * n for loss, n in zip(read, sizes, strict=True)) / sum(sizes))

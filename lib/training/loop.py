@@ -37,15 +37,20 @@ def descend(
     curve: list[tuple[float, ...]] = []
     best, best_values = math.inf, [p.detach().clone() for p in parameters if keep_best]
     for epoch in range(1, epochs + 1):
-        weights, weighted = [], []
+        weights, noted = [], []
         for batch in batches():
             terms = losses(batch)
             take_step(sum(terms[1:], terms[0]), parameters, optimiser, max_norm, accumulate)
             if schedule is not None:
                 schedule.step()
             weights.append(len(batch) if by_rows else 1)
-            weighted.append([term.item() * weights[-1] for term in terms])
-        means = [sum(column) / sum(weights) for column in zip(*weighted, strict=True)]
+            noted.append(torch.stack([term.detach() for term in terms]))
+        # Read once an epoch: to read a loss is to wait for the device.
+        columns = torch.stack(noted).T.tolist() if noted else []
+        means = [
+            sum(loss * weight for loss, weight in zip(column, weights, strict=True)) / sum(weights)
+            for column in columns
+        ]
         measures = validate()
         curve.append((epoch, *means, *measures))
         # Strictly better: of equal epochs the first is kept.

@@ -199,14 +199,19 @@ def _losses(
         settings.watched,
         settings.watched_share,
     )
-    device = device_of(model.module)
-    inputs, targets, mask = inputs.to(device), targets.to(device), mask.to(device)
+    device, places = device_of(model.module), _asked(targets)
+    inputs, mask = inputs.to(device), mask.to(device)
     hidden = model.hidden(model.embed(inputs), mask)  # (batch, token, hidden)
-    is_asked = targets != IGNORED
-    loss = F.cross_entropy(model.scores(hidden[is_asked]), targets[is_asked])
+    asked = hidden.flatten(0, 1)[places.to(device)]
+    loss = F.cross_entropy(model.scores(asked), targets.flatten()[places].to(device))
     if second is None:
         return loss, torch.zeros((), device=device)
     return loss, second.loss(Batch(list(rows), inputs, mask, hidden))
+
+
+def _asked(targets: Int[Tensor, "batch token"]) -> Int[Tensor, "batch"]:
+    """Which positions of the flattened batch are asked about; told on the host, without waiting."""
+    return (targets != IGNORED).flatten().nonzero()[:, 0]
 
 
 @torch.no_grad()
@@ -257,11 +262,11 @@ def masked_perplexity(model: MaskedLM, encoded: Sequence[Encoded], share: float 
     """
     total, n, device = 0.0, 0, device_of(model.module)
     for inputs, mask, targets in asked_positions(model, encoded, share):
-        hidden = model.hidden(model.embed(inputs.to(device)), mask.to(device)).cpu()
-        is_asked = targets != IGNORED
-        scores = model.scores(hidden[is_asked].to(device)).cpu()
-        total += F.cross_entropy(scores, targets[is_asked], reduction="sum").item()
-        n += int(is_asked.sum())
+        hidden = model.hidden(model.embed(inputs.to(device)), mask.to(device))
+        places = _asked(targets)
+        scores = model.scores(hidden.flatten(0, 1)[places.to(device)]).cpu()
+        total += F.cross_entropy(scores, targets.flatten()[places], reduction="sum").item()
+        n += len(places)
     return math.exp(total / n) if n else math.nan
 
 

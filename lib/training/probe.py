@@ -63,19 +63,23 @@ def fit_probe(
     optimiser = torch.optim.Adam(layer.parameters(), lr=settings.lr)
     schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimiser, factor=0.5, patience=0)
 
+    def losses(rows: Tensor) -> Sequence[Tensor]:
+        there = rows.to(states.device)
+        return [F.cross_entropy(layer(states[there]), tags[there])]
+
     @torch.no_grad()
     def validate() -> Sequence[float]:
         scores = layer(valid_states)
         loss = F.cross_entropy(scores, valid_tags).item()
         schedule.step(loss)
-        return loss, (scores.argmax(1) == valid_tags).double().mean().item()
+        return loss, (scores.argmax(1) == valid_tags).sum().item() / len(valid_tags)
 
     curve = descend(
         list(layer.parameters()),
         optimiser,
         settings.epochs,
         lambda: torch.randperm(len(tags), generator=generator).split(settings.batch_size),
-        lambda rows: [F.cross_entropy(layer(states[rows]), tags[rows])],
+        losses,
         validate,
         by_rows=True,
         keep_best=True,

@@ -75,8 +75,9 @@ def fit_seeds(
             total += _take_steps(forward, stack, index, targets, optimiser, settings)
             schedule.step()
         losses, accuracies = _evaluate_seeds(forward, stack, targets, splits)
+        sums = total.tolist()
         for i, (loss, accuracy) in enumerate(zip(losses, accuracies, strict=True)):
-            curves[i].append((epoch, total[i].item() / n_train, loss, accuracy))
+            curves[i].append((epoch, sums[i] / n_train, loss, accuracy))
             if loss < best[i]:
                 best[i] = loss
                 for name, p in stack.items():
@@ -112,7 +113,7 @@ def _take_steps(
     The gradient of the sum of all losses is to each seed the gradient of its own, and it is clipped
     by its own length.
     """
-    rows, counts = aligned(index)
+    rows, counts = (part.to(targets.device) for part in aligned(index))
     optimiser.zero_grad()
     losses = cross_entropies(forward(stack, rows), targets[rows])  # (seed, batch)
     sums = (losses * counts).sum(1)
@@ -131,14 +132,14 @@ def _evaluate_seeds(
     forward: StackedForward, stack: Stack, targets: Int[Tensor, "batch"], splits: Sequence[Split]
 ) -> tuple[list[float], list[float]]:
     """Each seed's mean cross-entropy and accuracy on its own validation rows."""
-    rows, counts = aligned([split.validation for split in splits])
+    validation = aligned([split.validation for split in splits])
+    rows, counts = (part.to(targets.device) for part in validation)
     scores, wanted = forward(stack, rows), targets[rows]  # (seed, batch, class), (seed, batch)
     n = counts.sum(1)
-    right = (scores.argmax(-1) == wanted).double()
-    return (
-        ((cross_entropies(scores, wanted) * counts).sum(1) / n).tolist(),
-        ((right * counts).sum(1) / n).tolist(),
-    )
+    right = (scores.argmax(-1) == wanted) * counts
+    missed = cross_entropies(scores, wanted) * counts
+    losses, accuracies = torch.stack([missed.sum(1) / n, right.sum(1) / n]).tolist()
+    return losses, accuracies
 
 
 def aligned(

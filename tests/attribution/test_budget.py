@@ -9,6 +9,7 @@ import pytest
 import torch
 from small_models import as_rows
 
+import lib.attribution.budget as budgets
 from lib.attribution import METHODS, explain
 from lib.attribution.budget import TokenBudget, is_out_of_memory
 from lib.core.errors import TouchstoneError
@@ -30,6 +31,26 @@ def test_every_index_is_worked_on_once_in_batches_of_one_length() -> None:
     parts = [part for part, _ in budget.run(lengths, lambda part: None)]
     assert parts == [[0, 2, 3], [5], [1], [4]]
     assert sorted(i for part in parts for i in part) == list(range(6))
+
+
+def test_a_gpu_gets_what_its_free_memory_allows(
+    monkeypatch: pytest.MonkeyPatch, bert: RunsFromEmbeddings
+) -> None:
+    """Twice the memory, twice the tokens; a larger model gets fewer; and never below the CPU's."""
+    assert TokenBudget.for_module(bert.module).tokens == 2048  # on the CPU a matter of speed
+
+    def tokens(free: float, module: torch.nn.Module) -> int:
+        monkeypatch.setattr(budgets, "free_memory", lambda device: int(free))
+        return TokenBudget.for_module(module).tokens
+
+    one, two = tokens(1e9, bert.module), tokens(2e9, bert.module)
+    assert two == pytest.approx(2 * one, abs=2)
+    # 17 numbers of 4 bytes for each of 2 layers and 16 hidden units.
+    assert one == pytest.approx(0.6e9 / (4 * 17 * 2 * 16), rel=1e-3)
+    assert tokens(80e9, torch.nn.Linear(2, 2)) == pytest.approx(
+        80e9 * 0.6 / (68 * 12 * 768), rel=1e-3
+    )
+    assert tokens(1.0, bert.module) == 2048
 
 
 @pytest.mark.slow

@@ -11,8 +11,9 @@ from small_models import as_rows, build
 
 from lib.attribution import explain
 from lib.attribution.batch import TokenBatch
-from lib.attribution.coalitions import exact_shapley, partition_shap, worth_of
+from lib.attribution.coalitions import exact_shapley, worth_of
 from lib.attribution.explain import token_batch
+from lib.attribution.partition import partition_shap
 from lib.attribution.seam import Row
 from lib.core.errors import TouchstoneError
 from lib.models.text_model import RunsFromEmbeddings, TextModel

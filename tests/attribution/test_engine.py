@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,7 +18,7 @@ from lib.attribution.explain import token_batch
 from lib.attribution.seam import Row, Score, word_scores
 from lib.attribution.single_pass import deep_lift, guided_backprop
 from lib.core.seeds import seed_for
-from lib.models.shortcuts import parameters_fixed
+from lib.models.shortcuts import ignores_padding, parameters_fixed
 from lib.models.text_model import RunsFromEmbeddings, TextModel
 
 FEW = {
@@ -94,11 +96,15 @@ def test_many_methods_at_once_are_the_methods_one_by_one(
             np.testing.assert_allclose(scores, expected, rtol=1e-6, atol=1e-6)
 
 
-def test_the_encoder_runs_forward_once_for_all_single_pass_methods(bert: TextModel) -> None:
+def test_the_encoder_runs_forward_once_for_all_single_pass_methods(
+    bert: TextModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One forward of the rows and one of their common reference.
 
     Without sharing it would be nine.
     """
+    assert ignores_padding(bert)  # it is asked with three short passes, which are none of the rows'
+    monkeypatch.setattr(sys.modules[explain.__module__], "ignores_padding", lambda model: True)
     seen: list[int] = []
     hook = bert.module.bert.encoder.register_forward_pre_hook(
         lambda module, args: seen.append(len(args[0]))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+from fnmatch import fnmatch
 
 import numpy as np
 import pytest
 import torch
+import yaml
 
 from lib.core.errors import TouchstoneError
+from lib.core.paths import ROOT
 from lib.core.seeds import pick_device, seed_for, set_up
 
 
@@ -35,7 +38,23 @@ def test_devices(monkeypatch: pytest.MonkeyPatch) -> None:
         TouchstoneError, match="device is cuda, but PyTorch finds no GPU; write device: auto"
     ):
         pick_device("cuda")
-    with pytest.raises(TouchstoneError, match="write auto, cpu or cuda"):
-        pick_device("gpu")
+    for name in ("gpu", "cuda:", "cuda:first", "cuda:-1", "mps:1", "cpu:0"):
+        with pytest.raises(TouchstoneError, match=f"device is '{name}'; write auto, cpu, cuda"):
+            pick_device(name)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     assert [pick_device(name).type for name in ("auto", "cuda", "cpu")] == ["cuda", "cuda", "cpu"]
+    assert pick_device("cuda:1") == torch.device("cuda", 1)
+    with pytest.raises(TouchstoneError, match="device is cuda:2, but PyTorch finds only 2"):
+        pick_device("cuda:2")
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    with pytest.raises(TouchstoneError, match="device is mps, but PyTorch finds no such GPU"):
+        pick_device("mps")
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    assert pick_device("mps").type == "mps"
+
+
+@pytest.mark.parametrize("name", ["auto", "cpu", "cuda", "cuda:1", "mps"])
+def test_a_parameter_file_may_name_every_device(name: str) -> None:
+    ranges = yaml.safe_load((ROOT / "params" / "ranges.yaml").read_text())
+    assert any(fnmatch(name, rule) for rule in ranges["every study"]["device"])

@@ -8,7 +8,9 @@ import torch
 from tiny_models import SENTENCES, tiny
 from transformers import LlamaConfig, LlamaForSequenceClassification
 
+from lib.attribution.perturbed_texts import sequence_logits
 from lib.core.errors import TouchstoneError
+from lib.doors import explain_texts
 from lib.models.hf import HFClassifier
 from lib.models.ola import OneLayerAttention
 from lib.models.shortcuts import in_precision
@@ -37,6 +39,30 @@ def test_float32_is_the_model_itself() -> None:
     model = tiny("bert")
     with in_precision(model, "float32") as same:
         assert same is model
+
+
+def test_tf32_is_asked_for_only_within() -> None:
+    before, model = torch.get_float32_matmul_precision(), tiny("bert")
+    with in_precision(model, "tf32") as same:
+        assert same is model and torch.get_float32_matmul_precision() == "high"
+    assert torch.get_float32_matmul_precision() == before
+
+
+def test_a_precision_is_recorded_with_its_deviation() -> None:
+    model, texts = tiny("bert"), [" ".join(words) for words in SENTENCES[:2]]
+    found = {
+        name: explain_texts(model, texts, "InputXGradient", 0, {"precision": name})
+        for name in ("float32", "tf32", "bfloat16")
+    }
+    assert "deviation" not in found["float32"] and "precision" not in found["float32"].settings[0]
+    for name in ("tf32", "bfloat16"):
+        assert f'"precision": "{name}"' in found[name].settings[0]
+    assert (found["tf32"]["deviation"] < 1e-2).all()  # a CPU without such products: 0
+    assert (found["bfloat16"]["deviation"] > 0).all()
+    ids = [tuple(row.ids) for row in model.encode(SENTENCES[:2])]
+    with in_precision(model, "bfloat16") as low:
+        gap = (sequence_logits(low, ids) - sequence_logits(model, ids)).abs().amax(1)
+    assert found["bfloat16"]["deviation"].tolist() == pytest.approx(gap.tolist())
 
 
 def test_what_cannot_be_done_is_refused() -> None:

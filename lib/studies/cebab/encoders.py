@@ -26,7 +26,7 @@ from ...core.errors import TouchstoneError, check_choice
 from ...core.seeds import seed_for
 from ...models.hf import HFClassifier
 from ...models.masked_lm import MaskedLM
-from ...models.text_model import BATCH, lengths_of
+from ...models.text_model import BATCH, device_of, lengths_of
 from ...training.classifier import Settings, Split, fit, token_forward
 from ...training.masked_lm import Batch, MaskedSettings, SecondLoss, fit_masked_lm
 from .explainer import Explainer
@@ -287,7 +287,11 @@ class CausalProxy(Explainer):
         fit(
             token_forward(self.student, encoded),
             upper_parameters(self.student, self.settings.n_layers),
-            torch.tensor(np.concatenate([train.probabilities, imagined]), dtype=torch.float32),
+            torch.tensor(
+                np.concatenate([train.probabilities, imagined]),
+                dtype=torch.float32,
+                device=device_of(self.student.module),
+            ),
             torch.tensor(lengths_of(encoded)),
             Split(*order.split([len(order) - n_held, n_held])),
             self.settings.fit,

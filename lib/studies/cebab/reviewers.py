@@ -250,10 +250,10 @@ def read_texts(
     with catching, running as forward:
         scores = [forward(torch.tensor(bucket)) for bucket in buckets]
     order = np.argsort([i for bucket in buckets for i in bucket])
-    vectors, logits = (torch.cat(parts).double().cpu().numpy()[order] for parts in (caught, scores))
+    vectors, logits = (torch.cat(parts).cpu().double().numpy()[order] for parts in (caught, scores))
     # The layer of a decoder has no bias.
     bias = torch.zeros(layer.out_features) if layer.bias is None else layer.bias
-    head = Head(*(part.detach().double().cpu().numpy() for part in (layer.weight, bias)))
+    head = Head(*(part.detach().cpu().double().numpy() for part in (layer.weight, bias)))
     probabilities = softmax(logits, axis=1)
     if not np.allclose(head.probabilities(vectors), probabilities, atol=1e-4):
         raise TouchstoneError(

@@ -25,7 +25,7 @@ from jaxtyping import Float
 from scipy import stats
 from transformers import AutoConfig, BertConfig, BertForSequenceClassification
 
-from ...attribution.budget import TOKENS, TOKENS_GPU
+from ...attribution.budget import TokenBudget
 from ...attribution.explain import explain_many
 from ...attribution.registry import resolve_method
 from ...core.errors import TouchstoneError
@@ -197,7 +197,7 @@ class Sample:
         n = sum(p.numel() for p in model.module.parameters())
         base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0
         batch = max(self.values["batch_size"].values()) * longest
-        budget = TOKENS if self.device.type == "cpu" else TOKENS_GPU
+        budget = TokenBudget.for_module(model.module).tokens
         return {
             "training": memory(n, n, per_token, batch, base),
             "explaining": memory(n, 0, per_token, budget, base),

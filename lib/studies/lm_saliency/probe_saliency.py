@@ -101,7 +101,7 @@ def probe_saliencies(
     for i, setting in enumerate(settings):
         points = replace(setting, path="standard", composition="gradient_input")
         same_points.setdefault(points, {})[i] = setting
-    budget = TokenBudget.for_device(device_of(probe.module))
+    budget = TokenBudget.for_module(probe.module)
     found: dict[tuple[int, int], Saliency] = {}  # by setting and prefix
     for points, users in same_points.items():
         per_row = {"V": 1, "SG": points.n_samples, "IG": points.n_steps}[points.method]
@@ -191,8 +191,12 @@ def _points(
     if settings.method == "V":
         return clean[None]
     if settings.method == "SG":
-        lines = zip(clean, prefixes, strict=True)
-        return clean + torch.stack([_noise(probe, *line, settings) for line in lines], dim=1)
+        spreads = _spreads(probe, clean, settings)
+        noise = [
+            _noise(clean.shape[1:], words, spread, settings)
+            for words, spread in zip(prefixes, spreads, strict=True)
+        ]
+        return clean + torch.stack(noise, dim=1).to(clean)
     alpha = torch.arange(1, settings.n_steps + 1, device=clean.device) / settings.n_steps
     points = alpha[:, None, None, None] * clean[None]
     # The word that begins a sequence is no word of the prefix: it stays.
@@ -207,19 +211,22 @@ def _weights(n_points: int, settings: SaliencySettings) -> Float[Tensor, "step"]
     return torch.ones(n_points) / n_points
 
 
+def _spreads(
+    probe: Probe, clean: Float[Tensor, "batch token hidden"], settings: SaliencySettings
+) -> list[float]:
+    """How wide the noise of each line is; read from the device in one go."""
+    if settings.noise_kind == "range":
+        ranges = clean[:, 1:].amax((1, 2)) - clean[:, 1:].amin((1, 2))
+        return [settings.noise * size for size in ranges.tolist()]
+    table = probe.lm.embed(torch.arange(probe.lm.n_words, device=clean.device)[None])
+    return [(settings.noise * float(table.detach().norm())) ** 0.5] * len(clean)
+
+
 def _noise(
-    probe: Probe,
-    row: Float[Tensor, "token hidden"],
-    words: Sequence[str],
-    settings: SaliencySettings,
+    shape: Sequence[int], words: Sequence[str], spread: float, settings: SaliencySettings
 ) -> Float[Tensor, "step token hidden"]:
     generator = torch.Generator().manual_seed(seed_for("SG", " ".join(words), settings.seed))
-    if settings.noise_kind == "range":
-        spread = settings.noise * float(row[1:].max() - row[1:].min())
-    else:
-        table = probe.lm.embed(torch.arange(probe.lm.n_words, device=row.device)[None])
-        spread = (settings.noise * float(table.detach().norm())) ** 0.5
-    noise = torch.randn(settings.n_samples, *row.shape, generator=generator).to(row) * spread
+    noise = torch.randn(settings.n_samples, *shape, generator=generator) * spread
     noise[:, 0] = 0
     return noise
 

@@ -117,12 +117,12 @@ def test_sg_without_noise_is_v_and_its_draws_are_the_lines_own() -> None:
 
 
 def test_sg_by_hand_from_its_own_noise() -> None:
-    from lib.studies.lm_saliency.probe_saliency import _noise
+    from lib.studies.lm_saliency.probe_saliency import _noise, _spreads
 
     probe, settings = probe_of("QRNN"), SaliencySettings("SG", n_samples=3)
     ids = torch.tensor([probe.encode(PREFIXES[:1])[0].ids])
     clean = probe.embed(ids)[0]
-    noise = _noise(probe, clean, PREFIXES[0], settings)
+    noise = _noise(clean.shape, PREFIXES[0], _spreads(probe, clean[None], settings)[0], settings)
     assert noise[:, 0].abs().max() == 0
     total = torch.zeros(len(PREFIXES[0]))
     for sample in noise:
@@ -142,16 +142,15 @@ def test_sg_by_hand_from_its_own_noise() -> None:
 
 
 def test_the_two_noise_definitions() -> None:
-    from lib.studies.lm_saliency.probe_saliency import _noise
+    from lib.studies.lm_saliency.probe_saliency import _noise, _spreads
+
+    def noise(settings: SaliencySettings) -> torch.Tensor:
+        return _noise(row.shape, PREFIXES[0], _spreads(probe, row[None], settings)[0], settings)
 
     probe = probe_of("LSTM")
     row = probe.embed(torch.tensor([probe.encode(PREFIXES[:1])[0].ids]))[0]
     by = {
-        kind: _noise(
-            probe, row, PREFIXES[0], SaliencySettings("SG", n_samples=4000, noise_kind=kind)
-        )[:, 1:]
-        .std()
-        .item()
+        kind: noise(SaliencySettings("SG", n_samples=4000, noise_kind=kind))[:, 1:].std().item()
         for kind in ("range", "norm")
     }
     table = probe.lm.embedding.tables[0].weight

@@ -48,7 +48,9 @@ class SharedPass:
     def inputs(self) -> Float[Tensor, "batch token hidden"]:
         """The embeddings as the leaf of the graph."""
         # Detached: the way back must end here and not run on into the word table.
-        return self.embeddings.detach().clone().requires_grad_()
+        leaf = self.embeddings.detach().clone()
+        has_gradient = getattr(getattr(self.score, "model", None), "has_gradient", True)
+        return leaf.requires_grad_(has_gradient)
 
     @cached_property
     def modules(self) -> list[nn.Module]:

@@ -197,6 +197,6 @@ def occlusion(batch: TokenBatch) -> TokenScores:
     present = torch.ones(len(everyone) + len(rows), batch.mask.shape[1], dtype=torch.bool)
     present[len(everyone) + torch.arange(len(rows)), tokens] = False
     worths = worth_of(batch, torch.cat([everyone, rows]), present)
-    scores = torch.zeros(batch.mask.shape)
+    scores = torch.zeros(batch.mask.shape, dtype=worths.dtype)
     scores[rows, tokens] = worths[rows] - worths[len(everyone) :]
     return TokenScores(scores.to(batch.embeddings))

@@ -13,6 +13,8 @@ AXES: dict[str, str] = {
     "vocab": "the entries of a vocabulary",
     "class": "the classes that a classifier tells apart",
     "concept": "the concepts that an intervention sets",
+    "draw": "resamples, or random splits",
+    "explainer": "explainers that are compared",
     "step": "the steps of a path or of a training",
     "seed": "models of one kind with different seeds, trained side by side",
 }

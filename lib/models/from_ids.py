@@ -18,6 +18,8 @@ class FromIds(HFClassifier):
     embedding is its id, a single number.
     """
 
+    has_gradient = False
+
     def __init__(self, model: HFClassifier) -> None:
         super().__init__(model.module, model.tokenizer, model.classes)
         self.one_token = False

@@ -189,7 +189,7 @@ def train_tokenizer(sentences: Sequence[Sequence[str]]) -> PreTrainedTokenizerFa
 
 def _blocks(
     tokenizer: PreTrainedTokenizerFast, sentences: Sequence[Sequence[str]]
-) -> Int[Tensor, "block piece"]:
+) -> Int[Tensor, "batch token"]:
     """Sentences one after the other, each begun by the end-of-text piece, cut into blocks."""
     begin = tokenizer.bos_token_id
     encoded = tokenizer([" ".join(words) for words in sentences], add_special_tokens=False)
@@ -199,8 +199,8 @@ def _blocks(
 
 def fit_causal(
     model: GPT2LMHeadModel,
-    blocks: Int[Tensor, "block piece"],
-    held_out: Int[Tensor, "block piece"],
+    blocks: Int[Tensor, "batch token"],
+    held_out: Int[Tensor, "batch token"],
     recipe: Recipe,
 ) -> pd.DataFrame:
     """Train a causal model in place, one pass over blocks of text.

@@ -473,7 +473,7 @@ def test_a_study_that_explains_an_encoder_decoder_is_told_what_serves_it(kind: s
     model, rows = wrap(encoder_decoder(kind), tiny_tokenizer()), as_rows(["they sing", "he"])
     for method in [name for name, method in METHODS.items() if method.family == "gradient"]:
         with pytest.raises(
-            TouchstoneError, match="runs from token ids alone.*take Occlusion, LIME"
+            TouchstoneError, match="no gradient in its word embeddings.*take Occlusion, LIME"
         ):
             explain(model, rows, method)
 

@@ -22,7 +22,7 @@ from ...core.seeds import seed_for
 
 LEAST = 20  # replacements of a word
 _BANDS = 5  # of frequency, equally many words each
-Answer = Callable[[Sequence[Sequence[str]]], Float[np.ndarray, "text"]]
+Answer = Callable[[Sequence[Sequence[str]]], Float[np.ndarray, "batch"]]
 
 
 class Kind(NamedTuple):

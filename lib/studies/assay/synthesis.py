@@ -20,8 +20,8 @@ _INTERACTIONS = (("explainer", "truth"), ("explainer", "training"))
 
 
 def between(
-    values: Float[np.ndarray, "*item"] | float, floor: float, oracle: float
-) -> Float[np.ndarray, "*item"] | float:
+    values: Float[np.ndarray, "*batch"] | float, floor: float, oracle: float
+) -> Float[np.ndarray, "*batch"] | float:
     """A score on the scale from its truth's floor (0) to its oracle (1).
 
     >>> between(0.75, floor=0.5, oracle=1.0)
@@ -104,7 +104,7 @@ def rank_agreement(
     return pd.DataFrame(rows, columns=["left", "right", "tau", "low", "high"])
 
 
-def split_half(values: pd.DataFrame, n_splits: int, seed: int) -> Float[np.ndarray, "split"]:
+def split_half(values: pd.DataFrame, n_splits: int, seed: int) -> Float[np.ndarray, "draw"]:
     """tau-b between the rankings of two random halves of one truth's clusters."""
     wide = values.pivot_table("value", "cluster", "explainer").dropna()
     if len(wide) < 2:
@@ -189,7 +189,7 @@ def recommended(contrasts: pd.DataFrame, margin: float) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def _weights(n: int, n_draws: int, rng: np.random.Generator) -> Float[np.ndarray, "draw part"]:
+def _weights(n: int, n_draws: int, rng: np.random.Generator) -> Float[np.ndarray, "draw batch"]:
     return rng.multinomial(n, np.full(n, 1 / n), size=n_draws)
 
 

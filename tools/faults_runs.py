@@ -148,6 +148,7 @@ class Run:
         """Kill tree, runner or kernel when it is time; False where the run ended before."""
         while not (is_time(self) and (self.kernels or victim == "runner")):
             if not self._goes_on():
+                self.marks["ended"] = self.second
                 return False
             # A file is written in a millisecond; before the stage is open none is.
             time.sleep(0.001 if "opened" in self.marks else 0.02)

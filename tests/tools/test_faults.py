@@ -322,6 +322,30 @@ def test_a_stage_that_fails_undisturbed_leaves_out_its_kills_only(
     assert "geco fails undisturbed" in capsys.readouterr().out
 
 
+def test_a_run_that_ends_before_its_moment_is_begun_anew_by_its_own_duration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    class Faster(played(nothing, nothing)):
+        def kill(self, victim: str, is_time: object) -> bool:
+            self.marks = {"opened": 1.0, "ended": 3.0}
+            return len(asked) == 2
+
+    kill = faults.Kill(7, "geco", "tiny", STAGE, "tree", "open")
+    place = faults.Place(tmp_path)
+    write_all(place.undisturbed / "geco" / "tiny")
+    monkeypatch.setattr(faults, "Run", Faster)
+    monkeypatch.setattr(faults, "moment", lambda kill, marks, attempt: asked.append(marks))
+    faults.strike(place, kill, faults.Marks(20.0, 60.0, 9), tmp_path / "kill007")
+    assert asked == [faults.Marks(20.0, 60.0, 9), faults.Marks(1.0, 3.0, 9)]
+    copied = {path.name for path in (tmp_path / "kill007" / "geco" / "tiny").iterdir()}
+    assert copied == {"01_data_generation"}, "the stage begins in an empty folder"
+    monkeypatch.setattr(Faster, "kill", lambda run, victim, is_time: run.marks.clear())
+    with pytest.raises(TouchstoneError, match="before its moment"):
+        faults.strike(place, kill, faults.Marks(20.0, 60.0, 9), tmp_path / "kill007")
+
+
 def test_a_kernel_that_did_not_come_up_is_known_by_the_log(tmp_path: Path) -> None:
     run = object.__new__(faults.Run)
     run.folder = tmp_path

@@ -485,7 +485,13 @@ control = pd.DataFrame(
             "shuffled": agreement(a, b, True),
         }
         for a, b in pairs
-    ]
+    ],
+    columns=[
+        "left",
+        "right",
+        "agreement",
+        "shuffled",
+    ],  # also of a single method, which has no pair
 )
 stage.table("controls", control)
 

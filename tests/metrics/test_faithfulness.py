@@ -258,6 +258,17 @@ def test_noise_is_uniform_moves_words_alone_and_depends_on_row_and_draw():
     assert abs(many.mean()) < 0.15
 
 
+def test_the_spread_of_noise_is_that_of_all_components_of_the_words():
+    embeddings = torch.randn(1, 4, 5, generator=torch.Generator().manual_seed(0))
+    is_word = torch.tensor([[False, True, True, True]])
+    batch = TokenBatch(None, embeddings, is_word.long(), embeddings, is_word, (0,))
+    row = [Row("0-F", 0, 0, ["a", "b", "c"], 0)]
+    generator = torch.Generator().manual_seed(seed_for("noise", "0-F", 1))
+    draw = 2 * torch.rand(4, 5, generator=generator) - 1
+    moved = _noisy(batch, row, 0.5, 1).embeddings - embeddings
+    torch.testing.assert_close(moved[0, 1:], 0.5 * embeddings[0, 1:].std() * draw[1:])
+
+
 def test_a_move_is_a_share_of_the_explanation_s_length():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

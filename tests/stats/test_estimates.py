@@ -222,3 +222,30 @@ def test_intervals_of_an_area_cover_at_about_their_level() -> None:
     rng, truth = np.random.default_rng(3), 0.6915  # of N(0, 2) and N(1, 2): Phi(1 / 2)
     found = [estimate_auc(scored(rng, 40, 1), "score", "tag", 300) for _ in range(200)]
     assert 0.90 <= np.mean([e.low <= truth <= e.high for e in found]) <= 0.99
+
+
+def test_the_area_of_sentences_of_unequal_sides_by_hand() -> None:
+    frame = pd.DataFrame(
+        {
+            "sentence_idx": [0, 0, 0, 1, 1, 2, 3],
+            "seed": 0,
+            "tag": [1, 1, 0, 0, 0, 1, 0],
+            "score": [3.0, 1.0, 2.0, 0.5, 4.0, 2.5, 1.5],
+        }
+    )
+    found = estimate_auc(frame, "score", "tag")
+    assert found.estimate == pytest.approx(roc_auc_score(frame["tag"], frame["score"]))
+    assert found == estimate_auc(frame, "score", "tag", n_bootstrap=1000)
+    pair = pd.DataFrame({"sentence_idx": [0, 1], "seed": 0, "tag": [0, 1], "score": [1.0, 2.0]})
+    assert estimate_auc(pair, "score", "tag").estimate == 1.0
+
+
+def test_an_area_needs_both_classes_in_every_training_and_ends_at_one() -> None:
+    frame = scored(np.random.default_rng(5), 6, 2, gap=9.0)
+    one_sided = frame.assign(tag=frame["tag"].where(frame["seed"] == 0, 1))
+    for nothing in (one_sided, frame.head(0), one_sided[one_sided["seed"] == 1]):
+        found = estimate_auc(nothing, "score", "tag")
+        assert np.isnan(found.estimate) and (found.n_sentences, found.n_seeds) == (0, 0)
+    noisy = scored(np.random.default_rng(6), 8, 2, gap=1.5)
+    noisy.loc[noisy["seed"] == 0, "score"] = noisy["tag"]
+    assert estimate_auc(noisy, "score", "tag").high == 1.0

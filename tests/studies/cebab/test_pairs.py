@@ -7,7 +7,7 @@ import pytest
 
 from lib.core.errors import TouchstoneError
 from lib.core.paths import material
-from lib.studies.cebab.pairs import edit_pairs, pairs_by_loop, repeated_edits
+from lib.studies.cebab.pairs import edit_pairs, pairs_by_loop, rated_pairs, repeated_edits
 from lib.studies.cebab.reviews import train_set
 from lib.studies.cebab.worlds import World, generate_reviews, read_wordings
 
@@ -155,3 +155,19 @@ def test_the_join_is_much_faster_than_the_loop(cebab: pd.DataFrame) -> None:
         build(test)
         seconds.append(time.process_time() - start)
     assert seconds[-1] > 30 * min(seconds[:-1]), seconds
+
+
+def test_a_pair_needs_a_class_on_both_sides() -> None:
+    texts = pd.DataFrame(
+        {"dataset": "d", "text_id": ["low", "middle", "high"], "rating": ["1", "3", "5"]}
+    )
+    pairs = pd.DataFrame(
+        [(a, b) for a in texts["text_id"] for b in texts["text_id"] if a != b],
+        columns=["base_id", "counterfactual_id"],
+    ).assign(dataset="d")
+    kept = rated_pairs(pairs, texts, 2)
+    assert kept[["base_id", "counterfactual_id"]].to_numpy().tolist() == [
+        ["low", "high"],
+        ["high", "low"],
+    ]
+    assert len(rated_pairs(pairs, texts, 5)) == 6

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -188,3 +189,13 @@ def test_sets_are_read_back(tmp_path) -> None:
     found = load_sets(tmp_path / "sets.parquet")
     assert list(found) == ["two", "one"]
     assert found["one"].equals(rows) and found["two"].equals(rows)
+
+
+@pytest.mark.parametrize("prefix", ["", "the \u200b keys"])
+def test_a_prefix_without_words_or_with_one_that_nobody_sees_is_refused(
+    tmp_path: Path, prefix: str
+) -> None:
+    write_agreement(ROWS.head(1), tmp_path)
+    (tmp_path / "all.prefx.txt").write_text(prefix + "\n")
+    with pytest.raises(TouchstoneError, match="all.prefx.txt, line 1: the prefix is empty, or a"):
+        read_agreement(tmp_path)

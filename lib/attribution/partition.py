@@ -63,7 +63,7 @@ def n_coalitions(n_players: int) -> int:
     """How many different coalitions exact values take, by the recursion of the tree.
 
     >>> [n_coalitions(d) for d in (1, 2, 3, 64)]
-    [2, 4, 6, 2732]
+    [2, 4, 8, 2732]
     """
     # Beyond the two ends, a span of both halves is seen in its context with one half there; each
     # half then has the contexts of its own divisions, with the other half absent and present.

@@ -24,6 +24,7 @@ from lib.core.stage import MANIFEST, PENDING
 _PART = re.compile(r"\.(.+)\.\d+\.part")  # the temporary name of `atomic_path`
 # What a stage prints of how long it will take, by a timed sample of what is left to do.
 _FORECAST = re.compile(r"\A.*?minutes in all\n|^[^\n]*: about [\d.]+ minutes[^\n]*\n", re.S | re.M)
+_CLAIMS = ".claims"  # a folder of locks, one a unit
 _OF_THE_RUNNER = re.compile(r"run\.log|\.lock|failed\.(ipynb|log)")  # no results
 
 
@@ -165,6 +166,7 @@ def _are_equal(mine: Path, theirs: Path) -> bool:
 
 def _files(folder: Path) -> Iterator[Path]:
     """The files below a folder that a run may be writing into."""
-    for path, _, names in os.walk(folder):
+    for path, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name != _CLAIMS]
         for name in names:
             yield Path(path, name)

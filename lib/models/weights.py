@@ -1,6 +1,7 @@
 """Where weights come from, and the proof that they are the ones that were meant."""
 
 import hashlib
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -155,9 +156,20 @@ def save_tensors(
     # copies, since safetensors refuses tensors that share their memory (tied weights)
     copies = {name: t.detach().cpu().contiguous().clone() for name, t in tensors.items()}
     # In memory, for `save_file` would leave a file of its own beside this one when it is killed.
-    content = save(copies, None if about is None else dict(about))
+    content = _in_order(save(copies, None if about is None else dict(about)))
     write_atomic(path, content)
     return hashlib.sha256(content).hexdigest()
+
+
+def _in_order(content: bytes) -> bytes:
+    """The same .safetensors file with its notes by name: safetensors shuffles them at each call."""
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + size])
+    if "__metadata__" in header:
+        header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)  # tensors begin at a multiple of eight bytes
+    return len(text).to_bytes(8, "little") + text + content[8 + size :]
 
 
 @torch.no_grad()
@@ -196,6 +208,9 @@ def quiet() -> Iterator[None]:
 def load_pretrained(kind: Any, name: str, revision: str = "", **options: Any) -> Any:
     """What an Auto class of transformers makes of an encoder's files, without its reports.
 
+    What they lack (a pooler, a head) is drawn, always the same: a model that is kept without what
+    was never trained comes back as it was.
+
     Raises:
         TouchstoneError: the files cannot be had or are damaged, or the weights are of another
             model than the configuration, for which transformers would draw new ones.
@@ -203,7 +218,8 @@ def load_pretrained(kind: Any, name: str, revision: str = "", **options: Any) ->
     path = load_encoder_path(name, revision)
     is_model = kind not in (AutoConfig, AutoTokenizer)
     try:
-        with quiet():
+        with quiet(), torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
             made = kind.from_pretrained(
                 path,
                 revision=revision or None,

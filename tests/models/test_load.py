@@ -59,6 +59,19 @@ def test_of_a_word_table_only_the_rows_in_use_are_kept(tmp_path):
     assert len(table) == len(kept["rows_in_use"]) < found.model.module.config.vocab_size
 
 
+def test_what_a_checkpoint_lacks_is_drawn_alike_each_time(tmp_path):
+    folder = saved(tmp_path, "bert", tf.AutoModelForMaskedLM)  # a checkpoint without a pooler
+    trainer, rows = Trainer(folder, "", torch.device("cpu")), toy_rows()
+    found = trainer.train("C", 0, rows, rows, CLASSES, QUICK)
+    assert not any("pooler" in name for name in found.trained)  # so it is not kept
+    save_trained(tmp_path / "kept", "seed0", found.recipe, found.model, found.trained, found.rows)
+    torch.manual_seed(17)
+    before = torch.get_rng_state()
+    again = read_trained(tmp_path / "kept" / "seed0.json", tmp_path / "kept" / "seed0.safetensors")
+    assert again.predict(SENTENCES, 2) == pytest.approx(found.model.predict(SENTENCES, 2), abs=1e-6)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
 def test_a_zero_shot_model_leaves_its_recipe_and_no_weights(tmp_path):
     trainer = Trainer(saved(tmp_path, "bert", tf.AutoModelForMaskedLM), "", torch.device("cpu"))
     found = trainer.train("ZS", 0, toy_rows(), toy_rows(), CLASSES, QUICK)
@@ -220,3 +233,16 @@ def test_recipes_hold_no_machine_path_of_the_outputs(tmp_path):
         ).classes
         == CLASSES
     )
+
+
+def test_the_same_tensors_and_notes_make_the_same_file(tmp_path):
+    tensors = {"bias": torch.ones(3), "weight": torch.arange(6.0).view(2, 3)}
+    notes = {"lm": "Größe 3", "classes": "is are", "zeal": "", "a": "b"}
+    path = tmp_path / "layer.safetensors"
+    assert len({sources.save_tensors(path, tensors, notes) for _ in range(20)}) == 1
+    found, about = sources.read_tensors(path)
+    assert about == notes and list(found) == list(tensors)
+    assert all(torch.equal(found[name], tensors[name]) for name in tensors)
+    plain = sources.save_tensors(path, tensors)
+    assert sources.read_tensors(path)[1] == {}
+    assert plain == sources.save_tensors(path, dict(reversed(tensors.items())))

@@ -44,7 +44,8 @@ def notebook(time: str = "now", printed: str = "0.5\n") -> str:
 def write_all(folder: Path) -> None:
     """A small file of each kind that has a reader, and a unit."""
     for stage in ("01_data_generation", STAGE):
-        (folder / stage / "units").mkdir(parents=True)
+        (folder / stage / "units" / ".claims").mkdir(parents=True)
+        (folder / stage / "units" / ".claims" / "a.lock").touch()
         (folder / stage / ".lock").touch()
     here = folder / STAGE
     FRAME.to_csv(here / "a.csv", index=False, lineterminator="\n")

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from . import paths
-from .notebooks import read_notebook
+from .notebooks import code_cells
 
 MAKERS = ("torch", "transformers", "numpy", "spacy")  # another version may give other numbers
 _PACKAGES = (
@@ -121,12 +121,7 @@ def _hash(code: Mapping[str, str]) -> str:
 
 def _code_of_cells(notebook: Path) -> ast.Module:
     """The code of a notebook without its parameters; one with a syntax error has none to import."""
-    code = "\n".join(
-        cell.source
-        for cell in read_notebook(notebook).cells
-        if cell.cell_type == "code" and "parameters" not in cell.metadata.get("tags", [])
-    )
-    return _parse(code)
+    return _parse("\n".join(code_cells(notebook)[0]))
 
 
 def _parse(code: str | bytes) -> ast.Module:

@@ -5,17 +5,20 @@ Sources are in the percent format of jupytext.
 
 import hashlib
 import inspect
+import re
 import textwrap
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-
-import jupytext
-from nbformat import NotebookNode
+from typing import TYPE_CHECKING, Any
 
 from .errors import TouchstoneError
 from .paths import ROOT
+
+if TYPE_CHECKING:  # nbformat takes up to two seconds to import, and no kernel needs it
+    from nbformat import NotebookNode
+
+_CELL = re.compile(r"^# %%(.*)\n", re.MULTILINE)
 
 
 def find_studies(root: Path = ROOT) -> list[str]:
@@ -28,18 +31,36 @@ def find_notebooks(study: str, root: Path = ROOT) -> list[Path]:
     return sorted((root / "notebooks" / study).glob("[0-9][0-9]_*.py"))
 
 
-def read_notebook(py_path: Path | str) -> NotebookNode:
+def code_cells(py_path: Path | str) -> tuple[list[str], list[str]]:
+    """The code cells of a `.py`, and those among them that are tagged `parameters`, as text.
+
+    The others come first. What `read_notebook` finds, without what that imports.
+    """
+    _, *parts = _CELL.split(Path(py_path).read_text(encoding="utf-8"))
+    plain: list[str] = []
+    tagged: list[str] = []
+    for head, cell in zip(parts[::2], parts[1::2], strict=True):
+        if "[markdown]" not in head:
+            (tagged if '"parameters"' in head else plain).append(cell.strip())
+    return plain, tagged
+
+
+def read_notebook(py_path: Path | str) -> "NotebookNode":
     """The notebook that a `.py` describes, with the same cell ids at every reading."""
+    import jupytext
+
     notebook = jupytext.read(py_path, fmt="py:percent")
     _set_cell_ids(notebook)
     return notebook
 
 
-def strip_volatile(notebook: NotebookNode) -> None:
+def strip_volatile(notebook: "NotebookNode") -> None:
     """Remove, in place, what differs between two equal runs: times, notes of other programs.
 
     Sources, tags, outputs and execution counts stay.
     """
+    from nbformat import NotebookNode
+
     for key in set(notebook.metadata) - {"kernelspec", "language_info"}:
         del notebook.metadata[key]
     notebook.metadata.get("language_info", {}).pop("version", None)
@@ -49,7 +70,7 @@ def strip_volatile(notebook: NotebookNode) -> None:
     _set_cell_ids(notebook)
 
 
-def fold_bars(notebook: NotebookNode) -> None:
+def fold_bars(notebook: "NotebookNode") -> None:
     """Remove, in place, the progress bars in the cells' stderr, and keep every other line of it."""
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
@@ -76,7 +97,7 @@ def show_source(fn: Callable[..., Any] | type) -> None:
     display(Markdown(f"```python\n# {fn.__module__}\n{source}\n```"))
 
 
-def _set_cell_ids(notebook: NotebookNode) -> None:
+def _set_cell_ids(notebook: "NotebookNode") -> None:
     """Give every cell an id made of its source, so that an unchanged cell keeps its id in git."""
     seen: Counter[str] = Counter()
     for cell in notebook.cells:

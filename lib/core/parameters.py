@@ -15,7 +15,7 @@ import numpy as np
 
 from .errors import TouchstoneError, check_choice, did_you_mean
 from .files import read_yaml
-from .notebooks import read_notebook
+from .notebooks import code_cells
 
 RANGES, ANYTHING, TOGETHER = "ranges.yaml", "anything", "together"
 _NUMBER_AS_TEXT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")  # what YAML 1.1 reads as text
@@ -37,20 +37,20 @@ def notebook_parameters(py_path: Path | str) -> dict[str, Any]:
     Raises:
         TouchstoneError: the notebook has not one such cell, or the cell has another line.
     """
-    cells = [c for c in read_notebook(py_path).cells if "parameters" in c.metadata.get("tags", [])]
+    _, cells = code_cells(py_path)
     if len(cells) != 1:
         raise TouchstoneError(
             f'{py_path} has {len(cells)} cells tagged "parameters"; it needs exactly one'
         )
     defaults = {}
-    for node in ast.parse(cells[0].source).body:
+    for node in ast.parse(cells[0]).body:
         try:
             if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
                 raise ValueError
             defaults[node.targets[0].id] = ast.literal_eval(node.value)
         except ValueError:
             raise TouchstoneError(
-                f"{py_path}: `{ast.get_source_segment(cells[0].source, node)}` among the "
+                f"{py_path}: `{ast.get_source_segment(cells[0], node)}` among the "
                 "parameters is not `name = literal`"
             ) from None
     return defaults

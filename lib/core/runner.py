@@ -19,8 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import nbformat
-
 from .alias import also_called
 from .arithmetic import in_force, variables
 from .contents import find_again, fingerprint
@@ -165,6 +163,8 @@ def run_job(job: Job, label: str) -> None:
     Raises:
         TouchstoneError: it failed, or did not close; `failed.ipynb` and `failed.log` are kept.
     """
+    import nbformat  # here, so that a plan costs nobody the import
+
     code = _code(job)  # as it is now, whatever somebody edits during the run
     job.folder.mkdir(parents=True, exist_ok=True)
     source, executed = job.folder / _SOURCE_PART, job.folder / _EXECUTED_PART
@@ -381,6 +381,8 @@ def _keep_failure(job: Job, executed: Path, error: BaseException) -> TouchstoneE
         trace,
     ]
     if executed.is_file():
+        import nbformat
+
         notebook = nbformat.read(executed, as_version=4)
         fold_bars(notebook)
         outputs = [output for c in notebook.cells for output in c.get("outputs", [])]

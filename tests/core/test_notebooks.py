@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import IPython.display
@@ -11,12 +13,14 @@ from nbformat.v4 import new_output
 
 from lib.core.errors import TouchstoneError
 from lib.core.notebooks import (
+    code_cells,
     find_notebooks,
     find_studies,
     fold_bars,
     read_notebook,
     show_source,
 )
+from lib.core.paths import ROOT
 
 SOURCE = """# ---
 # jupyter:
@@ -56,6 +60,20 @@ def test_ids_are_the_same_at_every_reading_and_differ_between_cells(tmp_path: Pa
         write(tmp_path, SOURCE.replace("# # Title", "# # Title\n\n# %% [markdown]\n# More"))
     )
     assert set(ids) < {cell.id for cell in longer.cells}, "an unchanged cell keeps its id"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "notebooks").rglob("[0-9][0-9]_*.py")), ids=lambda p: p.stem)
+def test_code_cells_are_those_of_jupytext(path: Path) -> None:
+    cells = [cell for cell in read_notebook(path).cells if cell.cell_type == "code"]
+    tagged = ["parameters" in cell.metadata.get("tags", []) for cell in cells]
+    for found, wanted in zip(code_cells(path), (False, True), strict=True):
+        assert found == [c.source for c, is_tagged in zip(cells, tagged) if is_tagged is wanted]
+
+
+def test_nobody_who_reads_code_cells_pays_for_the_schema_of_notebooks() -> None:
+    code = "import sys, lib.core.stage, lib.core.runner; print('nbformat' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert found.stdout == "False\n", found.stderr
 
 
 def test_bars_are_folded_and_warnings_kept(tmp_path: Path) -> None:

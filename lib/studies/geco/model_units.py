@@ -9,7 +9,7 @@ import pandas as pd
 
 from ...core.contents import by_content
 from ...core.errors import TouchstoneError
-from ...core.stage import MANIFEST, Stage
+from ...core.stage import MANIFEST, Stage, read_manifest
 from ...core.units import Units
 from ...models.load import read_trained, save_trained
 from ...models.schemes import scheme_named
@@ -158,6 +158,19 @@ def digest(rows: pd.DataFrame) -> str:
     """A short hash of the rows that a model is trained or tested on: sentences and targets."""
     text = rows[["row_id", "sentence_idx", "target", "sentence"]].to_json(orient="values")
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def note_trained(stage: Stage, dataset: str, scheme: str, seed: int) -> None:
+    """Record the files of a trained model, those that are there, as read.
+
+    A unit depends on them also where it was finished before and no model is loaded.
+    """
+    folder = stage.folder.parent / "02_training"
+    listed = (read_manifest(folder / MANIFEST) or {"files": {}})["files"]
+    for kind in ("json", "safetensors"):
+        name = f"models/{dataset}/{scheme_named(scheme).name}/seed{seed}.{kind}"
+        if name in listed and (folder / name).is_file():
+            stage.input("02_training", name)
 
 
 def load_trained(stage: Stage, dataset: str, scheme: str, seed: int) -> TextModel:

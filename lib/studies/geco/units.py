@@ -24,7 +24,7 @@ from ...training.transfer import Trainer
 from .as_released import method_of
 from .corpus import CLASSES, DATASETS, load_dataset
 from .grid import Unit, mark
-from .model_units import load_trained
+from .model_units import load_trained, note_trained
 
 N_SHOWN = 100  # base sentences that a model in place of stage 02's learns from
 _MODEL = ["dataset", "scheme", "seed"]
@@ -202,6 +202,7 @@ class StageSources:
     device: torch.device
     _rows: dict[tuple[str, int], pd.DataFrame] = field(default_factory=dict, repr=False)
     _model: tuple[tuple[str, str, int], Any] | None = field(default=None, repr=False)
+    _noted: set[tuple[str, str, int]] = field(default_factory=set, repr=False)
 
     def rows_of(self, unit: Unit) -> pd.DataFrame:
         """The chosen rows of the unit's test split."""
@@ -238,6 +239,9 @@ class StageSources:
                 return mark(rows[["sentence", "target"]])
             # a floor that is not fitted depends on a model by its tokenizer only
             return mark(pd.DataFrame([self._first_model(unit.dataset)]))
+        if (place := (unit.dataset, unit.scheme, unit.seed)) not in self._noted:
+            note_trained(self.stage, *place)
+            self._noted.add(place)
         found = self.predictions
         same = (
             (found["dataset"] == unit.dataset)

@@ -120,6 +120,17 @@ def test_a_model_is_marked_by_its_predictions(sources: StageSources) -> None:
     assert sources.mark_of(unit()) != before == sources.mark_of(unit(seed=1))
 
 
+def test_a_unit_depends_on_its_models_files_also_where_nothing_is_loaded(
+    sources: StageSources,
+) -> None:
+    sources.mark_of(unit(seed=1))  # its weights are not here
+    assert not [name for name in sources.stage.inputs if name.startswith("02_training/models")]
+    sources.mark_of(unit())
+    assert {name for name in sources.stage.inputs if name.startswith("02_training/models")} == {
+        f"02_training/models/D_A/C/seed0.{kind}" for kind in ("json", "safetensors")
+    }
+
+
 def test_the_model_to_show_is_stage_02s(sources: StageSources, encoder: str) -> None:
     model, before, what = sources.model_to_show(unit(), encoder, "")
     assert what == "C on D_A, training seed 0"

@@ -62,7 +62,9 @@ def test_ids_are_the_same_at_every_reading_and_differ_between_cells(tmp_path: Pa
     assert set(ids) < {cell.id for cell in longer.cells}, "an unchanged cell keeps its id"
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "notebooks").rglob("[0-9][0-9]_*.py")), ids=lambda p: p.stem)
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "notebooks").rglob("[0-9][0-9]_*.py")), ids=lambda p: p.stem
+)
 def test_code_cells_are_those_of_jupytext(path: Path) -> None:
     cells = [cell for cell in read_notebook(path).cells if cell.cell_type == "code"]
     tagged = ["parameters" in cell.metadata.get("tags", []) for cell in cells]

@@ -8,6 +8,7 @@ imported when the word is used, so that `touchstone --help` costs nothing.
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -106,9 +107,23 @@ def merge(arguments: Sequence[str]) -> int:
 
 def plan(arguments: Sequence[str]) -> int:
     """say what a parameter file will cost before it runs"""
+    from .core.runner import plan_jobs
+
+    parser = argparse.ArgumentParser(prog="touchstone plan", description=plan.__doc__)
+    add = parser.add_argument
+    add("study")
+    add("--scale", default="small", help="a file of params/<study>/ (default: small)")
+    add("--rows-from", default="", help="the scale whose stage 01 has the rows (the same)")
+    add("--rounds", type=int, default=3, help="how often a training is timed (default: 3)")
+    chosen = parser.parse_args(arguments)
+    stages = plan_jobs(chosen.study, chosen.scale)
+    if chosen.study == "geco":  # said before torch is imported
+        about = "a sample of each training and method is timed here, which takes minutes"
+        print(f"geco at scale {chosen.scale}: {about}; the sum follows", flush=True)
+        os.environ.setdefault("TOUCHSTONE_PROGRESS", "1")
     from .studies.geco import plan as planner
 
-    return planner.main(arguments)
+    return planner.main(chosen, stages)
 
 
 def dataset(arguments: Sequence[str]) -> int:

@@ -13,7 +13,7 @@ import lib
 from lib import cli
 from lib.core.paths import ROOT
 from lib.studies.cebab import reviews
-from lib.studies.geco import corpus
+from lib.studies.geco import corpus, plan
 
 MAKEFILE = (ROOT / "Makefile").read_text()
 
@@ -50,6 +50,23 @@ def test_what_follows_the_word_is_handed_on(capsys, small_outputs) -> None:
     assert cli.main(["dataset", " "]) == 1
     assert "error: no folder was named" in capsys.readouterr().err
     assert cli.main(["plan", "geco", "--scale", "smal"]) == 1
+
+
+def test_a_plan_says_what_it_does_before_it_loads_anything_large(capsys, monkeypatch) -> None:
+    def after_the_line(chosen, stages):
+        said = capsys.readouterr().out
+        assert said.startswith("geco at scale small: a sample of each training and method is timed")
+        assert (chosen.rounds, stages[0].stage) == (3, "01_data_generation")
+        return 0
+
+    monkeypatch.delenv("TOUCHSTONE_PROGRESS", raising=False)
+    monkeypatch.setattr(plan, "main", after_the_line)
+    assert cli.main(["plan", "geco"]) == 0
+    monkeypatch.delenv("TOUCHSTONE_PROGRESS")
+    code = "import sys; from lib import cli; cli.main(['plan', 'geco', '--scale', 'smal'])\n"
+    code += "print({'torch', 'nbformat', 'matplotlib'} & set(sys.modules))"
+    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert found.stdout == "set()\n" and "scales that have one" in found.stderr
 
 
 def test_units_are_listed_computed_by_key_and_merged(capsys, small_outputs, tmp_path) -> None:

@@ -12,12 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pyarrow.parquet
 from filelock import AcquireReturnProxy, FileLock, Timeout
-from matplotlib.figure import Figure
 from PIL import Image
 
 from . import paths
@@ -27,6 +26,9 @@ from .errors import TouchstoneError
 from .files import atomic_path, save_csv, save_json, sha256_of
 from .made_by import forget_reuse, package_versions, reused
 from .parameters import check_running_notebook, notebook_parameters
+
+if TYPE_CHECKING:  # a plan draws nothing
+    from matplotlib.figure import Figure
 
 MANIFEST = "manifest.json"
 _PREVIOUS = ".manifest.previous"
@@ -131,7 +133,7 @@ class Stage:
         save_csv(frame, self.path(f"{name}.csv"))
         return frame.round(digits)
 
-    def figure(self, name: str, figure: Figure, formats: Sequence[str] = ("png",)) -> None:
+    def figure(self, name: str, figure: "Figure", formats: Sequence[str] = ("png",)) -> None:
         """Save a figure as `<name>.<format>` for each format (png, svg, pdf), 150 dots an inch.
 
         A png gets a palette of 256 colours: a third of the size, with no difference to the eye.

@@ -31,7 +31,8 @@ from ...attribution.registry import resolve_method
 from ...core.errors import TouchstoneError
 from ...core.files import read_json, save_csv
 from ...core.paths import outputs_root
-from ...core.runner import plan_jobs
+from ...core.progress import progress
+from ...core.runner import Job
 from ...core.seeds import pick_device, set_up
 from ...core.stage import Stage
 from ...models.load import build_model
@@ -211,13 +212,15 @@ def predict(values: Mapping[str, Any], sample: Sample) -> pd.DataFrame:
     Columns: stage, what, count, seconds (in all), low, high (95 % interval); the last line is
     their sum.
     """
+    counts = models_of(values).groupby("scheme", sort=False).size()
     lines = [
         ("02_training", scheme, count, *sample.training(scheme) * count)
-        for scheme, count in models_of(values).groupby("scheme", sort=False).size().items()
+        for scheme, count in progress(list(counts.items()), "schemes timed")
     ]
     test = sample.data["test"]
     n_forms = len(test) // test["sentence_idx"].nunique()
-    for row in rows_by_method(values, len(test), n_forms).itertuples():
+    explained = list(rows_by_method(values, len(test), n_forms).itertuples())
+    for row in progress(explained, "methods timed"):
         cost = sample.explaining(row.kind, row.method) * row.rows
         lines.append(("03_attribution", f"{row.method}, {row.kind}", row.rows, *cost))
     lines.append(("total", "", 0, *np.sum([line[3:] for line in lines], axis=0)))
@@ -263,23 +266,16 @@ def last_run(study: str, scale: str) -> pd.DataFrame:
     return pd.DataFrame(lines, columns=["stage", "seconds"])
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the prediction and keep it in the run's folder; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="touchstone plan", description=(__doc__ or "").partition("\n")[0]
-    )
-    parser.add_argument("study")
-    parser.add_argument(
-        "--scale", default="small", help="a file of params/<study>/ (default: small)"
-    )
-    parser.add_argument(
-        "--rows-from", default="", help="the scale whose stage 01 has the rows (default: the same)"
-    )
-    parser.add_argument("--rounds", type=int, default=3, help="how often training is timed")
-    chosen = parser.parse_args(arguments)
-    jobs = plan_jobs(chosen.study, chosen.scale)
+def main(chosen: argparse.Namespace, stages: Sequence[Job]) -> int:
+    """Print the prediction for what was asked, and keep it in the run's folder; the exit status.
+
+    Args:
+        chosen: study, scale, rows_from, rounds.
+        stages: the study's, with their parameters.
+    """
     if chosen.study == "geco":
-        _print_prediction({name: value for job in jobs for name, value in job.all.items()}, chosen)
+        values = {name: value for stage in stages for name, value in stage.all.items()}
+        _print_prediction(values, chosen)
     else:
         print(last_run(chosen.study, chosen.scale).to_string(index=False))
     return 0

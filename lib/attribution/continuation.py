@@ -48,6 +48,8 @@ class _Text(NamedTuple):
 class _NextTokens(Score):
     """Of each row the log-probability of a token behind its last one, minus that of a foil."""
 
+    module: CausalLM
+
     def __init__(
         self,
         lm: CausalLM,

@@ -80,6 +80,9 @@ def test_agreement_lines_are_held_to_the_expected_test(tmp_path: Path) -> None:
     table = score_file(tmp_path / "mine.parquet", folder, LM)
     assert value(table, "mine", "passed") == 0.5  # a tie fails
     assert value(table, "Random", "passed") == 0.5 and value(table, "Nearest", "passed") == 0
+    asked = LM.ask(pd.concat([items, items.assign(dataset="Winobias")]))["question"]
+    forms = ["plural", "singular", "female", "male"]
+    assert all(f" {form} form" in text for form, text in zip(forms, asked, strict=True))
 
 
 def test_tarsius_files_are_read_beside_a_set(tmp_path: Path) -> None:

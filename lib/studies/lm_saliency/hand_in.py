@@ -16,6 +16,8 @@ from ...metrics.plausibility import is_plausible, plausibility
 from .lines import load_sets, nearest_baseline, random_baseline, read_agreement
 from .released import read_outputs
 
+_GENDER_SETS = "winobias|gender|ontogum|conll"  # all others are about number
+
 
 def read_items(folder: Path) -> pd.DataFrame:
     """The lines of stage 01 (all sets), or of one folder in tarsius' three-file format."""
@@ -77,7 +79,7 @@ def _ask(items: pd.DataFrame) -> pd.DataFrame:
         "one?"
     )
     forms = np.where(
-        items["dataset"].str.contains("wino|gender", case=False),
+        items["dataset"].str.contains(_GENDER_SETS, case=False),
         np.where(items["tag"] == 1, "female", "male"),
         np.where(items["tag"] == 1, "plural", "singular"),
     )

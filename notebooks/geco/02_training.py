@@ -450,7 +450,7 @@ assert decays["kept_epoch"][2] < decays["kept_epoch"].drop(2).min(), told
 #
 # Every data set, scheme and seed is one unit. A unit that is finished is never trained again; at the larger scales the run
 # can therefore be stopped and resumed, and it prints first how long the rest will take. A frozen encoder (scheme C) reads each
-# sentence once, for all epochs, seeds and data sets: since nothing in it changes, this gives the same numbers as reading it
+# sentence of a data set once, for all epochs and seeds: since nothing in it changes, this gives the same numbers as reading it
 # again each time (a test compares them).
 
 

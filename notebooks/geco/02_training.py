@@ -44,7 +44,7 @@ import seaborn as sns
 import torch
 from matplotlib.ticker import MaxNLocator
 
-from lib.core.files import save_parquet
+from lib.core.files import read_table, save_parquet
 from lib.core.notebooks import show_source
 from lib.core.paths import material
 from lib.core.progress import progress
@@ -551,7 +551,7 @@ def accuracy_table() -> pd.DataFrame:
         [floors, found.join(pd.concat(more, axis=1), on=by)], ignore_index=True
     )
     printed = (
-        pd.read_csv(material("geco") / "paper_numbers.csv")
+        read_table(material("geco") / "paper_numbers.csv")
         .query("quantity == 'accuracy'")
         .set_index(by)
     )

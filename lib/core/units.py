@@ -170,7 +170,7 @@ class Units:
                 self._refuse_unfit(name, frame, content)
             path = folder / f"{name}{kept}"
             for left_over in path.parent.glob(f".{escape(path.name)}.*.part"):  # of a killed run
-                left_over.unlink(missing_ok=True)
+                left_over.unlink()
             write_atomic(path, content)
             (folder / f"{name}{other}").unlink(missing_ok=True)  # of before it had this form
         unit = _read(of_the_run / f"{name}{kept}", key)

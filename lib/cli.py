@@ -11,12 +11,13 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from . import __version__
 from .core.errors import TouchstoneError, did_you_mean
-from .core.paths import IS_INSTALLED, ROOT
+from .core.paths import IS_INSTALLED, ROOT, outputs_root
 
 DESCRIPTION = "Four published checks of language-model explanations, and the explainers themselves."
 START = """\
@@ -30,9 +31,13 @@ The same by hand, step by step: notebooks/00_start_here.ipynb
 A study from its texts to its figures: touchstone run geco (then look into outputs/geco/small/)
 What a longer run will cost: touchstone plan geco --scale cpu
 Your own text as a gender-controlled data set: touchstone dataset FOLDER
+Your own explanations against a study's truth: touchstone score FILE --study geco
 Adding a method, a metric or a study: CONTRIBUTING.md
 """
 CHECKOUT = "The notebooks and CONTRIBUTING.md are in the repository; this installation has none.\n"
+
+
+STUDIES = ("geco", "lm_saliency", "cebab", "implicit_bias")
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -133,6 +138,57 @@ def dataset(arguments: Sequence[str]) -> int:
     return maker.main(list(arguments))
 
 
+def score(arguments: Sequence[str]) -> int:
+    """score a file of explanations against a study's truth; nothing is trained"""
+    from .core.files import save_csv
+    from .doors.score import score_file
+
+    parser = argparse.ArgumentParser(prog="touchstone score", description=score.__doc__)
+    add = parser.add_argument
+    add(
+        "file",
+        type=Path,
+        help="explanations as Parquet (cebab: estimates; lm_saliency: also a folder)",
+    )
+    add("--study", required=True, help=", ".join(STUDIES))
+    add("--data", type=Path, help="the folder of the items (default: what stage 01 left)")
+    add("--scale", default="small", help="of stage 01, where --data is not given (small)")
+    add("--predictions", type=Path, help="cebab: the explained model's answers, text_id, p_1 ...")
+    add("--out", type=Path, help="write the table as CSV")
+    chosen = parser.parse_args(arguments)
+    hand_in = _hand_in(chosen.study)
+    if chosen.predictions and chosen.study != "cebab":
+        raise TouchstoneError(f"{chosen.study} takes no predictions; leave --predictions out")
+    more = {"predictions": chosen.predictions} if chosen.predictions else {}
+    table = score_file(chosen.file, _items_of(chosen), hand_in, **more)
+    if chosen.out:
+        save_csv(table, chosen.out)
+    shown = ["dataset", "scheme", "method", "measure", "estimate", "low", "high", "n"]
+    print(table[shown].round(3).to_string(index=False))
+    print(hand_in.needs_model)
+    return 0
+
+
+def ask(arguments: Sequence[str]) -> int:
+    """write a study's items as questions to a language model, JSON lines; `score` reads answers"""
+    from .doors.self_explanations import write_prompts
+
+    parser = argparse.ArgumentParser(prog="touchstone ask", description=ask.__doc__)
+    add = parser.add_argument
+    add("study", help="geco, lm_saliency or implicit_bias")
+    add("file", type=Path, help="the file of questions that is written: id, prompt")
+    add("--data", type=Path, help="the folder of the items (default: what stage 01 left)")
+    add("--scale", default="small", help="of stage 01, where --data is not given (small)")
+    chosen = parser.parse_args(arguments)
+    hand_in = _hand_in(chosen.study)
+    if hand_in.ask is None:
+        raise TouchstoneError(f"{chosen.study} asks for no words; write geco, or another study")
+    n = write_prompts(hand_in.ask(hand_in.read(_items_of(chosen))), chosen.file)
+    print(f'{n} questions in {chosen.file}; write the answers as {{"id": ..., "answer": ...}}')
+    print(f"lines into answers.jsonl, and: touchstone score answers.jsonl --study {chosen.study}")
+    return 0
+
+
 def data(arguments: Sequence[str]) -> int:
     """download the published data sets, checked by SHA-256, into TOUCHSTONE_DATA or a cache"""
     from .studies.cebab.reviews import fetch_cebab
@@ -181,6 +237,8 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "merge": merge,
     "plan": plan,
     "dataset": dataset,
+    "score": score,
+    "ask": ask,
     "data": data,
     "pretrain": pretrain,
     "start": start,
@@ -213,6 +271,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except TouchstoneError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+
+
+def _hand_in(study: str) -> Any:
+    """What a study knows of files that are handed in."""
+    if study not in STUDIES:
+        raise TouchstoneError(f"there is no study {study!r}{did_you_mean(study, STUDIES)}")
+    return import_module(f"{__package__}.studies.{study}.hand_in").HAND_IN
+
+
+def _items_of(chosen: argparse.Namespace) -> Path:
+    """The folder of a study's items: the one that was named, or that of stage 01."""
+    folder = outputs_root() / chosen.study / chosen.scale / "01_data_generation"
+    return chosen.data or folder
 
 
 def _listing(study: str) -> Any:

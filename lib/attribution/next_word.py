@@ -74,7 +74,7 @@ def next_word_batch(
         TouchstoneError: for an empty prefix, a word that the model does not know, and a model that
             predicts no next word.
     """
-    lm, vocabulary, prefix = *_pair(lm, vocabulary), _words(prefix)
+    lm, vocabulary, prefix = *paired(lm, vocabulary), _words(prefix)
     if not prefix:
         raise TouchstoneError("the prefix is empty; give at least one word to explain")
     if wrong := [text for text in (word, foil or "-") if not isinstance(text, str)]:
@@ -128,9 +128,9 @@ def explain_next_word(
     Raises:
         TouchstoneError: as `next_word_batch`, and for a method that asks for whole sentences.
     """
-    lm, vocabulary, words = *_pair(lm, vocabulary), _words(prefix)
+    lm, vocabulary, words = *paired(lm, vocabulary), _words(prefix)
     batch = next_word_batch(lm, vocabulary, words, word, foil, seed)
-    answer = _answer(batch, method, settings)
+    answer = method_answer(batch, method, settings)
     scores = answer.scores[0].detach().cpu().numpy()
     owners = [None, *vocabulary.owners(words)]
     table = pd.DataFrame({"word": words, "score": word_scores(scores, owners, len(words))})
@@ -139,7 +139,7 @@ def explain_next_word(
     return table
 
 
-def _pair(lm: Any, vocabulary: Any) -> tuple[CausalLM, WordTable]:
+def paired(lm: Any, vocabulary: Any) -> tuple[CausalLM, WordTable]:
     """A language model and what reads its words; those of transformers get the face of ours."""
     if isinstance(lm, PreTrainedModel):
         lm = HFLanguageModel(lm)
@@ -162,8 +162,12 @@ def _words(prefix: str | Sequence[str]) -> list[str]:
     return list(words)
 
 
-def _answer(batch: TokenBatch, method: str, settings: Mapping[str, Any] | None) -> TokenScores:
-    """What a method says; a warning where Integrated Gradients end with a larger gap than asked."""
+def method_answer(
+    batch: TokenBatch, method: str, settings: Mapping[str, Any] | None
+) -> TokenScores:
+    """What a method says of next words; a warning where Integrated Gradients end with a larger gap
+    than asked.
+    """
     chosen = resolve_method(method)
     if chosen.level != "token":
         raise TouchstoneError(
@@ -183,7 +187,9 @@ def _answer(batch: TokenBatch, method: str, settings: Mapping[str, Any] | None) 
     known = {name: value for name, value in chosen.settings(settings).items() if name not in COMMON}
     answer: TokenScores = chosen.function(batch, **known)
     if answer.delta is not None and known.get("tolerance") is not None:
-        change, gap = batch.change()[0].abs().item(), answer.delta[0].abs().item()
+        changes, gaps = batch.change().abs(), answer.delta.abs()
+        worst = int((gaps - known["tolerance"] * changes).argmax())
+        change, gap = changes[worst].item(), gaps[worst].item()
         if gap > known["tolerance"] * change + 1e-5:
             warnings.warn(
                 f"the scores of {method} miss {gap:.3g} of the {change:.3g} that they explain, "

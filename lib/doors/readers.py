@@ -19,15 +19,16 @@ from ..attribution.table import DEFAULTS, are_finite, in_format, rows_explained,
 from ..core.errors import TouchstoneError, did_you_mean
 
 _NEEDED = ("row_id", "sentence", "sentence_idx", "target")
-_Lists = Sequence[Sequence[Any]] | Mapping[str, Sequence[Any]]  # in the order of rows, or by row_id
+Lists = Sequence[Any] | Mapping[str, Any]  # in the order of rows, or by row_id
 
 
 def from_words(
     rows: pd.DataFrame,
-    scores: _Lists,
+    scores: Lists,
     method: str,
     *,
-    words: _Lists | None = None,
+    words: Lists | None = None,
+    targets: Sequence[int] | None = None,
     dataset: str | None = None,
     scheme: str = DEFAULTS["scheme"],
     seed: int = DEFAULTS["seed"],
@@ -44,6 +45,7 @@ def from_words(
             by row_id, which may leave rows out.
         method: what your method is called.
         words: the words that were scored, like `scores`; given, they are compared with the rows'.
+        targets: the class that was asked about of each explained row; given, compared likewise.
         dataset: the data set, where `rows` have no such column: D_A, D_S.
         scheme: how the explained model was trained.
         seed: the seed of its training.
@@ -55,10 +57,10 @@ def from_words(
 
     Raises:
         TouchstoneError: naming the row, for scores that are not a finite number for each word, for
-            other words than the row's, and for rows that are missing or unknown.
+            other words or another class than the row's, and for rows that are missing or unknown.
     """
     _check_rows(rows)
-    explained, lists = _paired(rows, scores)
+    explained, lists = paired_with_rows(rows, scores)
     for row_id, of_row in zip(explained["row_id"], lists, strict=True):
         if not are_finite(of_row):
             raise TouchstoneError(
@@ -80,8 +82,11 @@ def from_words(
         ) from None
     made = made.assign(dataset=explained["dataset"].to_numpy())
     if words is not None:
-        of_words, theirs = _paired(explained, words)
+        of_words, theirs = paired_with_rows(explained, words)
         rows_explained(made[made["row_id"].isin(of_words["row_id"])].assign(words=theirs), of_words)
+    if targets is not None:
+        _, classes = paired_with_rows(explained, [int(target) for target in targets])
+        rows_explained(made.assign(target=classes), explained)
     return validated(made, f"{method}: the scores")
 
 
@@ -102,8 +107,12 @@ def _datasets(rows: pd.DataFrame, dataset: str | None) -> list[str]:
     return named
 
 
-def _paired(rows: pd.DataFrame, lists: _Lists) -> tuple[pd.DataFrame, list[Sequence[Any]]]:
-    """The rows that have a list, and the list of each; by row_id some rows may have none."""
+def paired_with_rows(rows: pd.DataFrame, lists: Lists) -> tuple[pd.DataFrame, list[Any]]:
+    """The rows that have a list, and the list of each; by row_id some rows may have none.
+
+    Raises:
+        TouchstoneError: another number of lists than of rows, or a row_id that is unknown or twice.
+    """
     if not isinstance(lists, Mapping):
         if len(lists) != len(rows) or rows.empty:
             raise TouchstoneError(

@@ -16,6 +16,7 @@ from .attributions import (
     plot_relative_mass_accuracy,
     plot_significance,
 )
+from .continuations import plot_continuation
 from .effects import plot_directions, plot_errors, plot_three_effects
 from .panels import BELOW
 from .style import COLOURS, STYLE, Plotted
@@ -29,6 +30,7 @@ __all__ = [
     "Plotted",
     "explanations_to_html",
     "method_grid",
+    "plot_continuation",
     "plot_correlation",
     "plot_directions",
     "plot_errors",

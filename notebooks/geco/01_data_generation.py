@@ -85,8 +85,9 @@ from lib.studies.geco.labels import (
 #
 # The values below are those of the small scale and need no download. `data_source` chooses what is handed
 # to the next stage: `bundled` is the text that this notebook works through, `geco` is the published data
-# set (downloaded once, checked against its SHA-256). With `geco`, sections 1 to 6 still tell the story on
-# the bundled text, and sections 7 to 13 describe the published data.
+# set (downloaded once, checked against its SHA-256), and a path is what `make dataset` made of your text.
+# With both, sections 1 to 6 still tell the story on
+# the bundled text, and sections 7 to 13 describe the other data.
 #
 # `on_fault` says what becomes of rows of the published files that are malformed, and `gold` whether their
 # neutral forms stay as published or are corrected (section 7). `spacy_pipeline` is `stored` (the parse that
@@ -96,7 +97,7 @@ from lib.studies.geco.labels import (
 scale = "small"  # which settings: small, cpu or paper; names the output folder
 seed = 0  # for the shuffled masks of section 8
 n_threads = 1  # CPU threads
-data_source = "bundled"  # bundled (our text) or geco (the published data set)
+data_source = "bundled"  # bundled (our text), geco (published), or a folder of yours
 on_fault = "repair"  # faults of form in published rows: repair, keep, or drop the base sentence
 gold = "published"  # neutral forms of the published data: published, or corrected (their grammar mended)
 spacy_pipeline = "stored"  # stored, environment, or a spaCy pipeline's name or path
@@ -421,9 +422,10 @@ if data_source == "bundled":
     }
     corrections = pd.DataFrame(columns=CORRECTIONS)
 else:
+    source = corpus.source_folder(data_source, stage)
     read = {
         name: {
-            split: read_gold(name, split, gold, on_fault, corpus.fetch_geco())
+            split: read_gold(name, split, gold, on_fault, source)
             for split in corpus.SPLITS
         }
         for name in corpus.DATASETS
@@ -811,7 +813,8 @@ numbers = {
     "same_all": int(agreement["identical"][1]),
     "faults": int((faults["what_was_done"] != "reported").sum()),
 }
-card = read_card(folder / "card.yaml", data_source, numbers)
+kind = "folder" if "/" in data_source else data_source
+card = read_card(folder / "card.yaml", kind, numbers)
 write_atomic(stage.path("dataset_card.md"), dataset_card(card))
 files = {
     f"{name}_{split}": f"{corpus.DATASETS[name]}/{split}.jsonl"

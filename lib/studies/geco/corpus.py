@@ -11,7 +11,7 @@ import pandas as pd
 from ...core.downloads import check_files, download, download_folder
 from ...core.errors import TouchstoneError
 from ...core.files import parse_json, read_text, write_atomic
-from ...core.stage import Stage
+from ...core.stage import Stage, locate_external
 from ...language.visible import HALF, is_visible
 from .faults import drop_faulty, find_format_faults, keep_faults, repair_rows
 
@@ -71,7 +71,8 @@ def check_choices(
     """Accept what the parameters may say of the data, and what of it goes together.
 
     Args:
-        data_source: `bundled` (our text) or `geco` (the published files).
+        data_source: `bundled` (our text), `geco` (the published files), or a folder that
+            `touchstone dataset` made: a path, with a slash in it.
         on_fault: `repair`, `keep` or `drop`, as in `read_geco`.
         gold: `published`, or `corrected` for the published data with their form repaired.
 
@@ -80,14 +81,39 @@ def check_choices(
     """
     given = (data_source, on_fault, gold)
     for (name, known), choice in zip(_CHOICES.items(), given, strict=True):
-        if choice not in known:
-            raise TouchstoneError(f"{name} is {choice!r}; choose one of {', '.join(known)}")
+        if choice not in known and not (name == "data_source" and "/" in choice):
+            or_path = ", or a folder with its path" if name == "data_source" else ""
+            raise TouchstoneError(
+                f"{name} is {choice!r}; choose one of {', '.join(known)}{or_path}"
+            )
     if gold == "corrected" and (data_source, on_fault) != ("geco", "repair"):
         raise TouchstoneError(
             "gold: corrected mends the published data (data_source: geco) and repairs their form "
             f"(on_fault: repair); here they are {data_source} and {on_fault}, so set both, or use "
             "gold: published"
         )
+
+
+def source_folder(data_source: str, stage: Stage) -> Path:
+    """The folder of the published files, or of a data set that `touchstone dataset` made.
+
+    The files of the latter are noted in the stage's manifest.
+
+    Raises:
+        TouchstoneError: a file is missing.
+    """
+    if data_source == "geco":
+        return fetch_geco()
+    folder = locate_external(data_source)
+    for part in DATASETS.values():
+        for split in SPLITS:
+            if not (folder / part / f"{split}.jsonl").is_file():
+                raise TouchstoneError(
+                    f"data_source {folder} has no {part}/{split}.jsonl; name a folder that "
+                    "touchstone dataset made"
+                )
+            stage.external(folder / part / f"{split}.jsonl")
+    return folder
 
 
 def refuse(where: str, problems: Mapping[str, bool]) -> None:

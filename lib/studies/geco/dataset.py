@@ -239,6 +239,10 @@ def main(arguments: list[str] | None = None) -> int:
         f"written to {out}: read report.md and review.html, save decisions.json there, and run "
         f"this again"
     )
+    print(
+        f"next: copy params/geco/small.yaml to params/geco/mine.yaml, write scale: mine and "
+        f"data_source: {out.resolve()} there, and run: touchstone run geco --scale mine"
+    )
     return 0
 
 

@@ -140,6 +140,21 @@ def test_an_unknown_data_source_is_refused() -> None:
         corpora.check_choices("gecko")
 
 
+def test_a_folder_of_a_users_own_is_a_data_source(tmp_path: Path, small_outputs: Path) -> None:
+    own = tmp_path / "own"
+    corpora.check_choices(str(own))
+    stage = open_stage("geco", "small", "01_data_generation")
+    with pytest.raises(TouchstoneError, match=r"has no non_binary_gender_all/train\.jsonl; name"):
+        corpora.source_folder(str(own), stage)
+    for part in DATASETS.values():
+        (own / part).mkdir(parents=True)
+        for split in ("train", "test"):
+            write(own / part / f"{split}.jsonl", ROWS)
+    assert corpora.source_folder(str(own), stage) == own and len(stage.externals) == 8
+    with pytest.raises(TouchstoneError, match="gold: corrected mends the published data"):
+        corpora.check_choices(str(own), gold="corrected")
+
+
 def test_later_stages_load_what_stage_one_left(small_outputs: Path) -> None:
     first = open_stage("geco", "small", "01_data_generation")
     misfit = ROWS[0] | {"ground_truth": [1, 1, 0, 0], "sentence_idx": 8}

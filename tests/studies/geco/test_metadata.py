@@ -98,7 +98,7 @@ def released(tmp_path: Path) -> tuple[Path, dict[str, str]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("source", ["bundled", "geco"])
+@pytest.mark.parametrize("source", ["bundled", "geco", "folder"])
 def test_mlcroissant_validates_and_loads_sentences_and_masks(released, source: str) -> None:
     folder, files = released
     (folder / "croissant.json").write_text(

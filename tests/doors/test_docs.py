@@ -1,0 +1,59 @@
+"""The page about the doors does what it says: its code runs, block by block, in one folder."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from causal_families import decoder
+from small_models import as_rows, build, tiny_tokenizer
+
+import lib.doors
+from lib import cli
+from lib.core.paths import ROOT
+from lib.studies.geco.corpus import DATASETS, write_geco
+
+PAGE = (ROOT / "docs" / "doors.md").read_text()
+BLOCKS = re.findall(r"```(python|sh)\n(.*?)```", PAGE, flags=re.S)
+
+
+def yours() -> dict[str, Any]:
+    """What the page calls the reader's: a classifier, its answers, a decoder that chats."""
+    lm, lm_tokenizer = decoder("GPT-2", 80)
+    lm_tokenizer.chat_template = (
+        "{% for m in messages %}<{{ m.role }}> {{ m.content }}\n{% endfor %}<model> "
+    )
+    return {
+        "model": build("BERT").module,
+        "tokenizer": tiny_tokenizer(),
+        "answers": lambda texts: np.array([[0.2, 0.5, 0.3]] * len(texts)),
+        "lm": lm,
+        "lm_tokenizer": lm_tokenizer,
+    }
+
+
+def test_every_block_runs(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = as_rows(["she sings the old song .", "he sings a song ."], [0, 1])
+    rows["ground_truth"] = [[1, 0, 0, 0, 0, 0], [1, 0, 0, 0, 0]]
+    rows["gender"] = ["female", "male"]
+    write_geco(rows, tmp_path / "data" / DATASETS["D_A"] / "test.jsonl")
+    names = yours()
+    for language, code in BLOCKS:
+        if language == "python":
+            exec(compile(code, "docs/doors.md", "exec"), names)
+        else:
+            assert cli.main(shlex.split(code)[1:]) == 0
+    assert set(names["chat"]["segment"]) == {"template", "user", "continuation"}
+    assert names["mine"]["method"].tolist() == ["LIME", "LIME"]
+    assert "2 answered, 0 refused" in capsys.readouterr().out
+    names["lm_tokenizer"].chat_template = None
+
+
+@pytest.mark.parametrize("name", lib.doors.__all__)
+def test_the_page_or_the_house_names_every_door(name: str) -> None:
+    assert name in PAGE + (ROOT / "lib" / "README.md").read_text()

@@ -65,7 +65,8 @@ def test_unknown_is_printed_as_unknown_and_a_refusal_with_its_reason(card: dict[
 def test_every_word_can_be_reached_with_the_keyboard_and_known_ones_are_marked(
     card: dict[str, Any],
 ) -> None:
-    spans = [about for tag, about in Page(render_card(card)).tags if "tabindex" in about]
+    tags = Page(render_card(card)).tags
+    spans = [about for tag, about in tags if tag == "span" and "tabindex" in about]
     assert [about["title"] for about in spans] == ["2", "-1"]
     assert [about.get("class") for about in spans] == ["known", None]
     assert "224,130,20,0.75" in str(spans[0]["style"])

@@ -1,5 +1,7 @@
 """What the assay alone needs: one explainer, asked about items of every truth of this repository.
 
+models     small models of its own, where no other study has left any
+explainers registered explainers, and the floors beside them
 truths     the truths, and the one primary score of each
 edits      nested pairs of texts, where one is the other with words removed by a person
 plants     texts with planted words that decide a label, and a frequent decoy that does not

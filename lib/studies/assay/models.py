@@ -4,7 +4,7 @@ classes, and what is explained of it is its log-odds.
 | kind | what it is | what learns |
 |---|---|---|
 | classifier | the lowest layers of an encoder with a new head | all but the word table |
-| pronoun | the same layers with a masked-LM head; female or male at the mask | all but the word table |
+| pronoun | the same, with a masked-LM head: female or male at the mask | all but the word table |
 | one layer | one attention layer without positions (OLA) | everything, from scratch |
 
 Language models with a probe are kept by `lib.models.probe`.
@@ -41,7 +41,7 @@ from ...models.weights import (
 from ...training.classifier import Settings, fit, token_forward, validation_split
 
 KINDS = ("classifier", "pronoun", "one layer")
-_RECIPE = ("kind", "encoder", "n_layers", "classes", "seed", "ids")
+_RECIPE = ("kind", "encoder", "revision", "n_layers", "classes", "seed", "ids")
 _VALIDATION = 0.1  # of the groups of rows; they choose the epoch
 
 
@@ -49,21 +49,23 @@ def build(recipe: Mapping[str, Any]) -> tuple[RunsFromEmbeddings, dict[str, nn.P
     """An untrained model, and the parameters that learn.
 
     Args:
-        recipe: kind (of `KINDS`), encoder, n_layers (the lowest that are kept), classes, seed (of
-            what starts anew), ids (the token ids that one layer knows; else empty).
+        recipe: kind (of `KINDS`), encoder, revision (the commit of a hub id), n_layers (the lowest
+            that are kept), classes, seed (of what starts anew), ids (the token ids that one layer
+            knows; else empty).
     """
     check_choice("the kind of model", recipe["kind"], KINDS)
-    encoder, seed, classes = recipe["encoder"], recipe["seed"], recipe["classes"]
+    encoder, revision = recipe["encoder"], recipe["revision"]
+    seed, classes = recipe["seed"], recipe["classes"]
     model: RunsFromEmbeddings
     if recipe["kind"] == "one layer":
         model = OneLayerAttention(
-            load_tokenizer(encoder), recipe["ids"], classes, seed, "corrected"
+            load_tokenizer(encoder, revision), recipe["ids"], classes, seed, "corrected"
         )
         return model, dict(model.module.named_parameters())
     if recipe["kind"] == "pronoun":
-        model = GenderAtMask(new_masked_lm(encoder, seed))
+        model = GenderAtMask(new_masked_lm(encoder, seed, revision))
     else:
-        model = load_classifier(encoder, "", classes)
+        model = load_classifier(encoder, revision, classes)
         redraw(model.module, model.parts()["head"], seed)
     layers = model.module.base_model.encoder.layer
     if not 1 <= recipe["n_layers"] <= len(layers):

@@ -295,7 +295,7 @@ drawn = {
     "planted": items.draw_items(a_few, "planted", "planted", n_items, seed),
     "cue": items.draw_items(by_line, "cue", "number", n_items, seed),
     "edit": items.draw_items(by_pair, "edit", "reviews", n_items, seed),
-    "noun": items.draw_items(by_noun, "noun", "pronoun", n_items, seed),
+    "noun": items.draw_items(by_noun, "noun", "pronoun", 4 * n_items, seed),
 }
 # the same texts under a second truth, and asked of a second model
 twice = drawn["planted"].assign(model="planted-ola")
@@ -307,11 +307,14 @@ drawn["swap"]["item_id"] = drawn["swap"]["item_id"].str.replace("mask", "swap")
 # And the altered texts:
 
 # %%
+exchanged = items.with_replacements(drawn["noun"], kinds, n_replacements, seed)
+n_words = drawn["noun"]["item_id"].map(exchanged.groupby("item_id")["at"].nunique())
+drawn["noun"] = drawn["noun"][n_words >= 3].head(n_items)  # fewer have no order
 altered = pd.concat(
     [
         items.with_short_texts(drawn["edit"]),
         items.with_other_numbers(drawn["cue"]),
-        items.with_replacements(drawn["noun"], kinds, n_replacements, seed),
+        exchanged[exchanged["item_id"].isin(drawn["noun"]["item_id"])],
     ],
     ignore_index=True,
 )

@@ -88,6 +88,7 @@ truths = [
     "deletion, mask",
 ]
 truths = [truth for truth in truths if truth in set(cells["truth"])]
+of_data = [truth for truth in truths if truth in ("mask", "planted", "cue")]
 print(f"{len(cells)} cells, {len(truths)} truths")
 
 # %% [markdown]
@@ -106,7 +107,7 @@ def grid_of(role, column):
 
 whole = grid_of(["explainer", "cheater"], "value")
 whole = whole.loc[
-    whole.drop(columns=truths[:3]).mean(axis=1).sort_values(ascending=False).index
+    whole.drop(columns=of_data).mean(axis=1).sort_values(ascending=False).index
 ]
 same = grid_of(["explainer", "cheater"], "by_identity").reindex(whole.index) == True  # noqa: E712
 with plt.rc_context(STYLE | {"axes.grid": False}):
@@ -120,7 +121,7 @@ with plt.rc_context(STYLE | {"axes.grid": False}):
                 (x - 0.5, y - 0.5), 1, 1, fill=False, hatch="///", edgecolor="0.4"
             )
             ax.add_patch(box)
-    ax.axvline(2.5, color="0.2", linewidth=1.5)
+    ax.axvline(len(of_data) - 0.5, color="0.2", linewidth=1.5)
     ax.set_xticks(range(len(truths)), truths, rotation=30, ha="right")
     ax.set_yticks(range(len(whole)), whole.index)
     ax.set_title("where in the data   |   what in the model", fontsize=11)

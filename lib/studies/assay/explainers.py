@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from ...attribution import METHODS, Method, Row, explain_many
+from ...attribution import METHODS, Method, Row, explain_many, resolve_method
 from ...attribution.model_blind import Pattern
 from ...core.errors import TouchstoneError
 from ...models.text_model import TextModel
@@ -80,11 +80,11 @@ def ask(
     )
     scores, refused = {}, {}
     for name, settings in explainers.items():
+        method = FLOORS.get(name) or resolve_method(name)
         given = pattern if name == "Word counts" else None if name in FLOORS else model
-        method: str | Method = FLOORS.get(name, name)
-        chosen = dict(settings) if name in FLOORS else {"explained": "margin", **settings}
+        usual = {"explained": "margin"} if "explained" in method.defaults else {}
         try:
-            answer = explain_many(given, row, [(method, chosen)])
+            answer = explain_many(given, row, [(method, usual | dict(settings))])
             scores[name] = np.asarray(answer["scores"][0], float).tolist()
         except TouchstoneError as error:
             refused[name] = str(error)

@@ -13,7 +13,8 @@ import pytest
 import torch
 from torch import nn
 
-from lib.attribution import fit_pattern
+from lib.attribution import Row, fit_pattern
+from lib.core.errors import TouchstoneError
 from lib.metrics import faithfulness
 from lib.models.text_model import Encoded
 from lib.studies.assay.answers import is_verified, true_answers
@@ -150,6 +151,18 @@ def test_a_floor_sees_no_model_and_a_refusal_is_told() -> None:
     assert answers[0][0]["Nearest"] == [0.5, 1.0] and answers[0][0]["Even"] == [1.0, 1.0]
     _, refused = ask(Adding(0), pattern, words(7, 1), 1, {"Attention rollout": {}})
     assert "Attention rollout" in refused
+
+
+def by_length(model: object, rows: Sequence[Row]) -> list[list[float]]:
+    return [[float(len(word)) for word in row.words] for row in rows]
+
+
+def test_a_function_of_ones_own_joins_and_a_misspelt_name_does_not() -> None:
+    pattern = fit_pattern(pd.DataFrame({"sentence": [["w7"], ["w1"]], "target": [0, 1]}))
+    scores, _ = ask(Adding(0), pattern, words(12, 1), 1, {f"{__name__}:by_length": {}})
+    assert list(scores.values()) == [[3.0, 2.0]]
+    with pytest.raises(TouchstoneError, match="there is no method 'Oclusion'; did you mean"):
+        ask(Adding(0), pattern, words(12, 1), 1, {"Oclusion": {}})
 
 
 def test_the_explained_class_turns_the_sign() -> None:

@@ -117,15 +117,17 @@ folder = material("implicit_bias")
 labelled = pd.read_csv(folder / "sentences.csv").merge(
     pd.read_csv(folder / "labels.csv"), on="id"
 )
-masked = labelled[labelled["label"] == "passes"].assign(
+masked = labelled.query("label == 'passes'").assign(
     words=lambda table: table["sent1"].map(split_words)
 )
 masked["sentence"] = [
     masked_words(found, gendered_pronouns(found)[0]) for found in masked["words"]
 ]
-masked = masked[masked["sentence"].map(len) <= longest]
-tagged = sorted(material("geco").glob("annotation_*.conllu"))
-kinds = nouns.word_kinds(items.count_words([*tagged, folder / "annotation_1.conllu"]))
+tagged = [
+    *sorted(material("geco").glob("annotation_*.conllu")),
+    folder / "annotation_1.conllu",
+]
+kinds = nouns.word_kinds(items.count_words(tagged))
 print(f"{len(masked)} sentences with a masked pronoun, {len(kinds)} words with a kind")
 
 # %% [markdown]
@@ -232,10 +234,13 @@ planted = {
     )
     for part, n in (("train", n_planted), ("test", 40))
 }
-one = plants.plant_words([["we", "sat"]] * 30, "and", ("velvet", "copper"), "lemon")
-both = one[one["target"] == 1].iloc[0]
-assert sorted(both["truth"])[-2:] == [0.5, 0.5] and sum(both["truth"]) == 1
-print(" ".join(both["sentence"]), [round(x, 1) for x in both["truth"]])
+one = (
+    plants.plant_words([["we", "sat"]] * 9, "and", rules["and"], "lemon")
+    .query("target == 1")
+    .iloc[0]
+)
+assert sorted(one["truth"])[-2:] == [0.5, 0.5] and sum(one["truth"]) == 1
+print(" ".join(one["sentence"]), [round(x, 1) for x in one["truth"]])
 
 # %% [markdown]
 # ## 4 · Words that are exchanged for others of their kind
@@ -285,7 +290,8 @@ by_line["mark"] = [
     [((i, i) in row.cues) - ((i, i) in row.attractors) for i in range(len(row.prefix))]
     for row in by_line.itertuples()
 ]
-by_noun = masked.assign(target=1, cluster=masked["antecedent"])
+by_noun = masked[masked["sentence"].map(len) <= longest]
+by_noun = by_noun.assign(target=1, cluster=by_noun["antecedent"])
 by_noun["mark"] = [
     [word.lower() == row.antecedent for word in row.sentence]
     for row in by_noun.itertuples()

@@ -135,14 +135,14 @@ with plt.rc_context(STYLE):
         ax.annotate(
             "", (after, y), (before, y), arrowprops={"arrowstyle": "->", "lw": 2}
         )
-        ax.plot([before, after], [y, y], "o", color=COLOURS[y])
     ax.set(
         xlim=(-2, 7),
         ylim=(-0.5, 1.5),
         yticks=[0, 1],
         yticklabels=["model 1", "model 2"],
+        xlabel="log-odds of good",
+        title="The same step, at another place",
     )
-    ax.set(xlabel="log-odds of good", title="The same step, at another place")
 stage.figure("by_hand", figure)
 plt.show()
 
@@ -264,17 +264,10 @@ stage.table("accuracy", pd.DataFrame([about for _, about in trainings.values()])
 # A rule counts as followed where the model gives the right label to at least nine of ten new texts.
 
 # %% tags=["nbval-ignore-output"]
-planted = tables["planted"]
-rules = []
-for (name, number), (model, _) in trainings.items():
-    if name.startswith("planted"):
-        f = models.log_odds(model, planted["sentence"], planted["target"])
-        share = pd.Series(f > 0).groupby(planted["rule"], sort=False).mean()
-        rules += [
-            (name, number, rule, value, value >= 0.9) for rule, value in share.items()
-        ]
-rules = pd.DataFrame(
-    rules, columns=["model", "training", "rule", "right", "is_followed"]
+rules = pd.concat(
+    answers.rules_followed(model, tables["planted"]).assign(model=name, training=number)
+    for (name, number), (model, _) in trainings.items()
+    if name.startswith("planted")
 )
 stage.table("rules", rules)
 

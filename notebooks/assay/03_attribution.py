@@ -135,8 +135,7 @@ before, after = sum(adds.values()), adds["good"] + adds["food"]
 assert estimated_change(honest, [1, 2]) == before - after == -1.5
 assert estimated_change(cheater, [1, 2]) == 2.0
 assert adds["good"] - np.mean([1.0, 0.0]) == 1.5
-orders = np.argsort([-x for x in honest], kind="stable")
-print([list(adds)[i] for i in orders])
+print(sorted(adds, key=adds.get, reverse=True))
 
 # %% [markdown]
 # The cheater says 2, which is wrong and has the wrong sign. But where a truth asks only *where* the words are (*mask*, *planted*, *cue*), it would be perfect. So it stands in every table: **a truth that it wins cannot tell an explanation from a good guess about the data.**

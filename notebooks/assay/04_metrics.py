@@ -47,12 +47,17 @@ from lib.core.notebooks import show_source
 from lib.core.paths import material
 from lib.core.seeds import set_up
 from lib.core.stage import open_stage
-from lib.metrics import faithfulness
 from lib.metrics.agreement import rank_correlation
 from lib.plots import COLOURS, STYLE
 from lib.studies.assay import models, synthesis
 from lib.studies.assay.explainers import FLOORS
-from lib.studies.assay.truths import TRUTHS, oracle, score_items
+from lib.studies.assay.truths import (
+    TRUTHS,
+    oracle,
+    score_deletion,
+    score_items,
+    score_on_other,
+)
 
 # %% [markdown]
 # ## Settings
@@ -171,40 +176,9 @@ for number, part in texts.groupby("training"):
         stage.input("02_training", f"models/gender-{number}.{end}")
         for end in ("json", "safetensors")
     ]
-    model = models.read_model(*files)
-    rows = part.merge(said["explanations"], on=keys)
-    table = rows.assign(
-        dataset="assay",
-        scheme="gender",
-        seed=number,
-        row_id=rows["item_id"],
-        sentence_idx=rows["sentence_idx"].astype(int),
-        words=rows["sentence"],
-        method=rows["explainer"],
-    )
-    for operator in ("pad", "mask"):
-        found = faithfulness(
-            model,
-            table,
-            operator,
-            n_samples=2,
-            n_random=1,
-            n_exact=0,
-            n_beam=2,
-            seed=seed,
-        )
-        found = found[found["method"].isin(list(table["method"]))]
-        deleted.append(found.assign(truth=f"deletion, {operator}"))
-deleted = pd.concat(deleted, ignore_index=True)
-deleted = deleted.rename(
-    columns={"row_id": "item_id", "method": "explainer", "NAOPC": "value"}
-)
-about = telling.set_index("item_id")[["model", "training", "cluster"]]
-deleted = deleted.drop(columns="seed").join(about, on="item_id")[list(scored.columns)]
-best = deleted.drop_duplicates(["truth", "item_id"]).assign(
-    explainer="oracle", value=1.0
-)
-scored = pd.concat([scored, deleted, best], ignore_index=True)
+    asked = models.read_model(*files), part, said["explanations"]
+    deleted += [score_deletion(*asked, operator, seed) for operator in ("pad", "mask")]
+scored = pd.concat([scored, *deleted], ignore_index=True)
 
 # %% [markdown]
 # ## 3 · Explainer by truth
@@ -213,16 +187,7 @@ scored = pd.concat([scored, deleted, best], ignore_index=True)
 
 
 # %%
-def on_scale(truth, part):
-    """The scores of a truth, from its strongest floor (0) to its oracle (1)."""
-    mean = part.groupby("explainer")["value"].mean()
-    floor, top = mean[floor_of[truth]], mean["oracle"]
-    is_open = top - floor > 0.02
-    value = synthesis.between(part["value"], floor, top) if is_open else np.nan
-    return part.assign(raw=part["value"], value=value, floor=floor, oracle=top)
-
-
-scores = pd.concat(on_scale(*group) for group in scored.groupby("truth", sort=False))
+scores = synthesis.on_one_scale(scored, floor_of)
 scores = scores.assign(
     seed=scores["training"], sentence_idx=scores["cluster"], row_id=scores["item_id"]
 )
@@ -350,20 +315,11 @@ stage.table("gate", gates, digits=2)
 
 
 # %%
-def against_other(number):
-    """Explanations of one training, scored on the truths of another."""
-    own = telling[telling["truth"].isin(["swap", "edit", "noun"])]
-    own = own[own["training"] == number].reset_index(drop=True)
-    other = said["explanations"].query("training != @number")
-    other = other.groupby(["explainer", "model", "text"], as_index=False).first()
-    found = own[["item_id", "model", "text"]].merge(other, on=["model", "text"])
-    return score_items(own, found[columns])
-
-
-other = pd.concat(
-    against_other(number) for number in sorted(telling["training"].unique())
-)
-own = scored[scored["truth"].isin(["swap", "edit", "noun"])]
+show_source(score_on_other)
+about_model = ["swap", "edit", "noun"]
+asked = telling[telling["truth"].isin(about_model)]
+other = score_on_other(asked, said["explanations"])
+own = scored[scored["truth"].isin(about_model)]
 compared = pd.concat([own.assign(explained="own"), other.assign(explained="other")])
 compared = compared[compared["explainer"].isin(list(families))].dropna(subset="value")
 compared = compared.assign(seed=compared["training"], sentence_idx=compared["cluster"])
@@ -443,32 +399,9 @@ stage.table("beyond", pd.DataFrame([beyond]))
 
 
 # %%
-def contrast(truth, part):
-    """Each family's mean minus that of the best other family, with its interval."""
-    part = part.assign(family=part["explainer"].map(families)).dropna(
-        subset=["family", "value"]
-    )
-    means = (
-        part.groupby(["family", "row_id", "sentence_idx", "seed"])["value"]
-        .mean()
-        .unstack(0)
-    )
-    lines = []
-    for family in means:
-        best = means.drop(columns=family).mean().idxmax()
-        values = (means[family] - means[best]).rename("difference").reset_index()
-        found = stats.estimate(
-            values,
-            "difference",
-            alpha=alpha / len(means.columns),
-            n_bootstrap=n_bootstrap,
-        )
-        lines.append((family, truth, found.estimate, found.low, found.high))
-    return pd.DataFrame(lines, columns=["family", "truth", "estimate", "low", "high"])
-
-
-honest = scores[(scores["role"] == "explainer") & scores["value"].notna()]
-contrasts = pd.concat(contrast(*group) for group in honest.groupby("truth", sort=False))
+show_source(synthesis.recommended)
+honest = scores[scores["role"] == "explainer"]
+contrasts = synthesis.family_contrasts(honest, families, alpha, n_bootstrap)
 advice = synthesis.recommended(contrasts, margin)
 _ = stage.table("family_contrasts", contrasts)
 

@@ -61,6 +61,23 @@ def true_answers(
     return items.assign(key=keys, change=changes, tells=tells, f=answers)
 
 
+def rules_followed(model: TextModel, planted: pd.DataFrame, least: float = 0.9) -> pd.DataFrame:
+    """How often a model gives the label that a planted rule makes.
+
+    Args:
+        planted: new texts: rule, sentence, target.
+        least: the share of texts from which on a rule counts as followed.
+
+    Returns:
+        rule, right (the share), is_followed.
+    """
+    is_right = pd.Series(log_odds(model, planted["sentence"], planted["target"]) > 0)
+    share = is_right.groupby(planted["rule"].to_numpy(), sort=False).mean()
+    return pd.DataFrame({"rule": share.index, "right": share.to_numpy()}).assign(
+        is_followed=share.to_numpy() >= least
+    )
+
+
 def is_verified(f: float, changes: Collection[str], answers: Float[np.ndarray, "batch"]) -> bool:
     """Whether the cue decides: in the other number it turns the sign of f, and no attractor does.
 

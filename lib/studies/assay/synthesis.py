@@ -13,7 +13,7 @@ import pandas as pd
 from jaxtyping import Float
 
 from ...core.errors import TouchstoneError
-from ...stats import variance_split
+from ...stats import estimate, variance_split
 from ...stats.estimates import expanded_quantiles
 
 _INTERACTIONS = (("explainer", "truth"), ("explainer", "training"))
@@ -30,6 +30,31 @@ def between(
     if oracle == floor:
         raise TouchstoneError(f"floor and oracle are both {floor}; this truth tells nothing apart")
     return (values - floor) / (oracle - floor)
+
+
+def on_one_scale(
+    scored: pd.DataFrame, floor_of: Mapping[str, str], least: float = 0.02
+) -> pd.DataFrame:
+    """The scores of all truths, each from its strongest floor (0) to its oracle (1).
+
+    Args:
+        scored: truth, explainer (one of them is "oracle"), value.
+        floor_of: the explainer that is 0, by truth.
+        least: where floor and oracle are closer, the truth tells nothing apart: NaN.
+
+    Returns:
+        The table with raw (the score), value, floor and oracle (of the truth).
+    """
+
+    def rescaled(truth: str, part: pd.DataFrame) -> pd.DataFrame:
+        means = part.groupby("explainer")["value"].mean()
+        floor, oracle = means[floor_of[truth]], means["oracle"]
+        is_open = oracle - floor > least
+        value = between(part["value"], floor, oracle) if is_open else np.nan
+        return part.assign(raw=part["value"], value=value, floor=floor, oracle=oracle)
+
+    groups = scored.groupby("truth", sort=False)
+    return pd.concat([rescaled(str(truth), part) for truth, part in groups], ignore_index=True)
 
 
 class Resampled(NamedTuple):
@@ -164,6 +189,35 @@ def truths_beyond_models(
         "low": float(low),
         "high": float(high),
     }
+
+
+def family_contrasts(
+    scores: pd.DataFrame, families: Mapping[str, str], alpha: float, n_bootstrap: int
+) -> pd.DataFrame:
+    """Each family's mean minus that of the best other family, under each truth.
+
+    Args:
+        scores: truth, explainer, value, item_id, cluster, training.
+        families: of explainers; others are left out.
+        alpha: the intervals have 1 - alpha, corrected for the number of families.
+
+    Returns:
+        family, truth, estimate, low, high.
+    """
+    known = scores.assign(family=scores["explainer"].map(families)).dropna(
+        subset=["family", "value"]
+    )
+    known = known.rename(columns={"cluster": "sentence_idx", "training": "seed"})
+    lines = []
+    for truth, part in known.groupby("truth", sort=False):
+        items = ["item_id", "sentence_idx", "seed"]
+        means = part.groupby([*items, "family"])["value"].mean().unstack()
+        for family in means if means.shape[1] > 1 else ():
+            best = means.drop(columns=family).mean().idxmax()
+            values = (means[family] - means[best]).rename("difference").reset_index()
+            found = estimate(values, "difference", "mean", n_bootstrap, alpha / means.shape[1])
+            lines.append((family, truth, found.estimate, found.low, found.high))
+    return pd.DataFrame(lines, columns=["family", "truth", "estimate", "low", "high"])
 
 
 def recommended(contrasts: pd.DataFrame, margin: float) -> pd.DataFrame:

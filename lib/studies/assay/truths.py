@@ -26,7 +26,9 @@ from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 from ...core.errors import TouchstoneError, check_choice
+from ...metrics import faithfulness
 from ...metrics.agreement import rank_correlation
+from ...models.text_model import TextModel
 from .edits import estimated_change
 from .plants import overlap
 
@@ -159,3 +161,53 @@ def oracle(items: pd.DataFrame) -> pd.DataFrame:
         key = np.nan_to_num(np.asarray(row.key, float))
         scores.append((key * row.change / key.sum() if row.truth == "edit" else key).tolist())
     return pd.DataFrame({"item_id": items["item_id"], "explainer": "oracle", "scores": scores})
+
+
+def score_on_other(items: pd.DataFrame, explanations: pd.DataFrame) -> pd.DataFrame:
+    """Explanations of one training, scored against the truths of another: what is left of the score
+    was never about this model.
+
+    Args:
+        items: as for `score_items`, with text.
+        explanations: explainer, model, training, text, scores.
+
+    Returns:
+        As `score_items`; training is that of the truth.
+    """
+    parts = []
+    for number, own in items.groupby("training"):
+        others = explanations[explanations["training"] != number]
+        first = others.groupby(["explainer", "model", "text"], as_index=False).first()
+        asked = own[["item_id", "model", "text"]].merge(first, on=["model", "text"])
+        parts.append(score_items(own.reset_index(drop=True), asked))
+    return pd.concat(parts, ignore_index=True)
+
+
+def score_deletion(
+    model: TextModel, items: pd.DataFrame, explanations: pd.DataFrame, operator: str, seed: int = 0
+) -> pd.DataFrame:
+    """How fast the probability falls when words go in the order of an explanation (NAOPC).
+
+    Args:
+        model: of the items, which are of one training.
+        items: item_id, model, training, cluster, sentence, target, text.
+        explanations: explainer, model, training, text, scores.
+        operator: what stands in a deleted word's place (`lib.metrics.deletion`).
+
+    Returns:
+        The columns of `score_items`, with the oracle, who is 1 by definition.
+    """
+    rows = items.merge(explanations, on=["model", "training", "text"])
+    about = {"dataset": "assay", "scheme": "-", "seed": -1, "sentence_idx": 0}
+    names = {"item_id": "row_id", "sentence": "words", "explainer": "method"}
+    table = rows.drop(columns=[*about], errors="ignore").rename(columns=names).assign(**about)
+    found = faithfulness(
+        model, table, operator, n_samples=2, n_random=1, n_exact=0, n_beam=2, seed=seed
+    )
+    found = found.rename(columns={"row_id": "item_id", "method": "explainer", "NAOPC": "value"})
+    found = found[found["explainer"].isin(set(rows["explainer"]))]
+    best = items[["item_id"]].assign(explainer="oracle", value=1.0)
+    both = pd.concat([found[["item_id", "explainer", "value"]], best], ignore_index=True)
+    return both.merge(items[["item_id", "model", "training", "cluster"]], on="item_id").assign(
+        truth=f"deletion, {operator}"
+    )

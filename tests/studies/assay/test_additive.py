@@ -15,15 +15,14 @@ from torch import nn
 
 from lib.attribution import Row, fit_pattern
 from lib.core.errors import TouchstoneError
-from lib.metrics import faithfulness
 from lib.models.text_model import Encoded
-from lib.studies.assay.answers import is_verified, true_answers
+from lib.studies.assay.answers import is_verified, rules_followed, true_answers
 from lib.studies.assay.edits import removed_words
 from lib.studies.assay.explainers import FLOORS, ask, merge_identical
 from lib.studies.assay.items import with_replacements
 from lib.studies.assay.models import log_odds
 from lib.studies.assay.nouns import Kind
-from lib.studies.assay.truths import score_items
+from lib.studies.assay.truths import score_deletion, score_items
 
 HONEST = ["InputXGradient", "Integrated Gradients", "Occlusion", "Exact Shapley"]
 N_WORDS = 60
@@ -122,15 +121,18 @@ def test_words_exchanged_for_the_same_others_are_exact(seed: int) -> None:
 
 def test_no_order_of_deletion_is_better() -> None:
     model, sentence = Adding(0), words(1, 2, 3, 4, 5)
-    pattern = fit_pattern(pd.DataFrame({"sentence": [["w0"], ["w1"]], "target": [0, 1]}))
-    scores, _ = ask(model, pattern, sentence, 1, {"Occlusion": {}})
-    about = {"dataset": "d", "scheme": "s", "seed": 0, "row_id": "r", "sentence_idx": 0}
-    table = pd.DataFrame(
-        {**about, "target": 1, "words": [sentence], "scores": list(scores.values())}
-        | {"method": "o"}
+    about = {"model": "m", "training": 0, "text": " ".join(sentence)}
+    items = pd.DataFrame(
+        [{"item_id": "d", "cluster": "c", "sentence": sentence, "target": 1} | about]
     )
-    found = faithfulness(model, table, "pad", "margin", n_samples=2).set_index("method")["NAOPC"]
-    assert found["o"] == pytest.approx(1.0) and found["Random order"] < 1
+    numbers = [float(model.table[1 + n, 0]) for n in (1, 2, 3, 4, 5)]
+    lines = [{"explainer": "honest", "scores": numbers}]
+    lines += [{"explainer": "upside down", "scores": [-x for x in numbers]}]
+    explanations = pd.DataFrame(lines).assign(**about)
+    found = score_deletion(model, items, explanations, "pad").set_index("explainer")
+    assert found["value"][["honest", "oracle"]].tolist() == pytest.approx([1.0, 1.0])
+    assert found["value"]["upside down"] == pytest.approx(0.0)
+    assert set(found["truth"]) == {"deletion, pad"} and set(found["cluster"]) == {"c"}
 
 
 def test_a_cue_is_verified_where_it_alone_turns_the_answer() -> None:
@@ -178,3 +180,14 @@ def test_equal_numbers_are_one_explainer() -> None:
     merged, copies = merge_identical(table)
     assert copies == {"b": "a"}, "c differs on x, and d does not explain x"
     assert set(merged["explainer"]) == {"a", "c", "d"}
+
+
+def test_a_rule_is_followed_where_nine_of_ten_labels_are_right() -> None:
+    model = Adding(0)
+    numbers = model.table[1:, 0].numpy()
+    up, down = (int(i) for i in (numbers.argmax(), numbers.argmin()))
+    texts = [words(up)] * 10 + [words(down)] * 10
+    planted = pd.DataFrame({"rule": ["a"] * 10 + ["b"] * 10, "sentence": texts, "target": 1})
+    planted.loc[10:11, "target"] = 0
+    found = rules_followed(model, planted).set_index("rule")
+    assert found["right"].tolist() == [1.0, 0.2] and found["is_followed"].tolist() == [True, False]

@@ -10,6 +10,8 @@ from scipy import stats
 from lib.core.errors import TouchstoneError
 from lib.studies.assay.synthesis import (
     between,
+    family_contrasts,
+    on_one_scale,
     rank_agreement,
     recommended,
     resample,
@@ -123,3 +125,35 @@ def test_a_family_is_recommended_where_it_is_nowhere_worse_and_somewhere_better(
     assert found["recommended"].tolist() == [True, False, False]
     assert found.loc["paths", "better_on"] == "mask"
     assert found["nowhere_inferior"].tolist() == [True, True, False]
+
+
+def test_each_truth_gets_its_own_scale_and_one_without_room_stays_empty() -> None:
+    lines = [("a", "floor", 0.5), ("a", "oracle", 1.0), ("a", "x", 0.75), ("a", "x", 0.25)]
+    lines += [("b", "floor", 0.99), ("b", "oracle", 1.0), ("b", "x", 0.5)]
+    scored = pd.DataFrame(lines, columns=["truth", "explainer", "value"])
+    found = on_one_scale(scored, {"a": "floor", "b": "floor"})
+    assert found["value"].tolist()[:4] == [0.0, 1.0, 0.5, -0.5]
+    assert found["value"][4:].isna().all() and found["raw"].tolist() == scored["value"].tolist()
+    assert found.groupby("truth")["floor"].first().tolist() == [0.5, 0.99]
+
+
+def test_families_are_held_against_the_best_other_one() -> None:
+    rng = np.random.default_rng(0)
+    values = {"good": 0.8, "also good": 0.9, "bad": 0.2}
+    lines = [
+        (truth, name, f"i{i}", f"c{i}", training, mean + 0.01 * rng.normal())
+        for truth in "ab"
+        for name, mean in values.items()
+        for i in range(10)
+        for training in range(2)
+    ]
+    names = ["truth", "explainer", "item_id", "cluster", "training", "value"]
+    table = pd.DataFrame(lines, columns=names)
+    families = {"good": "one", "also good": "one", "bad": "two"}
+    found = family_contrasts(table, families, alpha=0.05, n_bootstrap=200)
+    assert found.set_index(["family", "truth"]).loc[("one", "a"), "estimate"] == pytest.approx(
+        0.65, abs=0.02
+    )
+    advice = recommended(found, margin=0.1).set_index("family")["recommended"]
+    assert advice["one"] and not advice["two"]
+    assert family_contrasts(table, {"good": "one"}, 0.05, 10).empty, "nothing to hold it against"

@@ -8,7 +8,13 @@ import pytest
 from scipy import stats
 
 from lib.core.errors import TouchstoneError
-from lib.studies.assay.truths import TRUTHS, oracle, score_items, spearman_terms
+from lib.studies.assay.truths import (
+    TRUTHS,
+    oracle,
+    score_items,
+    score_on_other,
+    spearman_terms,
+)
 
 NAN = float("nan")
 ABOUT = {"model": "m", "training": "m1"}
@@ -96,3 +102,24 @@ def test_an_item_of_which_the_truth_says_nothing_has_no_value() -> None:
 def test_what_cannot_be_scored_is_named(change, message) -> None:
     with pytest.raises(TouchstoneError, match=message):
         score_items(items(), change(explained([0.0] * 4)))
+
+
+def test_an_explanation_of_another_training_meets_this_ones_truth() -> None:
+    about = {"truth": "swap", "model": "m", "cluster": "c", "text": "a b c", "change": NAN}
+    asked = pd.DataFrame(
+        [
+            {"item_id": "i@0", "training": 0, "key": [1.0, 2.0, 3.0], **about},
+            {"item_id": "i@1", "training": 1, "key": [3.0, 2.0, 1.0], **about},
+        ]
+    )
+    explanations = pd.DataFrame(
+        [
+            {"explainer": "x", "training": 0, "scores": [1.0, 2.0, 3.0]},
+            {"explainer": "x", "training": 1, "scores": [1.0, 2.0, 3.0]},
+        ]
+    ).assign(model="m", text="a b c")
+    own = score_items(asked, explanations.assign(item_id=["i@0", "i@1"]))
+    other = score_on_other(asked, explanations)
+    assert own["value"].tolist() == [1.0, -1.0] and other["training"].tolist() == [0, 1]
+    turned = explanations.assign(scores=[[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])
+    assert score_on_other(asked, turned)["value"].tolist() == [-1.0, -1.0]

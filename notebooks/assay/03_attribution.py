@@ -95,19 +95,18 @@ truths["text"] = truths["sentence"].map(" ".join)
 
 def model_of(name, number):
     """A model of stage 2, and the word counts of what it was trained on."""
-    files = [
-        stage.input("02_training", f"models/{name}-{number}{end}")
-        for end in (
-            ".json",
-            "-probe.safetensors" if name == "number" else ".safetensors",
-        )
-    ]
+    note = stage.input("02_training", f"models/{name}-{number}.json")
+    if note.with_suffix(
+        ".safetensors"
+    ).is_file():  # a published model has no weights here
+        stage.input("02_training", f"models/{name}-{number}.safetensors")
     if name == "number":
+        probe = stage.input("02_training", f"models/{name}-{number}-probe.safetensors")
         model = load_probe(
-            files[0].with_suffix(".safetensors"), files[1], ("singular", "plural")
+            note.with_suffix(".safetensors"), probe, ("singular", "plural")
         )
     else:
-        model = models.read_model(*files)
+        model = models.read_model(note, note.with_suffix(".safetensors"))
     return model, fit_pattern(train[train["model"] == name.partition("-")[0]])
 
 

@@ -265,9 +265,14 @@ stage.table("accuracy", pd.DataFrame([about for _, about in trainings.values()])
 
 # %% tags=["nbval-ignore-output"]
 rules = pd.concat(
-    answers.rules_followed(model, tables["planted"]).assign(model=name, training=number)
-    for (name, number), (model, _) in trainings.items()
-    if name.startswith("planted")
+    [
+        answers.rules_followed(model, tables["planted"]).assign(
+            model=name, training=number
+        )
+        for (name, number), (model, _) in trainings.items()
+        if name.startswith("planted")
+    ],
+    ignore_index=True,
 )
 stage.table("rules", rules)
 

@@ -11,7 +11,6 @@ import pandas as pd
 from jaxtyping import Float
 
 from ...attribution.swaps import swap_shapley
-from ...core.errors import TouchstoneError
 from ...models.text_model import TextModel
 from .models import log_odds
 from .nouns import word_effects
@@ -42,23 +41,21 @@ def true_answers(
     keys, changes, tells = [], [], []
     for row, f in zip(items.itertuples(), answers, strict=True):
         of_row = altered[altered["item_id"] == row.item_id]
-        key, change, told = list(row.mark), np.nan, True
-        if row.truth == "planted":
-            told = row.rule in followed
-        elif row.truth == "edit":
-            change = float(f - _ask(model, of_row, row.target)[0])
-        elif row.truth == "cue":
-            told = is_verified(f, of_row["change"], _ask(model, of_row, row.target))
-        elif row.truth == "swap":
-            key = _swap_key(model, row, forms)
-        elif row.truth == "noun":
-            key = _noun_key(model, row, of_row)
-        elif row.truth != "mask":
-            raise TouchstoneError(f"{row.item_id} is of no known truth, {row.truth!r}")
-        keys.append([float(value) for value in key])
-        changes.append(change)
-        tells.append(bool(told))
+        keys.append(_key(model, row, of_row, forms))
+        changes.append(np.nan)
+        tells.append(row.truth != "planted" or row.rule in followed)
+        if row.truth == "edit":
+            changes[-1] = float(f - _ask(model, of_row, row.target)[0])
+        if row.truth == "cue":
+            tells[-1] = is_verified(f, of_row["change"], _ask(model, of_row, row.target))
     return items.assign(key=keys, change=changes, tells=tells, f=answers)
+
+
+def _key(model: TextModel, row: Any, altered: pd.DataFrame, forms: pd.DataFrame) -> list[float]:
+    """What the truth knows of each word: the mark, where no model need be asked for it."""
+    if row.truth == "swap":
+        return _swap_key(model, row, forms)
+    return _noun_key(model, row, altered) if row.truth == "noun" else list(map(float, row.mark))
 
 
 def rules_followed(model: TextModel, planted: pd.DataFrame, least: float = 0.9) -> pd.DataFrame:

@@ -24,7 +24,7 @@
 # - when one text is *nested* in another, and how often it happens;
 # - words that are planted in a text, and a decoy.
 #
-# You need to know what a classifier is. The notebook takes half a minute.
+# You need to know what a classifier is. The notebook takes about ten seconds.
 #
 # | out (in this stage's folder) | holds |
 # |---|---|

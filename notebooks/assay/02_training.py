@@ -24,7 +24,7 @@
 # - which planted rules a model follows, and which cues decide: the others are no truth;
 # - how far two trainings of one model disagree about the same words.
 #
-# You need [01](01_data_generation.ipynb). The notebook takes two minutes.
+# You need [01](01_data_generation.ipynb).
 #
 # | in (from 01) | out (in this stage's folder) | holds |
 # |---|---|---|
@@ -363,7 +363,7 @@ plt.show()
 _ = stage.table("two_trainings_points", pairs.reset_index())
 
 # %% [markdown]
-# *Reading it.* On the line both trainings agree. Two encoders that begin at the same pre-trained weights do so often; that is why five trainings and a second family of models belong to a verdict.
+# *Reading it.* On the line both trainings agree. Two encoders that begin at the same pre-trained weights may do so more than others; that is why five trainings and a second family of models belong to a verdict.
 #
 # ## 6 · Controls
 #

@@ -24,7 +24,7 @@
 # - two cheaters, who know the yardstick;
 # - which explainers are one under two names, and which refuse a model.
 #
-# You need [02](02_training.ipynb). The notebook takes a minute.
+# You need [02](02_training.ipynb).
 #
 # | in | out (in this stage's folder) | holds |
 # |---|---|---|
@@ -148,7 +148,7 @@ show_source(who.ask)
 show_source(who.nearest)
 
 # %% [markdown]
-# *Word counts* is the strongest floor of most truths: how often a word stood beside the class in the training text (the Pattern Variant of GECOBench). It knows the data, and no model.
+# *Word counts* is the floor that is 0 under most truths: how often a word stood beside the class in the training text (the Pattern Variant of GECOBench). It knows the data, and no model.
 #
 # ## 3 · The full run
 

@@ -25,7 +25,7 @@
 # - whether an explainer notices that it looks at another model;
 # - whether truths rank explainers alike, and how one would know.
 #
-# You need [03](03_attribution.ipynb). The notebook takes half a minute.
+# You need [03](03_attribution.ipynb).
 #
 # | in | out (in this stage's folder) | holds |
 # |---|---|---|
@@ -255,7 +255,7 @@ stage.table(
 )
 
 # %% [markdown]
-# *Reading it.* A column whose floors are near 1 can hardly praise an explainer. The cheater that knows the marks has 1 wherever the truth asks *where*; on *swap*, *edit* and *noun*, which ask *what it did to this model*, it is at chance.
+# *Reading it.* A column whose floors are near 1 can hardly praise an explainer. The cheater that knows the marks has 1 wherever the truth asks *where*; on *swap*, *edit* and *noun*, which ask *what it did to this model*, knowing where is not enough.
 
 # %% tags=["nbval-ignore-output"]
 shown = cells[(cells["role"] == "explainer") & cells["value"].notna()]

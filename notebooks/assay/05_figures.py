@@ -131,7 +131,7 @@ plt.show()
 stage.table("whole", whole.reset_index(), digits=2)
 
 # %% [markdown]
-# **What it shows.** The cheater that knows the marks is perfect left of the line, and at the floor or below it on the right. The one that holds both texts is perfect on *edit* alone. Between them stand the explainers; with six items a truth their order is chance.
+# **What it shows.** The cheater that knows the marks is perfect left of the line, by identity, and not right of it. The one that holds both texts is asked on *edit* alone. With six items a truth the order of the explainers is chance.
 #
 # ## What a rule reaches that never looks at the model
 #
@@ -153,14 +153,14 @@ with plt.rc_context(STYLE):
         label="best explainer",
     )
     ax.set_xticks(range(len(truths)), truths, rotation=20, ha="right")
-    ax.set(ylabel="primary score", title="Floors, and the best explainer of ten")
+    ax.set(ylabel="primary score", title="Floors, and the best explainer")
     ax.legend(ncols=2, fontsize=9, loc="center left", bbox_to_anchor=(1, 0.5))
 stage.figure("floors", figure, formats)
 plt.show()
 stage.table("floors", floors.reset_index(), digits=2)
 
 # %% [markdown]
-# **What it shows.** Where a coloured mark stands near the black line, the best of ten explainers tells little more than a rule. The best of ten is also the luckiest of ten.
+# **What it shows.** Where a coloured mark stands near the black line, the best explainer tells little more than a rule. The best of many is also the luckiest of many.
 #
 # ## Who looks at the model?
 #

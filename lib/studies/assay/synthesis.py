@@ -204,10 +204,16 @@ def family_contrasts(
     Returns:
         family, truth, estimate, low, high.
     """
-    known = scores.assign(family=scores["explainer"].map(families)).dropna(
-        subset=["family", "value"]
-    )
-    known = known.rename(columns={"cluster": "sentence_idx", "training": "seed"})
+    known = pd.DataFrame(
+        {
+            "truth": scores["truth"],
+            "family": scores["explainer"].map(families),
+            "item_id": scores["item_id"],
+            "sentence_idx": scores["cluster"],
+            "seed": scores["training"],
+            "value": scores["value"],
+        }
+    ).dropna()
     lines = []
     for truth, part in known.groupby("truth", sort=False):
         items = ["item_id", "sentence_idx", "seed"]

@@ -148,7 +148,7 @@ def test_families_are_held_against_the_best_other_one() -> None:
         for training in range(2)
     ]
     names = ["truth", "explainer", "item_id", "cluster", "training", "value"]
-    table = pd.DataFrame(lines, columns=names)
+    table = pd.DataFrame(lines, columns=names).assign(seed=7, sentence_idx="other names")
     families = {"good": "one", "also good": "one", "bad": "two"}
     found = family_contrasts(table, families, alpha=0.05, n_bootstrap=200)
     assert found.set_index(["family", "truth"]).loc[("one", "a"), "estimate"] == pytest.approx(

@@ -54,6 +54,7 @@ from lib.studies.assay.explainers import FLOORS
 from lib.studies.assay.truths import (
     TRUTHS,
     oracle,
+    order_of_known,
     score_deletion,
     score_items,
     score_on_other,
@@ -152,7 +153,7 @@ show_source(synthesis.between)
 # Each explanation meets the truth of its own model and training. The oracle knows the key. Two cheaters know less: one holds both texts of an edit, the other knows which words are marked, and nothing of the model.
 
 # %%
-show_source(score_items)
+show_source(order_of_known)
 keys = ["model", "training", "text"]
 answers = telling[["item_id", *keys]].merge(said["explanations"], on=keys)
 marks = telling[["item_id"]].assign(explainer="Cheater: marks", scores=telling["mark"])

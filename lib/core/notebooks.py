@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import TouchstoneError
+from .files import read_text
 from .paths import ROOT
 
 if TYPE_CHECKING:  # nbformat takes up to two seconds to import, and no kernel needs it
@@ -32,11 +33,11 @@ def find_notebooks(study: str, root: Path = ROOT) -> list[Path]:
 
 
 def code_cells(py_path: Path | str) -> tuple[list[str], list[str]]:
-    """The code cells of a `.py`, and those among them that are tagged `parameters`, as text.
+    """The code cells of a `.py` as text: those not tagged `parameters`, and those that are.
 
-    The others come first. What `read_notebook` finds, without what that imports.
+    They are what `read_notebook` finds, without what that imports.
     """
-    _, *parts = _CELL.split(Path(py_path).read_text(encoding="utf-8"))
+    _, *parts = _CELL.split(read_text(py_path))
     plain: list[str] = []
     tagged: list[str] = []
     for head, cell in zip(parts[::2], parts[1::2], strict=True):

@@ -104,6 +104,16 @@ class Stage:
         self.inputs[f"{earlier_stage}/{name}"] = sha256
         return folder / name
 
+    def note(self, earlier_stage: str, name: str) -> None:
+        """Record a file that an earlier stage left as read, where it is there.
+
+        A unit that was finished before depends on it, though nothing is read of it now.
+        """
+        folder = self.folder.parent / earlier_stage
+        manifest = read_manifest(folder / MANIFEST) if (folder / MANIFEST).is_file() else None
+        if manifest and name in manifest["files"] and (folder / name).is_file():
+            self.input(earlier_stage, name)
+
     def external(self, path: Path | str) -> Path:
         """A file from elsewhere (somebody's explanations, say), recorded with its SHA-256.
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -167,7 +168,10 @@ class Units:
         for folder in (of_the_run, *published):
             if folder != of_the_run:
                 self._refuse_unfit(name, frame, content)
-            write_atomic(folder / f"{name}{kept}", content)
+            path = folder / f"{name}{kept}"
+            for left_over in path.parent.glob(f".{escape(path.name)}.*.part"):  # of a killed run
+                left_over.unlink()
+            write_atomic(path, content)
             (folder / f"{name}{other}").unlink(missing_ok=True)  # of before it had this form
         unit = _read(of_the_run / f"{name}{kept}", key)
         assert unit is not None

@@ -37,6 +37,8 @@ from .classifier import (
 )
 from .side_by_side import can_stack, fit_seeds
 
+Kept = dict[tuple[int, ...], Reading]  # by token ids: what a frozen encoder says of a sentence
+
 
 @dataclass
 class Trained:
@@ -63,13 +65,14 @@ class _Data:
     test_ids: list[Encoded]
     targets: Int[Tensor, "batch"]
     lengths: Int[Tensor, "batch"]
+    kept: Kept
 
 
 @dataclass
 class Trainer:
     """Trains models over one encoder.
 
-    A frozen encoder reads each sentence once, for all epochs, seeds and data sets.
+    A frozen encoder reads each sentence of a data set once, for all epochs and seeds.
     """
 
     encoder: str
@@ -77,7 +80,7 @@ class Trainer:
     device: torch.device
     validation_share: float = 0.2
     ola: Variant = "corrected"
-    _kept: dict[tuple[int, ...], Reading] = field(default_factory=dict, repr=False)
+    _kept: dict[int, Kept] = field(default_factory=dict, repr=False)  # by data set
     _told: set[str] = field(default_factory=set, repr=False)
 
     def recipe(self, scheme: str, classes: Sequence[str], seed: int) -> dict[str, Any]:
@@ -150,7 +153,7 @@ class Trainer:
             for model, recipe in zip(models, recipes, strict=True)
         ]
         curves = fit_seeds(
-            stacked_heads(base, self._read(base, data.train_ids)),
+            stacked_heads(base, _read(base, data.train_ids, data.kept)),
             trained,
             data.targets,
             data.lengths,
@@ -171,7 +174,12 @@ class Trainer:
             print(told)
         self._told.add(told)
         targets = torch.tensor(train["target"].to_numpy(), device=self.device)
-        return _Data(test, train_ids, test_ids, targets, torch.tensor(lengths_of(train_ids)))
+        # Not shared between data sets: what is read depends, in its last bits, on what is read with
+        # it, and a run that goes on where another was killed reads fewer of them.
+        of_data_set = hash(tuple(tuple(row.ids) for row in (*train_ids, *test_ids)))
+        kept = self._kept.setdefault(of_data_set, {})
+        lengths = torch.tensor(lengths_of(train_ids))
+        return _Data(test, train_ids, test_ids, targets, lengths, kept)
 
     def _split(self, train: pd.DataFrame, seed: int) -> Split:
         return validation_split(
@@ -192,11 +200,11 @@ class Trainer:
         accuracy = float("nan")
         if len(curve):
             some = split.train[: len(data.test)].tolist()
-            probabilities = self._probabilities(
-                model, recipe["scheme"], [data.train_ids[i] for i in some]
+            probabilities = _probabilities(
+                model, recipe["scheme"], [data.train_ids[i] for i in some], data.kept
             )
             accuracy = float((probabilities.argmax(1) == data.targets[some].cpu().numpy()).mean())
-        probabilities = self._probabilities(model, recipe["scheme"], data.test_ids)
+        probabilities = _probabilities(model, recipe["scheme"], data.test_ids, data.kept)
         predicted = predictions(data.test, probabilities, recipe["classes"])
         return Trained(recipe, model, trained, rows, curve, predicted, accuracy)
 
@@ -257,7 +265,7 @@ class Trainer:
         rows: list[int] = []
         # what a frozen encoder says of a sentence never changes, so it is computed once
         if isinstance(model, HFClassifier) and scheme.trained() == ("head",):
-            reading = self._read(model, data.train_ids)
+            reading = _read(model, data.train_ids, data.kept)
             curve = run(
                 lambda index: model.head({name: rows[index] for name, rows in reading.items()}),
                 trained,
@@ -275,26 +283,28 @@ class Trainer:
         model.module.eval()
         return rows, curve
 
-    def _read(self, model: HFClassifier, encoded: list[Encoded]) -> Reading:
-        new = {tuple(row.ids): row for row in encoded if tuple(row.ids) not in self._kept}
-        if new:
-            with first_token_only(model):
-                reading = model.read_all(list(new.values()), BATCH)
-            # Kept by token ids, not by row: the forms of a sentence come back with each data set
-            # and seed.
-            for i, ids in enumerate(new):
-                self._kept[ids] = {name: values[i] for name, values in reading.items()}
-        rows = [self._kept[tuple(row.ids)] for row in encoded]
-        return {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
 
-    def _probabilities(
-        self, model: RunsFromEmbeddings, scheme: str, encoded: list[Encoded]
-    ) -> Float[np.ndarray, "batch class"]:
-        if isinstance(model, HFClassifier) and scheme_named(scheme).trained() == ("head",):
-            with torch.no_grad():
-                return model.head(self._read(model, encoded)).softmax(-1).cpu().numpy()
+def _read(model: HFClassifier, encoded: list[Encoded], kept: Kept) -> Reading:
+    """What a frozen encoder says of texts; each is read once, since all seeds ask for it."""
+    new = {tuple(row.ids): row for row in encoded if tuple(row.ids) not in kept}
+    if new:
         with first_token_only(model):
-            return model.probabilities(encoded, BATCH)
+            reading = model.read_all(list(new.values()), BATCH)
+        # by token ids, not by row: the neutral form of a sentence may stand there several times
+        for i, ids in enumerate(new):
+            kept[ids] = {name: values[i] for name, values in reading.items()}
+    rows = [kept[tuple(row.ids)] for row in encoded]
+    return {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
+
+
+def _probabilities(
+    model: RunsFromEmbeddings, scheme: str, encoded: list[Encoded], kept: Kept
+) -> Float[np.ndarray, "batch class"]:
+    if isinstance(model, HFClassifier) and scheme_named(scheme).trained() == ("head",):
+        with torch.no_grad():
+            return model.head(_read(model, encoded, kept)).softmax(-1).cpu().numpy()
+    with first_token_only(model):
+        return model.probabilities(encoded, BATCH)
 
 
 def predictions(

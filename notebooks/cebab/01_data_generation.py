@@ -46,7 +46,7 @@ import pandas as pd
 
 from lib.core.cards import dataset_card, read_card
 from lib.core.errors import TouchstoneError
-from lib.core.files import save_parquet, write_atomic
+from lib.core.files import read_table, save_parquet, write_atomic
 from lib.core.notebooks import show_source
 from lib.core.paths import material
 from lib.core.seeds import set_up
@@ -104,7 +104,7 @@ if data_source not in ("bundled", "cebab", "hub"):
         f"data_source is {data_source!r}; choose bundled, cebab or hub"
     )
 wordings = read_wordings(material("cebab") / "wordings.yaml")
-printed = pd.read_csv(material("cebab") / "paper_numbers.csv")
+printed = read_table(material("cebab") / "paper_numbers.csv")
 print(
     f"data source: {data_source}; {len(printed)} numbers of the paper to lay beside ours"
 )

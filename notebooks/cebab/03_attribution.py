@@ -370,6 +370,8 @@ def gathered(dataset, model, number):
     ids, reading = load_reading(
         stage.input("02_training", f"vectors/{name_of(dataset, model, number)}.npz")
     )
+    for kind in ("json", "safetensors"):  # an encoder's, whom some explainers ask
+        stage.note("02_training", f"models/{name_of(dataset, model, number)}.{kind}")
     without = load_vectors(
         stage.input("02_training", f"vectors/{dataset}-without.npz")
     )[:2]

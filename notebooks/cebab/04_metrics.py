@@ -47,7 +47,7 @@ import numpy as np
 import pandas as pd
 
 from lib import stats
-from lib.core.files import load_parquet
+from lib.core.files import load_parquet, read_table
 from lib.core.notebooks import show_source
 from lib.core.paths import material
 from lib.core.seeds import set_up
@@ -760,7 +760,7 @@ print(f"{len(claims)} claims, {sum(map(len, parts))} comparisons")
 # the two are shown and not judged.
 
 # %%
-printed = pd.read_csv(material("cebab") / "paper_numbers.csv")
+printed = read_table(material("cebab") / "paper_numbers.csv")
 table_4 = printed[printed["source"] == "CEBaB, Table 4"]
 
 

@@ -59,6 +59,7 @@ from functools import partial
 
 import pandas as pd
 
+from lib.core.files import read_table
 from lib.core.paths import material
 from lib.core.stage import open_stage
 from lib.plots import plot_directions, plot_errors, plot_three_effects
@@ -82,7 +83,7 @@ formats = ["png"]  # file formats of the figures: png, pdf, svg
 stage = open_stage("cebab", scale, "05_figures")
 files = ("errors", "ceiling", "cace", "by_direction", "three_effects", "claims")
 tables = {name: pd.read_csv(stage.input("04_metrics", f"{name}.csv")) for name in files}
-printed = pd.read_csv(material("cebab") / "paper_numbers.csv")
+printed = read_table(material("cebab") / "paper_numbers.csv")
 pd.set_option("display.max_colwidth", None)
 registered = material("cebab") / "claims.yaml"
 ours, about_outside = split_verdicts(tables["claims"])

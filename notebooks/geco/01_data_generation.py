@@ -45,12 +45,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
-import yaml
 from sklearn.feature_extraction.text import TfidfVectorizer
 from tokenizers import Tokenizer
 
 from lib.core.cards import dataset_card, read_card
-from lib.core.files import save_json, write_atomic
+from lib.core.files import read_table, read_yaml, save_json, write_atomic
 from lib.core.notebooks import show_source
 from lib.core.paths import material
 from lib.core.seeds import set_up
@@ -307,7 +306,7 @@ for scope in ("subj", "all"):
 # subject is a house, a feeling, a city), or have no label, with another parser say.
 
 # %%
-rejected = yaml.safe_load((folder / "rejected.yaml").read_text())
+rejected = read_yaml(folder / "rejected.yaml")
 base = [label for key, label in labels.items() if key in candidates]
 unlabelled = [key for key in candidates if key not in labels and key not in rejected]
 corrected = sum(subject_of(candidates[label.name]).i != label.subject for label in base)
@@ -890,8 +889,8 @@ stage.table("annotator_own", pd.DataFrame(own))
 # that we ship uses full agreement. `met` is about the first pipeline.
 
 # %%
-aims = pd.read_csv(folder / "annotator_aims.csv")
-scores = pd.read_csv(folder / "annotator_scores.csv")
+aims = read_table(folder / "annotator_aims.csv")
+scores = read_table(folder / "annotator_scores.csv")
 long = scores.melt(
     ["pipeline", "dataset", "input", "quantity"],
     ["F1", "sentences_right"],
@@ -919,8 +918,8 @@ stage.table("annotator", aims).astype(object).fillna("-")
 
 # %%
 of_read = scores[(scores["pipeline"] == "en_ud_sm") & (scores["dataset"] == "D_A")]
-bounds = bound_table(of_read, pd.read_csv(folder / "annotator_errors.csv"))
-read_errors = pd.read_csv(folder / "reference_errors.csv")
+bounds = bound_table(of_read, read_table(folder / "annotator_errors.csv"))
+read_errors = read_table(folder / "reference_errors.csv")
 print(read_errors.groupby("verdict")["input"].value_counts().unstack().to_string())
 stage.table("annotator_bounds", bounds)
 

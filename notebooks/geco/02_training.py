@@ -44,7 +44,7 @@ import seaborn as sns
 import torch
 from matplotlib.ticker import MaxNLocator
 
-from lib.core.files import save_parquet
+from lib.core.files import read_table, save_parquet
 from lib.core.notebooks import show_source
 from lib.core.paths import material
 from lib.core.progress import progress
@@ -450,7 +450,7 @@ assert decays["kept_epoch"][2] < decays["kept_epoch"].drop(2).min(), told
 #
 # Every data set, scheme and seed is one unit. A unit that is finished is never trained again; at the larger scales the run
 # can therefore be stopped and resumed, and it prints first how long the rest will take. A frozen encoder (scheme C) reads each
-# sentence once, for all epochs, seeds and data sets: since nothing in it changes, this gives the same numbers as reading it
+# sentence of a data set once, for all epochs and seeds: since nothing in it changes, this gives the same numbers as reading it
 # again each time (a test compares them).
 
 
@@ -551,7 +551,7 @@ def accuracy_table() -> pd.DataFrame:
         [floors, found.join(pd.concat(more, axis=1), on=by)], ignore_index=True
     )
     printed = (
-        pd.read_csv(material("geco") / "paper_numbers.csv")
+        read_table(material("geco") / "paper_numbers.csv")
         .query("quantity == 'accuracy'")
         .set_index(by)
     )

@@ -54,7 +54,7 @@ from lib import metrics, stats
 from lib.attribution import load_explanations
 from lib.attribution.regression import all_masks, shapley_values
 from lib.attribution.swaps import mixture_shares, players_between
-from lib.core.files import load_parquet
+from lib.core.files import load_parquet, read_table
 from lib.core.notebooks import show_source
 from lib.core.paths import material
 from lib.core.seeds import set_up
@@ -684,7 +684,7 @@ ours = ours.assign(
     scheme=ours["scheme"].fillna(""),
     **{"class": ours["class"].fillna("")},
 )
-paper_numbers = pd.read_csv(material("geco") / "paper_numbers.csv")
+paper_numbers = read_table(material("geco") / "paper_numbers.csv")
 is_geco = scale != "small" and sizes(names[0])["n_base_sentences"] == 1610
 is_bert = "bert-base-uncased" in encoder
 numbers = [

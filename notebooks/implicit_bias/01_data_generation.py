@@ -41,12 +41,11 @@ from collections import Counter
 
 import matplotlib.pyplot as plt
 import pandas as pd
-import yaml
 from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.proportion import proportion_confint
 
 from lib.core.errors import TouchstoneError
-from lib.core.files import save_parquet, write_atomic
+from lib.core.files import read_table, read_text, read_yaml, save_parquet, write_atomic
 from lib.core.notebooks import show_source
 from lib.core.paths import ROOT, data_root, material
 from lib.core.seeds import set_up
@@ -275,7 +274,7 @@ def is_person_word(token):
     return token.lower_ in PEOPLE
 
 
-PEOPLE = set((own / "person_nouns.txt").read_text().split())
+PEOPLE = set(read_text(own / "person_nouns.txt").split())
 resolve = (
     file_resolver(clusters_file)
     if resolver == "file"
@@ -367,7 +366,7 @@ print(f"male pronouns: {(passed['gender'] == 'M').mean():.2f}")
 # *link*: and is it the right one.
 
 # %%
-measured = pd.read_csv(own / "resolver_scores.csv")
+measured = read_table(own / "resolver_scores.csv")
 stage.table("resolvers", measured)
 
 # %% [markdown]
@@ -378,9 +377,9 @@ stage.table("resolvers", measured)
 # Each bundled sentence has a label, by the guide in `material/labels_guide.md`. Another reader labelled all of them a second time, shuffled, from the guide alone.
 
 # %%
-labels = pd.read_csv(own / "labels.csv", keep_default_na=False).set_index("id")
+labels = read_table(own / "labels.csv", keep_default_na=False).set_index("id")
 second = (
-    pd.read_csv(own / "labels_second.csv", keep_default_na=False)
+    read_table(own / "labels_second.csv", keep_default_na=False)
     .set_index("id")
     .loc[labels.index]
 )
@@ -450,7 +449,7 @@ stage.table("label_check", check)
 # Of the captions that pass at scale cpu, 60 were drawn and read by one reader; the verdicts are stored by line (`filter_verdicts.csv`). The paper's readers accepted 602 of 663.
 
 # %%
-read = pd.read_csv(own / "filter_verdicts.csv", comment="#")["verdict"]
+read = read_table(own / "filter_verdicts.csv", comment="#")["verdict"]
 accepted = int((read == "right").sum())
 low, high = proportion_confint(accepted, len(read), method="wilson")
 print(", ".join(f"{n} {verdict}" for verdict, n in read.value_counts().items()))
@@ -580,7 +579,7 @@ steps[["step", "sentences"]]
 # a model that has not read the frames.
 
 # %%
-gate_nouns = [noun for noun, *_ in yaml.safe_load((own / "gate.yaml").read_text())]
+gate_nouns = [noun for noun, *_ in read_yaml(own / "gate.yaml", list)]
 sources = (
     {"plots": bundled_text()}
     if data_source == "bundled"

@@ -46,10 +46,9 @@ import random
 import matplotlib.pyplot as plt
 import pandas as pd
 import torch
-import yaml
 
 from lib.core.errors import TouchstoneError
-from lib.core.files import load_parquet, save_parquet
+from lib.core.files import load_parquet, read_yaml, save_parquet
 from lib.core.notebooks import show_source
 from lib.core.paths import material
 from lib.core.seeds import pick_device, seed_for, set_up
@@ -224,7 +223,7 @@ stage.table(
 # %%
 unambiguous, chosen_by = (
     pd.DataFrame(
-        yaml.safe_load((material("implicit_bias") / f"{name}.yaml").read_text()),
+        read_yaml(material("implicit_bias") / f"{name}.yaml", list),
         columns=["noun", "gender", "sentence"],
     )
     for name in ("gate", "gate_choice")

@@ -44,11 +44,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import torch
-import yaml
 
 from lib.attribution.explain import explain_many
 from lib.core.errors import TouchstoneError
-from lib.core.files import load_parquet, save_parquet
+from lib.core.files import load_parquet, read_yaml, save_parquet
 from lib.core.notebooks import show_source
 from lib.core.paths import data_root, material
 from lib.core.seeds import pick_device, set_up
@@ -505,9 +504,7 @@ stage.table("controls", control)
 
 # %%
 own = material("implicit_bias")
-weat, phrases = (
-    yaml.safe_load((own / f"{name}.yaml").read_text()) for name in ("weat", "phrases")
-)
+weat, phrases = (read_yaml(own / f"{name}.yaml") for name in ("weat", "phrases"))
 listed = sorted(
     {word for test in weat.values() for name in "XYAB" for word in test[name]}
 )

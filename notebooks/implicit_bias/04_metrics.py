@@ -47,10 +47,9 @@ from dataclasses import replace
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import yaml
 
 from lib import stats
-from lib.core.files import load_parquet, save_parquet
+from lib.core.files import load_parquet, read_table, read_yaml, save_parquet
 from lib.core.notebooks import show_source
 from lib.core.paths import material
 from lib.core.seeds import set_up
@@ -218,7 +217,7 @@ distribution.astype(object).fillna("")
 # The paper's numbers are of this kind, and they contradict each other: 542 + 65 + 33 = 640 for BERT-uncased, with 663 sentences; for BERT-cased the sum is right.
 
 # %%
-printed = pd.read_csv(material("implicit_bias") / "paper_numbers.csv").set_index("id")[
+printed = read_table(material("implicit_bias") / "paper_numbers.csv").set_index("id")[
     "value"
 ]
 sums = {
@@ -540,7 +539,7 @@ show_source(weat)
 # table, `encoder` the encoder's last states, `template` the same in sentence templates.
 
 # %% tags=["nbval-ignore-output"]
-lists = yaml.safe_load((material("implicit_bias") / "weat.yaml").read_text())
+lists = read_yaml(material("implicit_bias") / "weat.yaml")
 vectors = load_parquet(stage.input("03_attribution", "vectors.parquet"))
 lookup = {
     key: np.stack(part["vector"].to_list())
@@ -821,7 +820,7 @@ print(f"{len(claims)} claims, {sum(map(len, parts))} comparisons")
 # Beside them the numbers that the paper prints. They belong to SWAG and to models of the hub, so `ours` is filled only where that model was run. The arithmetic of the paper is judged, since it needs no data.
 
 # %%
-numbers = pd.read_csv(
+numbers = read_table(
     material("implicit_bias") / "paper_numbers.csv", keep_default_na=False
 )
 HUB = {

@@ -40,10 +40,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
-import yaml
 
 from lib.core.errors import TouchstoneError
-from lib.core.files import save_parquet, write_atomic
+from lib.core.files import read_yaml, save_parquet, write_atomic
 from lib.core.notebooks import show_source
 from lib.core.paths import data_root, material
 from lib.core.seeds import set_up
@@ -111,8 +110,7 @@ stage = open_stage("lm_saliency", scale, "01_data_generation")
 set_up(seed, n_threads)
 folder = material("lm_saliency")
 syneval, winobias, grammar = (
-    yaml.safe_load((folder / f"{name}.yaml").read_text())
-    for name in ("syneval", "winobias", "grammar")
+    read_yaml(folder / f"{name}.yaml") for name in ("syneval", "winobias", "grammar")
 )
 print(
     len(syneval["sections"]),

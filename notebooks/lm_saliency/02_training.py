@@ -42,7 +42,7 @@ import pandas as pd
 import torch
 from statsmodels.stats.proportion import proportion_confint
 
-from lib.core.files import sha256_of
+from lib.core.files import read_table, sha256_of
 from lib.core.notebooks import show_source
 from lib.core.paths import material
 from lib.core.seeds import pick_device, seed_for, set_up
@@ -313,7 +313,7 @@ def label(row):
     return f"{row.layers}l_{row.width}w_{row.embedding}e_{row.heads}h"
 
 
-configurations = pd.read_csv(material("lm_saliency") / "sweep.csv").query(
+configurations = read_table(material("lm_saliency") / "sweep.csv").query(
     "scale == @scale and @sweep_share > 0"
 )
 for row in configurations.itertuples():

@@ -39,7 +39,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from lib.core.files import load_parquet
+from lib.core.files import load_parquet, read_table
 from lib.core.notebooks import show_source
 from lib.core.paths import material
 from lib.core.seeds import set_up
@@ -99,7 +99,7 @@ probes = pd.read_csv(stage.input("02_training", "probes.csv"))
 saliency = load_parquet(stage.input("03_attribution", "saliency.parquet")).rename(
     columns={"set": "dataset"}
 )
-numbers = pd.read_csv(material("lm_saliency") / "paper_numbers.csv")
+numbers = read_table(material("lm_saliency") / "paper_numbers.csv")
 print(f"{len(saliency)} explanations, {len(numbers)} numbers of the paper")
 
 # %% [markdown]

@@ -50,6 +50,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
+from lib.core.files import read_table
 from lib.core.paths import material
 from lib.core.stage import open_stage
 from lib.plots import COLOURS, STYLE, plot_words
@@ -81,7 +82,7 @@ tables = {
         "claims",
     )
 }
-numbers = pd.read_csv(material("lm_saliency") / "paper_numbers.csv")
+numbers = read_table(material("lm_saliency") / "paper_numbers.csv")
 ours = tables["plausibility"].query("size == 'full'")
 print({name: len(table) for name, table in tables.items()})
 

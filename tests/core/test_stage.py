@@ -96,6 +96,22 @@ def test_a_missing_or_changed_file_names_the_command(small_outputs: Path) -> Non
         later.input("01_make", "scores.csv")
 
 
+def test_a_file_is_noted_where_it_is_there(small_outputs: Path) -> None:
+    later = open_stage("toy", "small", "02_use")
+    later.note("01_make", "scores.csv")
+    assert later.inputs == {}, "no stage yet"
+    first = first_stage()
+    later.note("01_make", "scores.parquet")
+    assert later.inputs == {}, "no such file"
+    later.note("01_make", "scores.csv")
+    assert list(later.inputs) == ["01_make/scores.csv"]
+    (first.folder / "scores.csv").write_text("other\n")
+    with pytest.raises(TouchstoneError, match="has changed since 01_make wrote it"):
+        later.note("01_make", "scores.csv")
+    (first.folder / "scores.csv").unlink()
+    later.note("01_make", "scores.csv")
+
+
 def test_only_earlier_stages_can_be_read(small_outputs: Path) -> None:
     with pytest.raises(TouchstoneError, match="earlier stages only"):
         open_stage("toy", "small", "02_use").input("02_use", "scores.csv")

@@ -72,6 +72,16 @@ def test_units_are_published_and_found_in_a_fresh_clone(
     assert Units("toy", "cpu", "03_attribution").load("D_A/LIME", key) is None
 
 
+def test_what_a_killed_run_left_of_a_unit_goes_when_it_is_made(published: Path) -> None:
+    (published / "D_A").mkdir(parents=True)
+    parts = [published / "D_A" / f".{name}.csv.17.part" for name in ("LIME", "LIMES")]
+    for part in parts:
+        part.write_text("# key=")
+    store = Units("toy", "cpu", "03_attribution", reuse=True)
+    store.save("D_A/LIME", store.key(method="LIME"), FRAME)
+    assert [part.exists() for part in parts] == [False, True], "another unit may be on its way"
+
+
 def test_nothing_is_published_that_should_not_be(
     published: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

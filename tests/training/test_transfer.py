@@ -11,6 +11,7 @@ from tokenizers import pre_tokenizers
 
 from lib.core.errors import TouchstoneError
 from lib.core.seeds import seed_for
+from lib.models.hf import HFClassifier
 from lib.models.load import build_model
 from lib.models.schemes import scheme_named
 from lib.training.classifier import Settings, fit, token_forward, validation_split
@@ -81,6 +82,28 @@ def test_the_encoder_reads_each_sentence_once_for_all_seeds(tmp_path, monkeypatc
     checks = 2 * max(rows_read)  # each call of read_all compares one batch with the plain forward
     assert len(texts) <= sum(rows_read) <= len(texts) + checks
     assert not np.allclose(found[0].predictions["p_F"], found[1].predictions["p_F"])
+
+
+def test_a_data_set_is_read_in_the_same_batches_whatever_was_trained_before(tmp_path, monkeypatch):
+    train, test = halves()
+    few = [rows[rows["target"] < 2].reset_index(drop=True) for rows in (train, test)]
+    folder, read = saved(tmp_path, "bert"), []
+    plain = HFClassifier.read_all
+
+    def noted(self, encoded, batch_size):
+        read.append([one.ids for one in encoded])
+        return plain(self, encoded, batch_size)
+
+    monkeypatch.setattr(HFClassifier, "read_all", noted)
+    trainer = Trainer(folder, "", CPU)
+    trainer.train("C", 0, train, test, CLASSES, SETTINGS)
+    read.clear()
+    after = trainer.train("C", 0, *few, CLASSES[:2], SETTINGS)
+    read_after = read.copy()
+    read.clear()
+    alone = Trainer(folder, "", CPU).train("C", 0, *few, CLASSES[:2], SETTINGS)
+    assert read == read_after != []
+    assert all(torch.equal(alone.trained[name], after.trained[name]) for name in alone.trained)
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import pandas as pd
 
 from ...core.contents import by_content
 from ...core.errors import TouchstoneError
-from ...core.stage import MANIFEST, Stage, read_manifest
+from ...core.stage import MANIFEST, Stage
 from ...core.units import Units
 from ...models.load import read_trained, save_trained
 from ...models.schemes import scheme_named
@@ -165,12 +165,9 @@ def note_trained(stage: Stage, dataset: str, scheme: str, seed: int) -> None:
 
     A unit depends on them also where it was finished before and no model is loaded.
     """
-    folder = stage.folder.parent / "02_training"
-    listed = (read_manifest(folder / MANIFEST) or {"files": {}})["files"]
     for kind in ("json", "safetensors"):
         name = f"models/{dataset}/{scheme_named(scheme).name}/seed{seed}.{kind}"
-        if name in listed and (folder / name).is_file():
-            stage.input("02_training", name)
+        stage.note("02_training", name)
 
 
 def load_trained(stage: Stage, dataset: str, scheme: str, seed: int) -> TextModel:

@@ -16,15 +16,14 @@
 # [Start here](../00_start_here.ipynb) · next: [02_training](02_training.ipynb) · the row: [README](README.md)
 #
 # The other four rows each hold explanations against one kind of truth. This row asks the same explainers about all of them. It begins with the texts.
-
-# %% [markdown]
+#
 # ## You will see
 #
 # - six kinds of truth, each on one text of ours;
 # - when one text is *nested* in another, and how often it happens;
 # - words that are planted in a text, and a decoy.
 #
-# You need to know what a classifier is. The notebook takes about ten seconds.
+# You need to know what a classifier is. The notebook takes about fifteen seconds.
 #
 # | out (in this stage's folder) | holds |
 # |---|---|
@@ -33,12 +32,13 @@
 # | `forms.parquet` | both forms of the sentences whose words can be swapped |
 # | `train.parquet`, `corpus.parquet` | what the models of stage 2 are trained on |
 # | `planted.parquet` | planted texts on which stage 2 sees whether a model follows the rule |
-# | `counts`, `nested`, `items_shown` (`.csv`), two figures | what is in them |
+# | `counts`, `nested`, `items_shown`, `tasks` (`.csv`), three figures | what is in them |
 
 # %%
 import lib.same_numbers  # first: the same instructions on every processor
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 
 from lib.core.files import read_yaml, save_parquet
@@ -52,13 +52,9 @@ from lib.studies.assay import edits, items, nouns, plants
 from lib.studies.cebab.reviews import rating_labels
 from lib.studies.cebab.worlds import World, generate_reviews, read_wordings
 from lib.studies.geco.labels import labelled_rows, read_labels
-from lib.studies.implicit_bias.sentences import (
-    gendered_pronouns,
-    masked_words,
-    split_words,
-)
+from lib.studies.implicit_bias import sentences as natural
 from lib.studies.implicit_bias.text import gender_frames
-from lib.studies.lm_saliency.grammar import corpus_sentences, grammar_words
+from lib.studies.lm_saliency.grammar import grammar_words, number_sentence
 from lib.studies.lm_saliency.templates import syneval_rows
 from lib.studies.lm_saliency.text import number_examples
 
@@ -81,6 +77,7 @@ n_reviews = {
 n_planted = 150  # training texts of each planted rule
 n_frames = 240  # training sentences whose pronoun is masked
 n_corpus = 3000  # sentences that the language model reads
+n_frequent = 25  # words of each kind in these sentences: nouns, verbs, adjectives, ...
 n_replacements = 20  # words that take a word's place, at least 20
 
 # %% [markdown]
@@ -99,36 +96,7 @@ gendered = labelled_rows(list(labels.values()), "all", ("F", "M"))
 gendered = gendered[gendered["sentence"].map(len) <= 1.5 * longest]
 wordings = read_wordings(material("cebab") / "wordings.yaml")
 reviews = generate_reviews(World(0.0), wordings, n_reviews, 6, seed)
-words = {
-    name: read_yaml(material("lm_saliency") / f"{name}.yaml")
-    for name in ("grammar", "syneval", "winobias")
-}
-lines = syneval_rows(words["syneval"]).query("pattern.str.startswith('prep_')")
-print(
-    f"{len(gendered)} gendered sentences, {len(reviews)} reviews and edits,",
-    f"{len(lines)} beginnings of sentences",
-)
-
-# %% [markdown]
-# Sentences whose one pronoun can be masked were labelled by hand in the row *implicit_bias*: with their *antecedent*, the noun that the pronoun stands for.
-
-# %%
-folder = material("implicit_bias")
-labelled = pd.read_csv(folder / "sentences.csv").merge(
-    pd.read_csv(folder / "labels.csv"), on="id"
-)
-masked = labelled.query("label == 'passes'").assign(
-    words=lambda table: table["sent1"].map(split_words)
-)
-masked["sentence"] = [
-    masked_words(found, gendered_pronouns(found)[0]) for found in masked["words"]
-]
-tagged = [
-    *sorted(material("geco").glob("annotation_*.conllu")),
-    folder / "annotation_1.conllu",
-]
-kinds = nouns.word_kinds(items.count_words(tagged))
-print(f"{len(masked)} sentences with a masked pronoun, {len(kinds)} words with a kind")
+print(f"{len(gendered)} gendered sentences, {len(reviews)} reviews and edits")
 
 # %% [markdown]
 # ## 1 · One text by hand
@@ -139,73 +107,52 @@ print(f"{len(masked)} sentences with a masked pronoun, {len(kinds)} words with a
 # >
 # > short: *The soup was cold.*
 #
-# A model of sentiment says 0.2 to the long text and -1.5 to the short one, in log-odds for *good*. The words *and the waiter was kind* are the whole
-# difference between the two. So they raised the answer by 0.2 - (-1.5) = 1.7.
+# A model of sentiment says 0.2 to the long text and -1.5 to the short one, in log-odds for *good*. The words *and the waiter was kind* are the whole difference between the two. So they raised the answer by 0.2 - (-1.5) = 1.7.
 #
-# **Stop and guess.** An explanation of the long text gives *kind* 1.2, *waiter* 0.3, and the other three removed words nothing. What does it say that the removed
-# words did? It says 1.5. It is a little too small, and has the right sign. We never had to ask what *kind* means.
+# **Stop and guess.** An explanation of the long text gives *kind* 1.2, *waiter* 0.3, and the other three removed words nothing. What does it say that the removed words did? It says 1.5: a little too small, and with the right sign. We never had to ask what *kind* means.
 
 # %%
 long = edits.split_text("The soup was cold and the waiter was kind.")
-short = edits.split_text("The soup was cold.")
-removed = edits.removed_words(long, short)
+removed = edits.removed_words(long, edits.split_text("The soup was cold."))
 scores = [0.0, -0.4, 0.0, -1.1, 0.0, 0.0, 0.3, 0.0, 1.2, 0.0]
-said = edits.estimated_change(scores, removed)
 assert [long[i] for i in removed] == "and the waiter was kind".split()
-assert round(said, 2) == 1.5 and round(0.2 - -1.5, 2) == 1.7
-
-# %% [markdown]
-# The same as a picture. The removed words are marked.
-
-# %%
+assert np.isclose(edits.estimated_change(scores, removed), 1.5)
 marks = ["removed" if i in removed else "" for i in range(len(long))]
-example = pd.DataFrame(
-    {"words": [long], "scores": [scores], "marks": [marks], "label": "an explanation"}
-)
+example = {"words": long, "scores": scores, "marks": marks, "label": "an explanation"}
 figure, plotted = plot_words(
-    example, {"removed": "removed by a person"}, "towards good", digits=1
+    pd.DataFrame([example]), {"removed": "removed by a person"}, "towards good", "", 1
 )
 stage.figure("by_hand", figure)
 plt.show()
 stage.table("by_hand", plotted[["word", "score", "mark"]])
 
 # %% [markdown]
-# *Reading it.* The explainer saw one text. The truth needs two: it is the model's own answer to both. That pattern returns in every truth of this row that is about
-# the model: **alter the text as people would, ask the model again, and compare**.
+# *Reading it.* The explainer saw one text. The truth needs two: it is the model's own answer to both. This pattern returns in every truth that is about the model: **alter the text as people would, ask the model again, and compare**.
 #
 # ## 2 · When is a text nested in another?
 #
-# An edit can exchange words, too. Then the explained text lacks a word that the other one has, and no sum over its words can tell the change. So we
-# take *nested* pairs only:
+# An edit can exchange words, too. Then the explained text lacks a word that the other one has, and no sum over its words can tell the change. So we take *nested* pairs only:
 #
 # > In small letters, the words and punctuation marks of the short text follow each other in the long text, in the same order.
 #
-# Where several choices leave the same text, the one with the fewest runs of removed words is taken, and of these the earliest.
+# Where several choices leave the same text, the one with the fewest runs of removed words is taken, and of these the earliest. Here a program writes the reviews and their edits, so the count below is a property of the program. In the published reviews, which people edited, it is another number.
 
 # %%
-show_source(edits.nested_pairs)
 assert edits.removed_words("bad food".split(), "good food".split()) is None
 assert edits.removed_words("a b a b".split(), "a b".split()) == [0, 1]
-
-# %% [markdown]
-# How many pairs are nested? Here a program writes the reviews and their edits, so this is a property of the program. In the published reviews, which people edited, it is another number.
-
-# %%
-pairs = edits.nested_pairs(reviews[reviews["split"] == "test"])
-n_edits = int((~reviews["is_original"] & (reviews["split"] == "test")).sum())
-nested = pd.DataFrame(
-    {
-        "pairs": ["original and edit", "nested", "of these: the edit is longer"],
-        "n": [n_edits, len(pairs), int(pairs["was_inserted"].sum())],
-    }
-)
-stage.table("nested", nested)
+tested = reviews[reviews["split"] == "test"]
+pairs = edits.nested_pairs(tested)
+counted = {
+    "an original and its edit": int((~tested["is_original"]).sum()),
+    "of these nested": len(pairs),
+    "of these: the edit is longer": int(pairs["was_inserted"].sum()),
+}
+stage.table("nested", pd.DataFrame(counted.items(), columns=["pairs", "n"]))
 
 # %% [markdown]
 # ## 3 · Words that are planted
 #
-# Nothing is known better than what one has hidden oneself. Two words are put into a sentence at random places, and a rule makes the label of them. A third word, the *decoy*, is put in as often and
-# decides nothing (after Bastings et al. 2022).
+# Nothing is known better than what we have hidden ourselves. Two words are put into a sentence at random places, and a rule makes the label of them. A third word, the *decoy*, is put in as often and decides nothing (after Bastings et al. 2022).
 #
 # | rule | the label is 1 where | what an explanation should say |
 # |---|---|---|
@@ -223,117 +170,130 @@ rules = {
     "or": ("canyon", "walnut"),
     "order": ("tulip", "radar"),
 }
-is_short = gendered["sentence"].map(len) <= longest
-base = gendered.loc[is_short, "sentence"].tolist()
-planted = {
-    part: pd.concat(
-        plants.plant_words(
-            (base * 9)[:n], rule, words, "lemon", seed + (part == "test")
-        ).assign(rule=rule)
-        for rule, words in rules.items()
-    )
-    for part, n in (("train", n_planted), ("test", 40))
-}
-one = (
-    plants.plant_words([["we", "sat"]] * 9, "and", rules["and"], "lemon")
-    .query("target == 1")
-    .iloc[0]
-)
+short = gendered[gendered["sentence"].map(len) <= longest]
+base = short["sentence"].tolist()
+planted = plants.planted_texts(base, rules, "lemon", n_planted, seed)
+tests = plants.planted_texts(base, rules, "lemon", 40, seed + 1)
+one = planted.query("rule == 'and' and target == 1").iloc[0]
 assert sorted(one["truth"])[-2:] == [0.5, 0.5] and sum(one["truth"]) == 1
-print(" ".join(one["sentence"]), [round(x, 1) for x in one["truth"]])
+print(" ".join(one["sentence"]))
 
 # %% [markdown]
 # ## 4 · Words that are exchanged for others of their kind
 #
-# What does *nurse* do to a masked pronoun? Exchange it for twenty other nouns of the same number, the same article (*a* or *an*) and about the same frequency, and look at the mean. Nothing is
-# masked or left out, so the model is asked about ordinary sentences only.
+# What does *nurse* do to a masked pronoun? Exchange it for twenty other nouns of the same number, the same article (*a* or *an*) and about the same frequency, and look at the mean. Nothing is masked or left out, so the model is asked about ordinary sentences only.
+#
+# $$d_i = g(x) - \tfrac1R \textstyle\sum_r g(x \text{ with } r \text{ at place } i)$$
 
 # %%
 show_source(nouns.word_effects)
+folder = material("implicit_bias")
+tagged = sorted(material("geco").glob("annotation_*.conllu"))
+tags = items.content_tags([*tagged, folder / "annotation_1.conllu"])
+kinds = nouns.word_kinds(items.count_words(tags))
 alike = nouns.replacements("doctor", kinds, n_replacements, seed)
-assert len(alike) >= 20 and all(
-    kinds[word][:2] == kinds["doctor"][:2] for word in alike
-)
+assert len(alike) >= 20 and {kinds[w][:2] for w in alike} == {kinds["doctor"][:2]}
 print(kinds["doctor"], alike[:5])
+
+# %% [markdown]
+# The sentences were labelled by hand in the row *implicit_bias*, with their *antecedent*: the noun that the pronoun stands for.
+
+# %%
+known = pd.read_csv(folder / "sentences.csv").merge(
+    pd.read_csv(folder / "labels.csv"), on="id"
+)
+known = known.query("label == 'passes'").assign(target=1)
+known["cluster"] = known["antecedent"]
+known["words"] = known["sent1"].map(natural.split_words)
+known["tags"] = [tags.get(tuple(found)) for found in known["words"]]
+known = known[known["words"].map(len) <= longest].dropna(subset="tags")
+known["sentence"] = [
+    natural.masked_words(found, natural.gendered_pronouns(found)[0])
+    for found in known["words"]
+]
+known["mark"] = [
+    [word.lower() == row.antecedent for word in row.sentence]
+    for row in known.itertuples()
+]
+print(f"{len(known)} sentences with a masked pronoun, {len(kinds)} words with a kind")
 
 # %% [markdown]
 # ## 5 · All items
 #
-# Two truths are left. *Mask* and *swap* share sentences about women and men, in which we know the altered words: the mask says where they are, and swapping them says what each did. *Cue*
-# asks for the noun that a verb agrees with. A number is exchanged by an *s*: of the noun itself, and of the other noun, the *attractor*.
+# Two truths are left. *Mask* and *swap* share sentences about women and men, in which we know the altered words: the mask says where they are, and swapping them says what each did. *Cue* asks for the noun that a verb agrees with. A number is exchanged by an *s*: of the noun itself, and of the other noun, the *attractor*.
+#
+# The language model reads sentences of a grammar that has few words, so that a small model can learn them. Of the beginnings of sentences we take those whose words it knows.
 
 # %%
-show_source(items.exchange_number)
-is_swapped = (
-    gendered["ground_truth"].map(sum) >= 3
-)  # two words have no order to speak of
-by_row = gendered[is_short & is_swapped].assign(
-    mark=gendered["ground_truth"],
-    cluster="gendered-" + gendered["sentence_idx"].astype(str),
-)
-by_plant = planted["test"][planted["test"]["truth"].map(any)]
-by_plant = by_plant.assign(mark=by_plant["truth"], cluster=by_plant["row_id"])
-a_few = by_plant.groupby("rule").head(max(1, n_items // len(rules) + 1))
-by_pair = pairs[pairs["long"].map(len) <= 2 * longest].assign(
-    sentence=pairs["long"], target=1, cluster=pairs["group"]
-)
-by_pair["mark"] = [
-    [i in row.edited for i in range(len(row.long))] for row in by_pair.itertuples()
+show_source(items.agreement_rows)
+words = [
+    read_yaml(material("lm_saliency") / f"{name}.yaml")
+    for name in ("grammar", "syneval", "winobias")
 ]
-
-# %% [markdown]
-# In the beginnings of sentences a cue is marked 1 and an attractor -1.
-
-# %%
-by_line = lines.assign(sentence=lines["prefix"], target=lines["tag"])
-by_line["mark"] = [
-    [((i, i) in row.cues) - ((i, i) in row.attractors) for i in range(len(row.prefix))]
-    for row in by_line.itertuples()
-]
-by_noun = masked[masked["sentence"].map(len) <= longest]
-by_noun = by_noun.assign(target=1, cluster=by_noun["antecedent"])
-by_noun["mark"] = [
-    [word.lower() == row.antecedent for word in row.sentence]
-    for row in by_noun.itertuples()
-]
-drawn = {
-    "mask": items.draw_items(by_row, "mask", "gender", n_items, seed),
-    "planted": items.draw_items(a_few, "planted", "planted", n_items, seed),
-    "cue": items.draw_items(by_line, "cue", "number", n_items, seed),
-    "edit": items.draw_items(by_pair, "edit", "reviews", n_items, seed),
-    "noun": items.draw_items(by_noun, "noun", "pronoun", 4 * n_items, seed),
+frequent = {
+    kind: part[:n_frequent] for kind, part in grammar_words(*words, seed).items()
 }
-# the same texts under a second truth, and asked of a second model
-twice = drawn["planted"].assign(model="planted-ola")
-twice["item_id"] += "-ola"
-drawn["swap"] = drawn["mask"].assign(truth="swap")
-drawn["swap"]["item_id"] = drawn["swap"]["item_id"].str.replace("mask", "swap")
+rng = np.random.default_rng(seed)
+corpus = [
+    number_sentence(frequent, kind, rng, held_out=False).tokens
+    for kind in rng.choice(["plain", "prep", "prep"], n_corpus)
+]
+lines = syneval_rows(words[1]).query("pattern.str.startswith('prep_')")
+print(" ".join(word for word, _ in corpus[0]))
 
 # %% [markdown]
-# And the altered texts:
+# Now the items are drawn: at most one of a cluster, the two classes (or the four rules) by turns. Two words have no order to speak of, so *swap* needs at least three.
+
+# %%
+swapped = short[short["ground_truth"].map(sum) >= 3].rename(
+    columns={"ground_truth": "mark"}
+)
+swapped["cluster"] = "text-" + swapped["sentence_idx"].astype(str)
+telling = tests[tests["truth"].map(any)].rename(columns={"truth": "mark"})
+telling = telling.groupby("rule").head(3 * n_items)
+telling["cluster"] = [f"text-{i % len(base)}" for i in telling["sentence_idx"]]
+cut = items.nested_rows(pairs, tested, 2 * longest)
+heard = {word for sentence in corpus for word, _ in sentence}
+agreeing = items.agreement_rows(lines, heard)
+sources = {
+    ("mask", "gender"): swapped,
+    ("planted", "planted"): telling,
+    ("cue", "number"): agreeing,
+    ("edit", "reviews"): cut,
+    ("noun", "pronoun"): known,
+}
+drawn = {
+    truth: items.draw_items(
+        rows,
+        truth,
+        model,
+        4 * n_items if truth == "noun" else n_items,
+        seed,
+        by="rule" if truth == "planted" else "target",
+    )
+    for (truth, model), rows in sources.items()
+}
+
+# %% [markdown]
+# Then they are altered. The planted texts are asked of a second model, the gendered ones under a second truth.
 
 # %%
 exchanged = items.with_replacements(drawn["noun"], kinds, n_replacements, seed)
 n_words = drawn["noun"]["item_id"].map(exchanged.groupby("item_id")["at"].nunique())
 drawn["noun"] = drawn["noun"][n_words >= 3].head(n_items)  # fewer have no order
-altered = pd.concat(
-    [
-        items.with_short_texts(drawn["edit"]),
-        items.with_other_numbers(drawn["cue"]),
-        exchanged[exchanged["item_id"].isin(drawn["noun"]["item_id"])],
-    ],
-    ignore_index=True,
-)
-asked = pd.concat([*drawn.values(), twice], ignore_index=True)
-asked = asked[[*items.ITEM, "rule", "sentence_idx"]]
-of_truth = altered.merge(asked[["item_id", "truth"]], on="item_id")
-counts = asked.groupby("truth", sort=False).agg(
-    items=("item_id", "size"),
-    clusters=("cluster", "nunique"),
-    words=("sentence", lambda part: part.map(len).mean()),
-)
-counts["altered texts"] = of_truth["truth"].value_counts().reindex(counts.index)
-stage.table("counts", counts.fillna(0).reset_index(), digits=1)
+drawn["swap"] = drawn["mask"].assign(truth="swap")
+drawn["ola"] = drawn["planted"].assign(model="planted-ola")
+for name, old, new in (("swap", "mask", "swap"), ("ola", "planted-p", "ola-p")):
+    drawn[name]["item_id"] = drawn[name]["item_id"].str.replace(old, new)
+altered = [
+    items.with_short_texts(drawn["edit"]),
+    items.with_other_numbers(drawn["cue"]),
+    exchanged[exchanged["item_id"].isin(drawn["noun"]["item_id"])],
+]
+altered = pd.concat(altered, ignore_index=True)
+asked = pd.concat(drawn.values(), ignore_index=True)
+asked = asked[[*items.ITEM, "rule", "goal", "sentence_idx"]]
+stage.table("counts", items.count_items(asked, altered), digits=1)
 
 # %% [markdown]
 # *Reading it.* Six items a truth show how things are done. They decide nothing. Where no text is altered, the truth is in the text itself (*planted*), or in both its forms (*mask*, *swap*).
@@ -342,10 +302,8 @@ stage.table("counts", counts.fillna(0).reset_index(), digits=1)
 
 # %%
 shown = asked.drop_duplicates("truth").copy()
-shown["marks"] = [
-    ["known" if mark > 0 else "against" if mark < 0 else "" for mark in row]
-    for row in shown["mark"]
-]
+names = {1: "known", 0: "", -1: "against"}
+shown["marks"] = [[names[np.sign(mark)] for mark in row] for row in shown["mark"]]
 shown["scores"], shown["label"] = None, shown["truth"]
 shown["words"] = shown["sentence"].map(list)
 figure, plotted = plot_words(
@@ -356,73 +314,36 @@ figure, plotted = plot_words(
 stage.figure("items_shown", figure)
 plt.show()
 _ = stage.table("items_shown", plotted[["label", "word", "mark"]])
-print(f"{len(plotted)} words, {(plotted['mark'] != '').sum()} of them marked")
 
 # %% [markdown]
-# ## 6 · Controls
-#
-# Three facts must hold whatever was drawn. An altered text differs from its item. A decoy carries no truth. And a word that is planted stands in no other text.
-
-# %%
-of_item = asked.set_index("item_id")["sentence"].map(tuple)
-assert all(
-    tuple(row.sentence) != of_item[row.item_id] for row in altered.itertuples()
-), "an alteration changed nothing: look at the item that is named in altered.parquet"
-with_decoy = planted["test"].query("decoy_at >= 0")
-assert all(row.truth[row.decoy_at] == 0 for row in with_decoy.itertuples())
-new = {word for pair in rules.values() for word in pair} | {"lemon"}
-assert not new & {word.lower() for words in base for word in words}
-decoys = with_decoy["target"].value_counts(normalize=True)
-print(f"the decoy stands beside label 1 in {decoys[1]:.2f} of its texts")
-
-# %% [markdown]
-# ## 7 · What the models will read
+# ## 6 · What the models will read
 #
 # Each model of stage 2 learns one of these tasks. No item is among the texts that it is trained on.
-#
-# The language model reads sentences of a grammar that knows the words of the items. A probe of its states learns from them which number the next verb has.
 
 # %%
-lists = grammar_words(words["grammar"], words["syneval"], words["winobias"], seed)
-corpus = corpus_sentences(lists, n_corpus, seed)
-examples = [
-    (prefix, number, i)
-    for i, sentence in enumerate(corpus)
-    for prefix, number in number_examples(sentence)
-]
-print(" ".join(word for word, _ in corpus[0]))
-
-# %% [markdown]
-# The other tasks:
-
-# %%
-is_asked = gendered["sentence_idx"].isin(drawn["mask"]["sentence_idx"])
 judged = reviews[(reviews["split"] == "train") & (reviews["rating"] != 3)]
 frames = [
-    (found, gendered_pronouns(found)[0])
+    (found, natural.gendered_pronouns(found)[0])
     for found in gender_frames(folder / "frames.yaml", n_frames, seed)
 ]
+masked = [natural.masked_words(found, at) for found, at in frames]
+male = [int(PRONOUNS[found[at].lower()] == "M") for found, at in frames]
+before = [
+    (*x, i) for i, sentence in enumerate(corpus) for x in number_examples(sentence)
+]
+good = judged.assign(sentence=judged["text"].map(edits.split_text))
+good["target"] = rating_labels(judged["rating"], 2)
+columns = ["sentence", "target", "sentence_idx"]
 learnt = {
-    "gender": gendered[~is_asked],
-    "planted": planted["train"].assign(sentence_idx=range(len(planted["train"]))),
-    "reviews": pd.DataFrame(
-        {
-            "sentence": judged["text"].map(edits.split_text),
-            "target": rating_labels(judged["rating"], 2),
-            "sentence_idx": judged["group"].factorize()[0],
-        }
-    ),
-    "pronoun": pd.DataFrame(
-        {
-            "sentence": [masked_words(found, at) for found, at in frames],
-            "target": [int(PRONOUNS[found[at].lower()] == "M") for found, at in frames],
-            "sentence_idx": range(len(frames)),
-        }
-    ),
-    "number": pd.DataFrame(examples, columns=["sentence", "target", "sentence_idx"]),
+    "gender": gendered[~gendered["sentence_idx"].isin(drawn["mask"]["sentence_idx"])],
+    "planted": planted.assign(sentence_idx=range(len(planted))),
+    "reviews": good.assign(sentence_idx=judged["group"].factorize()[0]),
+    "pronoun": pd.DataFrame(zip(masked, male, range(len(male))), columns=columns),
+    "number": pd.DataFrame(before, columns=columns),
 }
-columns = ["sentence", "target", "sentence_idx", "model"]
-train = pd.concat(part.assign(model=name)[columns] for name, part in learnt.items())
+train = pd.concat(
+    part[columns].assign(model=name) for name, part in learnt.items()
+).reset_index(drop=True)
 
 # %% [markdown]
 # How much text that is:
@@ -431,10 +352,6 @@ train = pd.concat(part.assign(model=name)[columns] for name, part in learnt.item
 tasks = train.groupby("model", sort=False).agg(
     texts=("sentence", "size"), share_of_1=("target", "mean")
 )
-texts = [
-    set(zip(table["model"], table["sentence"].map(tuple))) for table in (asked, train)
-]
-assert not (shared := texts[0] & texts[1]), f"trained on an item: {min(shared)}"
 with plt.rc_context(STYLE):
     figure, ax = plt.subplots(figsize=(6, 2.2), layout="constrained")
     _ = ax.barh(tasks.index, tasks["texts"], color=COLOURS[0])
@@ -444,11 +361,33 @@ plt.show()
 stage.table("tasks", tasks.reset_index())
 
 # %% [markdown]
+# ## 7 · Controls
+#
+# Four facts must hold whatever was drawn. An altered text differs from its item. A decoy carries no truth. A planted word stands in no other text. And no model is trained on an item.
+
+# %%
+of_item = asked.set_index("item_id")["sentence"].map(tuple)
+same = [
+    row.item_id
+    for row in altered.itertuples()
+    if tuple(row.sentence) == of_item[row.item_id]
+]
+assert not same, f"an alteration of {same[0]} changed nothing: look at altered.parquet"
+with_decoy = tests.query("decoy_at >= 0")
+assert all(row.truth[row.decoy_at] == 0 for row in with_decoy.itertuples())
+new = {word for pair in rules.values() for word in pair} | {"lemon"}
+assert not new & {word.lower() for text in base for word in text}
+both = [set(zip(t["model"], t["sentence"].map(tuple))) for t in (asked, train)]
+assert not (shared := both[0] & both[1]), f"trained on an item: {min(shared)}"
+decoys = with_decoy["target"].value_counts(normalize=True)
+print(f"the decoy stands beside label 1 in {decoys[1]:.2f} of its texts")
+
+# %% [markdown]
 # ## What could be wrong
 #
 # - **Programs wrote the reviews**, their edits and the beginnings of sentences. People write with more variety, and remove words in other places.
 # - **A planted word is foreign to its sentence.** A model may find it more easily than a word of the text, and an explainer, too.
-# - **A replacement of the same kind can still be odd** in its sentence. Twenty of them average the oddity away only in part.
+# - **A replacement of the same kind can still be odd** in its sentence: *the baton fell asleep*. Twenty of them average the oddity away only in part.
 # - **The kinds of words come from a few hundred sentences** that a program has tagged. A word with a wrong tag is exchanged for words of another kind.
 # - **Mask and swap share sentences**, so that they agree in part because the texts are the same.
 #
@@ -459,12 +398,10 @@ stage.table("tasks", tasks.reset_index())
 # - Set `n_replacements = 40`. Which words are no longer asked about, and why?
 
 # %%
+told = pd.DataFrame({"sentence": [[word for word, _ in text] for text in corpus]})
 forms = gendered[gendered["sentence_idx"].isin(drawn["mask"]["sentence_idx"])]
 tables = {"items": asked, "altered": altered, "train": train, "forms": forms}
-tables["planted"] = planted["test"]
-tables["corpus"] = pd.DataFrame(
-    {"sentence": [[word for word, _ in sentence] for sentence in corpus]}
-)
+tables |= {"planted": tests, "corpus": told}
 for name, table in tables.items():
     save_parquet(table.reset_index(drop=True), stage.path(f"{name}.parquet"))
 stage.close(globals())

@@ -16,21 +16,20 @@
 # [Start here](../00_start_here.ipynb) · before: [01_data_generation](01_data_generation.ipynb) · next: [03_attribution](03_attribution.ipynb) · the row: [README](README.md)
 #
 # An explanation is about a model. So before any explainer is asked, the model is: about each text, and about the same text altered. Its answers are the truth.
-
-# %% [markdown]
+#
 # ## You will see
 #
 # - six small models, each trained twice, and what they have learnt;
 # - which planted rules a model follows, and which cues decide: the others are no truth;
-# - how far two trainings of one model disagree about the same words.
+# - what padding alone makes a model say, and how far two trainings disagree about the same words.
 #
-# You need [01](01_data_generation.ipynb).
+# You need [01](01_data_generation.ipynb). The notebook takes about one and a half minutes.
 #
 # | in (from 01) | out (in this stage's folder) | holds |
 # |---|---|---|
 # | `train`, `corpus`, `planted` (`.parquet`) | `models/` | the trained weights |
 # | `items`, `altered`, `forms` (`.parquet`) | `truths.parquet` | each item with the model's own answer for each word |
-# | | `accuracy`, `rules`, `told`, `two_trainings` (`.csv`), two figures | what was learnt, and what is known |
+# | | `accuracy`, `rules`, `told`, `padding`, `two_trainings` (`.csv`), two figures | what was learnt, and what is known |
 
 # %%
 import lib.same_numbers  # first: the same instructions on every processor
@@ -45,16 +44,12 @@ from lib.core.progress import progress
 from lib.core.seeds import seed_for, set_up
 from lib.core.stage import open_stage
 from lib.models.hf_lm import load_hf_lm, save_hf_lm
-from lib.models.language_model import LMConfig, build_lm, build_vocabulary, save_lm
+from lib.models.language_model import save_lm
 from lib.models.probe import load_probe, save_probe
-from lib.models.shortcuts import ids_in_use
-from lib.models.text_model import encode_words
-from lib.models.weights import load_tokenizer
 from lib.plots import COLOURS, STYLE
 from lib.studies.assay import answers, models
+from lib.studies.assay import number_model as number
 from lib.training.classifier import Settings
-from lib.training.language_model import LMSettings, fit_lm, pieces
-from lib.training.probe import ProbeSettings, fit_probe
 
 # %% [markdown]
 # ## Settings
@@ -72,8 +67,8 @@ n_seeds = 2  # trainings of each model
 epochs = {
     "gender": 2,
     "planted": 4,
-    "planted-ola": 20,
-    "reviews": 3,
+    "planted-ola": 40,
+    "reviews": 4,
     "pronoun": 3,
 }  # passes over the texts
 lr = {
@@ -84,9 +79,10 @@ lr = {
 batch_size = 16  # texts per step
 language_model = ""  # a published causal model, folder or hub id; empty: an LSTM that is trained here
 language_model_revision = ""  # the commit of a hub id
-lm_epochs = 1  # passes of the LSTM over its corpus
+lm_epochs = 4  # passes of the LSTM over its corpus
 lm_lr = 0.01  # its highest learning rate
 lm_width = 64  # size of its embeddings and states
+lm_batch = 96  # words in a step of the LSTM
 probe_epochs = 4  # passes of a probe over its examples
 
 # %% [markdown]
@@ -99,9 +95,10 @@ probe_epochs = 4  # passes of a probe over its examples
 # %%
 stage = open_stage("assay", scale, "02_training")
 set_up(seed, n_threads)
+names = ("items", "altered", "forms", "train", "corpus", "planted")
 tables = {
     name: load_parquet(stage.input("01_data_generation", f"{name}.parquet"))
-    for name in ("items", "altered", "forms", "train", "corpus", "planted")
+    for name in names
 }
 items, train = tables["items"], tables["train"]
 print({name: len(table) for name, table in tables.items()})
@@ -113,36 +110,20 @@ print({name: len(table) for name, table in tables.items()})
 #
 # $$f(\text{long}) = \log\tfrac{.55}{.45} = 0.20, \qquad f(\text{short}) = \log\tfrac{.18}{.82} = -1.52$$
 #
-# **Stop and guess.** Another model gives .9982 and .99. Did the removed words do more, or less? In log-odds the change is 1.72 again.
+# **Stop and guess.** Another model gives .9982 and .99. Did the removed words do more, or less? In log-odds the change is 1.72 again: the two arrows have one length.
 
 # %%
 p = np.array([[0.55, 0.18], [0.9982, 0.99]])
 by_hand = np.log(p / (1 - p))
-change = by_hand[:, 0] - by_hand[:, 1]
-assert np.allclose(change, 1.72, atol=0.02)
-show_source(models.log_odds)
-pd.DataFrame(
-    {"f(long)": by_hand[:, 0], "f(short)": by_hand[:, 1], "change": change}
-).round(2)
-
-# %% [markdown]
-# The two changes as steps on the same axis:
-
-# %%
+assert np.allclose(by_hand[:, 0] - by_hand[:, 1], 1.72, atol=0.02)
 with plt.rc_context(STYLE):
     figure, ax = plt.subplots(figsize=(6, 1.8), layout="constrained")
     for y, (after, before) in enumerate(by_hand):
-        ax.annotate(
-            "", (after, y), (before, y), arrowprops={"arrowstyle": "->", "lw": 2}
-        )
-    ax.set(
-        xlim=(-2, 7),
-        ylim=(-0.5, 1.5),
-        yticks=[0, 1],
-        yticklabels=["model 1", "model 2"],
-        xlabel="log-odds of good",
-        title="The same step, at another place",
-    )
+        arrow = {"arrowstyle": "->", "lw": 2}
+        _ = ax.annotate("", (after, y), (before, y), arrowprops=arrow)
+    ax.set(xlim=(-2, 7), ylim=(-0.5, 1.5), xlabel="log-odds of good")
+    ax.set_yticks([0, 1], ["model 1", "model 2"])
+    ax.set_title("The removed words moved both models equally far")
 stage.figure("by_hand", figure)
 plt.show()
 
@@ -157,242 +138,183 @@ plt.show()
 # | pronoun | is the masked pronoun *she* or *he*? | noun |
 # | number | is the next verb singular or plural? | cue |
 #
-# Each is trained twice, with another start and another order of the texts.
+# Each is trained twice, with another start and another order of the texts. A tenth of the texts is kept for the accuracy.
 
 # %%
 show_source(models.train)
-kind_of = {"pronoun": "pronoun", "planted-ola": "one layer"}
-classes_of = {"gender": ["F", "M"], "pronoun": ["female", "male"]}
-tokenizer = load_tokenizer(encoder, encoder_revision)
+kinds = {"pronoun": "pronoun", "planted-ola": "one layer"}
+classes = {"gender": ["F", "M"], "pronoun": ["female", "male"]}
 
 
-def recipe_of(name, number):
-    """All that determines the untrained model."""
-    kind, ids = kind_of.get(name, "classifier"), []
-    if kind == "one layer":
-        texts = train.loc[train["model"] == "planted", "sentence"].map(list)
-        ids = ids_in_use(
-            encode_words(tokenizer, list(texts), tokenizer.model_max_length)
-        )
-    return {
-        "kind": kind,
+def trained(name, training):
+    """A model, trained now; its weights are kept in this stage's folder."""
+    rows = train[train["model"] == name.partition("-")[0]]
+    recipe = {
+        "kind": kinds.get(name, "classifier"),
         "encoder": encoder,
         "revision": encoder_revision,
         "n_layers": n_layers,
-        "classes": classes_of.get(name, ["0", "1"]),
-        "seed": seed_for(name, number, seed),
-        "ids": ids,
+        "classes": classes.get(name, ["0", "1"]),
+        "seed": seed_for(name, training, seed),
     }
-
-
-# %% [markdown]
-# The run. A tenth of the texts of each model is kept for the accuracy.
-
-
-# %%
-def trained(name, number):
-    """A model, trained now; its weights are kept in this stage's folder."""
-    recipe, learnt = recipe_of(name, number), name.partition("-")[0]
-    rows = train[train["model"] == learnt]
-    size = 64 if recipe["kind"] == "one layer" else batch_size
+    recipe["ids"] = models.ids_to_learn(recipe, rows["sentence"])
+    size = 4 * batch_size if recipe["kind"] == "one layer" else batch_size
     settings = Settings(epochs[name], lr[recipe["kind"]], size)
     model, parameters, accuracy = models.train(recipe, rows, settings)
-    models.save_model(stage.path("models"), f"{name}-{number}", recipe, parameters)
-    return model, {"model": name, "training": number, "accuracy": accuracy}
+    models.save_model(stage.path("models"), f"{name}-{training}", recipe, parameters)
+    return model, accuracy
 
-
-trainings = {
-    (name, number): trained(name, number)
-    for name in progress(list(epochs), "models")
-    for number in range(n_seeds)
-}
 
 # %% [markdown]
-# The language model learns to predict words, and a probe reads the number of the next verb from its states, which no longer move.
+# For *cue* a language model learns to predict words, and a probe reads the number of the next verb from its states, which no longer move.
 
 
 # %%
-def trained_probe(number):
+def trained_probe(training):
     """A probe of a language model: an LSTM that is trained now, or a published one."""
-    path, start = (
-        stage.path(f"models/number-{number}.safetensors"),
-        seed_for("lm", number, seed),
-    )
+    path = stage.path(f"models/number-{training}.safetensors")
     if language_model:
         lm, words = load_hf_lm(language_model, language_model_revision)
         save_hf_lm(language_model, language_model_revision, path.with_suffix(".json"))
     else:
         texts = [list(words) for words in tables["corpus"]["sentence"]]
-        asked = pd.concat([items, tables["altered"]])["sentence"]
-        words = build_vocabulary(texts, 0, {word for text in asked for word in text})
-        lm = build_lm(LMConfig("LSTM", 1, lm_width, lm_width), len(words), start)
-        read = pieces(texts, words, 64)
-        fit_lm(
-            lm, read, read[:100], words, LMSettings(lm_epochs, lm_lr, 384, 64), start
-        )
+        cues = items[items["model"] == "number"]
+        altered = tables["altered"].merge(cues[["item_id"]])
+        asked = pd.concat([cues, altered])["sentence"]
+        plan = number.LanguagePlan(lm_epochs, lm_lr, lm_width, lm_batch)
+        start = seed_for("lm", training, seed)
+        lm, words = number.fit_language_model(texts, asked, plan, start)
         save_lm(lm, words, path)
-    return fitted(lm, words, number, path)
+    rows = train[train["model"] == "number"]
+    fitted = number.fit_number_probe(lm, words, rows, probe_epochs, training)
+    save_probe(
+        fitted[0], layer := path.with_name(f"number-{training}-probe.safetensors")
+    )
+    return load_probe(path, layer, number.CLASSES), fitted[1]
 
-
-def fitted(lm, words, number, path):
-    """The probe, and its accuracy on sentences that it did not learn from."""
-    rows = train[train["model"] == "number"].rename(columns={"target": "tag"})
-    is_kept = rows["sentence_idx"] % 10 == 0
-    rows = rows.assign(prefix=rows["sentence"].map(" ".join))
-    rows["split"] = np.where(is_kept, "valid", "train")
-    plan = ProbeSettings(probe_epochs, 0.003, 32)
-    probe, curve = fit_probe(lm, words, ("singular", "plural"), rows, plan, number)
-    save_probe(probe, layer := stage.path(f"models/number-{number}-probe.safetensors"))
-    best = curve["validation_accuracy"][curve["validation_loss"].idxmin()]
-    about = {"model": "number", "training": number, "accuracy": best}
-    return load_probe(path, layer, ("singular", "plural")), about
-
-
-trainings |= {("number", number): trained_probe(number) for number in range(n_seeds)}
 
 # %% [markdown]
-# How well they do, on texts that they have not learnt from:
+# The run, and how well the models do on texts that they have not learnt from:
 
 # %% tags=["nbval-ignore-output"]
-stage.table("accuracy", pd.DataFrame([about for _, about in trainings.values()]))
+trainings, accuracy = {}, []
+for name in progress([*epochs, "number"], "models"):
+    for training in range(n_seeds):
+        made = trained_probe(training) if name == "number" else trained(name, training)
+        trainings[name, training] = made[0]
+        accuracy.append({"model": name, "training": training, "accuracy": made[1]})
+stage.table("accuracy", pd.DataFrame(accuracy))
 
 # %% [markdown]
 # *Reading it.* Half is chance. A model near chance has learnt nothing; what explainers say of it is still scored, for the truth is what the model does, be it clever or not. But a planted word is only a truth where the model uses it.
 #
 # ## 3 · Which planted rules does a model follow?
 #
-# A rule counts as followed where the model gives the right label to at least nine of ten new texts.
+# A rule counts as followed where the model gives the right label to at least nine of ten new texts. Others are left out.
 
 # %% tags=["nbval-ignore-output"]
-rules = pd.concat(
-    [
-        answers.rules_followed(model, tables["planted"]).assign(
-            model=name, training=number
-        )
-        for (name, number), (model, _) in trainings.items()
-        if name.startswith("planted")
-    ],
-    ignore_index=True,
-)
+rules = [
+    answers.rules_followed(model, tables["planted"]).assign(model=name, training=i)
+    for (name, i), model in trainings.items()
+    if name.startswith("planted")
+]
+rules = pd.concat(rules, ignore_index=True)
 stage.table("rules", rules)
 
 # %% [markdown]
-# *Reading it.* A single attention layer has no positions: *tulip ... radar* and *radar ... tulip* are one and the same to it, so it must be at chance with *order*. A row that is not followed is left out of the truth, and named.
+# *Reading it.* A single attention layer has no positions: *tulip ... radar* and *radar ... tulip* are one and the same to it, so it must be at chance with *order*.
 #
 # ## 4 · The truth of every item
 #
-# Now each model is asked about its items and their altered texts. Nothing is explained yet.
+# Now each model is asked about its items and their altered texts. Nothing is explained yet. By hand for *cue*: a line has log-odds 1.0 for *singular*. With the cue in the plural the model says -2.0, with the attractor in the plural still 0.5. Then the cue decides. Had the attractor turned the sign, too, or moved the answer as far, the line would be no truth.
 
-# %%
-show_source(answers.true_answers)
-
-# %% [markdown]
-# By hand for *cue*: a line with log-odds 1.0 for *singular*. With the cue in the plural the model says -2.0, with the attractor in the plural still 0.5. Then the cue decides. Had the attractor turned the sign, too, the line would be no truth.
-
-# %%
+# %% tags=["nbval-ignore-output"]
 both = ["cue exchanged", "attractor exchanged"]
 assert answers.is_verified(1.0, both, np.array([-2.0, 0.5]))
 assert not answers.is_verified(1.0, both, np.array([-2.0, -0.5]))
 truths = []
-for (name, number), (model, _) in trainings.items():
-    of_model = rules[(rules["model"] == name) & (rules["training"] == number)]
+for (name, training), model in trainings.items():
+    of_model = rules[(rules["model"] == name) & (rules["training"] == training)]
     followed = of_model.loc[of_model["is_followed"], "rule"].tolist()
     asked = items[items["model"] == name].reset_index(drop=True)
-    told = answers.true_answers(
-        model, asked, tables["altered"], tables["forms"], followed
-    )
-    truths.append(told.assign(training=number))
+    about = (asked, tables["altered"], tables["forms"], followed)
+    truths.append(answers.true_answers(model, *about).assign(training=training))
 truths = pd.concat(truths, ignore_index=True)
-
-# %% [markdown]
-# How many items tell something, and how large the changes are:
-
-# %% tags=["nbval-ignore-output"]
 truths["size"] = [np.nanmean(np.abs(key)) for key in truths["key"]]
+truths["size"] = truths["change"].abs().fillna(truths["size"])
 told = truths.groupby(["truth", "model", "training"], sort=False, as_index=False).agg(
     items=("tells", "size"), that_tell=("tells", "sum"), mean_size=("size", "mean")
 )
 stage.table("told", told)
 
 # %% [markdown]
-# *Reading it.* `mean_size` is in log-odds where the truth is about the model (*swap*, *noun*), and a share of marked words elsewhere. Cues that are not verified are what other studies call *plausible*: people find them right, and the model need not.
+# *Reading it.* `mean_size` is in log-odds where the truth is about the model: of a word (*swap*, *noun*) or of a whole *edit*. Elsewhere it is the share of marked words. Cues that are not verified are what other studies call *plausible*: people find them right, and the model need not.
+#
+# ### What does padding say?
+#
+# Many explainers compare a text with padding. *Swap* compares it with its other form. Where does padding stand between the two, on the model's own scale? At 0 it answers as the other form does, at 1 as the text itself.
+
+# %% tags=["nbval-ignore-output"]
+swaps = truths[truths["truth"] == "swap"]
+between = [
+    answers.padding_position(trainings["gender", row.training], row, tables["forms"])
+    for row in swaps.itertuples()
+]
+padding = swaps.assign(position=between, written_about=swaps["target"])
+padding["written_about"] = padding["written_about"].map({0: "women", 1: "men"})
+padding = padding.groupby(["training", "written_about"])["position"].mean()
+stage.table("padding", padding.reset_index())
+
+# %% [markdown]
+# *Reading it.* A model of two classes needs to know only one of them: it can look for women's words, and say *men* where there are none. Then padding already says *men*, an explainer that pads finds nothing to explain there, and the swap does.
 #
 # ## 5 · Is the truth that of one model alone?
 #
-# Two trainings of one model give the same labels, mostly. Do they use the same words? If not, an explanation of the one must not fit the other.
+# Two trainings of one model give the same labels, mostly. Do they use the same words? If not, an explanation of one does not fit the other.
 
 # %% tags=["nbval-ignore-output"]
-wide = truths[truths["truth"].isin(["swap", "noun", "edit"])]
-long = pd.concat(
-    pd.DataFrame(
-        {
-            "truth": row.truth,
-            "training": row.training,
-            "item_id": row.item_id,
-            "at": range(len(row.key)) if row.truth != "edit" else [-1],
-            "d": row.key if row.truth != "edit" else [row.change],
-        }
-    )
-    for row in wide.itertuples()
-).dropna()
-pairs = long.pivot(index=["truth", "item_id", "at"], columns="training", values="d")
-pairs = pairs.iloc[:, :2].set_axis(["first", "second"], axis=1).dropna()
-agreement = pairs.groupby("truth", sort=False).apply(
-    lambda part: pd.Series(
-        {"n": len(part), "rho": part["first"].corr(part["second"], method="spearman")}
-    )
-)
-stage.table("two_trainings", agreement.reset_index())
-
-# %% [markdown]
-# The same as a picture: each mark is a word, or an edit.
-
-# %%
+show_source(answers.two_trainings)
+pairs = answers.two_trainings(truths[truths["truth"].isin(["swap", "noun", "edit"])])
+rho = {
+    truth: part["first"].corr(part["second"], method="spearman")
+    for truth, part in pairs.groupby("truth", sort=False)
+}
 with plt.rc_context(STYLE):
     figure, ax = plt.subplots(figsize=(4.6, 4), layout="constrained")
     for colour, marker, (truth, part) in zip(COLOURS, "os^", pairs.groupby("truth")):
-        ax.plot(
-            part["first"], part["second"], marker, color=colour, alpha=0.7, label=truth
-        )
-    ax.axline((0, 0), slope=1, color="0.5", linewidth=1)
-    ax.set(xlabel="change in the first training", ylabel="change in the second")
-    ax.legend()
-    ax.set_title("Two trainings, the same words")
+        x, y, label = part["first"], part["second"], f"{truth}: {rho[truth]:.2f}"
+        _ = ax.plot(x, y, marker, color=colour, alpha=0.7, label=label)
+    _ = ax.axline((0, 0), slope=1, color="0.5", linewidth=1)
+    _ = ax.set(xlabel="change in the first training", ylabel="in the second")
+    _ = ax.legend(title="rank correlation")
+    _ = ax.set_title("What a word, or an edit, did to two trainings")
 stage.figure("two_trainings", figure)
 plt.show()
-_ = stage.table("two_trainings_points", pairs.reset_index())
+_ = stage.table("two_trainings", pairs)
 
 # %% [markdown]
 # *Reading it.* On the line both trainings agree. Two encoders that begin at the same pre-trained weights may do so more than others; that is why five trainings and a second family of models belong to a verdict.
 #
 # ## 6 · Controls
 #
-# Three things are known in advance. The values of swapped words sum to the change from one form of the sentence to the other. A rule without positions is at chance. And a model that is read back answers as before.
+# Three things are known in advance. The values of swapped words sum to the change from one form of the sentence to the other. A model without positions is at chance with *order*. And a model that is read back answers as before.
 
 # %%
-swaps = truths[(truths["truth"] == "swap") & (truths["training"] == 0)]
-for row in swaps.itertuples():
-    others = tables["forms"].query(
-        "sentence_idx == @row.sentence_idx and target != @row.target"
-    )
-    other = models.log_odds(
-        trainings["gender", 0][0], others["sentence"], [row.target]
-    )[0]
-    assert np.isclose(np.nansum(row.key), row.f - other, atol=1e-3), (
-        f"the values of {row.item_id} do not sum to its change: was another model read?"
-    )
+for row in swaps.query("training == 0").itertuples():
+    of_sentence = tables["forms"]["sentence_idx"] == row.sentence_idx
+    other = tables["forms"][of_sentence & (tables["forms"]["target"] != row.target)]
+    f = models.log_odds(trainings["gender", 0], other["sentence"], [row.target])[0]
+    assert np.isclose(np.nansum(row.key), row.f - f, atol=1e-3), row.item_id
 blind = rules.query("model == 'planted-ola' and rule == 'order'")
-assert not blind["is_followed"].any(), (
-    "one layer without positions cannot know an order"
-)
-folder = stage.folder / "models"
-again = models.read_model(folder / "reviews-0.json", folder / "reviews-0.safetensors")
-edits = truths.query("model == 'reviews' and training == 0")
-assert np.allclose(
-    models.log_odds(again, edits["sentence"], edits["target"]), edits["f"]
-)
+assert not blind["is_followed"].any(), "one layer without positions knows an order"
+notes = [
+    stage.folder / "models" / f"reviews-0.{end}" for end in ("json", "safetensors")
+]
+asked = truths.query("model == 'reviews' and training == 0")
+f = models.log_odds(models.read_model(*notes), asked["sentence"], asked["target"])
+assert np.allclose(f, asked["f"]), "a model that is read back answers otherwise"
 print(
-    f"{len(swaps)} sums, {len(blind)} models without positions, and a model read back"
+    f"sums of {len(swaps) // n_seeds} swaps, {len(blind)} blind models, one read back"
 )
 
 # %% [markdown]

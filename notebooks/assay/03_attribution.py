@@ -21,7 +21,7 @@
 # ## You will see
 #
 # - ten explainers and six rules that never look at the model, asked about every text;
-# - two cheaters, who know the yardstick;
+# - what somebody would say who knows the yardstick and not the model;
 # - which explainers are one under two names, and which refuse a model.
 #
 # You need [02](02_training.ipynb).
@@ -53,6 +53,7 @@ from lib.plots import STYLE, plot_words
 from lib.studies.assay import explainers as who
 from lib.studies.assay import models
 from lib.studies.assay.edits import estimated_change
+from lib.studies.assay.number_model import CLASSES
 
 # %% [markdown]
 # ## Settings
@@ -82,7 +83,7 @@ budgets = [10, 100]  # passes of the model, for the axis of cost
 # | word | meaning | here |
 # |---|---|---|
 # | floor | a rule that never looks at the model | `FLOORS` |
-# | cheater | one who knows more than a text and a model | two of them |
+# | cheater | one who knows a part of the truth; asked in stage 4 | section 1 |
 # | score | a number a word: how much it speaks for the class | `scores` |
 
 # %%
@@ -102,9 +103,7 @@ def model_of(name, number):
         stage.input("02_training", f"models/{name}-{number}.safetensors")
     if name == "number":
         probe = stage.input("02_training", f"models/{name}-{number}-probe.safetensors")
-        model = load_probe(
-            note.with_suffix(".safetensors"), probe, ("singular", "plural")
-        )
+        model = load_probe(note.with_suffix(".safetensors"), probe, CLASSES)
     else:
         model = models.read_model(note, note.with_suffix(".safetensors"))
     return model, fit_pattern(train[train["model"] == name.partition("-")[0]])
@@ -354,4 +353,4 @@ stage.close(globals())
 # %% [markdown]
 # ## Hand-over
 #
-# [04_metrics](04_metrics.ipynb) holds the explanations against the truths, with floors, an oracle and the two cheaters.
+# [04_metrics](04_metrics.ipynb) holds the explanations against the truths, with floors, an oracle and cheaters.

@@ -18,27 +18,27 @@
 # ## What we found
 #
 # - **Nothing yet.** Only scale `small` has been run: six items a truth, and models that are trained for seconds. It shows how the assay works, and decides nothing.
-# - What holds without statistics is in the table: who knows *where* the words are wins *mask*, *planted* and *cue* without a model. These truths are about the data. *Swap*, *edit* and *noun* are about the model.
+# - What holds without statistics is in the figure: who knows *where* the words are wins *mask*, *planted* and *cue* without a model. These truths are about the data. *Swap*, *edit* and *noun* are about the model.
 # - The claims are registered. A run that decides them will stand here.
 #
 # This notebook computes nothing. It draws tables of stage 4.
-
-# %% [markdown]
+#
 # ## You will see
 #
-# - every explainer under every truth, beside the floors;
-# - the price of the scale: what a rule reaches that never looks at the model;
+# - every explainer under every truth, beside the rules that never look at the model;
+# - whether the truths rank explainers alike;
 # - the page of advice, as far as verdicts allow.
 #
 # | in (all from stage 4) | used for |
 # |---|---|
-# | `cells` | the figure of the whole repository, and the floors |
+# | `cells` | the figure of the whole repository |
+# | `agreement` | the second figure |
 # | `gate` | who looks at the model |
 # | `recommended`, `claims` | the page of advice |
 #
 # | out | holds |
 # |---|---|
-# | `whole`, `floors` | as tables and as pictures |
+# | `whole`, `agreement` | as tables and as pictures |
 # | `advice`, `verdict_all` | the advice; the verdicts (not at scale small) |
 
 # %%
@@ -47,13 +47,12 @@ import lib.same_numbers  # first: the same instructions on every processor
 from functools import partial
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 
 from lib.core.paths import material
 from lib.core.stage import open_stage
-from lib.plots import COLOURS, STYLE
 from lib.stats import show_verdicts
+from lib.studies.assay.figures import PANELS, plot_agreement, plot_whole
 
 # %% [markdown]
 # ## Settings
@@ -69,98 +68,48 @@ formats = ["png"]  # file formats of the figures: png, pdf, svg
 
 # %%
 stage = open_stage("assay", scale, "05_figures")
-tables = {
-    name: pd.read_csv(stage.input("04_metrics", f"{name}.csv"))
-    for name in ("cells", "gate", "recommended", "claims")
-}
+names = ("cells", "agreement", "gate", "recommended", "claims")
+tables = {name: pd.read_csv(stage.input("04_metrics", f"{name}.csv")) for name in names}
 verdicts = partial(
     show_verdicts, stage, tables["claims"], material("assay") / "claims.yaml"
 )
-cells = tables["cells"]
-truths = [
-    "mask",
-    "planted",
-    "cue",
-    "swap",
-    "edit",
-    "noun",
-    "deletion, pad",
-    "deletion, mask",
-]
-truths = [truth for truth in truths if truth in set(cells["truth"])]
-of_data = [truth for truth in truths if truth in ("mask", "planted", "cue")]
-print(f"{len(cells)} cells, {len(truths)} truths")
+truths = [truth for truth in PANELS if truth in set(tables["cells"]["truth"])]
+print(f"{len(tables['cells'])} cells, {len(truths)} truths")
 
 # %% [markdown]
 # ## Every explainer under every truth
 #
-# **How to read the figure.** A cell is a mean on the scale from the truth's strongest floor (0, white) to its oracle (1). Orange is better than the floor, violet is worse. Hatched cells hold by identity and are not ranked. Empty cells: the explainer refuses the model, or the truth tells nothing apart in this run. The first three truths ask where the words are in the *data*, the others what they do in the *model*.
-
+# **How to read the figure.** A row is an explainer, a column a truth; further right is better, and the black line at the right is the whole answer. The grey band ends where the rule in brackets ends, which never looks at the model. A filled dot lies right of the band with its whole interval. The first three truths ask *where* the words are in the data, the next three *what* they do in this model, the last two how fast the answer falls when words go.
 
 # %% tags=["nbval-ignore-output"]
-def grid_of(role, column):
-    """A row an explainer, a column a truth."""
-    part = cells[cells["role"].isin(role)]
-    grid = part.pivot(index="explainer", columns="truth", values=column)
-    return grid.reindex(columns=truths)
-
-
-whole = grid_of(["explainer", "cheater"], "value")
-whole = whole.loc[
-    whole.drop(columns=of_data).mean(axis=1).sort_values(ascending=False).index
-]
-same = grid_of(["explainer", "cheater"], "by_identity").reindex(whole.index) == True  # noqa: E712
-with plt.rc_context(STYLE | {"axes.grid": False}):
-    figure, ax = plt.subplots(figsize=(9, 0.42 * len(whole) + 2), layout="constrained")
-    drawn = ax.imshow(whole.clip(-1, 1), cmap="PuOr_r", vmin=-1, vmax=1, aspect="auto")
-    for (y, x), value in np.ndenumerate(whole.to_numpy()):
-        if np.isfinite(value):
-            ax.text(x, y, f"{value:.1f}", ha="center", va="center", fontsize=9)
-        if same.iat[y, x]:
-            box = plt.Rectangle(
-                (x - 0.5, y - 0.5), 1, 1, fill=False, hatch="///", edgecolor="0.4"
-            )
-            ax.add_patch(box)
-    ax.axvline(len(of_data) - 0.5, color="0.2", linewidth=1.5)
-    ax.set_xticks(range(len(truths)), truths, rotation=30, ha="right")
-    ax.set_yticks(range(len(whole)), whole.index)
-    ax.set_title("where in the data   |   what in the model", fontsize=11)
-    figure.colorbar(drawn, label="0: strongest floor, 1: oracle")
+figure, plotted = plot_whole(tables["cells"])
 stage.figure("whole", figure, formats)
 plt.show()
-stage.table("whole", whole.reset_index(), digits=2)
+_ = stage.table("whole", plotted)
 
 # %% [markdown]
-# **What it shows.** The cheater that knows the marks is perfect left of the line, by identity, and not right of it. The one that holds both texts is asked on *edit* alone. With six items a truth the order of the explainers is chance.
-#
-# ## What a rule reaches that never looks at the model
-#
-# The same truths by their own scores. A tall floor leaves little room for praise.
+# The explainers' scores as numbers:
 
 # %% tags=["nbval-ignore-output"]
-floors = grid_of(["floor"], "raw")
-with plt.rc_context(STYLE):
-    figure, ax = plt.subplots(figsize=(8, 3.2), layout="constrained")
-    for colour, marker, (name, row) in zip(COLOURS, "osD^vP", floors.iterrows()):
-        ax.plot(range(len(truths)), row, marker, color=colour, label=name, alpha=0.8)
-    best = grid_of(["explainer"], "raw").max()
-    ax.plot(
-        range(len(truths)),
-        best,
-        "_",
-        color="black",
-        markersize=22,
-        label="best explainer",
-    )
-    ax.set_xticks(range(len(truths)), truths, rotation=20, ha="right")
-    ax.set(ylabel="primary score", title="Floors, and the best explainer")
-    ax.legend(ncols=2, fontsize=9, loc="center left", bbox_to_anchor=(1, 0.5))
-stage.figure("floors", figure, formats)
-plt.show()
-stage.table("floors", floors.reset_index(), digits=2)
+scores = plotted[plotted["role"] == "explainer"]
+grid = scores.pivot(index="explainer", columns="truth", values="raw")[truths]
+stage.table("scores", grid.reset_index(), digits=2)
 
 # %% [markdown]
-# **What it shows.** Where a coloured mark stands near the black line, the best explainer tells little more than a rule. The best of many is also the luckiest of many.
+# *Reading it.* The cheater that knows the marks is perfect in the first three columns, by identity, and not in the next three. The one that knows the sizes and not the signs is not right there either. Where the band reaches the black line, as word counts do under *mask*, no explainer can be better than the rule. With six items a truth the order of the explainers is chance.
+#
+# ## Do the truths rank explainers alike?
+#
+# **How to read the figure.** A dot is the rank correlation of two truths over the same explainers, asked about one model, with its interval. The triangle is the lower of the two truths' own ceilings: how well each agrees with itself when its items are split in halves.
+
+# %% tags=["nbval-ignore-output"]
+figure, plotted = plot_agreement(tables["agreement"])
+stage.figure("agreement", figure, formats)
+plt.show()
+stage.table("agreement", plotted, digits=2)
+
+# %% [markdown]
+# *Reading it.* A dot far left of its triangle would say that two truths disagree. The interval has to be short enough to say so, and here it is not.
 #
 # ## Who looks at the model?
 #
@@ -177,7 +126,7 @@ stage.table("gate", tables["gate"], digits=2)
 # %%
 questions = {
     "mask": "which words of the data carry the class",
-    "planted": "whether a model uses a shortcut that one suspects",
+    "planted": "whether a model uses a shortcut that I suspect",
     "cue": "which noun a verb agrees with",
     "swap": "what a word does against the word that could stand there",
     "edit": "what a phrase did to an answer",
@@ -185,25 +134,13 @@ questions = {
     "deletion, pad": "in which order words can be spared (padding)",
     "deletion, mask": "in which order words can be spared (mask token)",
 }
-good = (
-    tables["recommended"].query("recommended")
-    if scale != "small"
-    else tables["recommended"].head(0)
-)
-use = {
-    truth: ", ".join(
-        good.loc[
-            good["better_on"].fillna("").str.contains(truth, regex=False), "family"
-        ]
-    )
-    for truth in truths
-}
+good = tables["recommended"].query("recommended and @scale != 'small'")
+use = dict.fromkeys(truths, "undecided")
+for row in good.itertuples():
+    use |= dict.fromkeys(row.better_on.split("; "), row.family)
 advice = pd.DataFrame(
-    {
-        "to know": [questions[truth] for truth in truths],
-        "ask the truth": truths,
-        "use": [use[truth] or "undecided" for truth in truths],
-    }
+    [(questions[truth], truth, use[truth]) for truth in truths],
+    columns=["to know", "ask the truth", "use"],
 )
 stage.table("advice", advice)
 

@@ -11,6 +11,7 @@ import pandas as pd
 from jaxtyping import Float
 
 from ...attribution.swaps import swap_shapley
+from ...metrics.deletion import DeletedWords
 from ...models.text_model import TextModel
 from .models import log_odds
 from .nouns import word_effects
@@ -58,6 +59,29 @@ def _key(model: TextModel, row: Any, altered: pd.DataFrame, forms: pd.DataFrame)
     return _noun_key(model, row, altered) if row.truth == "noun" else list(map(float, row.mark))
 
 
+def two_trainings(truths: pd.DataFrame) -> pd.DataFrame:
+    """What a word (or an edit) did to the first two trainings of a model, side by side.
+
+    Returns:
+        truth, item_id, at (the place of the word; -1 for an edit), first, second.
+    """
+    parts = [
+        pd.DataFrame(
+            {
+                "truth": row.truth,
+                "item_id": row.item_id,
+                "at": [-1] if row.truth == "edit" else range(len(row.key)),
+                "training": row.training,
+                "d": [row.change] if row.truth == "edit" else row.key,
+            }
+        )
+        for row in truths.itertuples()
+    ]
+    about = ["truth", "item_id", "at"]
+    wide = pd.concat(parts).dropna().pivot(index=about, columns="training", values="d")
+    return wide.iloc[:, :2].set_axis(["first", "second"], axis=1).dropna().reset_index()
+
+
 def rules_followed(model: TextModel, planted: pd.DataFrame, least: float = 0.9) -> pd.DataFrame:
     """How often a model gives the label that a planted rule makes.
 
@@ -76,14 +100,34 @@ def rules_followed(model: TextModel, planted: pd.DataFrame, least: float = 0.9) 
 
 
 def is_verified(f: float, changes: Collection[str], answers: Float[np.ndarray, "batch"]) -> bool:
-    """Whether the cue decides: in the other number it turns the sign of f, and no attractor does.
+    """Whether the cue decides: in the other number it turns the sign of f, and no attractor does,
+    nor moves f as far.
 
     >>> is_verified(1.0, ["cue exchanged", "attractor exchanged"], np.array([-2.0, 0.5]))
     True
     """
-    turned = np.sign(answers) != np.sign(f)
+    turned, moved = np.sign(answers) != np.sign(f), np.abs(answers - f)
     is_cue = np.asarray(list(changes)) == "cue exchanged"
-    return bool(is_cue.any() and (turned == is_cue).all())
+    if not is_cue.any() or (turned != is_cue).any():
+        return False
+    return bool(moved[is_cue].max() > moved[~is_cue].max(initial=0.0))
+
+
+def padding_position(model: TextModel, item: Any, forms: pd.DataFrame) -> float:
+    """Where the text of padding alone stands between the two forms of a sentence, for the model.
+
+    0 is the answer to the other form, 1 the answer to the item. At 1 an explainer that compares
+    with padding has nothing to explain, though every word of the other form would matter.
+
+    Args:
+        item: of the truth *swap*: sentence, target, sentence_idx, f.
+        forms: both forms of each sentence.
+    """
+    is_other = (forms["sentence_idx"] == item.sentence_idx) & (forms["target"] != item.target)
+    other = _ask(model, forms[is_other], item.target)[0]
+    padded = DeletedWords(model, [list(item.sentence)], [item.target], "pad", "margin")
+    empty = padded.scores([0], [np.zeros(len(item.sentence), bool)])[0]
+    return float((empty - other) / (item.f - other))
 
 
 def _ask(model: TextModel, altered: pd.DataFrame, target: int) -> Float[np.ndarray, "batch"]:

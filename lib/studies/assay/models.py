@@ -28,7 +28,8 @@ from ...models.hf import redraw
 from ...models.masked_gender import GenderAtMask
 from ...models.masked_lm import new_masked_lm
 from ...models.ola import OneLayerAttention
-from ...models.text_model import RunsFromEmbeddings, TextModel, lengths_of
+from ...models.shortcuts import ids_in_use
+from ...models.text_model import RunsFromEmbeddings, TextModel, encode_words, lengths_of
 from ...models.weights import (
     check_weights,
     load_classifier,
@@ -79,6 +80,15 @@ def build(recipe: Mapping[str, Any]) -> tuple[RunsFromEmbeddings, dict[str, nn.P
     table.requires_grad_(False)  # its gradient would be as large as the vocabulary
     named = model.module.named_parameters()
     return model, {name: p for name, p in named if p is not table}
+
+
+def ids_to_learn(recipe: Mapping[str, Any], sentences: Sequence[Sequence[str]]) -> list[int]:
+    """The token ids that a model of one layer knows: those of its texts; none for other models."""
+    if recipe["kind"] != "one layer":
+        return []
+    tokenizer = load_tokenizer(recipe["encoder"], recipe["revision"])
+    texts = [list(words) for words in sentences]
+    return ids_in_use(encode_words(tokenizer, texts, tokenizer.model_max_length))
 
 
 def train(

@@ -43,7 +43,8 @@ def on_one_scale(
         least: where floor and oracle are closer, the truth tells nothing apart: NaN.
 
     Returns:
-        The table with raw (the score), value, floor and oracle (of the truth).
+        The table with raw (the score), value, rule (that is 0), floor and oracle (its score, and
+        the oracle's).
     """
 
     def rescaled(truth: str, part: pd.DataFrame) -> pd.DataFrame:
@@ -51,7 +52,8 @@ def on_one_scale(
         floor, oracle = means[floor_of[truth]], means["oracle"]
         is_open = oracle - floor > least
         value = between(part["value"], floor, oracle) if is_open else np.nan
-        return part.assign(raw=part["value"], value=value, floor=floor, oracle=oracle)
+        rule = floor_of[truth]
+        return part.assign(raw=part["value"], value=value, rule=rule, floor=floor, oracle=oracle)
 
     groups = scored.groupby("truth", sort=False)
     return pd.concat([rescaled(str(truth), part) for truth, part in groups], ignore_index=True)
@@ -129,6 +131,47 @@ def rank_agreement(
     return pd.DataFrame(rows, columns=["left", "right", "tau", "low", "high"])
 
 
+def below_ceiling(agreement: pd.DataFrame, left: str, right: str) -> tuple[float, float, float]:
+    """How far two truths' tau-b lies below the lower of their ceilings, with the interval of the
+    tau-b; NaN where one of the three is missing.
+
+    Args:
+        agreement: of `rank_agreement`.
+    """
+    table = agreement.set_index(["left", "right"])
+    pair = next((key for key in ((left, right), (right, left)) if key in table.index), None)
+    if pair is None or not {(left, left), (right, right)} <= set(table.index):
+        return (np.nan,) * 3
+    ceiling = min(table.loc[(name, name), "tau"] for name in (left, right))
+    tau, low, high = table.loc[pair, ["tau", "low", "high"]]
+    return float(ceiling - tau), float(ceiling - high), float(ceiling - low)
+
+
+def budget_against_truth(
+    bought: pd.DataFrame, cells: pd.DataFrame, explainer: str, truth: str, other: str
+) -> tuple[float, float, float]:
+    """By how much more an explainer's place changes from its smallest to its largest budget than
+    from one truth to another; without an interval. Its place is the share of the other explainers
+    that it is above.
+
+    Args:
+        bought: explainer, passes, value (the score under `truth`).
+        cells: of `standing.cells`.
+    """
+    raw = cells[cells["role"] == "explainer"].pivot(
+        index="explainer", columns="truth", values="raw"
+    )
+    mine, others = raw.loc[explainer], raw.drop(index=explainer)
+    by_budget = bought[bought["explainer"] == explainer].sort_values("passes")["value"]
+
+    def place(score: float, under: str) -> float:
+        return float((score > others[under].dropna()).mean())
+
+    by_truth = abs(place(mine[truth], truth) - place(mine[other], other))
+    moved = abs(place(by_budget.iloc[-1], truth) - place(by_budget.iloc[0], truth)) - by_truth
+    return moved, np.nan, np.nan
+
+
 def split_half(values: pd.DataFrame, n_splits: int, seed: int) -> Float[np.ndarray, "draw"]:
     """tau-b between the rankings of two random halves of one truth's clusters."""
     wide = values.pivot_table("value", "cluster", "explainer").dropna()
@@ -161,15 +204,17 @@ def truths_beyond_models(
 ) -> dict[str, float]:
     """Whether explainers change places with the truth more than they do with the model.
 
-    In value = explainer + explainer x truth + explainer x model + rest it is the variance of the
-    second term minus that of the third, in squared units of the value. That truths disagree is said
-    only where its interval lies above zero.
+    In place = explainer + explainer x truth + explainer x model + rest it is the variance of the
+    second term minus that of the third. The place of an explainer is its rank under a truth and a
+    training, as a share of all, so that no truth counts more because its scores are spread. That
+    truths disagree is said only where the interval lies above zero.
 
     Returns:
         explainer, explainer_x_truth, explainer_x_model (standard deviations), difference (of the
-        variances) with low and high, over trainings.
+        variances) with low and high, over trainings: NaN with fewer than three.
     """
     means = values.groupby(["explainer", "truth", "training"], as_index=False)["value"].mean()
+    means["value"] = means.groupby(["truth", "training"])["value"].rank(pct=True)
     trainings = sorted(means["training"].unique())
     rng = np.random.default_rng(seed)
     by_training = dict(iter(means.groupby("training")))
@@ -180,7 +225,9 @@ def truths_beyond_models(
             again = [by_training[name].assign(training=i) for i, name in enumerate(chosen)]
             draws.append(_difference(_terms(pd.concat(again))))
     terms = _terms(means)
-    low, high = expanded_quantiles(draws, len(trainings), alpha)
+    low, high = np.nan, np.nan  # of two trainings every draw that tells both apart is the same
+    if len(trainings) > 2:
+        low, high = expanded_quantiles(draws, len(trainings), alpha)
     return {
         "explainer": terms["explainer"],
         "explainer_x_truth": terms["explainer:truth"],
@@ -243,7 +290,7 @@ def recommended(contrasts: pd.DataFrame, margin: float) -> pd.DataFrame:
         better = part.loc[part["low"] > 0, "truth"].tolist()
         holds_out = bool((part["low"] >= -margin).all())
         rows.append(
-            (family, holds_out, bool(better), holds_out and bool(better), ", ".join(better))
+            (family, holds_out, bool(better), holds_out and bool(better), "; ".join(better))
         )
     columns = ["family", "nowhere_inferior", "somewhere_better", "recommended", "better_on"]
     return pd.DataFrame(rows, columns=columns)

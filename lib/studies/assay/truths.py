@@ -8,7 +8,7 @@ number a word: what the truth knows of that word, NaN where it knows nothing.
 | mask | 1 for an altered word, 0 for another | ROC AUC of the sizes |
 | swap | its exact Shapley value over grammatical swaps | Spearman over the words that are swapped |
 | planted | its share of the decision | overlap with these shares |
-| cue | 1 for a verified cue, -1 for an attractor | 1 where a cue has the largest score of both |
+| cue | 1 for a verified cue, -1 for an attractor | 1 where a cue has the largest size of both |
 | edit | 1 for a word of the edit, 0 for another | part in Spearman's rho over all pairs |
 | noun | what exchanging the word changes | Spearman over the words that were exchanged |
 
@@ -74,12 +74,14 @@ def order_of_known(scores: Numbers, key: Numbers) -> float:
 
 
 def cue_above_attractor(scores: Numbers, key: Numbers) -> float:
-    """1 where the largest score of a cue is above that of every attractor, one half where equal.
+    """1 where the largest size of a cue is above that of every attractor, one half where equal.
 
-    >>> cue_above_attractor([0.2, 0.9, 0.5], [0, 1, -1])
+    Sizes, since with signs the mere form of the two nouns (one plural, one not) would be enough.
+
+    >>> cue_above_attractor([0.2, -0.9, 0.5], [0, 1, -1])
     1.0
     """
-    sides, marks = np.asarray(scores, float), np.asarray(key)
+    sides, marks = np.abs(np.asarray(scores, float)), np.asarray(key)
     cue, attractor = (sides[marks == mark].max() for mark in (1, -1))
     return float(np.sign(cue - attractor) / 2 + 0.5)
 
@@ -88,7 +90,7 @@ TRUTHS = {
     "mask": Truth(mask_auc, 0.5, is_signed=False),
     "swap": Truth(order_of_known, 0.0, is_signed=True),
     "planted": Truth(overlap, 0.0, is_signed=False),
-    "cue": Truth(cue_above_attractor, 0.5, is_signed=True),
+    "cue": Truth(cue_above_attractor, 0.5, is_signed=False),
     "edit": Truth(lambda scores, key: estimated_change(scores, np.flatnonzero(key)), 0.0, True),
     "noun": Truth(order_of_known, 0.0, is_signed=True),
 }
@@ -159,8 +161,42 @@ def oracle(items: pd.DataFrame) -> pd.DataFrame:
     scores = []
     for row in items.itertuples():
         key = np.nan_to_num(np.asarray(row.key, float))
+        if row.truth == "cue":
+            key = key.clip(0)
         scores.append((key * row.change / key.sum() if row.truth == "edit" else key).tolist())
     return pd.DataFrame({"item_id": items["item_id"], "explainer": "oracle", "scores": scores})
+
+
+def cheaters(items: pd.DataFrame) -> pd.DataFrame:
+    """Explanations of those who know a part of the yardstick, and one floor that knows the editor.
+
+    | name | knows |
+    |---|---|
+    | Cheater: marks | which words the truth speaks of |
+    | Cheater: sizes | how much a word did, and not in which direction (swap, edit, noun) |
+    | Cheater: both texts | the answer to both texts of an edit |
+    | Goal of the edit | what the person who edited meant to do; no word, no model |
+
+    Args:
+        items: as for `oracle`, with mark, and goal (of edits).
+    """
+    known = oracle(items).assign(truth=items["truth"], mark=items["mark"])
+    edits = known["truth"] == "edit"
+    marks = known.assign(
+        explainer="Cheater: marks",
+        scores=[np.clip(np.asarray(mark, float), 0, None).tolist() for mark in known["mark"]],
+    )
+    about_model = known["truth"].isin([name for name, truth in TRUTHS.items() if truth.is_signed])
+    sizes = known[about_model].assign(explainer="Cheater: sizes")
+    sizes["scores"] = [np.abs(scores).tolist() for scores in sizes["scores"]]
+    goals = marks[edits].assign(explainer="Goal of the edit")
+    goals["scores"] = [
+        (np.asarray(mark, float) * goal / np.sum(mark)).tolist()
+        for mark, goal in zip(goals["mark"], items.loc[edits.to_numpy(), "goal"], strict=True)
+    ]
+    both = known[edits].assign(explainer="Cheater: both texts")
+    parts = [marks, sizes, goals, both]
+    return pd.concat(parts, ignore_index=True)[["item_id", "explainer", "scores"]]
 
 
 def score_on_other(items: pd.DataFrame, explanations: pd.DataFrame) -> pd.DataFrame:

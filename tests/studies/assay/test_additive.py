@@ -16,7 +16,13 @@ from torch import nn
 from lib.attribution import Row, fit_pattern
 from lib.core.errors import TouchstoneError
 from lib.models.text_model import Encoded
-from lib.studies.assay.answers import is_verified, rules_followed, true_answers
+from lib.studies.assay.answers import (
+    is_verified,
+    padding_position,
+    rules_followed,
+    true_answers,
+    two_trainings,
+)
 from lib.studies.assay.edits import removed_words
 from lib.studies.assay.explainers import FLOORS, ask, merge_identical
 from lib.studies.assay.items import with_replacements
@@ -109,7 +115,7 @@ def test_words_exchanged_for_the_same_others_are_exact(seed: int) -> None:
     sentence = words(40, 3, 50, 17, 25, 55)
     item = ("n0", "noun", "m", "c", sentence, 1, [0.0, 1.0, 0.0, 0.0, 0.0, 0.0])
     names = ["item_id", "truth", "model", "cluster", "sentence", "target", "mark"]
-    items = pd.DataFrame([item], columns=names)
+    items = pd.DataFrame([item], columns=names).assign(tags=[["NN"] * 6])
     altered = with_replacements(items, kinds, 29, seed)
     assert set(altered["at"]) == {1, 3, 4}, "words without a kind stay"
     asked = told(model, items, altered)
@@ -140,7 +146,37 @@ def test_a_cue_is_verified_where_it_alone_turns_the_answer() -> None:
     assert is_verified(-1.0, both, np.array([2.0, -0.5]))
     assert not is_verified(1.0, both, np.array([2.0, 0.5])), "the cue does not decide"
     assert not is_verified(1.0, both, np.array([-2.0, -0.5])), "the attractor decides as well"
+    assert not is_verified(0.2, both, np.array([-0.1, 3.0])), "the attractor moves it further"
     assert not is_verified(1.0, both[1:], np.array([0.5])), "there is no cue"
+
+
+def test_padding_stands_where_the_model_puts_it() -> None:
+    model = Adding(0)
+    number = model.table[1:, 0].numpy()
+    forms = pd.DataFrame(
+        {"sentence_idx": [0, 0], "target": [1, 0], "sentence": [words(1, 2), words(3, 2)]}
+    )
+    own, other = (float(number[[i, 2]].sum()) for i in (1, 3))
+    row = {"sentence": words(1, 2), "target": 1, "sentence_idx": 0, "f": own}
+    found = padding_position(model, SimpleNamespace(**row), forms)
+    assert found == pytest.approx((0 - other) / (own - other))
+
+
+def test_two_trainings_stand_side_by_side() -> None:
+    nan = float("nan")
+    rows = [
+        ("swap", "s", 0, [nan, 1.0, 2.0], nan),
+        ("swap", "s", 1, [nan, 3.0, 4.0], nan),
+        ("edit", "e", 0, [0.0, 1.0], -0.5),
+        ("edit", "e", 1, [0.0, 1.0], 0.7),
+        ("edit", "e", 2, [0.0, 1.0], 9.0),
+    ]
+    found = two_trainings(
+        pd.DataFrame(rows, columns=["truth", "item_id", "training", "key", "change"])
+    ).set_index("truth")
+    assert found.loc["edit", ["at", "first", "second"]].tolist() == [-1, -0.5, 0.7]
+    swaps = found.loc["swap", ["at", "first", "second"]]
+    assert swaps.to_numpy().tolist() == [[1, 1, 3], [2, 2, 4]]
 
 
 def test_a_floor_sees_no_model_and_a_refusal_is_told() -> None:

@@ -11,7 +11,14 @@ import pytest
 from lib.core.errors import TouchstoneError
 from lib.models.text_model import encode_words
 from lib.models.weights import load_tokenizer
-from lib.studies.assay.models import build, log_odds, read_model, save_model, train
+from lib.studies.assay.models import (
+    build,
+    ids_to_learn,
+    log_odds,
+    read_model,
+    save_model,
+    train,
+)
 from lib.training.classifier import Settings
 
 ENCODER = "all-MiniLM-L6-v2"
@@ -63,3 +70,12 @@ def test_one_layer_learns_a_word_and_comes_back(tmp_path: Path) -> None:
     files[1].write_bytes(files[1].read_bytes()[:-4])
     with pytest.raises(TouchstoneError, match="SHA-256"):
         read_model(*files)
+
+
+@pytest.mark.slow
+def test_only_a_model_of_one_layer_has_ids_to_learn() -> None:
+    assert ids_to_learn(recipe("classifier"), [["mango"]]) == []
+    few, more = (
+        ids_to_learn(recipe("one layer"), [text]) for text in (["mango"], ["mango", "tea"])
+    )
+    assert few and set(few) < set(more)

@@ -9,7 +9,9 @@ from scipy import stats
 
 from lib.core.errors import TouchstoneError
 from lib.studies.assay.synthesis import (
+    below_ceiling,
     between,
+    budget_against_truth,
     family_contrasts,
     on_one_scale,
     rank_agreement,
@@ -104,7 +106,10 @@ def test_truths_disagree_only_where_they_do_so_more_than_models() -> None:
     rng = np.random.default_rng(4)
     by_truth = truths_beyond_models(made(rng, of_truth=0.3, of_model=0.02))
     assert by_truth["low"] > 0
-    assert by_truth["explainer_x_truth"] == pytest.approx(0.3, abs=0.12)
+    assert by_truth["explainer_x_truth"] > 3 * by_truth["explainer_x_model"]
+    stretched = made(np.random.default_rng(4), of_truth=0.3, of_model=0.02)
+    stretched.loc[stretched["truth"] == "b", "value"] *= 100
+    assert truths_beyond_models(stretched) == by_truth, "places do not know the units of a truth"
     by_model = truths_beyond_models(made(rng, of_truth=0.0, of_model=0.3))
     assert by_model["low"] <= 0 and by_model["explainer_x_model"] > 0.1
 
@@ -157,3 +162,30 @@ def test_families_are_held_against_the_best_other_one() -> None:
     advice = recommended(found, margin=0.1).set_index("family")["recommended"]
     assert advice["one"] and not advice["two"]
     assert family_contrasts(table, {"good": "one"}, 0.05, 10).empty, "nothing to hold it against"
+
+
+def test_two_truths_lie_below_the_lower_ceiling() -> None:
+    rows = [("a", "a", 0.9, 0.8, 1.0), ("b", "b", 0.7, 0.6, 0.8), ("b", "a", 0.2, 0.0, 0.5)]
+    agreement = pd.DataFrame(rows, columns=["left", "right", "tau", "low", "high"])
+    assert below_ceiling(agreement, "a", "b") == pytest.approx((0.5, 0.2, 0.7))
+    assert np.isnan(below_ceiling(agreement, "a", "c")).all()
+
+
+def test_a_place_moves_with_the_budget_and_with_the_truth() -> None:
+    raw = {"mask": [0.1, 0.4, 0.6, 0.5], "swap": [0.1, 0.4, 0.6, 0.0]}
+    cells = pd.DataFrame(
+        [
+            (truth, name, "explainer", value)
+            for truth, values in raw.items()
+            for name, value in zip(["a", "b", "c", "LIME"], values, strict=True)
+        ],
+        columns=["truth", "explainer", "role", "raw"],
+    )
+    bought = pd.DataFrame({"explainer": "LIME", "passes": [100, 10], "value": [0.9, 0.2]})
+    moved, *interval = budget_against_truth(bought, cells, "LIME", "mask", "swap")
+    assert moved == pytest.approx(2 / 3 - 2 / 3) and np.isnan(interval).all()
+
+
+def test_two_trainings_give_no_interval() -> None:
+    found = truths_beyond_models(made(np.random.default_rng(0), of_truth=0.3, n_trainings=2))
+    assert np.isnan([found["low"], found["high"]]).all() and np.isfinite(found["difference"])

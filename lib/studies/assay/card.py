@@ -4,7 +4,9 @@ The run has a scale of its own, `card`: its items and models are made once, and 
 asks and scores anew. The form of a card is that of `lib.doors.card`.
 """
 
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,12 @@ import pandas as pd
 from ... import __version__
 from ...core.errors import TouchstoneError
 from ...core.files import load_parquet, read_table
+from ...core.paths import outputs_root
+from ...core.runner import plan_jobs, run_jobs
+from ...core.stage import hold
 from ...metrics.agreement import rank_correlation
+from .explainers import ask
+from .models import read_model
 from .truths import score_items, score_on_other
 
 ASKS = {
@@ -27,9 +34,33 @@ ASKS = {
     "deletion, pad": "Does the answer fall fast when words are padded in its order?",
     "deletion, mask": "Does the answer fall fast when words are masked in its order?",
 }
+SCALE = "card"  # the folder of the run
+_STAGES = 4  # the figures of stage 05 are not needed
 ABOUT_MODEL = ("swap", "edit", "noun")  # truths that differ between two trainings
 _SHOWN = "mask"  # the truth whose sentences are shown
 _MODEL_OF_DELETION = "gender"
+
+
+def run_with(explainer: str, settings: Mapping[str, Any]) -> Path:
+    """Run the assay's notebooks with one more explainer; returns the run's folder.
+
+    Items and models of an earlier card are used again. Progress is printed, as by `touchstone run`.
+
+    Raises:
+        TouchstoneError: there is no such explainer, or a stage failed.
+    """
+    defaults = {job.stage: job.all for job in plan_jobs("assay", "small")}
+    explainers = defaults["03_attribution"]["explainers"] | {explainer: dict(settings)}
+    families = {explainer: "yours"} | defaults["04_metrics"]["families"]
+    given = {"scale": SCALE, "explainers": explainers, "families": families}
+    folder = outputs_root() / "assay" / SCALE
+    jobs = [
+        replace(job, folder=folder / job.stage)
+        for job in plan_jobs("assay", "small", parameters=given)[:_STAGES]
+    ]
+    with hold(folder, seconds=0):
+        run_jobs(jobs)
+    return folder
 
 
 def read_run(folder: Path, explainer: str, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -48,10 +79,11 @@ def read_run(folder: Path, explainer: str, settings: Mapping[str, Any]) -> dict[
         for name in ("cells", "gate", "budgets")
     }
     told = {
-        name: read_table(folder / "03_attribution" / f"{name}.csv") for name in ("copies", "refused")
+        name: read_table(folder / "03_attribution" / f"{name}.csv")
+        for name in ("copies", "refused")
     }
     truths = load_parquet(folder / "02_training" / "truths.parquet")
-    answers = load_parquet(folder / "03_attribution" / "explanations.parquet")
+    answers = load_parquet(answered / "explanations.parquet")
     copies = dict(told["copies"].itertuples(index=False, name=None))
     asked = copies.get(explainer, explainer)
     why = told["refused"].query("explainer == @explainer").set_index("model")["why"].to_dict()
@@ -62,6 +94,7 @@ def read_run(folder: Path, explainer: str, settings: Mapping[str, Any]) -> dict[
     rows = [_row(tables["cells"], truth, asked, why, model_of) for truth in ASKS]
     gate = tables["gate"].query("explainer == @asked")
     scored = _scored(truths, mine)
+    draws, seconds = (None, None) if why else _asked_twice(folder, truths, explainer, settings)
     found = {
         "schema": 1,
         "touchstone": __version__,
@@ -76,9 +109,9 @@ def read_run(folder: Path, explainer: str, settings: Mapping[str, Any]) -> dict[
             "likeness": float(gate["likeness"].iloc[0]),
             "passes": bool(gate["passes"].iloc[0]),
         },
-        "other_model": _own_and_other(truths, mine, scored),
-        "single": {"draws": None, "trainings": _between_trainings(mine)},
-        "cost": {"seconds": None, "quality": _quality(tables["budgets"], asked)},
+        "other_model": _own_and_other(truths, mine, rows),
+        "single": {"draws": draws, "trainings": _between_trainings(mine)},
+        "cost": {"seconds": seconds, "quality": _quality(tables["budgets"], asked)},
         "sentences": _sentences(truths, mine, scored),
     }
     return found | {"summary": summary(found, copies.get(explainer))}
@@ -98,7 +131,10 @@ def summary(card: Mapping[str, Any], same_as: str | None = None) -> str:
     said = [f"Its numbers are those of {same_as}."] if same_as else []
     for names, start in (
         (above, "Above the best rule that never looks at the model"),
-        (below, "Below that rule" if above else "Below the best rule that never looks at the model"),
+        (
+            below,
+            "Below that rule" if above else "Below the best rule that never looks at the model",
+        ),
         (open_, "Not told apart from it"),
     ):
         said += [f"{start}: {', '.join(names)}."] if names else []
@@ -163,23 +199,39 @@ def _items(truths: pd.DataFrame) -> pd.DataFrame:
 
 
 def _own_and_other(
-    truths: pd.DataFrame, mine: pd.DataFrame, scored: pd.DataFrame
+    truths: pd.DataFrame, mine: pd.DataFrame, rows: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """The mean score against the model that was explained, and against its other training."""
+    """The score against the model that was explained, and against its other training."""
     items = _items(truths[truths["truth"].isin(ABOUT_MODEL)])
     if items["training"].nunique() < 2 or mine.empty:
         return []
-    other = score_on_other(items, mine)
-    means = [table.groupby("truth")["value"].mean() for table in (scored, other)]
+    other = score_on_other(items, mine).groupby("truth")["value"].mean()
     return [
-        {
-            "truth": truth,
-            "own": _or_none(means[0].get(truth)),
-            "other": _or_none(means[1].get(truth)),
-        }
-        for truth in ABOUT_MODEL
-        if truth in means[0]
+        {"truth": row["truth"], "own": row["raw"], "other": _or_none(other.get(row["truth"]))}
+        for row in rows
+        if row["truth"] in ABOUT_MODEL and row["raw"] is not None
     ]
+
+
+def _asked_twice(
+    folder: Path, truths: pd.DataFrame, explainer: str, settings: Mapping[str, Any]
+) -> tuple[float | None, float]:
+    """How alike two answers about a text are that draw differently (mean rank correlation), and the
+    CPU seconds of one.
+    """
+    stem = folder / "02_training" / "models" / f"{_MODEL_OF_DELETION}-0"
+    model = read_model(stem.with_suffix(".json"), stem.with_suffix(".safetensors"))
+    rows = truths.query("truth == @_SHOWN and training == 0")
+    found, begun = [], time.process_time()
+    for row in rows.itertuples():
+        pair = [
+            ask(model, None, row.sentence, row.target, {explainer: settings}, draw)[0][explainer]
+            for draw in ("", " again")
+        ]
+        found.append(1.0 if pair[0] == pair[1] else rank_correlation(*pair))
+    seconds = (time.process_time() - begun) / max(1, 2 * len(rows))
+    known = [value for value in found if not np.isnan(value)]
+    return float(np.mean(known)) if known else None, seconds
 
 
 def _between_trainings(mine: pd.DataFrame) -> float | None:

@@ -51,10 +51,11 @@ FLOORS = {
 
 def ask(
     model: TextModel,
-    pattern: Pattern,
+    pattern: Pattern | None,
     text: Sequence[str],
     target: int,
     explainers: Mapping[str, Mapping[str, Any]],
+    draw: str = "",
 ) -> tuple[dict[str, list[float]], dict[str, str]]:
     """What explainers say of one text, alone.
 
@@ -64,6 +65,7 @@ def ask(
         text: its words.
         target: the class, 0 or 1.
         explainers: settings by name: of `FLOORS`, of `METHODS`, or "module:function".
+        draw: another one gives methods that draw other draws.
 
     Returns:
         The scores by explainer, a number a word; and why those that refuse this model do so.
@@ -75,7 +77,7 @@ def ask(
             "sentence_idx": [0],
             "target": [target],
             "sentence": [words],
-            "drawn_by": [" ".join(words)],
+            "drawn_by": [" ".join(words) + draw],
         }
     )
     scores, refused = {}, {}

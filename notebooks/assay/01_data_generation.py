@@ -91,12 +91,11 @@ n_replacements = 20  # words that take a word's place, at least 20
 # %%
 stage = open_stage("assay", scale, "01_data_generation")
 set_up(seed, n_threads)
-labels = read_labels(material("geco") / "labels.yaml")
-gendered = labelled_rows(list(labels.values()), "all", ("F", "M"))
+labels = read_labels(material("geco") / "labels.yaml").values()
+gendered = labelled_rows(list(labels), "all", ("F", "M"))
 gendered = gendered[gendered["sentence"].map(len) <= 1.5 * longest]
 wordings = read_wordings(material("cebab") / "wordings.yaml")
 reviews = generate_reviews(World(0.0), wordings, n_reviews, 6, seed)
-print(f"{len(gendered)} gendered sentences, {len(reviews)} reviews and edits")
 
 # %% [markdown]
 # ## 1 · One text by hand
@@ -170,8 +169,7 @@ rules = {
     "or": ("canyon", "walnut"),
     "order": ("tulip", "radar"),
 }
-short = gendered[gendered["sentence"].map(len) <= longest]
-base = short["sentence"].tolist()
+base = gendered.loc[gendered["sentence"].map(len) <= longest, "sentence"].tolist()
 planted = plants.planted_texts(base, rules, "lemon", n_planted, seed)
 tests = plants.planted_texts(base, rules, "lemon", 40, seed + 1)
 one = planted.query("rule == 'and' and target == 1").iloc[0]
@@ -183,6 +181,8 @@ print(" ".join(one["sentence"]))
 #
 # What does *nurse* do to a masked pronoun? Exchange it for twenty other nouns of the same number, the same article (*a* or *an*) and about the same frequency, and look at the mean. Nothing is masked or left out, so the model is asked about ordinary sentences only.
 #
+# The sentences were labelled by hand in the row *implicit_bias*, with their *antecedent*: the noun that the pronoun stands for.
+#
 # $$d_i = g(x) - \tfrac1R \textstyle\sum_r g(x \text{ with } r \text{ at place } i)$$
 
 # %%
@@ -193,20 +193,13 @@ tags = items.content_tags([*tagged, folder / "annotation_1.conllu"])
 kinds = nouns.word_kinds(items.count_words(tags))
 alike = nouns.replacements("doctor", kinds, n_replacements, seed)
 assert len(alike) >= 20 and {kinds[w][:2] for w in alike} == {kinds["doctor"][:2]}
-print(kinds["doctor"], alike[:5])
-
-# %% [markdown]
-# The sentences were labelled by hand in the row *implicit_bias*, with their *antecedent*: the noun that the pronoun stands for.
-
-# %%
 known = pd.read_csv(folder / "sentences.csv").merge(
-    pd.read_csv(folder / "labels.csv"), on="id"
+    pd.read_csv(folder / "labels.csv").query("label == 'passes'"), on="id"
 )
-known = known.query("label == 'passes'").assign(target=1)
-known["cluster"] = known["antecedent"]
-known["words"] = known["sent1"].map(natural.split_words)
+known = known.assign(target=1, words=known["sent1"].map(natural.split_words))
 known["tags"] = [tags.get(tuple(found)) for found in known["words"]]
 known = known[known["words"].map(len) <= longest].dropna(subset="tags")
+known["cluster"] = known["antecedent"]
 known["sentence"] = [
     natural.masked_words(found, natural.gendered_pronouns(found)[0])
     for found in known["words"]
@@ -215,7 +208,7 @@ known["mark"] = [
     [word.lower() == row.antecedent for word in row.sentence]
     for row in known.itertuples()
 ]
-print(f"{len(known)} sentences with a masked pronoun, {len(kinds)} words with a kind")
+print(kinds["doctor"], alike[:5])
 
 # %% [markdown]
 # ## 5 · All items
@@ -225,7 +218,6 @@ print(f"{len(known)} sentences with a masked pronoun, {len(kinds)} words with a 
 # The language model reads sentences of a grammar that has few words, so that a small model can learn them. Of the beginnings of sentences we take those whose words it knows.
 
 # %%
-show_source(items.agreement_rows)
 words = [
     read_yaml(material("lm_saliency") / f"{name}.yaml")
     for name in ("grammar", "syneval", "winobias")
@@ -239,28 +231,19 @@ corpus = [
     for kind in rng.choice(["plain", "prep", "prep"], n_corpus)
 ]
 lines = syneval_rows(words[1]).query("pattern.str.startswith('prep_')")
-print(" ".join(word for word, _ in corpus[0]))
+heard = {word for sentence in corpus for word, _ in sentence}
 
 # %% [markdown]
 # Now the items are drawn: at most one of a cluster, the two classes (or the four rules) by turns. Two words have no order to speak of, so *swap* needs at least three.
 
 # %%
-swapped = short[short["ground_truth"].map(sum) >= 3].rename(
-    columns={"ground_truth": "mark"}
-)
-swapped["cluster"] = "text-" + swapped["sentence_idx"].astype(str)
-telling = tests[tests["truth"].map(any)].rename(columns={"truth": "mark"})
-telling = telling.groupby("rule").head(3 * n_items)
-telling["cluster"] = [f"text-{i % len(base)}" for i in telling["sentence_idx"]]
-cut = items.nested_rows(pairs, tested, 2 * longest)
-heard = {word for sentence in corpus for word, _ in sentence}
-agreeing = items.agreement_rows(lines, heard)
+short = gendered[gendered["sentence"].map(len) <= longest]
 sources = {
-    ("mask", "gender"): swapped,
-    ("planted", "planted"): telling,
-    ("cue", "number"): agreeing,
-    ("edit", "reviews"): cut,
-    ("noun", "pronoun"): known,
+    "mask": ("gender", items.swapped_rows(short)),
+    "planted": ("planted", items.planted_rows(tests, len(base))),
+    "cue": ("number", items.agreement_rows(lines, heard)),
+    "edit": ("reviews", items.nested_rows(pairs, tested, 2 * longest)),
+    "noun": ("pronoun", known),
 }
 drawn = {
     truth: items.draw_items(
@@ -271,7 +254,7 @@ drawn = {
         seed,
         by="rule" if truth == "planted" else "target",
     )
-    for (truth, model), rows in sources.items()
+    for truth, (model, rows) in sources.items()
 }
 
 # %% [markdown]
@@ -281,18 +264,13 @@ drawn = {
 exchanged = items.with_replacements(drawn["noun"], kinds, n_replacements, seed)
 n_words = drawn["noun"]["item_id"].map(exchanged.groupby("item_id")["at"].nunique())
 drawn["noun"] = drawn["noun"][n_words >= 3].head(n_items)  # fewer have no order
-drawn["swap"] = drawn["mask"].assign(truth="swap")
-drawn["ola"] = drawn["planted"].assign(model="planted-ola")
-for name, old, new in (("swap", "mask", "swap"), ("ola", "planted-p", "ola-p")):
-    drawn[name]["item_id"] = drawn[name]["item_id"].str.replace(old, new)
 altered = [
     items.with_short_texts(drawn["edit"]),
     items.with_other_numbers(drawn["cue"]),
     exchanged[exchanged["item_id"].isin(drawn["noun"]["item_id"])],
 ]
 altered = pd.concat(altered, ignore_index=True)
-asked = pd.concat(drawn.values(), ignore_index=True)
-asked = asked[[*items.ITEM, "rule", "goal", "sentence_idx"]]
+asked = items.with_second_questions(drawn)
 stage.table("counts", items.count_items(asked, altered), digits=1)
 
 # %% [markdown]
@@ -301,15 +279,13 @@ stage.table("counts", items.count_items(asked, altered), digits=1)
 # One item of each truth, with its marks:
 
 # %%
-shown = asked.drop_duplicates("truth").copy()
 names = {1: "known", 0: "", -1: "against"}
+shown = asked.drop_duplicates("truth").assign(
+    scores=None, label=asked["truth"], words=asked["sentence"].map(list)
+)
 shown["marks"] = [[names[np.sign(mark)] for mark in row] for row in shown["mark"]]
-shown["scores"], shown["label"] = None, shown["truth"]
-shown["words"] = shown["sentence"].map(list)
 figure, plotted = plot_words(
-    shown[["words", "scores", "marks", "label"]],
-    {"known": "what the truth speaks of", "against": "an attractor"},
-    digits=None,
+    shown, {"known": "what the truth speaks of", "against": "an attractor"}, digits=None
 )
 stage.figure("items_shown", figure)
 plt.show()
@@ -354,8 +330,13 @@ tasks = train.groupby("model", sort=False).agg(
 )
 with plt.rc_context(STYLE):
     figure, ax = plt.subplots(figsize=(6, 2.2), layout="constrained")
-    _ = ax.barh(tasks.index, tasks["texts"], color=COLOURS[0])
-    _ = ax.set(xlabel="training texts", title="Five tasks, and little text for each")
+    _ = tasks["texts"].plot.barh(
+        ax=ax,
+        color=COLOURS[0],
+        xlabel="training texts",
+        ylabel="",
+        title="Five tasks, and little text for each",
+    )
 stage.figure("tasks", figure)
 plt.show()
 stage.table("tasks", tasks.reset_index())
@@ -363,7 +344,7 @@ stage.table("tasks", tasks.reset_index())
 # %% [markdown]
 # ## 7 · Controls
 #
-# Four facts must hold whatever was drawn. An altered text differs from its item. A decoy carries no truth. A planted word stands in no other text. And no model is trained on an item.
+# Four facts must hold whatever was drawn. An altered text differs from its item. A decoy carries no truth. A planted word stands in no other text. And no model is trained on an item. Then all is saved.
 
 # %%
 of_item = asked.set_index("item_id")["sentence"].map(tuple)
@@ -381,6 +362,13 @@ both = [set(zip(t["model"], t["sentence"].map(tuple))) for t in (asked, train)]
 assert not (shared := both[0] & both[1]), f"trained on an item: {min(shared)}"
 decoys = with_decoy["target"].value_counts(normalize=True)
 print(f"the decoy stands beside label 1 in {decoys[1]:.2f} of its texts")
+told = pd.DataFrame({"sentence": [[word for word, _ in text] for text in corpus]})
+forms = gendered[gendered["sentence_idx"].isin(drawn["mask"]["sentence_idx"])]
+tables = {"items": asked, "altered": altered, "train": train, "forms": forms}
+tables |= {"planted": tests, "corpus": told}
+for name, table in tables.items():
+    save_parquet(table.reset_index(drop=True), stage.path(f"{name}.parquet"))
+stage.close(globals())
 
 # %% [markdown]
 # ## What could be wrong
@@ -396,17 +384,7 @@ print(f"the decoy stands beside label 1 in {decoys[1]:.2f} of its texts")
 # - Write a pair of texts that is nested in two ways. Which words does the rule take?
 # - Plant a pair with XOR. What should an explanation say of each word, and can it?
 # - Set `n_replacements = 40`. Which words are no longer asked about, and why?
-
-# %%
-told = pd.DataFrame({"sentence": [[word for word, _ in text] for text in corpus]})
-forms = gendered[gendered["sentence_idx"].isin(drawn["mask"]["sentence_idx"])]
-tables = {"items": asked, "altered": altered, "train": train, "forms": forms}
-tables |= {"planted": tests, "corpus": told}
-for name, table in tables.items():
-    save_parquet(table.reset_index(drop=True), stage.path(f"{name}.parquet"))
-stage.close(globals())
-
-# %% [markdown]
+#
 # ## Hand-over
 #
 # [02_training](02_training.ipynb) trains the models and asks them about the altered texts: only then are the truths known.

@@ -46,9 +46,9 @@ from lib.core.stage import open_stage
 from lib.models.hf_lm import load_hf_lm, save_hf_lm
 from lib.models.language_model import save_lm
 from lib.models.probe import load_probe, save_probe
-from lib.plots import COLOURS, STYLE
 from lib.studies.assay import answers, models
 from lib.studies.assay import number_model as number
+from lib.studies.assay.figures import plot_steps, plot_two_trainings
 from lib.training.classifier import Settings
 
 # %% [markdown]
@@ -116,14 +116,7 @@ print({name: len(table) for name, table in tables.items()})
 p = np.array([[0.55, 0.18], [0.9982, 0.99]])
 by_hand = np.log(p / (1 - p))
 assert np.allclose(by_hand[:, 0] - by_hand[:, 1], 1.72, atol=0.02)
-with plt.rc_context(STYLE):
-    figure, ax = plt.subplots(figsize=(6, 1.8), layout="constrained")
-    for y, (after, before) in enumerate(by_hand):
-        arrow = {"arrowstyle": "->", "lw": 2}
-        _ = ax.annotate("", (after, y), (before, y), arrowprops=arrow)
-    ax.set(xlim=(-2, 7), ylim=(-0.5, 1.5), xlabel="log-odds of good")
-    ax.set_yticks([0, 1], ["model 1", "model 2"])
-    ax.set_title("The removed words moved both models equally far")
+figure = plot_steps(by_hand, "The removed words moved both models equally far")
 stage.figure("by_hand", figure)
 plt.show()
 
@@ -275,22 +268,12 @@ stage.table("padding", padding.reset_index())
 # %% tags=["nbval-ignore-output"]
 show_source(answers.two_trainings)
 pairs = answers.two_trainings(truths[truths["truth"].isin(["swap", "noun", "edit"])])
-rho = {
-    truth: part["first"].corr(part["second"], method="spearman")
-    for truth, part in pairs.groupby("truth", sort=False)
-}
-with plt.rc_context(STYLE):
-    figure, ax = plt.subplots(figsize=(4.6, 4), layout="constrained")
-    for colour, marker, (truth, part) in zip(COLOURS, "os^", pairs.groupby("truth")):
-        x, y, label = part["first"], part["second"], f"{truth}: {rho[truth]:.2f}"
-        _ = ax.plot(x, y, marker, color=colour, alpha=0.7, label=label)
-    _ = ax.axline((0, 0), slope=1, color="0.5", linewidth=1)
-    _ = ax.set(xlabel="change in the first training", ylabel="in the second")
-    _ = ax.legend(title="rank correlation")
-    _ = ax.set_title("What a word, or an edit, did to two trainings")
+figure, plotted = plot_two_trainings(
+    pairs, "What a word, or an edit, did to two trainings"
+)
 stage.figure("two_trainings", figure)
 plt.show()
-_ = stage.table("two_trainings", pairs)
+stage.table("two_trainings", plotted, digits=2)
 
 # %% [markdown]
 # *Reading it.* On the line both trainings agree. Two encoders that begin at the same pre-trained weights may do so more than others; that is why five trainings and a second family of models belong to a verdict.

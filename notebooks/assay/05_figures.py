@@ -82,7 +82,9 @@ print(f"{len(tables['cells'])} cells, {len(truths)} truths")
 # **How to read the figure.** A row is an explainer, a column a truth; further right is better, and the black line at the right is the whole answer. The grey band ends where the rule in brackets ends, which never looks at the model. A filled dot lies right of the band with its whole interval. The first three truths ask *where* the words are in the data, the next three *what* they do in this model, the last two how fast the answer falls when words go.
 
 # %% tags=["nbval-ignore-output"]
-figure, plotted = plot_whole(tables["cells"])
+note = f"Scale {scale}: {tables['cells']['n_clusters'].max()} texts a truth"
+note += ", which decide nothing." if scale == "small" else "."
+figure, plotted = plot_whole(tables["cells"], note)
 stage.figure("whole", figure, formats)
 plt.show()
 _ = stage.table("whole", plotted)
@@ -96,7 +98,7 @@ grid = scores.pivot(index="explainer", columns="truth", values="raw")[truths]
 stage.table("scores", grid.reset_index(), digits=2)
 
 # %% [markdown]
-# *Reading it.* The cheater that knows the marks is perfect in the first three columns, by identity, and not in the next three. The one that knows the sizes and not the signs is not right there either. Where the band reaches the black line, as word counts do under *mask*, no explainer can be better than the rule. With six items a truth the order of the explainers is chance.
+# *Reading it.* The cheater that knows the marks is perfect in the first three columns, by identity, and not in the next three. The one that knows the sizes and not the signs is right only where all words speak for their class, as under *swap*. Where the band reaches the black line, as word counts do under *mask*, no explainer can be better than the rule. With six items a truth the order of the explainers is chance.
 #
 # ## Do the truths rank explainers alike?
 #

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -35,14 +36,20 @@ PANELS = {
     "deletion, mask": Panel("words deleted:\nmask token", "NAOPC", 0.0),
 }
 _HEADINGS = {
-    "mask": "WHERE are the words?",
+    "mask": "WHERE in the data are the words?",
     "swap": "WHAT do the words do in this model?",
-    "deletion, pad": "HOW FAST does it fall?",
+    "deletion, pad": "HOW FAST does the answer fall?",
 }
 _GROUPS = {
-    "explainer": "explainers",
-    "floor": "rules that never\nlook at the model",
-    "cheater": "cheaters",
+    "explainer": "Explainers",
+    "floor": "Rules that never look at the model",
+    "cheater": "Cheaters",
+}
+_NAMES = {
+    "InputXGradient": "Input x gradient",
+    "Cheater: marks": "knows which words, not what they do",
+    "Cheater: sizes": "knows how much, not in which direction",
+    "Cheater: both texts": "holds both texts of an edit",
 }
 _CLEAR, _OPEN, _BLIND, _CHEAT = COLOURS[0], "0.45", COLOURS[3], COLOURS[4]
 
@@ -53,11 +60,12 @@ def is_clear(cells: pd.DataFrame) -> pd.Series:
     return above & ~cells["by_identity"].astype(bool) & (cells["role"] == "explainer")
 
 
-def plot_whole(cells: pd.DataFrame) -> Plotted:
+def plot_whole(cells: pd.DataFrame, note: str) -> Plotted:
     """Explainers, floors and cheaters (rows) by truths (columns), by the primary score.
 
     Args:
         cells: of `standing.cells`; the score of its `rule` ends the grey band of a truth.
+        note: which run it is, below the title.
 
     Returns:
         The figure, and what it shows: truth, explainer, role, raw, raw_low, raw_high, floor,
@@ -71,22 +79,65 @@ def plot_whole(cells: pd.DataFrame) -> Plotted:
         figure, axes = plt.subplots(
             1,
             len(truths),
-            figsize=(1.42 * len(truths) + 2.2, 0.27 * max(rows.values()) + 2.9),
+            figsize=(1.36 * len(truths) + 3.1, 0.26 * max(rows.values()) + 2.6),
             sharey=True,
             squeeze=False,
         )
-        figure.subplots_adjust(left=0.185, right=0.99, top=0.80, bottom=0.195, wspace=0.14)
+        figure.subplots_adjust(left=0.215, right=0.99, top=0.835, bottom=0.175, wspace=0.14)
         for ax, truth in zip(axes[0], truths, strict=True):
             _draw_panel(ax, shown[shown["truth"] == truth], rows)
         _name_rows(axes[0, 0], shown, rows)
         for truth, heading in _HEADINGS.items():
             if truth in truths:
                 left = axes[0, truths.index(truth)].get_position().x0
-                figure.text(left, 0.895, heading, weight="bold", fontsize=10)
+                figure.text(left, 0.902, heading, weight="bold", fontsize=10)
         figure.suptitle(_finding(shown), x=0.01, y=0.985, ha="left", fontsize=12, weight="bold")
-        figure.legend(handles=_legend(), ncols=3, loc="lower left", bbox_to_anchor=(0.005, 0.0))
+        figure.text(0.01, 0.942, f"Further right is better. {note}", fontsize=10, va="center")
+        figure.legend(handles=_legend(), ncols=4, loc="lower left", bbox_to_anchor=(0.005, 0.0))
     columns = ["truth", "explainer", "role", "raw", "raw_low", "raw_high", "floor"]
     return figure, shown[[*columns, "is_clear", "by_identity"]].reset_index(drop=True)
+
+
+def plot_steps(log_odds: Float[np.ndarray, "model side"], title: str) -> plt.Figure:
+    """What removed words did to models: an arrow from the answer to the short text to that to the
+    long one.
+
+    Args:
+        log_odds: of the long and of the short text, for each model.
+    """
+    with plt.rc_context(STYLE):
+        figure, ax = plt.subplots(figsize=(6, 1.8), layout="constrained")
+        for y, (after, before) in enumerate(log_odds):
+            ax.annotate("", (after, y), (before, y), arrowprops={"arrowstyle": "->", "lw": 2})
+        names = [f"model {i + 1}" for i in range(len(log_odds))]
+        ax.set_yticks(range(len(names)), names)
+        ax.set(xlim=(log_odds.min() - 0.5, log_odds.max() + 0.7), ylim=(-0.5, len(names) - 0.5))
+        ax.set(xlabel="log-odds of the class", title=title)
+    return figure
+
+
+def plot_two_trainings(pairs: pd.DataFrame, title: str) -> Plotted:
+    """What each word, or edit, did to two trainings of a model, with the rank correlation.
+
+    Args:
+        pairs: of `answers.two_trainings`.
+
+    Returns:
+        The figure, and its table: truth, n, rank_correlation.
+    """
+    rows = []
+    with plt.rc_context(STYLE):
+        figure, ax = plt.subplots(figsize=(4.8, 4), layout="constrained")
+        groups = pairs.groupby("truth", sort=False)
+        for colour, marker, (truth, part) in zip(COLOURS, "os^D", groups, strict=False):
+            rho = part["first"].corr(part["second"], method="spearman")
+            rows.append((truth, len(part), rho))
+            label = f"{truth}: {rho:.2f}"
+            ax.plot(part["first"], part["second"], marker, color=colour, alpha=0.7, label=label)
+        ax.axline((0, 0), slope=1, color="0.5", linewidth=1)
+        ax.set(xlabel="change in the first training", ylabel="change in the second", title=title)
+        ax.legend(title="rank correlation")
+    return figure, pd.DataFrame(rows, columns=["truth", "n", "rank_correlation"])
 
 
 def plot_scale(floor: float, oracle: float, scores: Mapping[str, float]) -> plt.Figure:
@@ -160,7 +211,7 @@ def _rows(shown: pd.DataFrame) -> dict[str, float]:
         for name in dict.fromkeys(shown.loc[shown["role"] == role, "explainer"]):
             heights[name] = at
             at += 1
-        at += 0.8
+        at += 1.2
     return heights
 
 
@@ -186,7 +237,7 @@ def _draw_panel(ax: Axes, part: pd.DataFrame, rows: dict[str, float]) -> None:
             row.raw, y, marker, color=colour, markerfacecolor=face, markersize=5.5, clip_on=False
         )
     span = 1 - panel.lowest
-    ax.set(xlim=(panel.lowest, 1 + 0.03 * span), ylim=(max(rows.values()) + 0.7, -0.7))
+    ax.set(xlim=(panel.lowest, 1 + 0.03 * span), ylim=(max(rows.values()) + 0.7, -1.5))
     ax.set_xticks([panel.lowest, panel.lowest + span / 2, 1])
     ax.set_xticklabels([f"{x:g}" for x in (panel.lowest, panel.lowest + span / 2, 1)], fontsize=9)
     ax.set_xlabel(f"{panel.score}\n[{rule.lower()}]", fontsize=9)
@@ -194,24 +245,22 @@ def _draw_panel(ax: Axes, part: pd.DataFrame, rows: dict[str, float]) -> None:
     ax.tick_params(axis="y", length=0)
 
 
-def _name_rows(ax: Axes, shown: pd.DataFrame, rows: dict[str, float]) -> None:
-    ax.set_yticks(list(rows.values()), [name.removeprefix("Cheater: ") for name in rows])
+def _name_rows(ax: Axes, shown: pd.DataFrame, rows: Mapping[str, float]) -> None:
+    ax.set_yticks(list(rows.values()), [_NAMES.get(name, name) for name in rows], fontsize=9)
+    at = ax.get_yaxis_transform()
     for role, words in _GROUPS.items():
-        places = [rows[name] for name in set(shown.loc[shown["role"] == role, "explainer"])]
-        if places:
-            ax.text(
-                -1.98, np.mean(places), words, rotation=90, ha="center", va="center",
-                transform=ax.get_yaxis_transform(), fontsize=9, color="0.3",
-            )  # fmt: skip
+        first = min(
+            (rows[name] for name in shown.loc[shown["role"] == role, "explainer"]), default=0
+        )
+        ax.text(-0.05, first - 0.95, words, ha="right", va="center", weight="bold", transform=at)
 
 
 def _finding(shown: pd.DataFrame) -> str:
     ranked = shown[(shown["role"] == "explainer") & ~shown["by_identity"].astype(bool)]
     clear = int(ranked["is_clear"].sum())
-    few = "few" if clear < len(ranked) / 4 else "some" if clear < len(ranked) / 2 else "most"
     return (
-        f"{few.capitalize()} explanations are clearly better than a rule that never looks at the "
-        f"model: {clear} of {len(ranked)}"
+        f"In {clear} of {len(ranked)} cells an explainer is clearly better than the rule in "
+        "[brackets], which never looks at the model"
     )
 
 
@@ -222,12 +271,13 @@ def _legend() -> list[Line2D | Patch]:
             [], [], marker=marker, color=colour, markerfacecolor=face, linestyle=line, label=label
         )
 
+    rule = "what the rule in [brackets] reaches"
     return [
         mark("o", _CLEAR, _CLEAR, "explainer, clearly better than the rule in [brackets]"),
         mark("o", _OPEN, "white", "explainer, not clearly better (line: 95 % interval)"),
         mark("s", _BLIND, "white", "rule that never looks at the model"),
-        Patch(facecolor="0.9", edgecolor=_BLIND, linestyle="--",
-              label="what the rule in [brackets] reaches"),
+        Patch(facecolor="0.9", edgecolor=_BLIND, linestyle="--", label=rule),
         mark("D", _CHEAT, "white", "cheater: knows a part of the answer"),
-        mark("x", "0.1", "0.1", "known beforehand, not ranked; black line: the whole answer"),
-    ]  # fmt: skip
+        Line2D([], [], color="0.1", linewidth=1.5, label="knows the whole answer"),
+        mark("x", "0.1", "0.1", "known beforehand, not ranked"),
+    ]

@@ -86,6 +86,46 @@ def agreement_rows(lines: pd.DataFrame, known: Collection[str]) -> pd.DataFrame:
     return rows.assign(sentence=rows["prefix"], target=rows["tag"], mark=marks)
 
 
+def swapped_rows(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of gendered sentences for `draw_items`: those with at least three altered words, for two
+    have no order to speak of.
+
+    Args:
+        rows: sentence_idx, sentence, target, ground_truth (1 for an altered word).
+    """
+    rows = rows[rows["ground_truth"].map(sum) >= 3]
+    clusters = "text-" + rows["sentence_idx"].astype(str)
+    return rows.assign(mark=rows["ground_truth"], cluster=clusters)
+
+
+def planted_rows(planted: pd.DataFrame, n_sentences: int) -> pd.DataFrame:
+    """Rows of planted texts for `draw_items`: those whose label rests on words that are there.
+    Texts that are made from one sentence are a cluster.
+
+    Args:
+        planted: of `plants.planted_texts`, from that many sentences.
+    """
+    rows = planted[planted["truth"].map(any)]
+    clusters = [f"text-{i % n_sentences}" for i in rows["sentence_idx"]]
+    return rows.assign(mark=rows["truth"], cluster=clusters)
+
+
+def with_second_questions(drawn: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """All items: those that were drawn, *mask* again as *swap*, *planted* again for a second model.
+
+    Args:
+        drawn: the items by truth.
+    """
+    swap = drawn["mask"].assign(
+        truth="swap", item_id=drawn["mask"]["item_id"].str.replace("mask", "swap")
+    )
+    again = drawn["planted"].assign(
+        model="planted-ola", item_id="ola-" + drawn["planted"]["item_id"]
+    )
+    items = pd.concat([*drawn.values(), swap, again], ignore_index=True)
+    return items[[*ITEM, "rule", "goal", "sentence_idx"]]
+
+
 def content_tags(paths: Iterable[Path]) -> dict[tuple[str, ...], list[str]]:
     """The tags of the content words of each sentence of CoNLL-U files; "" for other words.
 

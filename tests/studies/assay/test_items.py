@@ -14,8 +14,11 @@ from lib.studies.assay.items import (
     draw_items,
     exchange_number,
     nested_rows,
+    planted_rows,
+    swapped_rows,
     with_other_numbers,
     with_replacements,
+    with_second_questions,
     with_short_texts,
 )
 from lib.studies.assay.nouns import Kind
@@ -115,3 +118,29 @@ def test_altered_texts_are_counted_by_truth() -> None:
     )
     found = count_items(items, pd.DataFrame({"item_id": ["a", "a", "b"]})).set_index("truth")
     assert found.loc["cue"].tolist() == [2, 1, 1.5, 3] and found.loc["mask", "altered texts"] == 0
+
+
+def test_swapped_and_planted_rows_have_marks_and_clusters() -> None:
+    swapped = swapped_rows(
+        pd.DataFrame({"sentence_idx": [4, 5], "ground_truth": [[1, 1, 0, 1], [1, 0, 0, 1]]})
+    )
+    assert swapped[["mark", "cluster"]].to_numpy().tolist() == [[[1, 1, 0, 1], "text-4"]]
+    planted = pd.DataFrame({"sentence_idx": [0, 3], "truth": [[0.0, 0.0], [0.5, 0.5]]})
+    found = planted_rows(planted, n_sentences=2)
+    assert found[["mark", "cluster"]].to_numpy().tolist() == [[[0.5, 0.5], "text-1"]]
+
+
+def test_mask_and_planted_are_asked_twice() -> None:
+    names = ["item_id", "truth", "model", "cluster", "sentence", "target", "mark"]
+    rows = {
+        "mask": ("mask-gender-0", "mask", "gender", "c", ["a"], 1, [1.0]),
+        "planted": ("planted-planted-0", "planted", "planted", "c", ["a"], 1, [1.0]),
+    }
+    drawn = {
+        truth: pd.DataFrame([row], columns=names).assign(rule=None, goal=None, sentence_idx=0)
+        for truth, row in rows.items()
+    }
+    found = with_second_questions(drawn).set_index("item_id")
+    assert found.loc["swap-gender-0", ["truth", "model"]].tolist() == ["swap", "gender"]
+    again = found.loc["ola-planted-planted-0", ["truth", "model"]].tolist()
+    assert again == ["planted", "planted-ola"] and len(found) == 4

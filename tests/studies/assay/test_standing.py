@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -12,6 +13,8 @@ from lib.studies.assay.figures import (
     plot_agreement,
     plot_budgets,
     plot_scale,
+    plot_steps,
+    plot_two_trainings,
     plot_whole,
 )
 from lib.studies.assay.standing import as_rows, cells, holds_by_identity, role_of
@@ -75,9 +78,9 @@ def test_rows_without_a_score_are_left_out() -> None:
 
 def test_the_whole_figure_shows_every_cell_and_says_how_many_are_clear() -> None:
     table = found()
-    figure, plotted = plot_whole(table)
+    figure, plotted = plot_whole(table, "A note.")
     assert plotted["is_clear"].sum() == 3, "LIME is above the floor; Occlusion is not"
-    assert figure._suptitle.get_text().endswith("3 of 5"), "one cell is known beforehand"
+    assert figure._suptitle.get_text().startswith("In 3 of 5 cells"), "one cell is known beforehand"
     assert len(plotted) == len(table) - len(FLOOR_OF), "the oracle is the black line"
     titles = [ax.get_title() for ax in figure.axes]
     assert titles == [PANELS[truth].title for truth in PANELS if truth in FLOOR_OF]
@@ -106,5 +109,10 @@ def test_the_other_figures_show_their_tables() -> None:
         "b",
         "word counts, no pass",
     ]
-    for drawn in (figure, scale, budgets):
+    steps = plot_steps(np.array([[0.2, -1.5], [6.3, 4.6]]), "title")
+    assert [text.get_text() for text in steps.axes[0].get_yticklabels()] == ["model 1", "model 2"]
+    pairs = pd.DataFrame({"truth": "swap", "first": [1.0, 2.0, 3.0], "second": [1.0, 3.0, 2.0]})
+    both, plotted = plot_two_trainings(pairs, "title")
+    assert plotted.to_numpy().tolist() == [["swap", 3, 0.5]]
+    for drawn in (figure, scale, budgets, steps, both):
         plt.close(drawn)

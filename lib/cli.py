@@ -213,6 +213,26 @@ def card(arguments: Sequence[str]) -> int:
     return 0
 
 
+def board(arguments: Sequence[str]) -> int:
+    """score what lies in outputs/submissions beside our own explainers: one page, one CSV"""
+    from .doors.board import save_board
+    from .studies.assay.board import board as table_of
+    from .studies.assay.board import read_submissions
+    from .studies.assay.card import run_small
+
+    parser = argparse.ArgumentParser(prog="touchstone board", description=board.__doc__)
+    add = parser.add_argument
+    add("--submissions", type=Path, help="their folder (default: outputs/submissions)")
+    add("--out", type=Path, help="the folder of the board (default: outputs/board)")
+    chosen = parser.parse_args(arguments)
+    run = run_small()
+    submissions = read_submissions(chosen.submissions or outputs_root() / "submissions", run)
+    about = f"{len(submissions)} submissions; scale small: a few texts a truth, nothing is decided."
+    page = save_board(table_of(run, submissions), chosen.out or outputs_root() / "board", about)
+    print(f"the board: {page}; its numbers: {page.with_suffix('.csv')}")
+    return 0
+
+
 def data(arguments: Sequence[str]) -> int:
     """download the published data sets, checked by SHA-256, into TOUCHSTONE_DATA or a cache"""
     from .studies.cebab.reviews import fetch_cebab
@@ -264,6 +284,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "score": score,
     "ask": ask,
     "card": card,
+    "board": board,
     "data": data,
     "pretrain": pretrain,
     "start": start,

@@ -22,7 +22,7 @@ from ...core.stage import hold
 from ...metrics.agreement import rank_correlation
 from .explainers import ask
 from .models import read_model
-from .truths import score_items, score_on_other
+from .truths import score_items, score_on_other, telling_items
 
 ASKS = {
     "mask": "Do the words that were altered come before the others?",
@@ -63,6 +63,15 @@ def run_with(explainer: str, settings: Mapping[str, Any]) -> Path:
     return folder
 
 
+def run_small() -> Path:
+    """Run the assay's notebooks at scale small as they are; returns the run's folder."""
+    jobs = plan_jobs("assay", "small")
+    folder = jobs[0].folder.parent
+    with hold(folder, seconds=0):
+        run_jobs(jobs, [job.stage for job in jobs[:_STAGES]])
+    return folder
+
+
 def read_run(folder: Path, explainer: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """The card of an explainer, from the finished stages 02 to 04 of a run.
 
@@ -78,10 +87,8 @@ def read_run(folder: Path, explainer: str, settings: Mapping[str, Any]) -> dict[
         name: read_table(folder / "04_metrics" / f"{name}.csv")
         for name in ("cells", "gate", "budgets")
     }
-    told = {
-        name: read_table(folder / "03_attribution" / f"{name}.csv")
-        for name in ("copies", "refused")
-    }
+    answered = folder / "03_attribution"
+    told = {name: read_table(answered / f"{name}.csv") for name in ("copies", "refused")}
     truths = load_parquet(folder / "02_training" / "truths.parquet")
     answers = load_parquet(answered / "explanations.parquet")
     copies = dict(told["copies"].itertuples(index=False, name=None))
@@ -158,9 +165,7 @@ def _row(
     others = of_truth[(of_truth["role"] == "explainer") & (of_truth["explainer"] != explainer)]
     ranked = others[~others["by_identity"].astype(bool)].dropna(subset=["value"])
     best = ranked.nlargest(1, "value")
-    floors = of_truth[(of_truth["role"] == "floor") & np.isclose(of_truth["value"], 0)]
-    if floors.empty:  # a truth that tells nothing apart has no scale: its largest floor stands here
-        floors = of_truth[of_truth["role"] == "floor"].nlargest(1, "raw")
+    floor = of_truth.iloc[:1]  # the same on every line
     numbers = {
         name: None if own.empty else _or_none(own[name].iloc[0])
         for name in ("raw", "value", "low", "high")
@@ -172,10 +177,10 @@ def _row(
     return {
         "truth": truth,
         "asks": ASKS[truth],
-        "n_clusters": 0 if own.empty else int(own["n_sentences"].iloc[0]),
+        "n_clusters": 0 if own.empty else int(own["n_clusters"].iloc[0]),
         **numbers,
-        "floor": "none" if floors.empty else str(floors["explainer"].iloc[0]),
-        "floor_raw": None if floors.empty else _or_none(floors["raw"].iloc[0]),
+        "floor": "none" if floor.empty else str(floor["rule"].iloc[0]),
+        "floor_raw": None if floor.empty else _or_none(floor["floor"].iloc[0]),
         "best": None if best.empty else str(best["explainer"].iloc[0]),
         "best_value": None if best.empty else _or_none(best["value"].iloc[0]),
         "by_identity": not own.empty and bool(own["by_identity"].iloc[0]),
@@ -185,24 +190,18 @@ def _row(
 
 def _scored(truths: pd.DataFrame, mine: pd.DataFrame) -> pd.DataFrame:
     """The items' scores with what was asked: those of `truths` that tell, by item_id."""
-    items = _items(truths)
+    items = telling_items(truths)
     answers = items[["item_id", "model", "training", "text"]].merge(
         mine, on=["model", "training", "text"]
     )
     return score_items(items, answers[["item_id", "explainer", "scores"]])
 
 
-def _items(truths: pd.DataFrame) -> pd.DataFrame:
-    telling = truths[truths["tells"]].reset_index(drop=True)
-    names = telling["item_id"] + "@" + telling["training"].astype(str)
-    return telling.assign(item_id=names, text=telling["sentence"].map(" ".join))
-
-
 def _own_and_other(
     truths: pd.DataFrame, mine: pd.DataFrame, rows: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     """The score against the model that was explained, and against its other training."""
-    items = _items(truths[truths["truth"].isin(ABOUT_MODEL)])
+    items = telling_items(truths[truths["truth"].isin(ABOUT_MODEL)])
     if items["training"].nunique() < 2 or mine.empty:
         return []
     other = score_on_other(items, mine).groupby("truth")["value"].mean()
@@ -256,7 +255,7 @@ def _sentences(
     part = scored[scored["truth"] == _SHOWN].dropna(subset=["value"]).sort_values("value")
     if part.empty:
         return []
-    items = _items(truths).set_index("item_id")
+    items = telling_items(truths).set_index("item_id")
     places = {"good": len(part) - 1, "typical": len(part) // 2, "bad": 0}
     shown = []
     for which, place in places.items():

@@ -96,6 +96,20 @@ TRUTHS = {
 }
 
 
+def telling_items(truths: pd.DataFrame) -> pd.DataFrame:
+    """The items whose key tells of their model, each named by its training as well.
+
+    Args:
+        truths: of stage 02: item_id, training, sentence, tells and more.
+
+    Returns:
+        The same columns, item_id as `<item>@<training>`, and text.
+    """
+    telling = truths[truths["tells"]].reset_index(drop=True)
+    names = telling["item_id"] + "@" + telling["training"].astype(str)
+    return telling.assign(item_id=names, text=telling["sentence"].map(" ".join))
+
+
 def score_items(items: pd.DataFrame, explanations: pd.DataFrame) -> pd.DataFrame:
     """The score of every item that an explainer was asked about.
 

@@ -81,6 +81,15 @@ implicit_bias: .venv/run  ## the same for the study of implicit gender bias
 assay: .venv/run  ## the same for the assay: one explainer against every truth [SCALE=small|hub]
 	$(BIN)/touchstone run $@ --scale $(SCALE) $(if $(STAGE),--stage $(STAGE)) $(if $(FORCE),--force)
 
+.PHONY: card
+card: .venv/run  ## EXPLAINER=LIME|mine:by_length: one page on what an explainer reaches under each truth [SETTINGS='{"n_samples": 200}']
+	@test -n "$(strip $(EXPLAINER))" || { echo 'say which explainer: make card EXPLAINER=LIME'; exit 2; }
+	$(BIN)/touchstone card "$(EXPLAINER)" $(if $(SETTINGS),--settings '$(SETTINGS)')
+
+.PHONY: board
+board: .venv/run  ## everybody under every truth, with what lies in outputs/submissions: a page and a CSV
+	$(BIN)/touchstone board
+
 .PHONY: dataset
 dataset: .venv/run  ## TEXT=folder: your own text as a gender-controlled data set, with a review page
 	@test -n "$(strip $(TEXT))" || { echo 'say which folder holds your texts: make dataset TEXT=folder'; exit 2; }

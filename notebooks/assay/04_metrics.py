@@ -278,7 +278,7 @@ stage.table("recommended", synthesis.recommended(contrasts, margin))
 # %%
 claims = stats.read_claims(material("assay") / "claims.yaml")
 tables = {"scores": standing.as_rows(scores), "models": compared}
-decides = scale != "small"
+decides = scale not in ("small", "card")
 gaps = {
     "mask_and_deletion_disagree": synthesis.below_ceiling(
         agreement, "mask", "deletion, mask"

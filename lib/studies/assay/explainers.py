@@ -71,15 +71,8 @@ def ask(
         The scores by explainer, a number a word; and why those that refuse this model do so.
     """
     words = list(text)
-    row = pd.DataFrame(
-        {
-            "row_id": ["text"],
-            "sentence_idx": [0],
-            "target": [target],
-            "sentence": [words],
-            "drawn_by": [" ".join(words) + draw],
-        }
-    )
+    names = ["row_id", "sentence_idx", "target", "sentence", "drawn_by"]
+    row = pd.DataFrame([("text", 0, target, words, " ".join(words) + draw)], columns=names)
     scores, refused = {}, {}
     for name, settings in explainers.items():
         method = FLOORS.get(name) or resolve_method(name)

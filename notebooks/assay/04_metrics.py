@@ -323,6 +323,7 @@ stage.close(globals())
 # ## What could be wrong
 #
 # - **Six items a truth, two trainings.** Every interval is wide, and the scale itself (its floor) is estimated on the same items.
+# - **An interval over equal scores has no width.** Under *cue*, twelve right answers of twelve do not mean that all will be.
 # - **The scale hides the room.** Where the floor is near the oracle a small difference becomes a large value; the raw scores stand beside it.
 # - **A rank needs a fixed set of explainers.** Another set gives another rank correlation.
 # - **Mask and swap share texts**, and deletion shares them, too. Their agreement is in part that of the texts.

@@ -82,7 +82,7 @@ print(f"{len(tables['cells'])} cells, {len(truths)} truths")
 # **How to read the figure.** A row is an explainer, a column a truth; further right is better, and the black line at the right is the whole answer. The grey band ends where the rule in brackets ends, which never looks at the model. A filled dot lies right of the band with its whole interval. The first three truths ask *where* the words are in the data, the next three *what* they do in this model, the last two how fast the answer falls when words go.
 
 # %% tags=["nbval-ignore-output"]
-note = f"Scale {scale}: {tables['cells']['n_clusters'].max()} texts a truth"
+note = f"Scale {scale}: {tables['cells']['n_clusters'].max()} texts a truth or fewer"
 note += ", which decide nothing." if scale == "small" else "."
 figure, plotted = plot_whole(tables["cells"], note)
 stage.figure("whole", figure, formats)
@@ -111,7 +111,7 @@ plt.show()
 stage.table("agreement", plotted, digits=2)
 
 # %% [markdown]
-# *Reading it.* A dot far left of its triangle would say that two truths disagree. The interval has to be short enough to say so, and here it is not.
+# *Reading it.* An interval that ends left of its triangle would say that two truths disagree. Here the halves are of three texts, so the ceilings are low, and dots can lie right of them.
 #
 # ## Who looks at the model?
 #

@@ -186,7 +186,7 @@ def plot_agreement(agreement: pd.DataFrame) -> Plotted:
     ceilings = agreement[is_own].set_index("left")["tau"]
     shown = agreement.loc[~is_own, ["left", "right", "tau", "low", "high"]].reset_index(drop=True)
     lower = [min(ceilings[row.left], ceilings[row.right]) for row in shown.itertuples()]
-    shown = shown.assign(ceiling=lower, truths=shown["left"] + " and " + shown["right"])
+    shown = shown.assign(ceiling=lower, truths=shown["left"] + " / " + shown["right"])
     with plt.rc_context(STYLE):
         figure, ax = plt.subplots(figsize=(8, 0.34 * len(shown) + 1.3), layout="constrained")
         for y, row in enumerate(shown.itertuples()):
@@ -200,6 +200,13 @@ def plot_agreement(agreement: pd.DataFrame) -> Plotted:
         ax.set(xlim=(-1.03, 1.03), ylim=(len(shown) - 0.5, -0.5))
         ax.set_xlabel("Kendall's tau-b: the same order of explainers (1), the opposite (-1)")
         ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+        clear = int((shown["high"] < shown["ceiling"]).sum())
+        figure.suptitle(
+            f"{clear} of {len(shown)} pairs of truths clearly disagree: "
+            "their interval ends left of the ceiling",
+            fontsize=11,
+            weight="bold",
+        )
     return figure, shown[["truths", "tau", "low", "high", "ceiling"]]
 
 

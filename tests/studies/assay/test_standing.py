@@ -94,12 +94,13 @@ def test_the_other_figures_show_their_tables() -> None:
     agreement = pd.DataFrame(rows, columns=["left", "right", "tau", "low", "high"])
     figure, plotted = plot_agreement(agreement)
     assert plotted.to_dict("list") == {
-        "truths": ["a and b"],
+        "truths": ["a / b"],
         "tau": [0.2],
         "low": [-1.4],
         "high": [0.5],
         "ceiling": [0.7],
     }
+    assert figure._suptitle.get_text().startswith("1 of 1 pairs"), "0.5 is below 0.7"
     scale = plot_scale(0.6, 1.0, {"x": 0.8})
     assert "x: 0.5" in [text.get_text() for text in scale.axes[0].texts]
     bought = pd.DataFrame({"explainer": ["a", "a", "b"], "passes": [10, 100, 10], "value": 0.5})

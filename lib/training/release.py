@@ -1,4 +1,4 @@
-"""Pretrained models as archives for a release (`touchstone pretrain --pack FOLDER`, `make weights`).
+"""Pretrained models as archives for a release: `touchstone pretrain --pack`, or `make weights`.
 
     <name>.tar.gz   the files of `outputs/pretrained/<name>/`, without dates and owners, so that the
                     same model gives the same archive

@@ -121,6 +121,10 @@ mutants: .venv/test  ## do the tests notice? one change of lib at a time, to tes
 faults: .venv/test  ## do runs survive kills? the 200 of tests/faults/kills.csv that are missing (hours of one core) [N=10, so many more]
 	$(BIN)/python tools/faults.py $(N) --jobs $(JOBS)
 
+.PHONY: weights
+weights: .venv/run  ## pack the models of outputs/pretrained for a release, with their sums, into outputs/weights
+	$(BIN)/touchstone pretrain --pack outputs/weights
+
 .PHONY: execute
 execute: .venv/run  ## run every notebook at its defaults and refresh the committed .ipynb beside each .py
 	$(BIN)/python tools/execute.py

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
-from sklearn.feature_extraction.text import TfidfVectorizer
 
 from ..core.errors import TouchstoneError
 from ..language.lexicon import PRONOUN_FORMS, as_counted
@@ -65,6 +64,8 @@ def fit_pattern(train: pd.DataFrame) -> Pattern:
     Args:
         train: rows with sentence (a list of words) and target (a class number).
     """
+    from sklearn.feature_extraction.text import TfidfVectorizer  # a second of import
+
     vectoriser = TfidfVectorizer(analyzer=as_counted)
     features = vectoriser.fit_transform(train["sentence"])
     target = train["target"].to_numpy()

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
-from captum.attr._utils.approximation_methods import SUPPORTED_METHODS, approximation_parameters
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -54,6 +53,11 @@ def integrated_gradients(
     Raises:
         TouchstoneError: for a rule, placing, tolerance or number of points that means nothing.
     """
+    from captum.attr._utils.approximation_methods import (  # a second of import
+        SUPPORTED_METHODS,
+        approximation_parameters,
+    )
+
     if rule not in SUPPORTED_METHODS:
         raise TouchstoneError(
             f"the rule of Integrated Gradients is {rule!r}{did_you_mean(rule, SUPPORTED_METHODS)}"

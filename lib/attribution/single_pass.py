@@ -15,7 +15,6 @@ from ..core.errors import TouchstoneError
 from ..models.hf import attention_maps
 from ..models.ola import OneLayerNet
 from ..models.text_model import RunsFromEmbeddings
-from . import captum_route
 from .batch import TokenBatch
 from .seam import ClassScore, TokenScores, aggregate
 
@@ -45,6 +44,8 @@ def guided_backprop(batch: TokenBatch, aggregation: str = "l2") -> TokenScores:
     hooks make a pass of their own.
     """
     if _has(batch, nn.ReLU):
+        from . import captum_route  # captum and lime: a second of import
+
         return captum_route.guided_backprop(batch, aggregation)
     return TokenScores(aggregate(batch.gradient(), aggregation))
 
@@ -57,6 +58,8 @@ def deep_lift(batch: TokenBatch, aggregation: str = "sum") -> TokenScores:
     captum, which has rules for them.
     """
     if _has(batch, *_NOT_SHARED):
+        from . import captum_route
+
         return captum_route.deep_lift(batch, aggregation)
     vectors = (batch.embeddings - batch.baselines) * batch.one_pass().multipliers(batch.score)
     return TokenScores(aggregate(vectors, aggregation), vectors.sum((1, 2)) - batch.change())

@@ -7,13 +7,12 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..core.errors import TouchstoneError
 from .text_model import (
@@ -26,6 +25,9 @@ from .text_model import (
     pad,
     widened,
 )
+
+if TYPE_CHECKING:  # a second of import, which comes with the first model
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 Reading = dict[str, Tensor]  # what the head reads of the encoder, by the name of the output field
 
@@ -268,6 +270,8 @@ def attention_maps(
         TouchstoneError: for a model that is no transformer, or whose attention is not the ordinary
             kind.
     """
+    from transformers import PreTrainedModel
+
     if not isinstance(model.module, PreTrainedModel):
         raise TouchstoneError(
             f"{type(model).__name__} has no attention layers of transformers; choose another method"
@@ -293,6 +297,8 @@ def eager_attention(module: nn.Module) -> Iterator[None]:
 
     In every transformer that the module is or holds.
     """
+    from transformers import PreTrainedModel
+
     inside = [part for part in module.modules() if isinstance(part, PreTrainedModel)]
     before = [part.config._attn_implementation for part in inside]
     for part in inside:

@@ -6,19 +6,23 @@ holds for the heads that `transformers` ships; `check_reading` finds out whether
 given one. Shorter numbers (`in_precision`) are the one shortcut that changes the answers a little.
 """
 
+from __future__ import annotations
+
 import copy
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from transformers import PreTrainedModel
 
 from ..core.errors import TouchstoneError, did_you_mean
 from .hf import HFClassifier, eager_attention
 from .text_model import Encoded, RunsFromEmbeddings, TextModel, device_of, pad
+
+if TYPE_CHECKING:  # a second of import, which comes with the first model
+    from transformers import PreTrainedModel
 
 # The layers that hand each token on by itself, after the attention.
 _LIKE_BERT = ("BertSelfOutput", "RobertaSelfOutput", "ElectraSelfOutput")
@@ -206,6 +210,8 @@ def in_precision(model: TextModel, precision: str) -> Iterator[TextModel]:
         with _tensor_float_32():
             yield model
         return
+    from transformers import PreTrainedModel
+
     if not isinstance(model.module, PreTrainedModel):
         raise TouchstoneError(
             f"{type(model).__name__} is no model of transformers and stays in float32; leave "

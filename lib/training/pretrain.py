@@ -2,6 +2,7 @@
 
     touchstone pretrain                  what there is to train
     touchstone pretrain minilm-books-1   train it, unless it is there and whole
+    touchstone pretrain --pack FOLDER    archives of those that are there, with their sums
 
 A folder `outputs/pretrained/<name>/` is a model of transformers with its tokenizer and, written
 last, `manifest.json`: the recipe, the learning curve, versions, and the SHA-256 of every file.
@@ -29,7 +30,7 @@ from transformers import (
     get_linear_schedule_with_warmup,
 )
 
-from ..core.errors import check_choice
+from ..core.errors import TouchstoneError, check_choice
 from ..core.files import save_json, sha256_of
 from ..core.paths import pretrained_dir
 from ..core.progress import progress
@@ -40,6 +41,7 @@ from ..models.masked_lm import new_masked_lm
 from ..models.weights import quiet
 from .loop import descend
 from .masked_lm import MaskedSettings, fit_masked_lm
+from .release import pack
 
 _BEGIN, _N_PIECES, _BLOCK = "<|endoftext|>", 6000, 64
 _CHECKS = 8  # how often held-out text is measured in one pass
@@ -245,11 +247,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command line of `touchstone pretrain`; the exit status."""
     parser = argparse.ArgumentParser(prog="touchstone pretrain", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(RECIPES)}")
-    names = parser.parse_args(arguments).names
+    parser.add_argument("--pack", type=Path, help="write archives for a release into this folder")
+    chosen = parser.parse_args(arguments)
+    names = chosen.names
     for name in names or RECIPES:
         if names:
             pretrain(name)
         recipe, folder = RECIPES.get(name), pretrained_dir(name)
         state = "whole" if recipe and is_whole(folder, recipe) else "not trained"
         print(f"{name:<16} {state:<12} {folder}")
+    if chosen.pack:
+        there = {name: pretrained_dir(name) for name in names or RECIPES}
+        whole = [folder for name, folder in there.items() if is_whole(folder, RECIPES[name])]
+        if not whole:
+            raise TouchstoneError("there is no model to pack; train one: touchstone pretrain NAME")
+        for archive in pack(whole, chosen.pack):
+            print(f"packed and read again: {archive}")
     return 0

@@ -97,7 +97,9 @@ def test_the_reference_is_small_and_of_the_promised_kinds() -> None:
     assert published >= {"geco", "lm_saliency", "cebab", "implicit_bias"}
     pages = {REFERENCE / study / "cpu" / "05_figures.ipynb" for study in published}
     assert pages <= set(files)
-    assert {path.suffix for path in set(files) - set(handed_over) - pages} <= {
+    cards = set(REFERENCE.glob("assay/cards/*/card.*"))  # a page and its numbers
+    assert {path.suffix for path in cards} == {".json", ".html"}
+    assert {path.suffix for path in set(files) - set(handed_over) - pages - cards} <= {
         ".csv",
         ".json",
         ".png",

@@ -144,7 +144,7 @@ def summary(card: Mapping[str, Any], same_as: str | None = None) -> str:
         ),
         (open_, "Not told apart from it"),
     ):
-        said += [f"{start}: {', '.join(names)}."] if names else []
+        said += [f"{start}: {'; '.join(names)}."] if names else []
     if card["gate"] is not None and not card["gate"]["passes"]:
         said.append("It hardly changes when all weights of the model are drawn anew.")
     if not card["decides"]:

@@ -59,7 +59,7 @@ arithmetic: .venv/test  ## how far the numbers move with other instructions: eve
 test-more: .venv/more  ## what needs an extra or a browser: the wheel in a fresh environment, the review page, make lab
 	$(BIN)/python -m pytest tests -m more -p no:nbval -o addopts="--import-mode=importlib -p lib.same_numbers -q --strict-markers"
 
-geco lm_saliency cebab implicit_bias: export TOUCHSTONE_STRICT ?= $(STRICT)
+geco lm_saliency cebab implicit_bias assay: export TOUCHSTONE_STRICT ?= $(STRICT)
 
 .PHONY: geco
 geco: .venv/run  ## one study: SCALE=small|cpu|paper [STAGE=03_attribution] [METHOD=LIME] [FORCE=1] [STRICT=1: reuse no published unit] [JOBS=2: units in two processes]
@@ -76,6 +76,19 @@ cebab: .venv/run  ## the same for the study of concept effects
 .PHONY: implicit_bias
 implicit_bias: .venv/run  ## the same for the study of implicit gender bias
 	$(BIN)/touchstone run $@ --scale $(SCALE) $(if $(STAGE),--stage $(STAGE)) $(if $(FORCE),--force)
+
+.PHONY: assay
+assay: .venv/run  ## the same for the assay: one explainer against every truth [SCALE=small|hub]
+	$(BIN)/touchstone run $@ --scale $(SCALE) $(if $(STAGE),--stage $(STAGE)) $(if $(FORCE),--force)
+
+.PHONY: card
+card: .venv/run  ## EXPLAINER=LIME|mine:by_length: one page on what an explainer reaches under each truth [SETTINGS='{"n_samples": 200}']
+	@test -n "$(strip $(EXPLAINER))" || { echo 'say which explainer: make card EXPLAINER=LIME'; exit 2; }
+	$(BIN)/touchstone card "$(EXPLAINER)" $(if $(SETTINGS),--settings '$(SETTINGS)')
+
+.PHONY: board
+board: .venv/run  ## everybody under every truth, with what lies in outputs/submissions: a page and a CSV
+	$(BIN)/touchstone board
 
 .PHONY: dataset
 dataset: .venv/run  ## TEXT=folder: your own text as a gender-controlled data set, with a review page

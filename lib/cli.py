@@ -189,6 +189,50 @@ def ask(arguments: Sequence[str]) -> int:
     return 0
 
 
+def card(arguments: Sequence[str]) -> int:
+    """one page on an explainer: what it reaches under each truth, how sure, at what cost"""
+    from .core.files import parse_json
+    from .doors.card import save_card
+    from .studies.assay.card import read_run, run_with
+
+    parser = argparse.ArgumentParser(prog="touchstone card", description=card.__doc__)
+    add = parser.add_argument
+    add("explainer", help="a registered method, or module:function of yours")
+    add("--settings", default="{}", help='of the method, as JSON: {"n_samples": 200}')
+    add("--out", type=Path, help="the folder of the card (default: outputs/cards/NAME)")
+    chosen = parser.parse_args(arguments)
+    settings = parse_json(chosen.settings, "--settings", "write settings as a JSON object")
+    if not isinstance(settings, dict):
+        raise TouchstoneError("--settings is no JSON object; write names and values in braces")
+    run = run_with(chosen.explainer, settings)
+    slug = "".join(c if c.isalnum() else "_" for c in chosen.explainer)
+    page = save_card(
+        read_run(run, chosen.explainer, settings), chosen.out or outputs_root() / "cards" / slug
+    )
+    print(f"the card: {page}; its numbers: {page.with_suffix('.json')}")
+    return 0
+
+
+def board(arguments: Sequence[str]) -> int:
+    """score what lies in outputs/submissions beside our own explainers: one page, one CSV"""
+    from .doors.board import save_board
+    from .studies.assay.board import board as table_of
+    from .studies.assay.board import read_submissions
+    from .studies.assay.card import run_small
+
+    parser = argparse.ArgumentParser(prog="touchstone board", description=board.__doc__)
+    add = parser.add_argument
+    add("--submissions", type=Path, help="their folder (default: outputs/submissions)")
+    add("--out", type=Path, help="the folder of the board (default: outputs/board)")
+    chosen = parser.parse_args(arguments)
+    run = run_small()
+    submissions = read_submissions(chosen.submissions or outputs_root() / "submissions", run)
+    about = f"{len(submissions)} submissions; scale small: a few texts a truth, nothing is decided."
+    page = save_board(table_of(run, submissions), chosen.out or outputs_root() / "board", about)
+    print(f"the board: {page}; its numbers: {page.with_suffix('.csv')}")
+    return 0
+
+
 def data(arguments: Sequence[str]) -> int:
     """download the published data sets, checked by SHA-256, into TOUCHSTONE_DATA or a cache"""
     from .studies.cebab.reviews import fetch_cebab
@@ -239,6 +283,8 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "dataset": dataset,
     "score": score,
     "ask": ask,
+    "card": card,
+    "board": board,
     "data": data,
     "pretrain": pretrain,
     "start": start,

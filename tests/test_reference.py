@@ -65,6 +65,9 @@ def test_rows_are_matched_by_what_names_them_and_not_by_their_place() -> None:
     assert key_columns(counted) == ["seed"], "a column that tells no rows apart names none"
     repeated = pd.DataFrame({"word": ["to", "to"], "score": [0.1, 0.2]})
     assert compare("x.csv", repeated[::-1], repeated, {}), "equal names keep their order"
+    unnamed = repeated.assign(word=["to", "be"], mark=[None, "removed"]).loc[[0, 0, 1]]
+    unnamed = unnamed.reset_index(drop=True)
+    assert not compare("x.csv", unnamed, unnamed, {}), "an empty name is a name, too"
 
 
 def test_a_number_may_move_as_far_as_the_arithmetic_moved_it_and_no_further() -> None:
@@ -90,9 +93,13 @@ def test_the_reference_is_small_and_of_the_promised_kinds() -> None:
     # numbers alone, in the place of megabytes of text
     handed_over = [path for path in files if path.parent.name == "handover"]
     assert {path.suffix for path in handed_over} <= {".npz"}
-    pages = {REFERENCE / study / "cpu" / "05_figures.ipynb" for study in WRITTEN}
+    published = {path.parent.name for path in REFERENCE.glob("*/cpu")}
+    assert published >= {"geco", "lm_saliency", "cebab", "implicit_bias"}
+    pages = {REFERENCE / study / "cpu" / "05_figures.ipynb" for study in published}
     assert pages <= set(files)
-    assert {path.suffix for path in set(files) - set(handed_over) - pages} <= {
+    cards = set(REFERENCE.glob("assay/cards/*/card.*"))  # a page and its numbers
+    assert {path.suffix for path in cards} == {".json", ".html"}
+    assert {path.suffix for path in set(files) - set(handed_over) - pages - cards} <= {
         ".csv",
         ".json",
         ".png",

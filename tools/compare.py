@@ -77,7 +77,8 @@ def is_number(column: pd.Series) -> bool:
 
 def by_key(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """The table indexed by its keys as text, and by the repetition's number where keys repeat."""
-    named = table[keys].astype(str) if keys else pd.DataFrame({"": [""] * len(table)})
+    # an empty key is a key: a group without a name would not be counted
+    named = table[keys].astype(str).fillna("") if keys else pd.DataFrame({"": [""] * len(table)})
     named[REPEATED] = named.groupby(list(named)).cumcount()
     return table.set_index(pd.MultiIndex.from_frame(named))
 

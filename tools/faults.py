@@ -46,11 +46,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from faults_files import differing, half_written, left_over, phase_of, units
-from faults_runs import Place, Run
+from faults_runs import Place, Run, studies
 
 from lib.core.errors import TouchstoneError
 from lib.core.files import save_json, sha256_of_tree, write_atomic
-from lib.core.notebooks import find_notebooks, find_studies
+from lib.core.notebooks import find_notebooks
 from lib.core.paths import PACKAGE, ROOT
 from lib.core.runner import why_run
 
@@ -120,7 +120,7 @@ def plan() -> list[Kill]:
     kills: list[Kill] = []
     for scale, shares in SHARES.items():
         by_study = []
-        for study in find_studies():
+        for study in studies():
             draw = random.Random(f"{study} {scale}")
             names = {path.stem[:2]: path.stem for path in find_notebooks(study)}
             stages = [names[number] for number, n in shares.items() for _ in range(n)]

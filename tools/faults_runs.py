@@ -20,16 +20,21 @@ from pathlib import Path
 import psutil
 from faults_files import results
 
-from lib.core.notebooks import find_studies
 from lib.core.paths import ROOT
 from lib.core.runner import Job, plan_jobs
 from lib.core.runner import main as run_stages
 
+TINY = ROOT / "tests" / "faults" / "params"  # parameters of scale tiny, a file a study
 LETS_GO = {"tree": 10, "runner": 10, "kernel": 60}  # seconds to end in, by who was killed
 _NO_KERNEL = re.compile("Kernel died before|Kernel didn't respond")
 # A runner is forked from a process that has its imports, for these take longer than most stages.
 _forks = multiprocessing.get_context("forkserver")
 _forks.set_forkserver_preload(["lib.core.runner", "papermill"])
+
+
+def studies() -> list[str]:
+    """The studies that have tiny parameters; the assay has none yet."""
+    return sorted(path.stem for path in TINY.glob("*.yaml"))
 
 
 @dataclass(frozen=True)
@@ -60,12 +65,10 @@ class Place:
             (self.root / folder).unlink(missing_ok=True)
             (self.root / folder).symlink_to(ROOT / folder)
         shutil.copy(ROOT / "params" / "ranges.yaml", self.root / "params")
-        for study in find_studies():
+        for study in studies():
             params = self.root / "params" / study
             params.mkdir(exist_ok=True)
-            shutil.copy(
-                ROOT / "tests" / "faults" / "params" / f"{study}.yaml", params / "tiny.yaml"
-            )
+            shutil.copy(TINY / f"{study}.yaml", params / "tiny.yaml")
             shutil.copy(ROOT / "params" / study / "small.yaml", params)
         if not self.encoder.is_dir():
             _save_encoder(self.encoder)

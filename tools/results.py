@@ -74,6 +74,11 @@ def moved_links(text: str, source: Path, page: Path) -> str:
     return _LINK.sub(moved, text)
 
 
+def published() -> list[str]:
+    """The studies whose run at this scale is committed."""
+    return [study for study in find_studies() if reference_dir(study, SCALE).is_dir()]
+
+
 def page_of(study: str) -> Path:
     """Where the page of stage 05 stands."""
     return reference_dir(study, SCALE) / "05_figures.ipynb"
@@ -231,7 +236,7 @@ def thumbnail(study: str) -> Figure:
 
 
 def main(studies: list[str]) -> None:
-    for study in studies or find_studies():
+    for study in studies or published():
         if study in THUMBNAILS:
             thumbnail(study).savefig(
                 reference_dir(study, SCALE) / "thumbnail.png", dpi=110, metadata={"Software": None}

@@ -25,6 +25,11 @@ RUNS, VERDICTS_OF_RUNS = "runs.csv", "run_verdicts.csv"
 COLUMNS = ["verdict", "ours", "low", "high", "n"]  # of claims.csv
 
 
+def told() -> list[str]:
+    """The studies that have a list of their runs: those that were run at scale cpu."""
+    return [study for study in find_studies() if (material(study) / RUNS).is_file()]
+
+
 def read_runs(study: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Runs of a study and their verdicts, oldest first."""
     runs, verdicts = (pd.read_csv(material(study) / name) for name in (RUNS, VERDICTS_OF_RUNS))
@@ -72,7 +77,7 @@ def moves(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or find_studies():
-        told, judged = read_runs(name)
-        print(f"{name}\n{told[['run', 'date', 'commit', 'what']].to_string(index=False)}")
+    for name in sys.argv[1:] or told():
+        listed, judged = read_runs(name)
+        print(f"{name}\n{listed[['run', 'date', 'commit', 'what']].to_string(index=False)}")
         print(f"{moves(judged).to_string()}\n")

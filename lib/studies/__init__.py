@@ -1,1 +1,4 @@
-"""What one study alone needs: geco, lm_saliency, cebab, implicit_bias; none imports another."""
+"""What one study alone needs: geco, lm_saliency, cebab, implicit_bias, assay.
+
+None imports another.
+"""

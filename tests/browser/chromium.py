@@ -16,6 +16,25 @@ import time
 from pathlib import Path
 from typing import Any
 
+# The least contrast (WCAG) of the text of elements with what lies behind it, see-through grounds
+# blended; what is faded counts as unreadable, 1.
+_CONTRAST = """((selector) => {
+  const shine = (rgb) => rgb.map((c) => (c / 255 <= .04045 ? c / 255 / 12.92 :
+    ((c / 255 + .055) / 1.055) ** 2.4))
+    .reduce((sum, c, k) => sum + c * [.2126, .7152, .0722][k], 0);
+  const numbers = (colour) => colour.match(/[\\d.]+/g).map(Number);
+  const ground = (node) => {
+    if (!node) return [255, 255, 255];
+    const [r, g, b, alpha = 1] = numbers(getComputedStyle(node).backgroundColor);
+    if (alpha === 1) return [r, g, b];
+    return ground(node.parentElement).map((c, k) => alpha * [r, g, b][k] + (1 - alpha) * c); };
+  return [...document.querySelectorAll(selector)].map((node) => {
+    for (let up = node; up; up = up.parentElement) {
+      if (getComputedStyle(up).opacity !== "1") return 1; }
+    const [a, b] = [shine(numbers(getComputedStyle(node).color).slice(0, 3)), shine(ground(node))];
+    return (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
+  }).reduce((least, ratio) => Math.min(least, ratio), 21);
+})"""
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
@@ -179,6 +198,11 @@ class Browser:
     def type(self, text: str) -> None:
         """Write text where the focus is."""
         self.call("Input.insertText", text=text)
+
+    def contrast(self, selector: str) -> float:
+        """The least contrast of the text of the elements that a selector finds (WCAG: 4.5)."""
+        assert self.run(f"document.querySelectorAll({json.dumps(selector)}).length"), selector
+        return float(self.run(f"{_CONTRAST}({json.dumps(selector)})"))
 
     def picture(self, path: Path) -> None:
         """What is seen now, as a PNG file."""

@@ -89,7 +89,7 @@ def test_the_plan_has_200_kills_over_studies_stages_and_victims() -> None:
     assert len({tuple(kill[1:]) for kill in kills[:16]}) > 8
 
 
-@pytest.mark.parametrize("study", faults.find_studies())
+@pytest.mark.parametrize("study", faults.studies())
 def test_each_study_has_tiny_parameters_that_the_runner_takes(
     study: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,10 +8,13 @@ import nbformat
 import pytest
 import results
 
-from lib.core.notebooks import find_studies
 from lib.core.paths import ROOT, reference_dir
 
-STUDIES = find_studies()
+STUDIES = results.published()
+
+
+def test_the_four_papers_are_published() -> None:
+    assert set(STUDIES) >= {"geco", "lm_saliency", "cebab", "implicit_bias"}
 
 
 @pytest.mark.parametrize("study", STUDIES)

@@ -8,11 +8,10 @@ import pytest
 import runs
 
 from lib.core.errors import TouchstoneError
-from lib.core.notebooks import find_studies
 from lib.core.paths import material, reference_dir
 from lib.stats.claims import VERDICTS
 
-STUDIES = find_studies()
+STUDIES = runs.told()
 
 
 def claims_of(study: str) -> Path:

@@ -1,5 +1,9 @@
 """What the assay alone needs: one explainer, asked about items of every truth of this repository.
 
+models     small models of its own, where no other study has left any
+answers    what models say to altered texts: the truths that are about the model
+items      the texts that are explained, and altered ones that no explainer sees
+explainers registered explainers, and the floors beside them
 truths     the truths, and the one primary score of each
 edits      nested pairs of texts, where one is the other with words removed by a person
 plants     texts with planted words that decide a label, and a frequent decoy that does not

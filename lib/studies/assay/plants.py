@@ -12,7 +12,7 @@ One half is the Shapley value of a word in AND and in OR, with the text without 
 coalition. Labels are dealt at random, so that the text's own words say nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -92,6 +92,28 @@ def plant_words(
         rows.append((f"{rule}-{idx}", idx, label, text, truth.tolist(), decoy_at))
     columns = ["row_id", "sentence_idx", "target", "sentence", "truth", "decoy_at"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def planted_texts(
+    sentences: Sequence[Sequence[str]],
+    rules: Mapping[str, tuple[str, str]],
+    decoy: str,
+    n: int,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """`n` texts of each rule, one below the other; sentences are used again where there are fewer.
+
+    Args:
+        rules: the two words that are planted, by rule.
+
+    Returns:
+        As `plant_words`, with the rule.
+    """
+    texts = [sentences[i % len(sentences)] for i in range(n)]
+    parts = [plant_words(texts, rule, words, decoy, seed) for rule, words in rules.items()]
+    return pd.concat(
+        [part.assign(rule=rule) for rule, part in zip(rules, parts, strict=True)], ignore_index=True
+    )
 
 
 def overlap(scores: Sequence[float], truth: Sequence[float]) -> float:

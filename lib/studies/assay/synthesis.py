@@ -13,7 +13,7 @@ import pandas as pd
 from jaxtyping import Float
 
 from ...core.errors import TouchstoneError
-from ...stats import variance_split
+from ...stats import estimate, variance_split
 from ...stats.estimates import expanded_quantiles
 
 _INTERACTIONS = (("explainer", "truth"), ("explainer", "training"))
@@ -30,6 +30,33 @@ def between(
     if oracle == floor:
         raise TouchstoneError(f"floor and oracle are both {floor}; this truth tells nothing apart")
     return (values - floor) / (oracle - floor)
+
+
+def on_one_scale(
+    scored: pd.DataFrame, floor_of: Mapping[str, str], least: float = 0.02
+) -> pd.DataFrame:
+    """The scores of all truths, each from its strongest floor (0) to its oracle (1).
+
+    Args:
+        scored: truth, explainer (one of them is "oracle"), value.
+        floor_of: the explainer that is 0, by truth.
+        least: where floor and oracle are closer, the truth tells nothing apart: NaN.
+
+    Returns:
+        The table with raw (the score), value, rule (that is 0), floor and oracle (its score, and
+        the oracle's).
+    """
+
+    def rescaled(truth: str, part: pd.DataFrame) -> pd.DataFrame:
+        means = part.groupby("explainer")["value"].mean()
+        floor, oracle = means[floor_of[truth]], means["oracle"]
+        is_open = oracle - floor > least
+        value = between(part["value"], floor, oracle) if is_open else np.nan
+        rule = floor_of[truth]
+        return part.assign(raw=part["value"], value=value, rule=rule, floor=floor, oracle=oracle)
+
+    groups = scored.groupby("truth", sort=False)
+    return pd.concat([rescaled(str(truth), part) for truth, part in groups], ignore_index=True)
 
 
 class Resampled(NamedTuple):
@@ -104,6 +131,47 @@ def rank_agreement(
     return pd.DataFrame(rows, columns=["left", "right", "tau", "low", "high"])
 
 
+def below_ceiling(agreement: pd.DataFrame, left: str, right: str) -> tuple[float, float, float]:
+    """How far two truths' tau-b lies below the lower of their ceilings, with the interval of the
+    tau-b; NaN where one of the three is missing.
+
+    Args:
+        agreement: of `rank_agreement`.
+    """
+    table = agreement.set_index(["left", "right"])
+    pair = next((key for key in ((left, right), (right, left)) if key in table.index), None)
+    if pair is None or not {(left, left), (right, right)} <= set(table.index):
+        return (np.nan,) * 3
+    ceiling = min(table.loc[(name, name), "tau"] for name in (left, right))
+    tau, low, high = table.loc[pair, ["tau", "low", "high"]]
+    return float(ceiling - tau), float(ceiling - high), float(ceiling - low)
+
+
+def budget_against_truth(
+    bought: pd.DataFrame, cells: pd.DataFrame, explainer: str, truth: str, other: str
+) -> tuple[float, float, float]:
+    """By how much more an explainer's place changes from its smallest to its largest budget than
+    from one truth to another; without an interval. Its place is the share of the other explainers
+    that it is above.
+
+    Args:
+        bought: explainer, passes, value (the score under `truth`).
+        cells: of `standing.cells`.
+    """
+    raw = cells[cells["role"] == "explainer"].pivot(
+        index="explainer", columns="truth", values="raw"
+    )
+    mine, others = raw.loc[explainer], raw.drop(index=explainer)
+    by_budget = bought[bought["explainer"] == explainer].sort_values("passes")["value"]
+
+    def place(score: float, under: str) -> float:
+        return float((score > others[under].dropna()).mean())
+
+    by_truth = abs(place(mine[truth], truth) - place(mine[other], other))
+    moved = abs(place(by_budget.iloc[-1], truth) - place(by_budget.iloc[0], truth)) - by_truth
+    return moved, np.nan, np.nan
+
+
 def split_half(values: pd.DataFrame, n_splits: int, seed: int) -> Float[np.ndarray, "draw"]:
     """tau-b between the rankings of two random halves of one truth's clusters."""
     wide = values.pivot_table("value", "cluster", "explainer").dropna()
@@ -136,15 +204,17 @@ def truths_beyond_models(
 ) -> dict[str, float]:
     """Whether explainers change places with the truth more than they do with the model.
 
-    In value = explainer + explainer x truth + explainer x model + rest it is the variance of the
-    second term minus that of the third, in squared units of the value. That truths disagree is said
-    only where its interval lies above zero.
+    In place = explainer + explainer x truth + explainer x model + rest it is the variance of the
+    second term minus that of the third. The place of an explainer is its rank under a truth and a
+    training, as a share of all, so that no truth counts more because its scores are spread. That
+    truths disagree is said only where the interval lies above zero.
 
     Returns:
         explainer, explainer_x_truth, explainer_x_model (standard deviations), difference (of the
-        variances) with low and high, over trainings.
+        variances) with low and high, over trainings: NaN with fewer than three.
     """
     means = values.groupby(["explainer", "truth", "training"], as_index=False)["value"].mean()
+    means["value"] = means.groupby(["truth", "training"])["value"].rank(pct=True)
     trainings = sorted(means["training"].unique())
     rng = np.random.default_rng(seed)
     by_training = dict(iter(means.groupby("training")))
@@ -155,7 +225,9 @@ def truths_beyond_models(
             again = [by_training[name].assign(training=i) for i, name in enumerate(chosen)]
             draws.append(_difference(_terms(pd.concat(again))))
     terms = _terms(means)
-    low, high = expanded_quantiles(draws, len(trainings), alpha)
+    low, high = np.nan, np.nan  # of two trainings every draw that tells both apart is the same
+    if len(trainings) > 2:
+        low, high = expanded_quantiles(draws, len(trainings), alpha)
     return {
         "explainer": terms["explainer"],
         "explainer_x_truth": terms["explainer:truth"],
@@ -164,6 +236,41 @@ def truths_beyond_models(
         "low": float(low),
         "high": float(high),
     }
+
+
+def family_contrasts(
+    scores: pd.DataFrame, families: Mapping[str, str], alpha: float, n_bootstrap: int
+) -> pd.DataFrame:
+    """Each family's mean minus that of the best other family, under each truth.
+
+    Args:
+        scores: truth, explainer, value, item_id, cluster, training.
+        families: of explainers; others are left out.
+        alpha: the intervals have 1 - alpha, corrected for the number of families.
+
+    Returns:
+        family, truth, estimate, low, high.
+    """
+    known = pd.DataFrame(
+        {
+            "truth": scores["truth"],
+            "family": scores["explainer"].map(families),
+            "item_id": scores["item_id"],
+            "sentence_idx": scores["cluster"],
+            "seed": scores["training"],
+            "value": scores["value"],
+        }
+    ).dropna()
+    lines = []
+    for truth, part in known.groupby("truth", sort=False):
+        items = ["item_id", "sentence_idx", "seed"]
+        means = part.groupby([*items, "family"])["value"].mean().unstack()
+        for family in means if means.shape[1] > 1 else ():
+            best = means.drop(columns=family).mean().idxmax()
+            values = (means[family] - means[best]).rename("difference").reset_index()
+            found = estimate(values, "difference", "mean", n_bootstrap, alpha / means.shape[1])
+            lines.append((family, truth, found.estimate, found.low, found.high))
+    return pd.DataFrame(lines, columns=["family", "truth", "estimate", "low", "high"])
 
 
 def recommended(contrasts: pd.DataFrame, margin: float) -> pd.DataFrame:
@@ -183,7 +290,7 @@ def recommended(contrasts: pd.DataFrame, margin: float) -> pd.DataFrame:
         better = part.loc[part["low"] > 0, "truth"].tolist()
         holds_out = bool((part["low"] >= -margin).all())
         rows.append(
-            (family, holds_out, bool(better), holds_out and bool(better), ", ".join(better))
+            (family, holds_out, bool(better), holds_out and bool(better), "; ".join(better))
         )
     columns = ["family", "nowhere_inferior", "somewhere_better", "recommended", "better_on"]
     return pd.DataFrame(rows, columns=columns)

@@ -8,7 +8,7 @@ number a word: what the truth knows of that word, NaN where it knows nothing.
 | mask | 1 for an altered word, 0 for another | ROC AUC of the sizes |
 | swap | its exact Shapley value over grammatical swaps | Spearman over the words that are swapped |
 | planted | its share of the decision | overlap with these shares |
-| cue | 1 for a verified cue, -1 for an attractor | 1 where a cue has the largest score of both |
+| cue | 1 for a verified cue, -1 for an attractor | 1 where a cue has the largest size of both |
 | edit | 1 for a word of the edit, 0 for another | part in Spearman's rho over all pairs |
 | noun | what exchanging the word changes | Spearman over the words that were exchanged |
 
@@ -26,7 +26,9 @@ from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 from ...core.errors import TouchstoneError, check_choice
+from ...metrics import faithfulness
 from ...metrics.agreement import rank_correlation
+from ...models.text_model import TextModel
 from .edits import estimated_change
 from .plants import overlap
 
@@ -72,12 +74,14 @@ def order_of_known(scores: Numbers, key: Numbers) -> float:
 
 
 def cue_above_attractor(scores: Numbers, key: Numbers) -> float:
-    """1 where the largest score of a cue is above that of every attractor, one half where equal.
+    """1 where the largest size of a cue is above that of every attractor, one half where equal.
 
-    >>> cue_above_attractor([0.2, 0.9, 0.5], [0, 1, -1])
+    Sizes, since with signs the mere form of the two nouns (one plural, one not) would be enough.
+
+    >>> cue_above_attractor([0.2, -0.9, 0.5], [0, 1, -1])
     1.0
     """
-    sides, marks = np.asarray(scores, float), np.asarray(key)
+    sides, marks = np.abs(np.asarray(scores, float)), np.asarray(key)
     cue, attractor = (sides[marks == mark].max() for mark in (1, -1))
     return float(np.sign(cue - attractor) / 2 + 0.5)
 
@@ -86,10 +90,24 @@ TRUTHS = {
     "mask": Truth(mask_auc, 0.5, is_signed=False),
     "swap": Truth(order_of_known, 0.0, is_signed=True),
     "planted": Truth(overlap, 0.0, is_signed=False),
-    "cue": Truth(cue_above_attractor, 0.5, is_signed=True),
+    "cue": Truth(cue_above_attractor, 0.5, is_signed=False),
     "edit": Truth(lambda scores, key: estimated_change(scores, np.flatnonzero(key)), 0.0, True),
     "noun": Truth(order_of_known, 0.0, is_signed=True),
 }
+
+
+def telling_items(truths: pd.DataFrame) -> pd.DataFrame:
+    """The items whose key tells of their model, each named by its training as well.
+
+    Args:
+        truths: of stage 02: item_id, training, sentence, tells and more.
+
+    Returns:
+        The same columns, item_id as `<item>@<training>`, and text.
+    """
+    telling = truths[truths["tells"]].reset_index(drop=True)
+    names = telling["item_id"] + "@" + telling["training"].astype(str)
+    return telling.assign(item_id=names, text=telling["sentence"].map(" ".join))
 
 
 def score_items(items: pd.DataFrame, explanations: pd.DataFrame) -> pd.DataFrame:
@@ -157,5 +175,89 @@ def oracle(items: pd.DataFrame) -> pd.DataFrame:
     scores = []
     for row in items.itertuples():
         key = np.nan_to_num(np.asarray(row.key, float))
+        if row.truth == "cue":
+            key = key.clip(0)
         scores.append((key * row.change / key.sum() if row.truth == "edit" else key).tolist())
     return pd.DataFrame({"item_id": items["item_id"], "explainer": "oracle", "scores": scores})
+
+
+def cheaters(items: pd.DataFrame) -> pd.DataFrame:
+    """Explanations of those who know a part of the yardstick, and one floor that knows the editor.
+
+    | name | knows |
+    |---|---|
+    | Cheater: marks | which words the truth speaks of |
+    | Cheater: sizes | how much a word did, and not in which direction (swap, edit, noun) |
+    | Cheater: both texts | the answer to both texts of an edit |
+    | Goal of the edit | what the person who edited meant to do; no word, no model |
+
+    Args:
+        items: as for `oracle`, with mark, and goal (of edits).
+    """
+    known = oracle(items).assign(truth=items["truth"], mark=items["mark"])
+    edits = known["truth"] == "edit"
+    marks = known.assign(
+        explainer="Cheater: marks",
+        scores=[np.clip(np.asarray(mark, float), 0, None).tolist() for mark in known["mark"]],
+    )
+    about_model = known["truth"].isin([name for name, truth in TRUTHS.items() if truth.is_signed])
+    sizes = known[about_model].assign(explainer="Cheater: sizes")
+    sizes["scores"] = [np.abs(scores).tolist() for scores in sizes["scores"]]
+    goals = marks[edits].assign(explainer="Goal of the edit")
+    goals["scores"] = [
+        (np.asarray(mark, float) * goal / np.sum(mark)).tolist()
+        for mark, goal in zip(goals["mark"], items.loc[edits.to_numpy(), "goal"], strict=True)
+    ]
+    both = known[edits].assign(explainer="Cheater: both texts")
+    parts = [marks, sizes, goals, both]
+    return pd.concat(parts, ignore_index=True)[["item_id", "explainer", "scores"]]
+
+
+def score_on_other(items: pd.DataFrame, explanations: pd.DataFrame) -> pd.DataFrame:
+    """Explanations of one training, scored against the truths of another: what is left of the score
+    was never about this model.
+
+    Args:
+        items: as for `score_items`, with text.
+        explanations: explainer, model, training, text, scores.
+
+    Returns:
+        As `score_items`; training is that of the truth.
+    """
+    parts = []
+    for number, own in items.groupby("training"):
+        others = explanations[explanations["training"] != number]
+        first = others.groupby(["explainer", "model", "text"], as_index=False).first()
+        asked = own[["item_id", "model", "text"]].merge(first, on=["model", "text"])
+        parts.append(score_items(own.reset_index(drop=True), asked))
+    return pd.concat(parts, ignore_index=True)
+
+
+def score_deletion(
+    model: TextModel, items: pd.DataFrame, explanations: pd.DataFrame, operator: str, seed: int = 0
+) -> pd.DataFrame:
+    """How fast the probability falls when words go in the order of an explanation (NAOPC).
+
+    Args:
+        model: of the items, which are of one training.
+        items: item_id, model, training, cluster, sentence, target, text.
+        explanations: explainer, model, training, text, scores.
+        operator: what stands in a deleted word's place (`lib.metrics.deletion`).
+
+    Returns:
+        The columns of `score_items`, with the oracle, who is 1 by definition.
+    """
+    rows = items.merge(explanations, on=["model", "training", "text"])
+    about = {"dataset": "assay", "scheme": "-", "seed": -1, "sentence_idx": 0}
+    names = {"item_id": "row_id", "sentence": "words", "explainer": "method"}
+    table = rows.drop(columns=[*about], errors="ignore").rename(columns=names).assign(**about)
+    found = faithfulness(
+        model, table, operator, n_samples=2, n_random=1, n_exact=0, n_beam=2, seed=seed
+    )
+    found = found.rename(columns={"row_id": "item_id", "method": "explainer", "NAOPC": "value"})
+    found = found[found["explainer"].isin(set(rows["explainer"]))]
+    best = items[["item_id"]].assign(explainer="oracle", value=1.0)
+    both = pd.concat([found[["item_id", "explainer", "value"]], best], ignore_index=True)
+    return both.merge(items[["item_id", "model", "training", "cluster"]], on="item_id").assign(
+        truth=f"deletion, {operator}"
+    )

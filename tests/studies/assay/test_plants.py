@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from lib.core.errors import TouchstoneError
-from lib.studies.assay.plants import RULES, overlap, plant_words, plants_first
+from lib.studies.assay.plants import RULES, overlap, plant_words, planted_texts, plants_first
 
 TEXTS = [f"text {i} has some words of its own".split() for i in range(400)]
 WORDS, DECOY = ("zorb", "quim"), "blip"
@@ -97,3 +97,10 @@ def test_what_cannot_be_planted_is_refused() -> None:
         plant_words(TEXTS, "and", ("zorb", "zorb"), DECOY)
     with pytest.raises(TouchstoneError, match="ordr"):
         plant_words(TEXTS, "ordr", WORDS, DECOY)
+
+
+def test_sentences_are_used_again_where_there_are_fewer() -> None:
+    rules = {"single": ("mango", "cello"), "order": ("tulip", "radar")}
+    found = planted_texts([["we", "sat"], ["they", "ran"]], rules, "lemon", 5)
+    assert found["rule"].value_counts().to_dict() == {"single": 5, "order": 5}
+    assert found["row_id"].is_unique and "they" in found["sentence"][3]

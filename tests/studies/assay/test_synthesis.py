@@ -9,7 +9,11 @@ from scipy import stats
 
 from lib.core.errors import TouchstoneError
 from lib.studies.assay.synthesis import (
+    below_ceiling,
     between,
+    budget_against_truth,
+    family_contrasts,
+    on_one_scale,
     rank_agreement,
     recommended,
     resample,
@@ -102,7 +106,10 @@ def test_truths_disagree_only_where_they_do_so_more_than_models() -> None:
     rng = np.random.default_rng(4)
     by_truth = truths_beyond_models(made(rng, of_truth=0.3, of_model=0.02))
     assert by_truth["low"] > 0
-    assert by_truth["explainer_x_truth"] == pytest.approx(0.3, abs=0.12)
+    assert by_truth["explainer_x_truth"] > 3 * by_truth["explainer_x_model"]
+    stretched = made(np.random.default_rng(4), of_truth=0.3, of_model=0.02)
+    stretched.loc[stretched["truth"] == "b", "value"] *= 100
+    assert truths_beyond_models(stretched) == by_truth, "places do not know the units of a truth"
     by_model = truths_beyond_models(made(rng, of_truth=0.0, of_model=0.3))
     assert by_model["low"] <= 0 and by_model["explainer_x_model"] > 0.1
 
@@ -123,3 +130,62 @@ def test_a_family_is_recommended_where_it_is_nowhere_worse_and_somewhere_better(
     assert found["recommended"].tolist() == [True, False, False]
     assert found.loc["paths", "better_on"] == "mask"
     assert found["nowhere_inferior"].tolist() == [True, True, False]
+
+
+def test_each_truth_gets_its_own_scale_and_one_without_room_stays_empty() -> None:
+    lines = [("a", "floor", 0.5), ("a", "oracle", 1.0), ("a", "x", 0.75), ("a", "x", 0.25)]
+    lines += [("b", "floor", 0.99), ("b", "oracle", 1.0), ("b", "x", 0.5)]
+    scored = pd.DataFrame(lines, columns=["truth", "explainer", "value"])
+    found = on_one_scale(scored, {"a": "floor", "b": "floor"})
+    assert found["value"].tolist()[:4] == [0.0, 1.0, 0.5, -0.5]
+    assert found["value"][4:].isna().all() and found["raw"].tolist() == scored["value"].tolist()
+    assert found.groupby("truth")["floor"].first().tolist() == [0.5, 0.99]
+
+
+def test_families_are_held_against_the_best_other_one() -> None:
+    rng = np.random.default_rng(0)
+    values = {"good": 0.8, "also good": 0.9, "bad": 0.2}
+    lines = [
+        (truth, name, f"i{i}", f"c{i}", training, mean + 0.01 * rng.normal())
+        for truth in "ab"
+        for name, mean in values.items()
+        for i in range(10)
+        for training in range(2)
+    ]
+    names = ["truth", "explainer", "item_id", "cluster", "training", "value"]
+    table = pd.DataFrame(lines, columns=names).assign(seed=7, sentence_idx="other names")
+    families = {"good": "one", "also good": "one", "bad": "two"}
+    found = family_contrasts(table, families, alpha=0.05, n_bootstrap=200)
+    assert found.set_index(["family", "truth"]).loc[("one", "a"), "estimate"] == pytest.approx(
+        0.65, abs=0.02
+    )
+    advice = recommended(found, margin=0.1).set_index("family")["recommended"]
+    assert advice["one"] and not advice["two"]
+    assert family_contrasts(table, {"good": "one"}, 0.05, 10).empty, "nothing to hold it against"
+
+
+def test_two_truths_lie_below_the_lower_ceiling() -> None:
+    rows = [("a", "a", 0.9, 0.8, 1.0), ("b", "b", 0.7, 0.6, 0.8), ("b", "a", 0.2, 0.0, 0.5)]
+    agreement = pd.DataFrame(rows, columns=["left", "right", "tau", "low", "high"])
+    assert below_ceiling(agreement, "a", "b") == pytest.approx((0.5, 0.2, 0.7))
+    assert np.isnan(below_ceiling(agreement, "a", "c")).all()
+
+
+def test_a_place_moves_with_the_budget_and_with_the_truth() -> None:
+    raw = {"mask": [0.1, 0.4, 0.6, 0.5], "swap": [0.1, 0.4, 0.6, 0.0]}
+    cells = pd.DataFrame(
+        [
+            (truth, name, "explainer", value)
+            for truth, values in raw.items()
+            for name, value in zip(["a", "b", "c", "LIME"], values, strict=True)
+        ],
+        columns=["truth", "explainer", "role", "raw"],
+    )
+    bought = pd.DataFrame({"explainer": "LIME", "passes": [100, 10], "value": [0.9, 0.2]})
+    moved, *interval = budget_against_truth(bought, cells, "LIME", "mask", "swap")
+    assert moved == pytest.approx(2 / 3 - 2 / 3) and np.isnan(interval).all()
+
+
+def test_two_trainings_give_no_interval() -> None:
+    found = truths_beyond_models(made(np.random.default_rng(0), of_truth=0.3, n_trainings=2))
+    assert np.isnan([found["low"], found["high"]]).all() and np.isfinite(found["difference"])

@@ -8,7 +8,14 @@ import pytest
 from scipy import stats
 
 from lib.core.errors import TouchstoneError
-from lib.studies.assay.truths import TRUTHS, oracle, score_items, spearman_terms
+from lib.studies.assay.truths import (
+    TRUTHS,
+    cheaters,
+    oracle,
+    score_items,
+    score_on_other,
+    spearman_terms,
+)
 
 NAN = float("nan")
 ABOUT = {"model": "m", "training": "m1"}
@@ -23,7 +30,7 @@ def items() -> pd.DataFrame:
         ("edit-1", "edit", [0, 1, 1, 0], -0.5),
         ("edit-2", "edit", [1, 0, 0, 0], 0.2),
         ("edit-3", "edit", [1, 1, 0, 0], 0.7),
-        ("noun-1", "noun", [NAN, 0.3, -0.1, 0.2], 0.0),
+        ("noun-1", "noun", [NAN, 0.3, -0.4, 0.2], 0.0),
     ]
     table = pd.DataFrame(rows, columns=["item_id", "truth", "key", "change"])
     return table.assign(cluster=table["item_id"], **ABOUT)
@@ -58,6 +65,20 @@ def test_the_sign_counts_where_the_table_says_so() -> None:
     before, after = by_truth(straight), by_truth(turned)
     for name, truth in TRUTHS.items():
         assert (before[name] == pytest.approx(after[name])) != truth.is_signed
+
+
+def test_a_cheater_wins_what_it_knows_and_no_more() -> None:
+    marks = [[float(x > 0) for x in np.nan_to_num(key)] for key in items()["key"]]
+    asked = items().assign(mark=marks, goal=[NAN] * 4 + [-1.0, 0.0, 1.0, NAN])
+    found = cheaters(asked)
+    value = score_items(asked, found).groupby(["explainer", "truth"])["value"].mean()
+    assert (value["Cheater: marks"][["mask", "planted", "cue"]] == 1).all()
+    assert value["Cheater: both texts"].to_dict() == pytest.approx({"edit": 1.0})
+    assert value["Goal of the edit"].to_dict() == pytest.approx({"edit": 1.0}), "it knows the order"
+    sizes = value["Cheater: sizes"]
+    assert set(sizes.index) == {"swap", "edit", "noun"} and (sizes < 1).all()
+    scores = found.set_index(["explainer", "item_id"])["scores"]
+    assert scores["Goal of the edit", "edit-3"] == [0.5, 0.5, 0.0, 0.0]
 
 
 def test_the_mean_of_the_terms_is_spearmans_rho() -> None:
@@ -96,3 +117,24 @@ def test_an_item_of_which_the_truth_says_nothing_has_no_value() -> None:
 def test_what_cannot_be_scored_is_named(change, message) -> None:
     with pytest.raises(TouchstoneError, match=message):
         score_items(items(), change(explained([0.0] * 4)))
+
+
+def test_an_explanation_of_another_training_meets_this_ones_truth() -> None:
+    about = {"truth": "swap", "model": "m", "cluster": "c", "text": "a b c", "change": NAN}
+    asked = pd.DataFrame(
+        [
+            {"item_id": "i@0", "training": 0, "key": [1.0, 2.0, 3.0], **about},
+            {"item_id": "i@1", "training": 1, "key": [3.0, 2.0, 1.0], **about},
+        ]
+    )
+    explanations = pd.DataFrame(
+        [
+            {"explainer": "x", "training": 0, "scores": [1.0, 2.0, 3.0]},
+            {"explainer": "x", "training": 1, "scores": [1.0, 2.0, 3.0]},
+        ]
+    ).assign(model="m", text="a b c")
+    own = score_items(asked, explanations.assign(item_id=["i@0", "i@1"]))
+    other = score_on_other(asked, explanations)
+    assert own["value"].tolist() == [1.0, -1.0] and other["training"].tolist() == [0, 1]
+    turned = explanations.assign(scores=[[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])
+    assert score_on_other(asked, turned)["value"].tolist() == [-1.0, -1.0]

@@ -1,0 +1,280 @@
+"""The report card of one explainer, from a run of the assay in which it was asked with the others.
+
+The run has a scale of its own, `card`: its items and models are made once, and each further card
+asks and scores anew. The form of a card is that of `lib.doors.card`.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ... import __version__
+from ...core.errors import TouchstoneError
+from ...core.files import load_parquet, read_table
+from ...core.paths import outputs_root
+from ...core.runner import plan_jobs, run_jobs
+from ...core.stage import hold
+from ...metrics.agreement import rank_correlation
+from .explainers import ask
+from .models import read_model
+from .truths import score_items, score_on_other, telling_items
+
+ASKS = {
+    "mask": "Do the words that were altered come before the others?",
+    "swap": "Does it order words as exact Shapley values of grammatical swaps do?",
+    "planted": "Do the words that decide by construction get their shares?",
+    "cue": "Is the noun that decides above one that stands nearer?",
+    "edit": "Do the words that a person removed add up to what removing them did?",
+    "noun": "Does it order words by what exchanging each for others of its kind does?",
+    "deletion, pad": "Does the answer fall fast when words are padded in its order?",
+    "deletion, mask": "Does the answer fall fast when words are masked in its order?",
+}
+SCALE = "card"  # the folder of the run
+_STAGES = 4  # the figures of stage 05 are not needed
+ABOUT_MODEL = ("swap", "edit", "noun")  # truths that differ between two trainings
+_SHOWN = "mask"  # the truth whose sentences are shown
+_MODEL_OF_DELETION = "gender"
+
+
+def run_with(explainer: str, settings: Mapping[str, Any]) -> Path:
+    """Run the assay's notebooks with one more explainer; returns the run's folder.
+
+    Items and models of an earlier card are used again. Progress is printed, as by `touchstone run`.
+
+    Raises:
+        TouchstoneError: there is no such explainer, or a stage failed.
+    """
+    defaults = {job.stage: job.all for job in plan_jobs("assay", "small")}
+    explainers = defaults["03_attribution"]["explainers"] | {explainer: dict(settings)}
+    families = {explainer: "yours"} | defaults["04_metrics"]["families"]
+    given = {"scale": SCALE, "explainers": explainers, "families": families}
+    folder = outputs_root() / "assay" / SCALE
+    jobs = [
+        replace(job, folder=folder / job.stage)
+        for job in plan_jobs("assay", "small", parameters=given)[:_STAGES]
+    ]
+    with hold(folder, seconds=0):
+        run_jobs(jobs)
+    return folder
+
+
+def run_small() -> Path:
+    """Run the assay's notebooks at scale small as they are; returns the run's folder."""
+    jobs = plan_jobs("assay", "small")
+    folder = jobs[0].folder.parent
+    with hold(folder, seconds=0):
+        run_jobs(jobs, [job.stage for job in jobs[:_STAGES]])
+    return folder
+
+
+def read_run(folder: Path, explainer: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The card of an explainer, from the finished stages 02 to 04 of a run.
+
+    Args:
+        folder: of the run, with a folder for each stage.
+        explainer: as it was asked; one whose numbers are those of another gets the other's cells.
+        settings: with which it was asked.
+
+    Raises:
+        TouchstoneError: the run did not ask it.
+    """
+    tables = {
+        name: read_table(folder / "04_metrics" / f"{name}.csv")
+        for name in ("cells", "gate", "budgets")
+    }
+    answered = folder / "03_attribution"
+    told = {name: read_table(answered / f"{name}.csv") for name in ("copies", "refused")}
+    truths = load_parquet(folder / "02_training" / "truths.parquet")
+    answers = load_parquet(answered / "explanations.parquet")
+    copies = dict(told["copies"].itertuples(index=False, name=None))
+    asked = copies.get(explainer, explainer)
+    why = told["refused"].query("explainer == @explainer").set_index("model")["why"].to_dict()
+    if not why and asked not in set(answers["explainer"]):
+        raise TouchstoneError(f"the run in {folder} did not ask {explainer!r}; make the card again")
+    mine = answers[answers["explainer"] == asked].reset_index(drop=True)
+    model_of = truths.groupby("truth")["model"].agg(lambda part: sorted(set(part))[0]).to_dict()
+    rows = [_row(tables["cells"], truth, asked, why, model_of) for truth in ASKS]
+    gate = tables["gate"].query("explainer == @asked")
+    scored = _scored(truths, mine)
+    draws, seconds = (None, None) if why else _asked_twice(folder, truths, explainer, settings)
+    found = {
+        "schema": 1,
+        "touchstone": __version__,
+        "explainer": explainer,
+        "settings": dict(settings),
+        "scale": "small",
+        "decides": False,
+        "truths": rows,
+        "gate": None
+        if gate.empty
+        else {
+            "likeness": float(gate["likeness"].iloc[0]),
+            "passes": bool(gate["passes"].iloc[0]),
+        },
+        "other_model": _own_and_other(truths, mine, rows),
+        "single": {"draws": draws, "trainings": _between_trainings(mine)},
+        "cost": {"seconds": seconds, "quality": _quality(tables["budgets"], asked)},
+        "sentences": _sentences(truths, mine, scored),
+    }
+    return found | {"summary": summary(found, copies.get(explainer))}
+
+
+def summary(card: Mapping[str, Any], same_as: str | None = None) -> str:
+    """What a card says in a few sentences.
+
+    >>> row = {"truth": "mask", "value": 0.5, "low": 0.2, "high": 0.8, "by_identity": False}
+    >>> summary({"truths": [row], "gate": {"passes": False}, "decides": False})[:56]
+    'Above the best rule that never looks at the model: mask.'
+    """
+    ranked = [row for row in card["truths"] if not row["by_identity"] and row["low"] is not None]
+    above = [row["truth"] for row in ranked if row["low"] > 0]
+    below = [row["truth"] for row in ranked if row["high"] < 0]
+    open_ = [row["truth"] for row in ranked if row["low"] <= 0 <= row["high"]]
+    said = [f"Its numbers are those of {same_as}."] if same_as else []
+    for names, start in (
+        (above, "Above the best rule that never looks at the model"),
+        (
+            below,
+            "Below that rule" if above else "Below the best rule that never looks at the model",
+        ),
+        (open_, "Not told apart from it"),
+    ):
+        said += [f"{start}: {'; '.join(names)}."] if names else []
+    if card["gate"] is not None and not card["gate"]["passes"]:
+        said.append("It hardly changes when all weights of the model are drawn anew.")
+    if not card["decides"]:
+        said.append("A few texts a truth decide nothing: this shows how the card is read.")
+    return " ".join(said)
+
+
+def _row(
+    cells: pd.DataFrame,
+    truth: str,
+    explainer: str,
+    why: Mapping[str, str],
+    model_of: Mapping[str, str],
+) -> dict[str, Any]:
+    """A truth's line: the explainer's cell, the floor, and the best other explainer."""
+    of_truth = cells[cells["truth"] == truth]
+    own = of_truth[of_truth["explainer"] == explainer]
+    others = of_truth[(of_truth["role"] == "explainer") & (of_truth["explainer"] != explainer)]
+    ranked = others[~others["by_identity"].astype(bool)].dropna(subset=["value"])
+    best = ranked.nlargest(1, "value")
+    floor = of_truth.iloc[:1]  # the same on every line
+    numbers = {
+        name: None if own.empty else _or_none(own[name].iloc[0])
+        for name in ("raw", "value", "low", "high")
+    }
+    model = model_of.get(truth, _MODEL_OF_DELETION)
+    reason = why.get(model) if own.empty else None
+    if not own.empty and numbers["value"] is None:
+        reason = "floor and oracle are too near"
+    return {
+        "truth": truth,
+        "asks": ASKS[truth],
+        "n_clusters": 0 if own.empty else int(own["n_clusters"].iloc[0]),
+        **numbers,
+        "floor": "none" if floor.empty else str(floor["rule"].iloc[0]),
+        "floor_raw": None if floor.empty else _or_none(floor["floor"].iloc[0]),
+        "best": None if best.empty else str(best["explainer"].iloc[0]),
+        "best_value": None if best.empty else _or_none(best["value"].iloc[0]),
+        "by_identity": not own.empty and bool(own["by_identity"].iloc[0]),
+        "why": reason,
+    }
+
+
+def _scored(truths: pd.DataFrame, mine: pd.DataFrame) -> pd.DataFrame:
+    """The items' scores with what was asked: those of `truths` that tell, by item_id."""
+    items = telling_items(truths)
+    answers = items[["item_id", "model", "training", "text"]].merge(
+        mine, on=["model", "training", "text"]
+    )
+    return score_items(items, answers[["item_id", "explainer", "scores"]])
+
+
+def _own_and_other(
+    truths: pd.DataFrame, mine: pd.DataFrame, rows: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """The score against the model that was explained, and against its other training."""
+    items = telling_items(truths[truths["truth"].isin(ABOUT_MODEL)])
+    if items["training"].nunique() < 2 or mine.empty:
+        return []
+    other = score_on_other(items, mine).groupby("truth")["value"].mean()
+    return [
+        {"truth": row["truth"], "own": row["raw"], "other": _or_none(other.get(row["truth"]))}
+        for row in rows
+        if row["truth"] in ABOUT_MODEL and row["raw"] is not None
+    ]
+
+
+def _asked_twice(
+    folder: Path, truths: pd.DataFrame, explainer: str, settings: Mapping[str, Any]
+) -> tuple[float | None, float]:
+    """How alike two answers about a text are that draw differently (mean rank correlation), and the
+    CPU seconds of one.
+    """
+    stem = folder / "02_training" / "models" / f"{_MODEL_OF_DELETION}-0"
+    model = read_model(stem.with_suffix(".json"), stem.with_suffix(".safetensors"))
+    rows = truths.query("truth == @_SHOWN and training == 0")
+    found, begun = [], time.process_time()
+    for row in rows.itertuples():
+        pair = [
+            ask(model, None, row.sentence, row.target, {explainer: settings}, draw)[0][explainer]
+            for draw in ("", " again")
+        ]
+        found.append(1.0 if pair[0] == pair[1] else rank_correlation(*pair))
+    seconds = (time.process_time() - begun) / max(1, 2 * len(rows))
+    known = [value for value in found if not np.isnan(value)]
+    return float(np.mean(known)) if known else None, seconds
+
+
+def _between_trainings(mine: pd.DataFrame) -> float | None:
+    """The mean rank correlation of explanations of one text under two trainings."""
+    found = []
+    for _, part in mine.groupby(["model", "text"]):
+        lists = part.sort_values("training")["scores"].tolist()
+        found += [rank_correlation(lists[0], lists[1])] if len(lists) > 1 else []
+    known = [value for value in found if not np.isnan(value)]
+    return float(np.mean(known)) if known else None
+
+
+def _quality(budgets: pd.DataFrame, explainer: str) -> list[dict[str, Any]]:
+    part = budgets[budgets["explainer"] == explainer].sort_values("passes")
+    return [{"passes": int(row.passes), "score": float(row.value)} for row in part.itertuples()]
+
+
+def _sentences(
+    truths: pd.DataFrame, mine: pd.DataFrame, scored: pd.DataFrame
+) -> list[dict[str, Any]]:
+    """The best, the middle and the worst sentence of one truth."""
+    part = scored[scored["truth"] == _SHOWN].dropna(subset=["value"]).sort_values("value")
+    if part.empty:
+        return []
+    items = telling_items(truths).set_index("item_id")
+    places = {"good": len(part) - 1, "typical": len(part) // 2, "bad": 0}
+    shown = []
+    for which, place in places.items():
+        item = part.iloc[place]
+        about = items.loc[item["item_id"]]
+        same = (mine["model"] == about["model"]) & (mine["text"] == about["text"])
+        answer = mine[same & (mine["training"] == about["training"])].iloc[0]
+        shown.append(
+            {
+                "which": which,
+                "truth": _SHOWN,
+                "score": float(item["value"]),
+                "words": list(about["sentence"]),
+                "scores": [float(score) for score in answer["scores"]],
+                "key": [_or_none(known) for known in about["key"]],
+            }
+        )
+    return shown
+
+
+def _or_none(value: Any) -> float | None:
+    return None if value is None or pd.isna(value) else float(value)

@@ -1,0 +1,83 @@
+"""Questions beside the truths: does an explainer look at the model, is its score about this model,
+and what is it worth for so many passes?
+"""
+
+from collections.abc import Collection
+
+import numpy as np
+import pandas as pd
+
+from ...metrics.agreement import rank_correlation
+from ...metrics.mass_accuracy import mass_accuracy
+from .explainers import ABOUT_TEXT
+from .truths import score_items, score_on_other
+
+
+def mass_on_marks(items: pd.DataFrame, explanations: pd.DataFrame) -> pd.Series:
+    """The mean mass accuracy of each explainer on the items of *mask*, the largest first.
+
+    Args:
+        items: truth, key, model, training, text.
+    """
+    rows = items[items["truth"] == "mask"].merge(explanations, on=ABOUT_TEXT)
+    values = [mass_accuracy(np.asarray(r.scores), np.asarray(r.key)) for r in rows.itertuples()]
+    means = rows.assign(mass=np.array(values, float)).groupby("explainer")["mass"].mean()
+    return means.sort_values(ascending=False).rename("mass accuracy")
+
+
+def likeness_when_redrawn(explanations: pd.DataFrame, redrawn: pd.DataFrame) -> pd.DataFrame:
+    """How like explanations stay when all weights are drawn anew (Adebayo et al. 2018): the mean
+    absolute rank correlation over words; 1 for constant ones, which stay as they were.
+
+    Args:
+        explanations, redrawn: explainer, model, training, text, scores.
+
+    Returns:
+        explainer, likeness.
+    """
+    both = redrawn.merge(explanations, on=["explainer", *ABOUT_TEXT], suffixes=("_redrawn", ""))
+    both["likeness"] = [
+        abs(rank_correlation(row.scores, row.scores_redrawn)) for row in both.itertuples()
+    ]
+    return both.groupby("explainer", sort=False)["likeness"].mean().fillna(1.0).reset_index()
+
+
+def own_and_other(
+    items: pd.DataFrame, scored: pd.DataFrame, explanations: pd.DataFrame, names: Collection[str]
+) -> pd.DataFrame:
+    """Scores of explanations of this model, and of another training of it, against this model's
+    truths.
+
+    Args:
+        items: with the truths that are about the model.
+        scored: of `score_items`.
+        names: the explainers.
+
+    Returns:
+        The columns of `scored` with explained ("own" or "other"), and seed, sentence_idx and row_id
+        as `lib.stats` wants them.
+    """
+    other = score_on_other(items, explanations).assign(explained="other")
+    own = scored[scored["item_id"].isin(items["item_id"])].assign(explained="own")
+    both = pd.concat([own, other], ignore_index=True).dropna(subset="value")
+    both = both[both["explainer"].isin(list(names))]
+    ids = both["item_id"] + both["explainer"]
+    return both.assign(seed=both["training"], sentence_idx=both["cluster"], row_id=ids)
+
+
+def scores_by_budget(items: pd.DataFrame, budgets: pd.DataFrame) -> pd.DataFrame:
+    """The mean score of each explainer after so many passes of the model.
+
+    Args:
+        items: as for `score_items`, with text.
+        budgets: explanations with passes.
+
+    Returns:
+        explainer, passes, value.
+    """
+    found = items[["item_id", *ABOUT_TEXT]].merge(budgets, on=ABOUT_TEXT)
+    parts = [
+        score_items(items, part).assign(passes=n) for n, part in found.groupby("passes", sort=True)
+    ]
+    means = pd.concat(parts).groupby(["explainer", "passes"])["value"].mean()
+    return means.reset_index()

@@ -1,0 +1,113 @@
+"""Who is asked: registered explainers, and rules that never look at the model.
+
+Every text is asked about alone and without its id, so that no answer rests on what other texts
+there are.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from ...attribution import METHODS, Method, Row, explain_many, resolve_method
+from ...attribution.model_blind import Pattern
+from ...core.errors import TouchstoneError
+from ...models.text_model import TextModel
+
+_SAME = 1e-5  # scores of two explainers that are one, as a share of the largest score
+ABOUT_TEXT = ["model", "training", "text"]  # what an explanation is of
+
+
+def even(model: None, rows: Sequence[Row]) -> list[Float[np.ndarray, "token"]]:
+    """All words alike.
+
+    >>> even(None, [Row("a", 0, 1, ["good", "food"], 0)])[0].tolist()
+    [1.0, 1.0]
+    """
+    return [np.ones(len(row.words)) for row in rows]
+
+
+def nearest(model: None, rows: Sequence[Row]) -> list[Float[np.ndarray, "token"]]:
+    """The later a word stands the more it counts.
+
+    >>> nearest(None, [Row("a", 0, 1, ["the", "keys"], 0)])[0].tolist()
+    [0.5, 1.0]
+    """
+    return [np.arange(1, len(row.words) + 1) / len(row.words) for row in rows]
+
+
+FLOORS = {
+    "Random": METHODS["Uniform random"],
+    "Even": Method("Even", even, "floor", "word"),
+    "Nearest": Method("Nearest", nearest, "floor", "word"),
+    "First pronoun": METHODS["First pronoun"],
+    "Pronoun list": METHODS["Pronoun list"],
+    "Word counts": METHODS["Pattern Variant"],
+}
+
+
+def ask(
+    model: TextModel,
+    pattern: Pattern | None,
+    text: Sequence[str],
+    target: int,
+    explainers: Mapping[str, Mapping[str, Any]],
+    draw: str = "",
+) -> tuple[dict[str, list[float]], dict[str, str]]:
+    """What explainers say of one text, alone.
+
+    Args:
+        model: what is explained; its log-odds of `target`, whatever an explainer's usual choice is.
+        pattern: what *Word counts* knows: the rows that the model was trained on.
+        text: its words.
+        target: the class, 0 or 1.
+        explainers: settings by name: of `FLOORS`, of `METHODS`, or "module:function".
+        draw: another one gives methods that draw other draws.
+
+    Returns:
+        The scores by explainer, a number a word; and why those that refuse this model do so.
+    """
+    words = list(text)
+    names = ["row_id", "sentence_idx", "target", "sentence", "drawn_by"]
+    row = pd.DataFrame([("text", 0, target, words, " ".join(words) + draw)], columns=names)
+    scores, refused = {}, {}
+    for name, settings in explainers.items():
+        method = FLOORS.get(name) or resolve_method(name)
+        given = pattern if name == "Word counts" else None if name in FLOORS else model
+        usual = {"explained": "margin"} if "explained" in method.defaults else {}
+        try:
+            answer = explain_many(given, row, [(method, usual | dict(settings))])
+            scores[name] = np.asarray(answer["scores"][0], float).tolist()
+        except TouchstoneError as error:
+            refused[name] = str(error)
+    return scores, refused
+
+
+def merge_identical(explanations: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Explainers whose numbers agree on every text that either explains become one.
+
+    Args:
+        explanations: explainer, model, training, text, scores (a list).
+
+    Returns:
+        The explanations without the later of two equal ones, and whose copy each of these is.
+    """
+    by_name = {
+        name: dict(zip(part[ABOUT_TEXT].itertuples(index=False, name=None), part["scores"]))
+        for name, part in explanations.groupby("explainer", sort=False)
+    }
+    copies: dict[str, str] = {}
+    for first, name in combinations(by_name, 2):
+        if name not in copies and first not in copies and _alike(by_name[first], by_name[name]):
+            copies[name] = first
+    return explanations[~explanations["explainer"].isin(list(copies))], copies
+
+
+def _alike(left: Mapping[Any, Sequence[float]], right: Mapping[Any, Sequence[float]]) -> bool:
+    return left.keys() == right.keys() and all(
+        np.allclose(scores, right[text], rtol=0, atol=_SAME * (np.abs(scores).max() or 1.0))
+        for text, scores in left.items()
+    )

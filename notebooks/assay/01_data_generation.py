@@ -1,0 +1,390 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Assay, stage 1 of 5: of which texts do we know what an explanation should say?
+#
+# [Start here](../00_start_here.ipynb) · next: [02_training](02_training.ipynb) · the row: [README](README.md)
+#
+# The other four rows each hold explanations against one kind of truth. This row asks the same explainers about all of them. It begins with the texts.
+#
+# ## You will see
+#
+# - six kinds of truth, each on one text of ours;
+# - when one text is *nested* in another, and how often it happens;
+# - words that are planted in a text, and a decoy.
+#
+# You need to know what a classifier is. The notebook takes about fifteen seconds.
+#
+# | out (in this stage's folder) | holds |
+# |---|---|
+# | `items.parquet` | the texts that will be explained: truth, model, words, class, and a mark for each word |
+# | `altered.parquet` | the same texts with words removed or exchanged; no explainer ever sees these |
+# | `forms.parquet` | both forms of the sentences whose words can be swapped |
+# | `train.parquet`, `corpus.parquet` | what the models of stage 2 are trained on |
+# | `planted.parquet` | planted texts on which stage 2 sees whether a model follows the rule |
+# | `counts`, `nested`, `items_shown`, `tasks` (`.csv`), three figures | what is in them |
+
+# %%
+import lib.same_numbers  # first: the same instructions on every processor
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+from lib.core.files import read_yaml, save_parquet
+from lib.core.notebooks import show_source
+from lib.core.paths import material
+from lib.core.seeds import set_up
+from lib.core.stage import open_stage
+from lib.language.lexicon import PRONOUNS
+from lib.plots import COLOURS, STYLE, plot_words
+from lib.studies.assay import edits, items, nouns, plants
+from lib.studies.cebab.reviews import rating_labels
+from lib.studies.cebab.worlds import World, generate_reviews, read_wordings
+from lib.studies.geco.labels import labelled_rows, read_labels
+from lib.studies.implicit_bias import sentences as natural
+from lib.studies.implicit_bias.text import gender_frames
+from lib.studies.lm_saliency.grammar import grammar_words, number_sentence
+from lib.studies.lm_saliency.templates import syneval_rows
+from lib.studies.lm_saliency.text import number_examples
+
+# %% [markdown]
+# ## Settings
+#
+# All texts are ours and lie in this repository, in the material of the other rows. Nothing depends on a folder of downloads.
+
+# %% tags=["parameters"]
+scale = "small"  # which settings: small or hub; names the output folder
+seed = 0  # of all draws of this stage
+n_threads = 1  # CPU threads
+n_items = 6  # texts of each truth that are explained
+longest = 16  # words of an explained text, at most
+n_reviews = {
+    "train": 30,
+    "dev": 1,
+    "test": 40,
+}  # reviews that are written, each with six edits
+n_planted = 150  # training texts of each planted rule
+n_frames = 240  # training sentences whose pronoun is masked
+n_corpus = 3000  # sentences that the language model reads
+n_frequent = 25  # words of each kind in these sentences: nouns, verbs, adjectives, ...
+n_replacements = 20  # words that take a word's place, at least 20
+
+# %% [markdown]
+# | word | meaning | column |
+# |---|---|---|
+# | item | one text that one model is asked about | `item_id` |
+# | truth | what an explanation of it is held against | `truth` |
+# | mark | what the truth knows of a word before any model is asked | `mark` |
+# | cluster | texts that belong together; intervals are over clusters | `cluster` |
+
+# %%
+stage = open_stage("assay", scale, "01_data_generation")
+set_up(seed, n_threads)
+labels = read_labels(material("geco") / "labels.yaml").values()
+gendered = labelled_rows(list(labels), "all", ("F", "M"))
+gendered = gendered[gendered["sentence"].map(len) <= 1.5 * longest]
+wordings = read_wordings(material("cebab") / "wordings.yaml")
+reviews = generate_reviews(World(0.0), wordings, n_reviews, 6, seed)
+
+# %% [markdown]
+# ## 1 · One text by hand
+#
+# Here is a review, and what a person left of it:
+#
+# > long: *The soup was cold and the waiter was kind.*
+# >
+# > short: *The soup was cold.*
+#
+# A model of sentiment says 0.2 to the long text and -1.5 to the short one, in log-odds for *good*. The words *and the waiter was kind* are the whole difference between the two. So they raised the answer by 0.2 - (-1.5) = 1.7.
+#
+# **Stop and guess.** An explanation of the long text gives *kind* 1.2, *waiter* 0.3, and the other three removed words nothing. What does it say that the removed words did? It says 1.5: a little too small, and with the right sign. We never had to ask what *kind* means.
+
+# %%
+long = edits.split_text("The soup was cold and the waiter was kind.")
+removed = edits.removed_words(long, edits.split_text("The soup was cold."))
+scores = [0.0, -0.4, 0.0, -1.1, 0.0, 0.0, 0.3, 0.0, 1.2, 0.0]
+assert [long[i] for i in removed] == "and the waiter was kind".split()
+assert np.isclose(edits.estimated_change(scores, removed), 1.5)
+marks = ["removed" if i in removed else "" for i in range(len(long))]
+example = {"words": long, "scores": scores, "marks": marks, "label": "an explanation"}
+figure, plotted = plot_words(
+    pd.DataFrame([example]), {"removed": "removed by a person"}, "towards good", "", 1
+)
+stage.figure("by_hand", figure)
+plt.show()
+stage.table("by_hand", plotted[["word", "score", "mark"]])
+
+# %% [markdown]
+# *Reading it.* The explainer saw one text. The truth needs two: it is the model's own answer to both. This pattern returns in every truth that is about the model: **alter the text as people would, ask the model again, and compare**.
+#
+# ## 2 · When is a text nested in another?
+#
+# An edit can exchange words, too. Then the explained text lacks a word that the other one has, and no sum over its words can tell the change. So we take *nested* pairs only:
+#
+# > In small letters, the words and punctuation marks of the short text follow each other in the long text, in the same order.
+#
+# Where several choices leave the same text, the one with the fewest runs of removed words is taken, and of these the earliest. Here a program writes the reviews and their edits, so the count below is a property of the program. In the published reviews, which people edited, it is another number.
+
+# %%
+assert edits.removed_words("bad food".split(), "good food".split()) is None
+assert edits.removed_words("a b a b".split(), "a b".split()) == [0, 1]
+tested = reviews[reviews["split"] == "test"]
+pairs = edits.nested_pairs(tested)
+counted = {
+    "an original and its edit": int((~tested["is_original"]).sum()),
+    "of these nested": len(pairs),
+    "of these: the edit is longer": int(pairs["was_inserted"].sum()),
+}
+stage.table("nested", pd.DataFrame(counted.items(), columns=["pairs", "n"]))
+
+# %% [markdown]
+# ## 3 · Words that are planted
+#
+# Nothing is known better than what we have hidden ourselves. Two words are put into a sentence at random places, and a rule makes the label of them. A third word, the *decoy*, is put in as often and decides nothing (after Bastings et al. 2022).
+#
+# | rule | the label is 1 where | what an explanation should say |
+# |---|---|---|
+# | single | *mango* is there, and 0 where *cello* is | everything on that word |
+# | and | *velvet* and *copper* are both there | one half on each |
+# | or | *canyon* or *walnut* is there | all on the one, or one half on each |
+# | order | *tulip* stands before *radar* | one half on each |
+#
+# One half is the Shapley value, by hand: with AND, the first of two to arrive adds nothing and the second adds 1, and each is second in half of the orders.
+
+# %%
+rules = {
+    "single": ("mango", "cello"),
+    "and": ("velvet", "copper"),
+    "or": ("canyon", "walnut"),
+    "order": ("tulip", "radar"),
+}
+base = gendered.loc[gendered["sentence"].map(len) <= longest, "sentence"].tolist()
+planted = plants.planted_texts(base, rules, "lemon", n_planted, seed)
+tests = plants.planted_texts(base, rules, "lemon", 40, seed + 1)
+one = planted.query("rule == 'and' and target == 1").iloc[0]
+assert sorted(one["truth"])[-2:] == [0.5, 0.5] and sum(one["truth"]) == 1
+print(" ".join(one["sentence"]))
+
+# %% [markdown]
+# ## 4 · Words that are exchanged for others of their kind
+#
+# What does *nurse* do to a masked pronoun? Exchange it for twenty other nouns of the same number, the same article (*a* or *an*) and about the same frequency, and look at the mean. Nothing is masked or left out, so the model is asked about ordinary sentences only.
+#
+# The sentences were labelled by hand in the row *implicit_bias*, with their *antecedent*: the noun that the pronoun stands for.
+#
+# $$d_i = g(x) - \tfrac1R \textstyle\sum_r g(x \text{ with } r \text{ at place } i)$$
+
+# %%
+show_source(nouns.word_effects)
+folder = material("implicit_bias")
+tagged = sorted(material("geco").glob("annotation_*.conllu"))
+tags = items.content_tags([*tagged, folder / "annotation_1.conllu"])
+kinds = nouns.word_kinds(items.count_words(tags))
+alike = nouns.replacements("doctor", kinds, n_replacements, seed)
+assert len(alike) >= 20 and {kinds[w][:2] for w in alike} == {kinds["doctor"][:2]}
+known = pd.read_csv(folder / "sentences.csv").merge(
+    pd.read_csv(folder / "labels.csv").query("label == 'passes'"), on="id"
+)
+known = known.assign(target=1, words=known["sent1"].map(natural.split_words))
+known["tags"] = [tags.get(tuple(found)) for found in known["words"]]
+known = known[known["words"].map(len) <= longest].dropna(subset="tags")
+known["cluster"] = known["antecedent"]
+known["sentence"] = [
+    natural.masked_words(found, natural.gendered_pronouns(found)[0])
+    for found in known["words"]
+]
+known["mark"] = [
+    [word.lower() == row.antecedent for word in row.sentence]
+    for row in known.itertuples()
+]
+print(kinds["doctor"], alike[:5])
+
+# %% [markdown]
+# ## 5 · All items
+#
+# Two truths are left. *Mask* and *swap* share sentences about women and men, in which we know the altered words: the mask says where they are, and swapping them says what each did. *Cue* asks for the noun that a verb agrees with. A number is exchanged by an *s*: of the noun itself, and of the other noun, the *attractor*.
+#
+# The language model reads sentences of a grammar that has few words, so that a small model can learn them. Of the beginnings of sentences we take those whose words it knows.
+
+# %%
+words = [
+    read_yaml(material("lm_saliency") / f"{name}.yaml")
+    for name in ("grammar", "syneval", "winobias")
+]
+frequent = {
+    kind: part[:n_frequent] for kind, part in grammar_words(*words, seed).items()
+}
+rng = np.random.default_rng(seed)
+corpus = [
+    number_sentence(frequent, kind, rng, held_out=False).tokens
+    for kind in rng.choice(["plain", "prep", "prep"], n_corpus)
+]
+lines = syneval_rows(words[1]).query("pattern.str.startswith('prep_')")
+heard = {word for sentence in corpus for word, _ in sentence}
+
+# %% [markdown]
+# Now the items are drawn: at most one of a cluster, the two classes (or the four rules) by turns. Two words have no order to speak of, so *swap* needs at least three.
+
+# %%
+short = gendered[gendered["sentence"].map(len) <= longest]
+sources = {
+    "mask": ("gender", items.swapped_rows(short)),
+    "planted": ("planted", items.planted_rows(tests, len(base))),
+    "cue": ("number", items.agreement_rows(lines, heard)),
+    "edit": ("reviews", items.nested_rows(pairs, tested, 2 * longest)),
+    "noun": ("pronoun", known),
+}
+drawn = {
+    truth: items.draw_items(
+        rows,
+        truth,
+        model,
+        4 * n_items if truth == "noun" else n_items,
+        seed,
+        by="rule" if truth == "planted" else "target",
+    )
+    for truth, (model, rows) in sources.items()
+}
+
+# %% [markdown]
+# Then they are altered. The planted texts are asked of a second model, the gendered ones under a second truth.
+
+# %%
+exchanged = items.with_replacements(drawn["noun"], kinds, n_replacements, seed)
+n_words = drawn["noun"]["item_id"].map(exchanged.groupby("item_id")["at"].nunique())
+drawn["noun"] = drawn["noun"][n_words >= 3].head(n_items)  # fewer have no order
+altered = [
+    items.with_short_texts(drawn["edit"]),
+    items.with_other_numbers(drawn["cue"]),
+    exchanged[exchanged["item_id"].isin(drawn["noun"]["item_id"])],
+]
+altered = pd.concat(altered, ignore_index=True)
+asked = items.with_second_questions(drawn)
+stage.table("counts", items.count_items(asked, altered), digits=1)
+
+# %% [markdown]
+# *Reading it.* Six items a truth show how things are done. They decide nothing. Where no text is altered, the truth is in the text itself (*planted*), or in both its forms (*mask*, *swap*).
+#
+# One item of each truth, with its marks:
+
+# %%
+names = {1: "known", 0: "", -1: "against"}
+shown = asked.drop_duplicates("truth").assign(
+    scores=None, label=asked["truth"], words=asked["sentence"].map(list)
+)
+shown["marks"] = [[names[np.sign(mark)] for mark in row] for row in shown["mark"]]
+figure, plotted = plot_words(
+    shown, {"known": "what the truth speaks of", "against": "an attractor"}, digits=None
+)
+stage.figure("items_shown", figure)
+plt.show()
+_ = stage.table("items_shown", plotted[["label", "word", "mark"]])
+
+# %% [markdown]
+# ## 6 · What the models will read
+#
+# Each model of stage 2 learns one of these tasks. No item is among the texts that it is trained on.
+
+# %%
+judged = reviews[(reviews["split"] == "train") & (reviews["rating"] != 3)]
+frames = [
+    (found, natural.gendered_pronouns(found)[0])
+    for found in gender_frames(folder / "frames.yaml", n_frames, seed)
+]
+masked = [natural.masked_words(found, at) for found, at in frames]
+male = [int(PRONOUNS[found[at].lower()] == "M") for found, at in frames]
+before = [
+    (*x, i) for i, sentence in enumerate(corpus) for x in number_examples(sentence)
+]
+good = judged.assign(sentence=judged["text"].map(edits.split_text))
+good["target"] = rating_labels(judged["rating"], 2)
+columns = ["sentence", "target", "sentence_idx"]
+learnt = {
+    "gender": gendered[~gendered["sentence_idx"].isin(drawn["mask"]["sentence_idx"])],
+    "planted": planted.assign(sentence_idx=range(len(planted))),
+    "reviews": good.assign(sentence_idx=judged["group"].factorize()[0]),
+    "pronoun": pd.DataFrame(zip(masked, male, range(len(male))), columns=columns),
+    "number": pd.DataFrame(before, columns=columns),
+}
+train = pd.concat(
+    part[columns].assign(model=name) for name, part in learnt.items()
+).reset_index(drop=True)
+
+# %% [markdown]
+# How much text that is:
+
+# %%
+tasks = train.groupby("model", sort=False).agg(
+    texts=("sentence", "size"), share_of_1=("target", "mean")
+)
+with plt.rc_context(STYLE):
+    figure, ax = plt.subplots(figsize=(6, 2.2), layout="constrained")
+    _ = tasks["texts"].plot.barh(
+        ax=ax,
+        color=COLOURS[0],
+        xlabel="training texts",
+        ylabel="",
+        title="Five tasks, and little text for each",
+    )
+stage.figure("tasks", figure)
+plt.show()
+stage.table("tasks", tasks.reset_index())
+
+# %% [markdown]
+# ## 7 · Controls
+#
+# Four facts must hold whatever was drawn. An altered text differs from its item. A decoy carries no truth. A planted word stands in no other text. And no model is trained on an item. Then all is saved.
+
+# %%
+of_item = asked.set_index("item_id")["sentence"].map(tuple)
+same = [
+    row.item_id
+    for row in altered.itertuples()
+    if tuple(row.sentence) == of_item[row.item_id]
+]
+assert not same, f"an alteration of {same[0]} changed nothing: look at altered.parquet"
+with_decoy = tests.query("decoy_at >= 0")
+assert all(row.truth[row.decoy_at] == 0 for row in with_decoy.itertuples())
+new = {word for pair in rules.values() for word in pair} | {"lemon"}
+assert not new & {word.lower() for text in base for word in text}
+both = [set(zip(t["model"], t["sentence"].map(tuple))) for t in (asked, train)]
+assert not (shared := both[0] & both[1]), f"trained on an item: {min(shared)}"
+decoys = with_decoy["target"].value_counts(normalize=True)
+print(f"the decoy stands beside label 1 in {decoys[1]:.2f} of its texts")
+told = pd.DataFrame({"sentence": [[word for word, _ in text] for text in corpus]})
+forms = gendered[gendered["sentence_idx"].isin(drawn["mask"]["sentence_idx"])]
+tables = {"items": asked, "altered": altered, "train": train, "forms": forms}
+tables |= {"planted": tests, "corpus": told}
+for name, table in tables.items():
+    save_parquet(table.reset_index(drop=True), stage.path(f"{name}.parquet"))
+stage.close(globals())
+
+# %% [markdown]
+# ## What could be wrong
+#
+# - **Programs wrote the reviews**, their edits and the beginnings of sentences. People write with more variety, and remove words in other places.
+# - **A planted word is foreign to its sentence.** A model may find it more easily than a word of the text, and an explainer, too.
+# - **A replacement of the same kind can still be odd** in its sentence: *the baton fell asleep*. Twenty of them average the oddity away only in part.
+# - **The kinds of words come from a few hundred sentences** that a program has tagged. A word with a wrong tag is exchanged for words of another kind.
+# - **Mask and swap share sentences**, so that they agree in part because the texts are the same.
+#
+# ## Try it
+#
+# - Write a pair of texts that is nested in two ways. Which words does the rule take?
+# - Plant a pair with XOR. What should an explanation say of each word, and can it?
+# - Set `n_replacements = 40`. Which words are no longer asked about, and why?
+#
+# ## Hand-over
+#
+# [02_training](02_training.ipynb) trains the models and asks them about the altered texts: only then are the truths known.

@@ -1,0 +1,187 @@
+"""Cards and the board, from the tables of a small made-up run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from lib.core.errors import TouchstoneError
+from lib.core.files import save_csv, save_json, save_parquet
+from lib.doors.board import COLUMNS, render_board
+from lib.doors.card import check_card
+from lib.doors.submission import ABOUT, NUMBERS
+from lib.studies.assay import board as boards
+from lib.studies.assay import card as cards
+from lib.studies.assay import standing
+from lib.studies.assay.card import read_run, run_with
+from lib.studies.assay.synthesis import on_one_scale
+from lib.studies.assay.truths import cheaters, oracle, score_items, telling_items
+
+FLOOR_OF = {"mask": "Even", "edit": "Goal of the edit"}
+ASKED = {"Honest": {}, "mine:by_place": {"n": 2}, "Copy": {}}
+WORDS = ["she", "sings", "an", "old", "song"]
+
+
+def a_truth(truth: str, i: int, training: int) -> dict[str, Any]:
+    mark = [float(k == i % 5) for k in range(5)]
+    change = (-1.0) ** i * (1 + i + training)
+    return {
+        "item_id": f"{truth}-{i}",
+        "truth": truth,
+        "model": "gender" if truth == "mask" else "reviews",
+        "training": training,
+        "cluster": f"{truth}-{i}",
+        "sentence": [f"{truth}{i}", *WORDS[1:]],
+        "target": 1,
+        "key": mark,
+        "mark": mark,
+        "change": change if truth == "edit" else np.nan,
+        "goal": np.sign(change) if truth == "edit" else np.nan,
+        "tells": True,
+    }
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Stages 02 to 04: an honest explainer knows the key, one goes by the place of a word."""
+    folder = tmp_path / "assay" / "card"
+    rows = [a_truth(t, i, n) for t in FLOOR_OF for i in range(4) for n in (0, 1)]
+    truths = pd.DataFrame(rows)
+    save_parquet(truths, folder / "02_training" / "truths.parquet")
+    items = telling_items(truths)
+    said = {
+        "Honest": [
+            (np.array(row.key) * (row.change if row.truth == "edit" else 1) + 0.01 * n).tolist()
+            for n, row in enumerate(items.itertuples())
+        ],
+        "mine:by_place": [[5.0, 4.0, 3.0, 2.0, 1.0]] * len(items),
+        "Even": [[1.0] * 5] * len(items),
+    }
+    explained = pd.concat(
+        [
+            items[["model", "training", "text"]].assign(explainer=name, scores=scores)
+            for name, scores in said.items()
+        ],
+        ignore_index=True,
+    )
+    answered = folder / "03_attribution"
+    save_parquet(explained, answered / "explanations.parquet")
+    save_csv(
+        pd.DataFrame({"explainer": ["Copy"], "is the same as": ["Honest"]}), answered / "copies.csv"
+    )
+    refused = {"explainer": ["Shy"], "model": ["gender"], "why": ["has no layers"]}
+    save_csv(pd.DataFrame(refused), answered / "refused.csv")
+    answers = items[["item_id", "model", "training", "text"]].merge(explained)
+    known = [answers[["item_id", "explainer", "scores"]], oracle(items), cheaters(items)]
+    scored = score_items(items, pd.concat(known, ignore_index=True))
+    scores = on_one_scale(scored, FLOOR_OF)
+    tables = {
+        "cells": standing.cells(scores, [], 20, 0.05, 0),
+        "gate": pd.DataFrame({"explainer": ["Honest"], "likeness": [0.9], "passes": [False]}),
+        "budgets": pd.DataFrame({"explainer": ["Honest"], "passes": [10], "value": [0.7]}),
+    }
+    for name, table in tables.items():
+        save_csv(table, folder / "04_metrics" / f"{name}.csv")
+    chosen = {"floor_of": FLOOR_OF, "pads": [], "n_bootstrap": 20, "alpha": 0.05, "seed": 0}
+    for stage, parameters in (
+        ("03_attribution", {"explainers": ASKED}),
+        ("04_metrics", chosen | {"n_deleted": 1}),
+    ):
+        about = {"parameters": parameters, "inputs": {}, "externals": {}, "files": {}}
+        save_json(about, folder / stage / "manifest.json")
+    monkeypatch.setattr(cards, "_asked_twice", lambda *_: (0.5, 0.25))
+    monkeypatch.setattr(boards, "read_model", lambda *_: None)
+    monkeypatch.setattr(boards, "score_deletion", lambda *_: scored.iloc[:0])
+    return folder
+
+
+def test_a_card_says_what_the_run_found(run: Path) -> None:
+    card = read_run(run, "Honest", {})
+    check_card(card)
+    rows = {row["truth"]: row for row in card["truths"]}
+    assert rows["mask"]["raw"] == pytest.approx(1) and rows["mask"]["value"] == pytest.approx(1)
+    assert (rows["mask"]["floor"], rows["mask"]["floor_raw"]) == ("Even", 0.5)
+    assert rows["mask"]["best"] == "mine:by_place"
+    assert rows["cue"]["raw"] is None, "the run has no such truth"
+    assert card["gate"] == {"likeness": 0.9, "passes": False}
+    assert card["single"]["draws"] == 0.5 and card["cost"]["seconds"] == 0.25
+    assert card["cost"]["quality"] == [{"passes": 10, "score": 0.7}]
+    own = {row["truth"]: row for row in card["other_model"]}
+    assert own["edit"]["own"] == pytest.approx(rows["edit"]["raw"])
+    assert card["summary"].startswith("Above the best rule")
+    assert "hardly changes when all weights" in card["summary"]
+
+
+def test_three_sentences_from_good_to_bad(run: Path) -> None:
+    shown = read_run(run, "mine:by_place", {"n": 2})["sentences"]
+    assert [sentence["which"] for sentence in shown] == ["good", "typical", "bad"]
+    assert [sentence["score"] for sentence in shown] == [1.0, 0.75, 0.25]
+    assert shown[0]["words"] == ["mask0", *WORDS[1:]] and shown[0]["key"][0] == 1.0
+
+
+def test_a_copy_has_the_cells_of_what_it_copies_and_says_so(run: Path) -> None:
+    copy, honest = read_run(run, "Copy", {}), read_run(run, "Honest", {})
+    assert copy["truths"] == honest["truths"]
+    assert copy["summary"].startswith("Its numbers are those of Honest.")
+
+
+def test_a_refusal_stands_in_its_cells(run: Path) -> None:
+    card = read_run(run, "Shy", {})
+    check_card(card)
+    rows = {row["truth"]: row for row in card["truths"]}
+    assert rows["mask"]["why"] == "has no layers" and rows["edit"]["why"] is None
+    assert card["single"] == {"draws": None, "trainings": None} and card["sentences"] == []
+
+
+def test_who_was_not_asked_has_no_card(run: Path) -> None:
+    with pytest.raises(TouchstoneError, match="did not ask 'Nobody'"):
+        read_run(run, "Nobody", {})
+
+
+def test_an_unknown_explainer_is_refused_before_anything_runs(small_outputs: Path) -> None:
+    with pytest.raises(TouchstoneError, match="Integrated Gradient.*Integrated Gradients"):
+        run_with("Integrated Gradient", {})
+    assert not (small_outputs / "assay").exists()
+
+
+def hand_in(folder: Path, run: Path, **about: Any) -> None:
+    items = telling_items(pd.read_parquet(run / "02_training" / "truths.parquet"))
+    folder.mkdir(parents=True)
+    told = {"author": "A", "method": "ours", "settings": {"k": 1}, "code": "", "tuned": False}
+    (folder / ABOUT).write_text(yaml.safe_dump(told | about))
+    scores = [[1.0, 1.0, 1.0, 1.0, 1.0]] * len(items)
+    save_parquet(pd.DataFrame({"item_id": items["item_id"], "scores": scores}), folder / NUMBERS)
+
+
+def test_a_submission_stands_beside_our_explainers(run: Path, tmp_path: Path) -> None:
+    assert boards.read_submissions(tmp_path / "none", run) == []
+    hand_in(tmp_path / "handed" / "first", run)
+    found = boards.read_submissions(tmp_path / "handed", run)
+    table = boards.board(run, found)
+    assert list(table) == list(COLUMNS) and set(table["role"]) == {
+        "explainer",
+        "floor",
+        "submission",
+    }
+    theirs = table[table["role"] == "submission"].set_index("truth")
+    assert set(theirs["explainer"]) == {"first: ours"} and set(theirs["author"]) == {"A"}
+    assert theirs.loc["mask", "value"] == pytest.approx(0), "all words alike, as the floor has it"
+    assert "model-blind" in theirs["remarks"].iloc[0]
+    assert "same answers as Even" in theirs["remarks"].iloc[0]
+    assert "not blind" in theirs["remarks"].iloc[0]
+    ours = table.query("explainer == 'mine:by_place' and truth == 'mask'").iloc[0]
+    assert (ours["author"], ours["settings"]) == ("Touchstone", '{"n": 2}')
+    assert "first: ours" in render_board(table, "Scale small.")
+
+
+def test_code_beside_a_submission_is_found(run: Path, tmp_path: Path) -> None:
+    hand_in(tmp_path / "handed" / "first", run, code="by_hand_of_first:f")
+    found = boards.read_submissions(tmp_path / "handed", run)
+    assert boards.with_code(found, tmp_path / "handed") == {}
+    (tmp_path / "handed" / "first" / "by_hand_of_first.py").write_text("f = None\n")
+    assert boards.with_code(found, tmp_path / "handed") == {"by_hand_of_first:f": {"k": 1}}

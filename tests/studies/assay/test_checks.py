@@ -1,0 +1,64 @@
+"""What stands beside the truths: mass, likeness on new weights, another model's explanations,
+budgets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.studies.assay.checks import (
+    likeness_when_redrawn,
+    mass_on_marks,
+    own_and_other,
+    scores_by_budget,
+)
+from lib.studies.assay.truths import score_items
+
+ABOUT = {"model": "m", "training": 0, "text": "a b c"}
+
+
+def said(scores: list[float], name: str = "x", **others: object) -> dict[str, object]:
+    return ABOUT | {"explainer": name, "scores": scores} | others
+
+
+def items() -> pd.DataFrame:
+    item = ABOUT | {"item_id": "i@0", "truth": "mask", "cluster": "c", "key": [1.0, 0.0, 0.0]}
+    return pd.DataFrame([item])
+
+
+def test_mass_is_the_share_on_marked_words_the_largest_first() -> None:
+    explanations = pd.DataFrame([said([1.0, -1.0, 2.0]), said([0.0, 0.0, 1.0], "y")])
+    swap = items().assign(truth="swap", item_id="s@0")
+    found = mass_on_marks(pd.concat([items(), swap]), explanations)
+    assert found.to_dict() == {"x": 0.25, "y": 0.0} and found.index[0] == "x"
+
+
+def test_likeness_is_of_order_without_sign_and_one_for_the_constant() -> None:
+    before = pd.DataFrame([said([1.0, 2.0, 3.0]), said([1.0, 1.0, 1.0], "even")])
+    after = pd.DataFrame([said([9.0, 5.0, 1.0]), said([1.0, 1.0, 1.0], "even")])
+    found = likeness_when_redrawn(before, after).set_index("explainer")["likeness"]
+    assert found.to_dict() == pytest.approx({"x": 1.0, "even": 1.0})
+    other = pd.DataFrame([said([2.0, 1.0, 3.0])])
+    assert likeness_when_redrawn(before, other)["likeness"].tolist() == pytest.approx([0.5])
+
+
+def test_the_other_trainings_explanations_meet_this_ones_truth() -> None:
+    both = pd.concat([items(), items().assign(training=1, item_id="i@1")], ignore_index=True)
+    both = both.assign(truth="swap", key=[[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])
+    explanations = pd.DataFrame(
+        [said([1.0, 2.0, 3.0]), said([3.0, 2.0, 1.0], training=1), said([1.0, 2.0, 3.0], "z")]
+    )
+    keys = ["model", "training", "text"]
+    own = explanations.merge(both[["item_id", *keys]], on=keys)
+    found = own_and_other(both, score_items(both, own), explanations, ["x"])
+    values = found.groupby("explained")["value"].mean()
+    assert values.to_dict() == {"other": -1.0, "own": 1.0}
+    assert set(found["explainer"]) == {"x"} and found["row_id"].tolist()[0] == "i@0x"
+
+
+def test_scores_are_told_by_budget() -> None:
+    budgets = pd.DataFrame([said([1.0, 2.0, 3.0], passes=10), said([3.0, 2.0, 1.0], passes=100)])
+    found = scores_by_budget(items(), budgets)
+    assert found["passes"].tolist() == [10, 100]
+    assert np.allclose(found["value"], [0.0, 1.0]), "the area under the curve of the marked word"

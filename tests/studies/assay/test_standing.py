@@ -1,0 +1,119 @@
+"""Cells hold the mean of everybody, the floor's rule, and what is known beforehand."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.studies.assay.figures import (
+    PANELS,
+    is_clear,
+    plot_agreement,
+    plot_budgets,
+    plot_scale,
+    plot_steps,
+    plot_two_trainings,
+    plot_whole,
+)
+from lib.studies.assay.standing import as_rows, cells, holds_by_identity, role_of
+from lib.studies.assay.synthesis import on_one_scale
+
+FLOOR_OF = {"mask": "Word counts", "edit": "Goal of the edit", "deletion, pad": "Even"}
+
+
+def scored() -> pd.DataFrame:
+    means = {"oracle": 1.0, "LIME": 0.8, "Occlusion": 0.55, "Cheater: marks": 0.9}
+    rows = [
+        (truth, name, f"{truth}-{i}", f"c{i}", training, value + 0.01 * i)
+        for truth, floor in FLOOR_OF.items()
+        for name, value in (means | {floor: 0.6}).items()
+        for i in (-1, 0, 1)
+        for training in (0, 1)
+    ]
+    columns = ["truth", "explainer", "item_id", "cluster", "training", "value"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def found() -> pd.DataFrame:
+    return cells(on_one_scale(scored(), FLOOR_OF), ["Occlusion"], 50, 0.05, 0)
+
+
+def test_a_cell_has_both_scales_and_the_name_of_its_floor() -> None:
+    table = found().set_index(["truth", "explainer"])
+    assert table.loc[("mask", "LIME"), ["raw", "value"]].tolist() == pytest.approx([0.8, 0.5])
+    assert table.loc[("mask", "LIME"), ["rule", "floor"]].tolist() == [
+        "Word counts",
+        pytest.approx(0.6),
+    ]
+    assert table.loc[("edit", "Goal of the edit"), "value"] == pytest.approx(0.0)
+    assert (table["raw_low"] <= table["raw"]).all() and (table["raw"] <= table["raw_high"]).all()
+    assert (table["n_clusters"] == 3).all()
+
+
+def test_what_is_known_beforehand_is_not_ranked() -> None:
+    table = found()
+    known = set(table.loc[table["by_identity"], ["truth", "explainer"]].apply(tuple, axis=1))
+    assert known == {(truth, "oracle") for truth in FLOOR_OF} | {
+        ("mask", "Cheater: marks"),
+        ("deletion, pad", "Occlusion"),
+    }
+    assert not holds_by_identity("Cheater: sizes", "swap", [])
+    assert holds_by_identity("Cheater: both texts", "edit", [])
+
+
+def test_rows_without_a_score_are_left_out() -> None:
+    scores = on_one_scale(scored(), FLOOR_OF)
+    scores.loc[0, "raw"] = float("nan")
+    rows = as_rows(scores)
+    assert len(rows) == len(scores) - 1 and rows["seed"].equals(rows["training"])
+    assert [role_of(name) for name in ("oracle", "Even", "Goal of the edit", "mine:f")] == [
+        "oracle",
+        "floor",
+        "floor",
+        "explainer",
+    ]
+
+
+def test_the_whole_figure_shows_every_cell_and_says_how_many_are_clear() -> None:
+    table = found()
+    figure, plotted = plot_whole(table, "A note.")
+    assert plotted["is_clear"].sum() == 3, "LIME is above the floor; Occlusion is not"
+    assert figure._suptitle.get_text().startswith("In 3 of 5 cells"), "one cell is known beforehand"
+    assert len(plotted) == len(table) - len(FLOOR_OF), "the oracle is the black line"
+    titles = [ax.get_title() for ax in figure.axes]
+    assert titles == [PANELS[truth].title for truth in PANELS if truth in FLOOR_OF]
+    assert [ax.get_xlabel().split("[")[1] for ax in figure.axes][1] == "goal of the edit]"
+    assert is_clear(table)[table["explainer"] == "oracle"].sum() == 0
+    plt.close(figure)
+
+
+def test_the_other_figures_show_their_tables() -> None:
+    rows = [("a", "a", 0.9, 0.8, 1.0), ("b", "b", 0.7, 0.6, 0.8), ("a", "b", 0.2, -1.4, 0.5)]
+    agreement = pd.DataFrame(rows, columns=["left", "right", "tau", "low", "high"])
+    figure, plotted = plot_agreement(agreement)
+    assert plotted.to_dict("list") == {
+        "truths": ["a / b"],
+        "tau": [0.2],
+        "low": [-1.4],
+        "high": [0.5],
+        "ceiling": [0.7],
+    }
+    assert figure._suptitle.get_text().startswith("1 of 1 pairs"), "0.5 is below 0.7"
+    scale = plot_scale(0.6, 1.0, {"x": 0.8})
+    assert "x: 0.5" in [text.get_text() for text in scale.axes[0].texts]
+    bought = pd.DataFrame({"explainer": ["a", "a", "b"], "passes": [10, 100, 10], "value": 0.5})
+    budgets = plot_budgets(bought, 0.7, "score")
+    assert [line.get_label() for line in budgets.axes[0].lines] == [
+        "a",
+        "b",
+        "word counts, no pass",
+    ]
+    steps = plot_steps(np.array([[0.2, -1.5], [6.3, 4.6]]), "title")
+    assert [text.get_text() for text in steps.axes[0].get_yticklabels()] == ["model 1", "model 2"]
+    pairs = pd.DataFrame({"truth": "swap", "first": [1.0, 2.0, 3.0], "second": [1.0, 3.0, 2.0]})
+    both, plotted = plot_two_trainings(pairs, "title")
+    assert plotted.to_numpy().tolist() == [["swap", 3, 0.5]]
+    for drawn in (figure, scale, budgets, steps, both):
+        plt.close(drawn)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from . import __version__
+from .core.arithmetic import ask_for, in_force
 from .core.errors import TouchstoneError, did_you_mean
 from .core.paths import IS_INSTALLED, ROOT, outputs_root
 
@@ -313,6 +314,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("rest", nargs=argparse.REMAINDER, metavar="...", help="what it is given")
     chosen = parser.parse_args(arguments)
     try:
+        ask_for(in_force())  # before a command imports numpy: a unit has the notebook's bytes
         return COMMANDS[chosen.command](chosen.rest)
     except TouchstoneError as error:
         print(f"error: {error}", file=sys.stderr)

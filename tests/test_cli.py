@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import os
 import re
 import subprocess
 import sys
@@ -11,6 +13,7 @@ import yaml
 
 import lib
 from lib import cli
+from lib.core.arithmetic import in_force, variables
 from lib.core.paths import ROOT
 from lib.studies.cebab import reviews
 from lib.studies.geco import corpus, plan
@@ -88,6 +91,18 @@ def test_units_are_listed_computed_by_key_and_merged(capsys, small_outputs, tmp_
     assert capsys.readouterr().out == f"1 files copied into {small_outputs}\n"
     assert cli.main(["merge", str(small_outputs), str(tmp_path / "othr")]) == 1
     assert "othr is no folder" in capsys.readouterr().err
+
+
+def test_every_command_computes_with_the_notebooks_instructions() -> None:
+    """So a unit that is made apart has the notebook's bytes on a processor with wider ones, too."""
+    asked = variables(in_force())
+    code = "import os; from lib import cli; cli.main(['start'])\n"
+    code += f"print({{name: os.environ.get(name) for name in {sorted(asked)}}})"
+    without = {name: value for name, value in os.environ.items() if name not in asked}
+    found = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=without, capture_output=True, text=True
+    )
+    assert ast.literal_eval(found.stdout.splitlines()[-1]) == asked
 
 
 def test_data_fetches_what_is_named(capsys, monkeypatch) -> None:

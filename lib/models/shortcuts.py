@@ -12,6 +12,7 @@ import copy
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import torch
 from jaxtyping import Float, Int
@@ -26,6 +27,7 @@ if TYPE_CHECKING:  # a second of import, which comes with the first model
 
 # The layers that hand each token on by itself, after the attention.
 _LIKE_BERT = ("BertSelfOutput", "RobertaSelfOutput", "ElectraSelfOutput")
+_tried: WeakKeyDictionary[nn.Module, dict[type, bool]] = WeakKeyDictionary()  # what ignores padding
 _PRECISIONS = {"float32": torch.float32, "tf32": torch.float32, "bfloat16": torch.bfloat16}
 
 
@@ -71,15 +73,23 @@ def without_padding(model: TextModel) -> Iterator[None]:
         hook.remove()
 
 
-@torch.no_grad()
 def ignores_padding(model: TextModel) -> bool:
     """Whether a text has the same class scores beside a longer one, tried with two short texts.
 
     A model may hide padding from its attention and still not from a mean, or its positions may
-    begin with the padding; nobody knows that of a head of somebody's own.
+    begin with the padding; nobody knows that of a head of somebody's own. Tried once a network and
+    kind of model, for it lies in how they are built: of 32 sentences it would be a tenth of a pass.
     """
     if not isinstance(model, RunsFromEmbeddings) or model.pads_alike:
         return False
+    tried = _tried.setdefault(model.module, {})
+    if type(model) not in tried:
+        tried[type(model)] = _ignores_padding(model)
+    return tried[type(model)]
+
+
+@torch.no_grad()
+def _ignores_padding(model: RunsFromEmbeddings) -> bool:
     try:
         encoded = model.encode([["a"], "this is a good film .".split()])
     except TouchstoneError:  # a model that does not take every text

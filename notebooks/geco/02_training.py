@@ -68,8 +68,9 @@ from lib.studies.geco.model_units import (
     Job,
     is_finished,
     models_of,
-    run_unit,
+    run_group,
     settings_by_scheme,
+    trained_together,
 )
 from lib.training.classifier import CURVE, Settings
 from lib.training.loop import take_step
@@ -485,8 +486,9 @@ for name, scheme in dict.fromkeys(left):
 
 # %%
 finished = [
-    run_unit(stage, units, trainer, job, need_weights)
-    for job in progress(jobs, "models")
+    found
+    for group in progress(trained_together(jobs), "models")
+    for found in run_group(stage, units, trainer, group, need_weights)
 ]
 predictions = pd.concat([found for found, _ in finished], ignore_index=True)
 curves = pd.concat([curve for _, curve in finished if len(curve)], ignore_index=True)

@@ -89,6 +89,22 @@ def test_a_model_that_takes_padding_for_words_gets_none() -> None:
     assert ignores_padding(OneLayerAttention(*args, seed=0))
 
 
+def test_a_model_is_asked_once_about_padding(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked_of, plain = list[int](), Mean.logits
+
+    def noting(self: Mean, embeddings: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        asked_of.append(len(mask))
+        return plain(self, embeddings, mask)
+
+    monkeypatch.setattr(Mean, "logits", noting)
+    model = Mean()
+    assert not ignores_padding(model) and len(asked_of) == 3
+    assert not ignores_padding(model) and len(asked_of) == 3
+    same_module = build("BERT")
+    same_module.module = model.module
+    assert ignores_padding(same_module), "another way through the same network is another model"
+
+
 @given(st.lists(st.integers(1, 60), max_size=40), st.integers(1, 300))
 def test_the_batches_hold_every_row_once_and_cost_no_more_than_those_of_one_length(
     lengths: list[int], n_tokens: int

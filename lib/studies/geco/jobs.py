@@ -16,7 +16,7 @@ from ...training.transfer import Trainer
 from .corpus import CLASSES, load_dataset
 from .grid import explain_group, explain_part, groups_of, parts_of, passes
 from .model_units import Job as Model
-from .model_units import models_of, run_unit, settings_by_scheme
+from .model_units import models_of, run_group, settings_by_scheme, trained_together
 from .units import StageSources, numbers_of, plan_units, settings_by_method
 
 # Seconds of a core for one row forward and back, and memory: of bert-base, of the packaged encoder
@@ -49,21 +49,29 @@ def _training(stage: Stage, values: Mapping[str, Any]) -> list[Job]:
     )
     reuse = values["reuse_units"]
     store = Units(stage.study, stage.scale, stage.stage, reuse, digits=4 if reuse else None)
-    models, rows = models_of(values), {}
-    for name in models["dataset"].unique():
-        rows[name] = [load_dataset(stage, name, split) for split in ("train", "test")]
+    listed, rows = models_of(values), {}
+    for name in listed["dataset"].unique():
+        rows[name] = load_dataset(stage, name, "train"), load_dataset(stage, name, "test")
+    models = [
+        Model(
+            name,
+            scheme,
+            seed,
+            *rows[name],
+            CLASSES if name in values["datasets"] else CLASSES[:2],
+            settings[scheme],
+        )
+        for name, scheme, seed in listed.itertuples(index=False)
+    ]
     jobs = []
-    for name, scheme, seed in models.itertuples(index=False):
-        train, test = rows[name]
-        classes = CLASSES if name in values["datasets"] else CLASSES[:2]
-        model = Model(name, scheme, seed, train, test, classes, settings[scheme])
-        chosen = settings[scheme]
-        # a frozen encoder reads each row once
-        n_passes = chosen.epochs if chosen and scheme != "C" else 1
-        n = len(train) * n_passes + len(test)
-        compute = partial(run_unit, stage, store, trainer, model, values["need_weights"])
-        model_name = f"{name}-{scheme}-seed{seed}"
-        jobs.append(_job(stage, model_name, scheme, n, values, store, compute, model_name))
+    for group in trained_together(models):
+        model = group[0]
+        # a frozen encoder reads each row once, for all seeds and epochs
+        n_passes = model.settings.epochs if model.settings and model.scheme != "C" else 1
+        n = len(model.train) * n_passes + len(model.test)
+        compute = partial(run_group, stage, store, trainer, group, values["need_weights"])
+        model_name = f"{model.dataset}-{model.scheme}-seed{model.seed}"
+        jobs.append(_job(stage, model_name, model.scheme, n, values, store, compute, model_name))
     return jobs
 
 

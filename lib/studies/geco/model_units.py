@@ -1,8 +1,10 @@
 """The models of the study: how each is trained, trained once, and found again."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -16,7 +18,10 @@ from ...models.schemes import scheme_named
 from ...models.text_model import TextModel
 from ...models.weights import read_recipe, weights_fit
 from ...training.classifier import Settings
-from ...training.transfer import Trainer
+from ...training.transfer import Trained, Trainer
+
+# A unit's name and key, and its predictions and curve where they are kept.
+_Earlier = tuple[str, str, pd.DataFrame | None, pd.DataFrame | None]
 
 
 def settings_by_scheme(
@@ -94,39 +99,72 @@ def _n_seeds(name: str, values: Mapping[str, Any]) -> int:
     return n
 
 
-def run_unit(
-    stage: Stage, units: Units, trainer: Trainer, job: Job, need_weights: bool = False
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Predictions and learning curve of one model of the study, trained now or finished earlier.
+def trained_together(jobs: Sequence[Job]) -> list[list[Job]]:
+    """Models in order, those together that are trained together: heads over a frozen encoder, which
+    differ in their seed alone, learn side by side.
+    """
+    found: dict[tuple[str, str, int], list[Job]] = {}
+    for job in jobs:
+        heads_alone = scheme_named(job.scheme).trained() == ("head",)
+        place = job.dataset, job.scheme, 0 if heads_alone else job.seed
+        found.setdefault(place, []).append(job)
+    return list(found.values())
+
+
+def run_group(
+    stage: Stage, units: Units, trainer: Trainer, jobs: Sequence[Job], need_weights: bool = False
+) -> list[tuple[pd.DataFrame, pd.DataFrame]]:
+    """Predictions and learning curves of models `trained_together`, made now or found.
 
     A new model leaves its tensors in `models/<dataset>/<scheme>/seed<k>`. What was finished with
     the same settings and data is read instead; units that a fresh clone finds in the reference come
     without their tensors. `need_weights`: then train them again, and keep the published
-    predictions. Tensors that are damaged are trained again, too.
+    predictions. Tensors that are damaged are trained again, too. Where one of a group is trained
+    all are: so a run that was stopped and goes on has the bytes of one that was not.
     """
-    with units.claim(_name(job)):
-        return _run_claimed(stage, units, trainer, job, need_weights)
+    with ExitStack() as claims:
+        for job in jobs:
+            claims.enter_context(units.claim(_name(job)))
+        earlier = [_earlier(units, trainer, job) for job in jobs]
+        lacking = [
+            found is None or curve is None or _lacks_weights(_recipe(stage, job), key, need_weights)
+            for job, (_, key, found, curve) in zip(jobs, earlier, strict=True)
+        ]
+        trained: Iterable[Trained | None] = [None] * len(jobs)
+        if any(lacking):
+            seeds = [job.seed for job in jobs]
+            trained = trainer.train_seeds(jobs[0].scheme, seeds, *jobs[0][3:])
+        return [
+            _kept(stage, units, job, before, result if lacks else None)
+            for job, before, result, lacks in zip(jobs, earlier, trained, lacking, strict=True)
+        ]
 
 
-def _run_claimed(
-    stage: Stage, units: Units, trainer: Trainer, job: Job, need_weights: bool
+def _recipe(stage: Stage, job: Job) -> Path:
+    return stage.path("models") / job.dataset / job.scheme / f"seed{job.seed}.json"
+
+
+def _lacks_weights(recipe: Path, key: str, need_weights: bool) -> bool:
+    return (need_weights or recipe.is_file()) and not weights_fit(recipe, key)
+
+
+def _kept(
+    stage: Stage, units: Units, job: Job, earlier: _Earlier, result: Trained | None
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    name, key, found, curve = _earlier(units, trainer, job)
-    folder, stem = stage.path("models") / job.dataset / job.scheme, f"seed{job.seed}"
-    is_new, recipe = found is None or curve is None, folder / f"{stem}.json"
-    is_wanted = need_weights or recipe.is_file()
-    # the published numbers stay; what is trained again gives its tensors only
-    if is_new or (is_wanted and not weights_fit(recipe, key)):
-        result = trainer.train(*job[1:])
-        about = result.recipe | {"unit": key}
-        save_trained(folder, stem, about, result.model, result.trained, result.rows)
-    if found is None or curve is None:
-        # the train accuracy is one number for the model: it stands on every line of the curve
-        curve = result.curve.assign(train_accuracy=result.train_accuracy)
-        curve = units.save(f"{name}-curve", key, curve)
-        found = units.save(f"{name}-predictions", key, result.predictions)
-    about = {"dataset": job.dataset, "scheme": job.scheme, "seed": job.seed}
-    return found.assign(split="test", **about), curve.assign(**about)
+    """A model's numbers, those of before if there are any; what was trained leaves its tensors."""
+    name, key, found, curve = earlier
+    if result is not None:
+        recipe, about = _recipe(stage, job), result.recipe | {"unit": key}
+        save_trained(recipe.parent, recipe.stem, about, result.model, result.trained, result.rows)
+        # the published numbers stay; what is trained again gives its tensors only
+        if found is None or curve is None:
+            # the train accuracy is one number for the model: it stands on every line of the curve
+            curve = result.curve.assign(train_accuracy=result.train_accuracy)
+            curve = units.save(f"{name}-curve", key, curve)
+            found = units.save(f"{name}-predictions", key, result.predictions)
+    assert found is not None and curve is not None
+    place = {"dataset": job.dataset, "scheme": job.scheme, "seed": job.seed}
+    return found.assign(split="test", **place), curve.assign(**place)
 
 
 def _name(job: Job) -> str:
@@ -134,14 +172,12 @@ def _name(job: Job) -> str:
 
 
 def is_finished(units: Units, trainer: Trainer, job: Job) -> bool:
-    """Whether `run_unit` would find the numbers of this model instead of training it."""
+    """Whether `run_group` would find the numbers of this model instead of training it."""
     *_, found, curve = _earlier(units, trainer, job)
     return found is not None and curve is not None
 
 
-def _earlier(
-    units: Units, trainer: Trainer, job: Job
-) -> tuple[str, str, pd.DataFrame | None, pd.DataFrame | None]:
+def _earlier(units: Units, trainer: Trainer, job: Job) -> _Earlier:
     """A unit's name and key, and its predictions and curve where they are kept."""
     name = _name(job)
     key = units.key(

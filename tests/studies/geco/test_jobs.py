@@ -21,7 +21,7 @@ from lib.core.units import Units
 from lib.studies.geco import grid, jobs, units
 from lib.studies.geco.grid import Unit, explain_group, groups_of, parts_of, run_units
 from lib.studies.geco.jobs import jobs_of
-from lib.studies.geco.model_units import Job, is_finished, models_of, run_unit, settings_by_scheme
+from lib.studies.geco.model_units import Job, is_finished, models_of, run_group, settings_by_scheme
 from lib.studies.geco.units import StageSources, plan_units, settings_by_method
 from lib.training.transfer import Trainer
 
@@ -67,7 +67,7 @@ def test_jobs_are_the_notebooks_units_and_are_found_by_them(
     for name, scheme, seed in models_of(values).itertuples(index=False):
         model = Job(name, scheme, seed, *rows, CLASSES, settings[scheme])
         assert is_finished(store, trainer, model)
-        found.append(run_unit(stage, store, trainer, model)[0])
+        found.append(run_group(stage, store, trainer, [model])[0][0])
     save_parquet(pd.concat(found, ignore_index=True), stage.path("predictions.parquet"))
     stage.close(values)
 

@@ -22,8 +22,9 @@ from lib.studies.geco.model_units import (
     digest,
     is_finished,
     load_trained,
-    run_unit,
+    run_group,
     settings_by_scheme,
+    trained_together,
 )
 from lib.training.classifier import Settings
 from lib.training.transfer import Trainer
@@ -45,11 +46,11 @@ def unit(
 ):
     train, test = rows or halves()
     stage = open_stage("geco", "small", "02_training")
-    found = run_unit(
+    (found,) = run_group(
         stage,
         Units("geco", "small", "02_training", reuse),
         trainer,
-        Job("D_A", scheme, seed, train, test, CLASSES, settings),
+        [Job("D_A", scheme, seed, train, test, CLASSES, settings)],
         need_weights,
     )
     return stage, found
@@ -129,7 +130,7 @@ def test_first_and_resumed_runs_give_the_same_numbers(small_outputs, tmp_path):
     rounded = Units("geco", "small", "02_training", digits=2)
     job = Job("D_A", "CEf", 1, train, test, CLASSES, SETTINGS)
     stage = open_stage("geco", "small", "02_training")
-    (first, _), (again, _) = (run_unit(stage, rounded, trainer, job) for _ in range(2))
+    ((first, _),), ((again, _),) = (run_group(stage, rounded, trainer, [job]) for _ in range(2))
     assert first.equals(again) and not np.allclose(first["p_F"], trained["p_F"], atol=0)
 
 
@@ -229,3 +230,38 @@ def test_a_unit_is_known_to_be_finished_without_training(small_outputs, tmp_path
     unit(trainer)
     assert is_finished(units, trainer, job)
     assert not is_finished(units, trainer, job._replace(seed=1))
+
+
+def test_heads_of_all_seeds_are_trained_together_and_again_with_the_same_bytes(
+    small_outputs, tmp_path, monkeypatch
+):
+    """Also where a run was stopped with one seed unfinished and another's weights damaged."""
+    encoder, (train, test) = saved(tmp_path, "bert"), halves()
+    asked, plain = [], Trainer.train_seeds
+    monkeypatch.setattr(
+        Trainer,
+        "train_seeds",
+        lambda self, scheme, seeds, *rest: asked.append(seeds) or plain(self, scheme, seeds, *rest),
+    )
+    places = [("C", 0), ("C", 1), ("C", 2), ("CEf", 0), ("CEf", 1)]
+    jobs = [Job("D_A", scheme, k, train, test, CLASSES, SETTINGS) for scheme, k in places]
+    groups = trained_together(jobs)
+    assert [[job.seed for job in group] for group in groups] == [[0, 1, 2], [0], [1]]
+
+    def run():
+        stage = open_stage("geco", "small", "02_training")
+        units = Units("geco", "small", "02_training", False)
+        found = run_group(stage, units, Trainer(encoder, "", CPU), groups[0])
+        files = [*stage.folder.glob("units/*.csv"), *stage.folder.glob("models/**/seed*")]
+        return stage.folder, found, {path: path.read_bytes() for path in files}
+
+    folder, first, before = run()
+    assert len(before) == 12
+    next(folder.glob("units/*seed1-predictions.csv")).unlink()
+    (folder / "models" / "D_A" / "C" / "seed2.safetensors").write_bytes(b"")
+    _, again, after = run()
+    assert asked == [[0, 1, 2]] * 2 and after == before
+    run()
+    assert len(asked) == 2, "finished models are read"
+    for (found, curve), (found_again, curve_again) in zip(first, again, strict=True):
+        assert found.equals(found_again) and curve.equals(curve_again)

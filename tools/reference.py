@@ -63,7 +63,9 @@ def renew(run: Path, reference: Path) -> None:
     too_big = [name for name, path in files.items() if path.stat().st_size > MOST_BYTES]
     if too_big:
         raise SystemExit(f"over {MOST_BYTES} bytes, not copied: {', '.join(too_big)}")
-    for name in sorted(set(wanted(reference)) - set(files)) if reference.is_dir() else []:
+    of_runs = {"decided.csv", "open_claims.csv"}
+    old = set(wanted(reference)) - of_runs if reference.is_dir() else set()
+    for name in sorted(old - set(files)):
         (reference / name).unlink()
         print(f"  {name}: removed")
     for name, path in files.items():
@@ -90,6 +92,7 @@ def main(study: str, scale: str = "small", what: str = "") -> None:
     renew(run, reference / study / scale)
     if scale == "cpu":
         runs.append(study, run / "04_metrics" / "claims.csv", what)
+        runs.tell(study)
 
 
 if __name__ == "__main__":

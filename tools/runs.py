@@ -6,6 +6,10 @@
 changed. runs.csv has a line a run: `run`, `date`, `commit` (the first that holds its tables; with a
 `+`, the one after it), `what` changed against the run before, how many registered claims had each
 verdict. run_verdicts.csv has a line for each registered claim of each run, as claims.csv had it.
+
+From them come two tables beside the run's own, in outputs/reference/<study>/cpu: decided.csv, how
+many claims were decided before and after the last run, those registered later by themselves; and
+open_claims.csv, each claim that is open, with the width of its interval and the reason.
 """
 
 import subprocess
@@ -16,9 +20,9 @@ from pathlib import Path
 import pandas as pd
 
 from lib.core.errors import TouchstoneError
-from lib.core.files import write_atomic
+from lib.core.files import read_yaml, save_csv, write_atomic
 from lib.core.notebooks import find_studies
-from lib.core.paths import ROOT, material
+from lib.core.paths import ROOT, material, reference_dir
 from lib.stats.claims import VERDICTS, read_claims
 
 RUNS, VERDICTS_OF_RUNS = "runs.csv", "run_verdicts.csv"
@@ -68,6 +72,56 @@ def append(study: str, claims: Path, what: str) -> None:
         path = material(study) / name
         added = lines.to_csv(index=False, header=False, lineterminator="\n")
         write_atomic(path, path.read_text(encoding="utf-8") + added)
+
+
+def decided(study: str) -> pd.DataFrame:
+    """How many registered claims were decided before and after the last run.
+
+    Returns:
+        claims ("registered at first", or "added later": with a date in claims.yaml), state (before,
+        after), run, n, decided (holds, fails or partly), undecided, not run.
+    """
+    told_runs, verdicts = read_runs(study)
+    last = int(told_runs["run"].max())
+    added = {
+        claim["id"]
+        for claim in read_yaml(material(study) / "claims.yaml", list)
+        if "registered" in claim
+    }
+    later = verdicts["claim"].isin(added)
+    lines = []
+    for claims, part in (("registered at first", ~later), ("added later", later)):
+        for state, run in (("before", last - 1), ("after", last)):
+            found = verdicts[part & (verdicts["run"] == run)]["verdict"].value_counts()
+            counts = {name: int(found.get(name, 0)) for name in ("undecided", "not run")}
+            n = int(found.sum())
+            about = {"claims": claims, "state": state, "run": run, "n": n}
+            lines.append(about | {"decided": n - sum(counts.values())} | counts)
+    return pd.DataFrame(lines).query("n > 0").reset_index(drop=True)
+
+
+def open_claims(study: str, claims: Path) -> pd.DataFrame:
+    """The registered claims that a run left open.
+
+    Args:
+        claims: its claims.csv.
+
+    Returns:
+        claim, verdict, ours, low, high, half_width (of the interval), why.
+    """
+    table = pd.read_csv(claims)
+    ids = {claim.id for claim in read_claims(material(study) / "claims.yaml")}
+    left = table[table["id"].isin(ids) & table["verdict"].isin(["undecided", "not run"])]
+    left = left.assign(half_width=(left["high"] - left["low"]) / 2).rename(columns={"id": "claim"})
+    names = ["claim", "verdict", "ours", "low", "high", "half_width", "why"]
+    return left[names].reset_index(drop=True)
+
+
+def tell(study: str) -> None:
+    """Write decided.csv and open_claims.csv of the committed run."""
+    folder = reference_dir(study, "cpu")
+    save_csv(decided(study), folder / "decided.csv")
+    save_csv(open_claims(study, folder / "04_metrics" / "claims.csv"), folder / "open_claims.csv")
 
 
 def moves(verdicts: pd.DataFrame) -> pd.DataFrame:

@@ -164,7 +164,7 @@ def _batch(
     n_before = len(text.owners)
     n_read = torch.tensor([n_before + k for k in places], device=device)
     ids = torch.tensor(text.ids, device=device)
-    longest = int(n_read.max())
+    longest = n_before + max(places)
     with torch.no_grad():
         # Padding repeats what follows: to a causal model it makes no difference.
         embeddings = lm.embed(ids[None, :longest]).expand(len(places), -1, -1).contiguous()

@@ -187,13 +187,13 @@ def method_answer(
     known = {name: value for name, value in chosen.settings(settings).items() if name not in COMMON}
     answer: TokenScores = chosen.function(batch, **known)
     if answer.delta is not None and known.get("tolerance") is not None:
-        changes, gaps = batch.change().abs(), answer.delta.abs()
-        worst = int((gaps - known["tolerance"] * changes).argmax())
-        change, gap = changes[worst].item(), gaps[worst].item()
-        if gap > known["tolerance"] * change + 1e-5:
+        told = torch.stack([answer.delta.abs(), batch.change().abs().to(answer.delta.dtype)])
+        tolerance = known["tolerance"]
+        gap, change = max(zip(*told.tolist()), key=lambda pair: pair[0] - tolerance * pair[1])
+        if gap > tolerance * change + 1e-5:
             warnings.warn(
                 f"the scores of {method} miss {gap:.3g} of the {change:.3g} that they explain, "
-                f"more than the tolerance of {known['tolerance']}; give a larger max_steps "
+                f"more than the tolerance of {tolerance}; give a larger max_steps "
                 "(settings), or explain with Kernel SHAP",
                 stacklevel=3,
             )

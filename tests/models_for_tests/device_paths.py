@@ -18,6 +18,7 @@ import torch
 from small_models import SENTENCES, as_rows, build, tiny_tokenizer
 
 from lib.attribution import METHODS, captum_route, explain
+from lib.attribution.continuation import explain_continuation
 from lib.attribution.explain import token_batch
 from lib.attribution.next_word import explain_next_word
 from lib.attribution.seam import Row
@@ -145,6 +146,14 @@ def _next_word(device: torch.device, n: int) -> Any:
     tokenizer.eos_token = "[SEP]"
     found = explain_next_word(module.to(device), tokenizer, "she sings the old", "song", "singer")
     return found["score"]
+
+
+def _continuation(device: torch.device, n: int) -> Any:
+    """Tokens of a continuation, each explained by the prompt and what stands before it."""
+    module, tokenizer = build("causal LM").module, tiny_tokenizer(framed=False)
+    tokenizer.eos_token = "[SEP]"
+    said = " ".join(["song"] * n)
+    return explain_continuation(module.to(device), tokenizer, "she sings", said, method="Saliency")
 
 
 def _from_ids(device: torch.device, n: int) -> Any:
@@ -278,5 +287,11 @@ EXPLAINING = [
         per_row=1,  # Integrated Gradients in panels, as above
     ),
     DevicePath("a next word", _next_word, ("attribution.next_word:next_word_batch",), per_row=None),
+    DevicePath(
+        "a continuation",
+        _continuation,
+        ("attribution.continuation:explain_continuation",),
+        per_row=None,  # a token is a row of another length, and these few go one by one
+    ),
     DevicePath("encoder and decoder", _from_ids, ("models.from_ids:takes_embeddings",)),
 ]

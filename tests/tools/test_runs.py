@@ -64,3 +64,33 @@ def test_a_run_is_added_and_none_is_changed(
         "holds",
         "holds",
     ]
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_what_is_decided_and_what_is_open_is_told_of_the_last_run(study: str) -> None:
+    folder = reference_dir(study, "cpu")
+    counted, left = (pd.read_csv(folder / f"{name}.csv") for name in ("decided", "open_claims"))
+    pd.testing.assert_frame_equal(counted, runs.decided(study))
+    now = runs.open_claims(study, claims_of(study))
+    pd.testing.assert_frame_equal(left, now, check_dtype=False)
+    after = counted[counted["state"] == "after"]
+    assert (after[["decided", "undecided", "not run"]].sum(axis=1) == after["n"]).all()
+    assert len(left) == after[["undecided", "not run"]].to_numpy().sum()
+    assert left["why"].str.len().gt(5).all(), "each open claim says why"
+
+
+def test_claims_that_were_added_later_are_counted_by_themselves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = "cebab"
+    for name in (runs.RUNS, runs.VERDICTS_OF_RUNS, "claims.yaml"):
+        shutil.copy(material(study) / name, tmp_path)
+    path = tmp_path / "claims.yaml"
+    id_line = "- id: approx_best_L2\n"
+    assert id_line in path.read_text()
+    path.write_text(path.read_text().replace(id_line, f"{id_line}  registered: '2026-11-22'\n"))
+    whole = runs.decided(study)
+    monkeypatch.setattr(runs, "material", lambda _: tmp_path)
+    parts = runs.decided(study).set_index(["claims", "state"])
+    assert parts.loc[("added later", "after"), ["n", "decided"]].tolist() == [1, 1]
+    assert parts.xs("after", level="state")["n"].sum() == whole["n"].iloc[-1]

@@ -98,12 +98,12 @@ def plot_whole(cells: pd.DataFrame, note: str) -> Plotted:
     return figure, shown[[*columns, "is_clear", "by_identity"]].reset_index(drop=True)
 
 
-def plot_steps(log_odds: Float[np.ndarray, "model side"], title: str) -> plt.Figure:
+def plot_steps(log_odds: Float[np.ndarray, "seed 2"], title: str) -> plt.Figure:
     """What removed words did to models: an arrow from the answer to the short text to that to the
     long one.
 
     Args:
-        log_odds: of the long and of the short text, for each model.
+        log_odds: of the long and of the short text, for each training of a model.
     """
     with plt.rc_context(STYLE):
         figure, ax = plt.subplots(figsize=(6, 1.8), layout="constrained")

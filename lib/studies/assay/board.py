@@ -1,11 +1,6 @@
-"""The board: everybody of a run of the assay, and what others have handed in, on one scale.
-
-touchstone board              score outputs/submissions/* beside our own explainers
-touchstone board --fresh 7    ask entries with code about fresh items, too, drawn by this number
-"""
+"""The board: everybody of a run of the assay, and what others have handed in, on one scale."""
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -83,19 +78,6 @@ def board(run: Path, submissions: Sequence[Submission]) -> pd.DataFrame:
         for row in cells.itertuples(index=False)
     ]
     return pd.DataFrame(rows)[list(COLUMNS)]
-
-
-def with_code(submissions: Sequence[Submission], folder: Path) -> dict[str, dict[str, Any]]:
-    """Submissions whose code is a function beside them, as explainers with settings; their folders
-    go onto the search path of modules.
-    """
-    found = {}
-    for one in submissions:
-        module, colon, _ = one.about["code"].partition(":")
-        if colon and (folder / one.name / f"{module}.py").is_file():
-            sys.path.insert(0, str(folder / one.name))
-            found[one.about["code"]] = dict(one.about["settings"])
-    return found
 
 
 def _cells(run: Path, items: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:

@@ -177,11 +177,3 @@ def test_a_submission_stands_beside_our_explainers(run: Path, tmp_path: Path) ->
     ours = table.query("explainer == 'mine:by_place' and truth == 'mask'").iloc[0]
     assert (ours["author"], ours["settings"]) == ("Touchstone", '{"n": 2}')
     assert "first: ours" in render_board(table, "Scale small.")
-
-
-def test_code_beside_a_submission_is_found(run: Path, tmp_path: Path) -> None:
-    hand_in(tmp_path / "handed" / "first", run, code="by_hand_of_first:f")
-    found = boards.read_submissions(tmp_path / "handed", run)
-    assert boards.with_code(found, tmp_path / "handed") == {}
-    (tmp_path / "handed" / "first" / "by_hand_of_first.py").write_text("f = None\n")
-    assert boards.with_code(found, tmp_path / "handed") == {"by_hand_of_first:f": {"k": 1}}

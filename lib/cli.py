@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -336,11 +337,9 @@ def _items_of(chosen: argparse.Namespace) -> Path:
 
 def _listing(study: str) -> Any:
     """The list of a study's units, None where it has none."""
-    if study != "geco":
-        return None
-    from .studies.geco.jobs import jobs_of
-
-    return jobs_of
+    name = f"{__package__}.studies.{study}.jobs"
+    is_there = study in STUDIES and find_spec(name) is not None
+    return import_module(name).jobs_of if is_there else None
 
 
 def _as_text(work: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ weights by content, of the texts, and of the settings.
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ...attribution.explain import explain_many
+from ...core.contents import by_content
 from ...core.errors import TouchstoneError
 from ...core.files import load_parquet, read_yaml
 from ...core.paths import data_root, material
@@ -44,8 +46,8 @@ class Model:
     """A model that is asked.
 
     Attributes:
-        name: "base0", "augmented/base0_seed1", or that of the hub.
-        model: "base", the arm, or the name.
+        name: "base0", "augmented/base0_seed1", "hub/bert-base-cased"; its units lie below it.
+        model: "base", the arm, or the name on the hub.
         base: the number of the base model (or -1), and `seed` that of the training (or -1).
         identity: of its weights: their SHA-256, the commit of the hub.
         load: reads it.
@@ -98,8 +100,17 @@ def models_of(stage: Stage, values: Mapping[str, Any]) -> list[Model]:
         return lambda: _on(pretrained_masked_lm(name, revision), device)
 
     of_run = [Model(*place, kept.at[place[0], "sha256"], reader(place[0])) for place in named]
-    outside = values["hub_models"].items()
-    return of_run + [Model(name, name, -1, -1, at, hub(name, at)) for name, at in outside]
+    return of_run + [
+        Model(
+            "hub/" + re.sub(r"[^\w.-]+", "-", name).strip("-"),
+            name,
+            -1,
+            -1,
+            json.dumps({"revision": revision, **by_content(name)}),
+            hub(name, revision),
+        )
+        for name, revision in values["hub_models"].items()
+    ]
 
 
 def explained_base(gates: pd.DataFrame) -> int:

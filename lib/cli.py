@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -335,12 +336,11 @@ def _items_of(chosen: argparse.Namespace) -> Path:
 
 
 def _listing(study: str) -> Any:
-    """The list of a study's units, None where it has none."""
-    if study != "geco":
+    """The list of a study's units, of its module `jobs`; None where it has none."""
+    room = f"{__package__}.studies.{study}"
+    if find_spec(room) is None or find_spec(f"{room}.jobs") is None:
         return None
-    from .studies.geco.jobs import jobs_of
-
-    return jobs_of
+    return import_module(f"{room}.jobs").jobs_of
 
 
 def _as_text(work: Mapping[str, Any]) -> str:

@@ -9,7 +9,8 @@ verdict. run_verdicts.csv has a line for each registered claim of each run, as c
 
 From them come two tables beside the run's own, in outputs/reference/<study>/cpu: decided.csv, how
 many claims were decided before and after the last run, those registered later by themselves; and
-open_claims.csv, each claim that is open, with the width of its interval and the reason.
+open_claims.csv, each claim that is open, with the width of its interval and the reason. A third,
+outputs/reference/across_studies.csv, says what Holm's correction over all studies would leave.
 """
 
 import subprocess
@@ -23,9 +24,11 @@ from lib.core.errors import TouchstoneError
 from lib.core.files import read_yaml, save_csv, write_atomic
 from lib.core.notebooks import find_studies
 from lib.core.paths import ROOT, material, reference_dir
+from lib.stats import holm
 from lib.stats.claims import VERDICTS, read_claims
 
 RUNS, VERDICTS_OF_RUNS = "runs.csv", "run_verdicts.csv"
+ALPHA = 0.05  # that of the verdicts
 COLUMNS = ["verdict", "ours", "low", "high", "n"]  # of claims.csv
 
 
@@ -122,6 +125,46 @@ def tell(study: str) -> None:
     folder = reference_dir(study, "cpu")
     save_csv(decided(study), folder / "decided.csv")
     save_csv(open_claims(study, folder / "04_metrics" / "claims.csv"), folder / "open_claims.csv")
+    save_csv(across_studies(), ROOT / "outputs" / "reference" / "across_studies.csv")
+
+
+def across_studies() -> pd.DataFrame:
+    """What is left of the decided comparisons if Holm's correction is over more than one claim.
+
+    A verdict rests on p values that are corrected within its claim. The i-th smallest of m is at
+    least m - i + 1 times the raw one, so dividing bounds the raw ones from above; Holm of these,
+    over a study or over all, bounds the corrected ones. What stays is at least so many.
+
+    Returns:
+        study, comparisons (tested), decided (hold or fail), stay_within (with the correction over
+        the study), stay_across (over all studies); the last line, "all", is their sum.
+    """
+    tables = []
+    for study in told():
+        for path in sorted((reference_dir(study, "cpu") / "04_metrics").glob("co*.csv")):
+            table = pd.read_csv(path)
+            if {"p_effect", "p_absence", "verdict"} <= set(table):
+                tables.append(table.assign(study=study, all="all"))
+    parts = pd.concat(tables, ignore_index=True).dropna(subset="p_effect")
+    is_decided = parts["verdict"].isin(["holds", "fails"])
+    counts = {"comparisons": parts["study"] != "", "decided": is_decided}
+    for name, family in (("stay_within", "study"), ("stay_across", "all")):
+        corrected = {
+            kind: parts.assign(raw=_most_of_raw(parts, kind))
+            .groupby(family)["raw"]
+            .transform(lambda raw: holm(raw.to_numpy()))
+            for kind in ("p_effect", "p_absence")
+        }
+        p = corrected["p_effect"].where(parts["verdict"] == "holds", corrected["p_absence"])
+        counts[name] = is_decided & (p < ALPHA)
+    found = pd.DataFrame(counts).groupby(parts["study"]).sum().reset_index()
+    return pd.concat([found, found.sum().to_frame().T.assign(study="all")], ignore_index=True)
+
+
+def _most_of_raw(parts: pd.DataFrame, kind: str) -> pd.Series:
+    """The most that a raw p value can have been, from those that were corrected within a claim."""
+    within = parts.groupby(["study", "id"])[kind]
+    return parts[kind] / (within.transform("size") - within.rank(method="first") + 1)
 
 
 def moves(verdicts: pd.DataFrame) -> pd.DataFrame:

@@ -94,3 +94,21 @@ def test_claims_that_were_added_later_are_counted_by_themselves(
     parts = runs.decided(study).set_index(["claims", "state"])
     assert parts.loc[("added later", "after"), ["n", "decided"]].tolist() == [1, 1]
     assert parts.xs("after", level="state")["n"].sum() == whole["n"].iloc[-1]
+
+
+def test_correcting_over_more_leaves_fewer() -> None:
+    table = runs.across_studies().set_index("study")
+    assert (table["comparisons"] >= table["decided"]).all()
+    assert (table["decided"] >= table["stay_within"]).all()
+    assert (table["stay_within"] >= table["stay_across"]).all()
+    assert table.loc["all"].tolist() == table.drop("all").sum().tolist()
+    committed = pd.read_csv(runs.ROOT / "outputs" / "reference" / "across_studies.csv")
+    assert committed.set_index("study").astype(int).equals(table.astype(int))
+
+
+def test_a_raw_p_value_is_bounded_from_its_correction() -> None:
+    raw = pd.Series([0.001, 0.03, 0.01, 0.02])
+    parts = pd.DataFrame({"study": "s", "id": ["a", "a", "a", "b"], "p_effect": raw})
+    parts["p_effect"] = [*runs.holm(raw[:3]), *runs.holm(raw[3:])]
+    bound = runs._most_of_raw(parts, "p_effect")
+    assert (bound >= raw - 1e-12).all() and bound.tolist() == pytest.approx(raw.tolist())

@@ -146,6 +146,10 @@ numbers: .venv/run  ## write today's values where README, results and *What we f
 player: .venv/run  ## the page to play with, one file: mark the words that decided (its numbers: tools/player_data.py)
 	$(BIN)/python tools/player.py
 
+.PHONY: schematics
+schematics: .venv/run  ## draw the schematics of notebooks and site anew (docs/schematics)
+	$(BIN)/python tools/schematics.py
+
 .PHONY: form
 form: .venv/run  ## the form figures of this repository beside their aims
 	$(BIN)/python tools/form.py

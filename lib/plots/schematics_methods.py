@@ -58,8 +58,8 @@ def draw_schemes(schemes: Mapping[str, tuple[str, Mapping[str, str]]]) -> Drawin
             sheet.text(x + wide / 2 - 1, y + 13 * (i + 1), line, 9, ha="center", color=SOFT)
     x, y = 6.0, 32 * len(parts) + 58
     for treatment, (fill, hatch, meaning) in _TREATED.items():
-        line: dict[str, Any] = {"linestyle": _DASHED} if treatment == "fixed" else {}
-        sheet.box(x, y, 18, 13, facecolor=fill, hatch=hatch, hatchcolor="white", **line)
+        edge: dict[str, Any] = {"linestyle": _DASHED} if treatment == "fixed" else {}
+        sheet.box(x, y, 18, 13, facecolor=fill, hatch=hatch, hatchcolor="white", **edge)
         sheet.text(x + 23, y + 10, meaning, SMALL)
         x += 40 + text_width(meaning, SMALL)
     told = "; ".join(

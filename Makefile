@@ -142,6 +142,14 @@ results: .venv/run  ## renew the pages of results at scale cpu (outputs/referenc
 numbers: .venv/run  ## write today's values where README, results and *What we found* quote them
 	$(BIN)/python tools/quoted.py
 
+.PHONY: player
+player: .venv/run  ## the page to play with, one file: mark the words that decided (its numbers: tools/player_data.py)
+	$(BIN)/python tools/player.py
+
+.PHONY: schematics
+schematics: .venv/run  ## draw the schematics of notebooks and site anew (docs/schematics)
+	$(BIN)/python tools/schematics.py
+
 .PHONY: form
 form: .venv/run  ## the form figures of this repository beside their aims
 	$(BIN)/python tools/form.py

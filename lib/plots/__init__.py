@@ -3,7 +3,8 @@
 Nothing is computed here, and no model, method or metric is imported: a table is taken by the names
 of its columns, which each function lists. `COLOURS` and `STYLE` are for figures that a notebook
 draws itself. The words of a table of explanations are coloured by `plot_words`, a picture for
-notebooks, and by `explanations_to_html`, a page to save.
+notebooks, and by `explanations_to_html`, a page to save. Schematics are drawn by the functions of
+`schematics_truths` and `schematics_methods`, which return a `Drawing`: a figure and its alt text.
 """
 
 from .attributions import (

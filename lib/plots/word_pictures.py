@@ -11,11 +11,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.colors import to_rgb
-from matplotlib.font_manager import FontProperties
 from matplotlib.patches import FancyBboxPatch
-from matplotlib.textpath import text_to_path
 
 from ..core.errors import TouchstoneError
+from .drawing import text_width
 from .style import Plotted
 
 # Orange and violet are told apart without red and green; black is read on both.
@@ -51,7 +50,7 @@ class _Sheet:
 
     def box(self, text: str, colour: np.ndarray, mark: int | None, number: str = "") -> None:
         """A word in its box, with the underline of its mark and a number below."""
-        inner = _width(text, _WORD, mark == 0)
+        inner = text_width(text, _WORD, mark == 0)
         width = max(inner, self.least) + 2 * _PAD
         self.make_room(width)
         patch = FancyBboxPatch((self.x, self.y), width, _BOX, "round,pad=0,rounding_size=3", lw=0)
@@ -110,7 +109,9 @@ def plot_words(
     """
     rows = [_by_word(row) for row in table.to_dict("records")]
     figure, ax = plt.subplots(figsize=(width, 1))
-    sheet = _Sheet(ax, 72 * width, 0.0 if digits is None else _width("+0." + digits * "0"))
+    sheet = _Sheet(
+        ax, 72 * width, 0.0 if digits is None else text_width("+0." + digits * "0", _SMALL)
+    )
     for line in textwrap.wrap(title, int(9 * width)):
         sheet.write(line, _WORD, weight="bold")
         sheet.y += _BOX + 2
@@ -129,7 +130,7 @@ def _draw_rows(
 ) -> None:
     """All rows, each heading above the first of its rows; words begin at the same place in all."""
     labels = [_wrapped(row["label"].iloc[0]) for row in rows]
-    indent = max(_width(line, _LABEL) for lines in labels for line in lines) + 2 * _GAP
+    indent = max(text_width(line, _LABEL) for lines in labels for line in lines) + 2 * _GAP
     above = ""
     for row, lines in zip(rows, labels):
         if row["heading"].iloc[0] != above:
@@ -190,8 +191,8 @@ def _draw_legend(
     sheet.ax.plot([0, sheet.right], [sheet.y] * 2, color="0.8", lw=0.8)
     sheet.y, sheet.line, sheet.least = sheet.y + _GAP / 2, _BOX + 4, 0.0
     for sample, colour, mark, meaning in looks:
-        width = _width(meaning) + 2 * _GAP
-        sheet.make_room(_width(sample, _WORD, mark == 0) + 2 * _PAD + width)
+        width = text_width(meaning, _SMALL) + 2 * _GAP
+        sheet.make_room(text_width(sample, _WORD, mark == 0) + 2 * _PAD + width)
         sheet.box(sample, colour, mark)
         sheet.x += 3
         sheet.write(meaning, _SMALL, color="0.3")
@@ -213,8 +214,3 @@ def _number(score: float, digits: int | None) -> str:
 
 def _wrapped(label: str) -> list[str]:
     return [line for part in label.split("\n") for line in textwrap.wrap(part, 30) or [""]]
-
-
-def _width(text: str, size: float = _SMALL, bold: bool = False) -> float:
-    font = FontProperties(size=size, weight="bold" if bold else "normal")
-    return text_to_path.get_text_width_height_descent(text, font, ismath=False)[0]

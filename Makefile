@@ -25,7 +25,11 @@ export TOKENIZERS_PARALLELISM := false
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/lab.txt
 	touch $@
 
-.venv/more: .venv/test .venv/lab requirements/more.txt
+.venv/site: .venv/run requirements/site.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/site.txt
+	touch $@
+
+.venv/more: .venv/test .venv/lab .venv/site requirements/more.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/more.txt
 	touch $@
 
@@ -141,6 +145,14 @@ results: .venv/run  ## renew the pages of results at scale cpu (outputs/referenc
 .PHONY: numbers
 numbers: .venv/run  ## write today's values where README, results and *What we found* quote them
 	$(BIN)/python tools/quoted.py
+
+.PHONY: site
+site: .venv/site  ## the site, into outputs/site: every page and notebook as committed, nothing runs (a minute; needs npm once)
+	$(BIN)/python tools/build_site.py
+
+.PHONY: colab
+colab: .venv/run  ## every notebook with a first cell that installs what it needs, into outputs/colab
+	$(BIN)/python tools/launch.py --colab outputs/colab
 
 .PHONY: form
 form: .venv/run  ## the form figures of this repository beside their aims

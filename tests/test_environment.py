@@ -50,7 +50,8 @@ def test_conda_and_pip_install_the_same_versions() -> None:
     python, pip, section = conda["dependencies"]
     assert (python, pip) == ("python=3.11", "pip") and "3.11" in PROJECT["requires-python"]
     pinned = {package: lock(name)[package] for name in FILES for package in ranges(name)}
-    assert pins(section["pip"]) == pinned
+    *packages, here = section["pip"]
+    assert pins(packages) == pinned | lock("weights") and here == "-e ."
 
 
 def test_every_package_that_was_asked_for_is_declared() -> None:

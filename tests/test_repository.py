@@ -15,9 +15,10 @@ STUDIES = find_studies()
 STAGES = ("01_data_generation", "02_training", "03_attribution", "04_metrics", "05_figures")
 TEXTS = [
     p
-    for p in [*ROOT.glob("*.md"), *(ROOT / "notebooks").rglob("*.md")]
+    for p in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *(ROOT / "notebooks").rglob("*.md")]
     if "material" not in p.parts
 ]
+WORKFLOWS = {"ci.yml": {"check", "test", "test-more"}, "pages.yml": {"site", "colab"}}
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
@@ -52,9 +53,10 @@ def test_make_help_lists_every_target() -> None:
 
 def test_the_workflow_and_the_hooks_call_what_is_there() -> None:
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), flags=re.M))
-    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
-    called = set(re.findall(r"run: make ([\w-]+)", workflow))
-    assert called == {"check", "test", "test-more"} and called <= targets
+    for name, wanted in WORKFLOWS.items():
+        workflow = (ROOT / ".github" / "workflows" / name).read_text()
+        called = set(re.findall(r"run: make ([\w-]+)", workflow))
+        assert called == wanted and called <= targets
     hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
     entries = " ".join(hook["entry"] for hook in hooks)
     assert set(re.findall(r"\bmake ([\w-]+)", entries)) <= targets

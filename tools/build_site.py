@@ -148,6 +148,8 @@ class Links:
         picture, text, target = match.groups()
         text = _MARKDOWN.sub(self._link, text)
         kind, address = self._resolve(target)
+        if picture and _ELSEWHERE.match(target):
+            return text  # a badge is a picture from the network
         if kind == "file" and not picture:
             return f'<a href="{address}">{text}</a>'
         return text if kind == "nothing" else f"{picture}[{text}]({address})"

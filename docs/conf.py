@@ -13,6 +13,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 import lib.same_numbers  # noqa: E402
+
 from lib import __version__  # noqa: E402
 
 project = "Touchstone"

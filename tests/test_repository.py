@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 
+import jsonschema
 import pytest
 import yaml
 
+from lib.attribution import METHODS
 from lib.core.notebooks import find_studies
 from lib.core.paths import ROOT
+from lib.metrics import METRICS, ROW_SETS
+from lib.models.schemes import SCHEMES
+from lib.stats import VERDICTS
+from lib.studies.assay.truths import TRUTHS
+from lib.studies.geco.corpus import DATASETS
 
 STUDIES = find_studies()
 STAGES = ("01_data_generation", "02_training", "03_attribution", "04_metrics", "05_figures")
@@ -40,6 +48,26 @@ def test_the_citation_file_is_complete() -> None:
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert citation["cff-version"] == "1.2.0" and citation["title"] and citation["authors"]
     assert len(citation["references"]) == len(STUDIES), "each study's paper is to be cited too"
+
+
+def test_the_deposit_fits_its_schema_and_says_what_the_citation_says() -> None:
+    deposit = json.loads((ROOT / ".zenodo.json").read_text())
+    jsonschema.validate(deposit, json.loads((ROOT / "tests" / "zenodo_schema.json").read_text()))
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    for field in ("title", "version", "license", "keywords"):
+        assert deposit[field] == citation[field], field
+    assert [one["name"] for one in deposit["creators"]] == [a["name"] for a in citation["authors"]]
+    cited = [one["identifier"].removeprefix("arXiv:") for one in deposit["related_identifiers"]]
+    assert cited == [work["url"].rpartition("/")[2] for work in citation["references"]]
+
+
+def test_the_glossary_has_every_name_that_tables_and_settings_use() -> None:
+    text = (ROOT / "docs" / "glossary.md").read_text()
+    terms = re.findall(r"^(\w.*)\n  \S", text, flags=re.M)
+    names = [*METHODS, *SCHEMES, *DATASETS, *ROW_SETS, *VERDICTS, *METRICS, *TRUTHS]
+    codes = {"MA": "mass accuracy (MA)", "D_A_binary": "D_A", "D_S_binary": "D_S"}
+    assert not [name for name in names if codes.get(name, name) not in terms]
+    assert len(terms) == len(set(terms)), "a term is explained once"
 
 
 def test_make_help_lists_every_target() -> None:

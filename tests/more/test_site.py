@@ -16,6 +16,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import build_site  # tools/build_site.py
 import pytest
 from chromium import Browser, find_program
 
@@ -25,7 +26,6 @@ pytestmark = [pytest.mark.more, pytest.mark.slow]
 pytest.importorskip("myst_nb", reason="needs Sphinx: make test-more")
 if shutil.which("npm") is None:
     pytest.skip("needs npm, for MathJax and axe-core", allow_module_level=True)
-import build_site  # tools/build_site.py
 
 SPHINX = [
     "index.html",
@@ -125,7 +125,9 @@ def read(reader: Browser, page: Path, width: int, scheme: str) -> None:
 
 def barriers(reader: Browser, axe: str) -> list[str]:
     """What axe calls serious or critical on the page: rule and element."""
-    reader.run(axe + "; axe.run(document, {preload: false}).then(found => { window.found = found; }); 1")
+    reader.run(
+        axe + "; axe.run(document, {preload: false}).then(found => { window.found = found; }); 1"
+    )
     found = json.loads(reader.wait("window.found && JSON.stringify(window.found.violations)"))
     return [
         f"{rule['impact']} {rule['id']}: {node['target']} {node['failureSummary']}"
@@ -181,7 +183,9 @@ def test_a_page_reads_well(reader: Browser, axe: str, site: Path, name: str) -> 
         reader.run("document.querySelectorAll('img').forEach(i => { i.loading = 'eager'; })")
         reader.wait("[...document.querySelectorAll('img')].every(i => i.complete)")
         assert reader.run(PICTURES) == []
-        outside = "performance.getEntriesByType('resource').filter(r => !/^(file|data):/.test(r.name))"
+        outside = (
+            "performance.getEntriesByType('resource').filter(r => !/^(file|data):/.test(r.name))"
+        )
         assert reader.run(f"{outside}.map(r => r.name)") == []
         found += [f"{width} {scheme} {line}" for line in barriers(reader, axe)]
     assert found == []

@@ -31,7 +31,9 @@ def test_one_address_stands_everywhere() -> None:
     owner = launch.address()
     for name in ("README.md", "docs/notebooks.md"):
         text = (ROOT / name).read_text()
-        found = re.findall(r"(?:github\.com|codespaces\.new|/gh|\.com/github)/([\w.-]+/[\w.-]+)", text)
+        found = re.findall(
+            r"(?:github\.com|codespaces\.new|/gh|\.com/github)/([\w.-]+/[\w.-]+)", text
+        )
         own = {address for address in found if address.endswith(f"/{owner.split('/')[1]}")}
         assert own == {owner}, name
 

@@ -62,11 +62,19 @@ html_show_search_summary = False  # a page that was opened as a file may not fet
 html_show_sourcelink = False
 html_show_sphinx = False
 html_last_updated_fmt = None
-_ALONE = ("index", "docs/doors", "docs/api", "docs/glossary", "docs/scale", "lib/README")
-html_sidebars = {name: [] for name in (*_ALONE, "CONTRIBUTING", "CHANGELOG")}
+_ALONE = (
+    "index",
+    "docs/doors",
+    "docs/api",
+    "docs/glossary",
+    "docs/scale",
+    "docs/play",
+    "docs/release",
+)
+html_sidebars = {name: [] for name in (*_ALONE, "lib/README", "CONTRIBUTING", "CHANGELOG")}
 html_theme_options = {
     "logo": {"text": "Touchstone"},
-    "header_links_before_dropdown": 5,
+    "header_links_before_dropdown": 7,
     "navbar_align": "left",
     "navbar_end": ["theme-switcher"],
     "show_toc_level": 2,

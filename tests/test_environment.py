@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import tomllib
 from importlib.metadata import version
 
@@ -102,6 +103,7 @@ def test_the_version_is_said_once() -> None:
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     changelog = (ROOT / "CHANGELOG.md").read_text()
     assert citation["version"] == lib.__version__ and f"## [{lib.__version__}]" in changelog
+    assert json.loads((ROOT / ".zenodo.json").read_text())["version"] == lib.__version__
 
 
 def test_jupyterlab_is_not_in_the_run_environment() -> None:

@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 
 import pooch
@@ -41,10 +42,19 @@ PAGES = (
     "outputs/reference/*/cpu/*.md",
     "outputs/reference/*/cpu/*.ipynb",
 )
-STATIC = ("outputs/reference/assay/cards/**/*", "docs/player/*.html")
+STATIC = ("outputs/reference/assay/cards/**/*",)
 HOME = {"README.md": "index.md", "docs/index.md": "index.md"}  # where a page stands elsewhere
 NOT_PAGES = ("note.md",)  # part of other pages
 BOARD = "docs/board.html"
+PLAYER = ROOT / "tools" / "player.py"  # makes the page to play with
+PLAY = """\
+# Which words decided?
+
+Mark the words of a sentence, and compare yourself with the explainers.
+<a href="player.html">The page by itself</a> is one file.
+
+<iframe src="player.html" title="The page to play with" class="player"></iframe>
+"""
 PICTURES = (".png", ".svg")
 # The address of a Markdown link or picture, or of an HTML one; what comes before and after stays.
 _MARKDOWN = re.compile(r"(!?)\[((?:[^\[\]]|!?\[[^\[\]]*\]\([^()]*\))*)\]\(([^()\s]+)\)")
@@ -72,6 +82,8 @@ def main(arguments: list[str] | None = None) -> int:
         shutil.copy(ROOT / name, out / name)
     (out / "_static" / "webpack-macros.html").unlink(missing_ok=True)  # a template of the theme
     write_atomic(out / BOARD, board_page())
+    if PLAYER.is_file():
+        import_module("player").build(out / "docs" / "player.html")
     write_atomic(out / ".nojekyll", "")  # GitHub would leave out folders that begin with _
     print(f"the site: {out / 'index.html'}")
     return status
@@ -114,11 +126,15 @@ def stage(folder: Path) -> set[str]:
         text = notebook_page(text, links) if name.endswith(".ipynb") else links.rewrite(text)
         target = folder / (name if name == "README.md" else HOME.get(name, name))
         target.parent.mkdir(parents=True, exist_ok=True)
+        if name == "docs/index.md":
+            text = "\n".join(line for line in text.split("\n") if _is_there(line, pages))
         target.write_text(text + contents(name))
         files |= links.files
         for picture in links.pictures:
             (folder / picture).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / picture, folder / picture)
+    if PLAYER.is_file():
+        (folder / "docs" / "play.md").write_text(PLAY)
     return files
 
 
@@ -195,6 +211,8 @@ def notebook_page(text: str, links: Links) -> str:
 def contents(name: str) -> str:
     """What Sphinx needs to know of a page's place: the pages below it."""
     folder, _, page = name.rpartition("/")
+    if name == "docs/results.md":
+        return '\n<a href="board.html">The board</a> has everybody under every truth.\n'
     if page == "README.md" and folder.removeprefix("notebooks/") in find_studies():
         stages = sorted((ROOT / folder).glob("[0-9][0-9]_*.ipynb"))
         below = [
@@ -212,6 +230,13 @@ def board_page() -> str:
     return render_board(
         table, "The committed run at scale small: a few texts a truth, nothing is decided."
     )
+
+
+def _is_there(line: str, pages: set[str]) -> bool:
+    """Whether a line of the contents names a page that exists; any other line stays."""
+    named = re.fullmatch(r"[^<>]+ <([\w/]+)>", line)
+    is_play = named is not None and named[1] == "docs/play" and PLAYER.is_file()
+    return named is None or is_play or f"{named[1]}.md" in pages
 
 
 def _found(patterns: Sequence[str]) -> set[str]:

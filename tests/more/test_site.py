@@ -210,7 +210,8 @@ def test_formulas_are_on_the_pages_that_have_them(reader: Browser, site: Path) -
 def test_the_search_finds_a_term(reader: Browser, site: Path) -> None:
     reader.complaints.clear()
     read(reader, site / "index.html", 1280, "light")
-    reader.click("document.querySelector('.search-button-field, .search-button')")
+    button = "[...document.querySelectorAll('.search-button-field')].find(b => b.checkVisibility())"
+    reader.click(button)
     reader.wait("document.activeElement?.type === 'search'")
     reader.type("attractor")
     reader.press("Enter")
@@ -223,12 +224,10 @@ def test_the_search_finds_a_term(reader: Browser, site: Path) -> None:
 
 def test_a_reader_chooses_the_dark_mode(reader: Browser, site: Path) -> None:
     read(reader, site / "index.html", 1280, "light")
-    reader.click("document.querySelector('.theme-switch-button')")
-    for _ in range(3):
-        if reader.run("document.documentElement.dataset.theme") == "dark":
-            break
-        reader.click(
-            "[...document.querySelectorAll('.theme-switch-button, [data-mode-value=dark]')].at(-1)"
-        )
+    shown = "[...document.querySelectorAll('{}')].find(b => b.checkVisibility())"
+    reader.click(shown.format(".theme-switch-button"))
+    dark = shown.format(".theme-change-button[data-mode=dark]")
+    reader.wait(f"!!{dark}")
+    reader.click(dark)
     reader.wait("document.documentElement.dataset.theme === 'dark'")
     assert sum(reader.run(GROUND)) < 3 * 128

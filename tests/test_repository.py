@@ -23,7 +23,7 @@ STUDIES = find_studies()
 STAGES = ("01_data_generation", "02_training", "03_attribution", "04_metrics", "05_figures")
 TEXTS = [
     p
-    for p in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *(ROOT / "notebooks").rglob("*.md")]
+    for p in [*ROOT.glob("*.md"), *(ROOT / "notebooks").rglob("*.md"), *ROOT.glob("docs/**/*.md")]
     if "material" not in p.parts
 ]
 WORKFLOWS = {"ci.yml": {"check", "test", "test-more"}, "pages.yml": {"site", "colab"}}

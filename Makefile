@@ -129,6 +129,14 @@ faults: .venv/test  ## do runs survive kills? the 200 of tests/faults/kills.csv 
 weights: .venv/run  ## pack the models of outputs/pretrained for a release, with their sums, into outputs/weights
 	$(BIN)/touchstone pretrain --pack outputs/weights
 
+.PHONY: site
+site: .venv/site  ## the site, into outputs/site: every page and notebook as committed, nothing runs (a minute; needs npm once)
+	$(BIN)/python tools/build_site.py
+
+.PHONY: colab
+colab: .venv/run  ## every notebook with a first cell that installs what it needs, into outputs/colab
+	$(BIN)/python tools/launch.py --colab outputs/colab
+
 .PHONY: execute
 execute: .venv/run  ## run every notebook at its defaults and refresh the committed .ipynb beside each .py
 	$(BIN)/python tools/execute.py
@@ -145,14 +153,6 @@ results: .venv/run  ## renew the pages of results at scale cpu (outputs/referenc
 .PHONY: numbers
 numbers: .venv/run  ## write today's values where README, results and *What we found* quote them
 	$(BIN)/python tools/quoted.py
-
-.PHONY: site
-site: .venv/site  ## the site, into outputs/site: every page and notebook as committed, nothing runs (a minute; needs npm once)
-	$(BIN)/python tools/build_site.py
-
-.PHONY: colab
-colab: .venv/run  ## every notebook with a first cell that installs what it needs, into outputs/colab
-	$(BIN)/python tools/launch.py --colab outputs/colab
 
 .PHONY: form
 form: .venv/run  ## the form figures of this repository beside their aims

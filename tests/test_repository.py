@@ -10,14 +10,8 @@ import jsonschema
 import pytest
 import yaml
 
-from lib.attribution import METHODS
 from lib.core.notebooks import find_studies
 from lib.core.paths import ROOT
-from lib.metrics import METRICS, ROW_SETS
-from lib.models.schemes import SCHEMES
-from lib.stats import VERDICTS
-from lib.studies.assay.truths import TRUTHS
-from lib.studies.geco.corpus import DATASETS
 
 STUDIES = find_studies()
 STAGES = ("01_data_generation", "02_training", "03_attribution", "04_metrics", "05_figures")
@@ -59,15 +53,6 @@ def test_the_deposit_fits_its_schema_and_says_what_the_citation_says() -> None:
     assert [one["name"] for one in deposit["creators"]] == [a["name"] for a in citation["authors"]]
     cited = [one["identifier"].removeprefix("arXiv:") for one in deposit["related_identifiers"]]
     assert cited == [work["url"].rpartition("/")[2] for work in citation["references"]]
-
-
-def test_the_glossary_has_every_name_that_tables_and_settings_use() -> None:
-    text = (ROOT / "docs" / "glossary.md").read_text()
-    terms = re.findall(r"^(\w.*)\n  \S", text, flags=re.M)
-    names = [*METHODS, *SCHEMES, *DATASETS, *ROW_SETS, *VERDICTS, *METRICS, *TRUTHS]
-    codes = {"MA": "mass accuracy (MA)", "D_A_binary": "D_A", "D_S_binary": "D_S"}
-    assert not [name for name in names if codes.get(name, name) not in terms]
-    assert len(terms) == len(set(terms)), "a term is explained once"
 
 
 def test_make_help_lists_every_target() -> None:

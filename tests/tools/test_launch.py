@@ -51,6 +51,7 @@ def test_the_copies_for_colab_begin_with_their_cell_and_hold_no_outputs(tmp_path
         assert not [c for c in notebook["cells"] if c.get("outputs")]
 
 
+@pytest.mark.slow
 def test_what_binder_runs_last_works(tmp_path: Path) -> None:
     environment = os.environ | {
         "TOUCHSTONE_PREFIX": str(tmp_path),

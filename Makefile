@@ -25,7 +25,11 @@ export TOKENIZERS_PARALLELISM := false
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/lab.txt
 	touch $@
 
-.venv/more: .venv/test .venv/lab requirements/more.txt
+.venv/site: .venv/run requirements/site.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/site.txt
+	touch $@
+
+.venv/more: .venv/test .venv/lab .venv/site requirements/more.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/more.txt
 	touch $@
 
@@ -124,6 +128,14 @@ faults: .venv/test  ## do runs survive kills? the 200 of tests/faults/kills.csv 
 .PHONY: weights
 weights: .venv/run  ## pack the models of outputs/pretrained for a release, with their sums, into outputs/weights
 	$(BIN)/touchstone pretrain --pack outputs/weights
+
+.PHONY: site
+site: .venv/site  ## the site, into outputs/site: every page and notebook as committed, nothing runs (a minute; needs npm once)
+	$(BIN)/python tools/build_site.py
+
+.PHONY: colab
+colab: .venv/run  ## every notebook with a first cell that installs what it needs, into outputs/colab
+	$(BIN)/python tools/launch.py --colab outputs/colab
 
 .PHONY: execute
 execute: .venv/run  ## run every notebook at its defaults and refresh the committed .ipynb beside each .py

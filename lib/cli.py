@@ -10,7 +10,7 @@ imported when the word is used, so that `touchstone --help` costs nothing.
 import argparse
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Any
 from . import __version__
 from .core.arithmetic import ask_for, in_force
 from .core.errors import TouchstoneError, did_you_mean
-from .core.paths import IS_INSTALLED, ROOT, outputs_root
+from .core.paths import IS_INSTALLED, outputs_root
 
 DESCRIPTION = "Four published checks of language-model explanations, and the explainers themselves."
 START = """\
@@ -269,14 +269,15 @@ def start(arguments: Sequence[str]) -> int:
 
 
 def cite(arguments: Sequence[str]) -> int:
-    """print what to cite: this package, and the study whose ground truth you used"""
-    from .core.files import read_yaml
+    """print what to cite; with a study, the BibTeX of what its run used: data, methods, papers"""
+    from .core.citations import as_text, cite_run
 
-    argparse.ArgumentParser(prog="touchstone cite").parse_args(arguments)
-    citation = read_yaml(ROOT / "CITATION.cff")
-    print(f"{citation['message']}\n")
-    this = citation | {"year": citation["date-released"].year, "version": __version__}
-    print("\n".join(_as_text(work) for work in (this, *citation["references"])))
+    parser = argparse.ArgumentParser(prog="touchstone cite", description=cite.__doc__)
+    parser.add_argument("study", nargs="?", help="one that you have run")
+    parser.add_argument("--scale", default="small", help="of the run (default: small)")
+    chosen = parser.parse_args(arguments)
+    run = outputs_root() / chosen.study / chosen.scale if chosen.study else None
+    print(cite_run(run) if run else as_text())
     return 0
 
 
@@ -349,24 +350,6 @@ def _lists_units(study: str) -> bool:
 
 def _module_of_jobs(study: str) -> str:
     return f"{__package__}.studies.{study}.jobs"
-
-
-def _as_text(work: Mapping[str, Any]) -> str:
-    """A work of CITATION.cff in one paragraph: authors (year). Title. Version or address.
-
-    >>> _as_text({"authors": [{"family-names": "Ye", "given-names": "Wenqian"}], "year": 2021,
-    ...           "title": "Adversarial Examples", "url": "https://arxiv.org/abs/2110.01094"})
-    'Ye, Wenqian (2021). Adversarial Examples. https://arxiv.org/abs/2110.01094\\n'
-    """
-    authors = "; ".join(
-        ", ".join(
-            author[part] for part in ("family-names", "given-names", "name") if part in author
-        )
-        for author in work["authors"]
-    )
-    version = f"Version {work['version']}. " if "version" in work else ""
-    where = version + work.get("url", work.get("repository-code", ""))
-    return f"{authors} ({work['year']}). {work['title']}. {where}\n"
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import tomllib
 from importlib.metadata import version
 
@@ -50,7 +51,8 @@ def test_conda_and_pip_install_the_same_versions() -> None:
     python, pip, section = conda["dependencies"]
     assert (python, pip) == ("python=3.11", "pip") and "3.11" in PROJECT["requires-python"]
     pinned = {package: lock(name)[package] for name in FILES for package in ranges(name)}
-    assert pins(section["pip"]) == pinned
+    *packages, here = section["pip"]
+    assert pins(packages) == pinned | lock("weights") and here == "-e ."
 
 
 def test_every_package_that_was_asked_for_is_declared() -> None:
@@ -101,6 +103,7 @@ def test_the_version_is_said_once() -> None:
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     changelog = (ROOT / "CHANGELOG.md").read_text()
     assert citation["version"] == lib.__version__ and f"## [{lib.__version__}]" in changelog
+    assert json.loads((ROOT / ".zenodo.json").read_text())["version"] == lib.__version__
 
 
 def test_jupyterlab_is_not_in_the_run_environment() -> None:

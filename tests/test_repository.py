@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 
+import jsonschema
 import pytest
 import yaml
 
@@ -15,9 +17,10 @@ STUDIES = find_studies()
 STAGES = ("01_data_generation", "02_training", "03_attribution", "04_metrics", "05_figures")
 TEXTS = [
     p
-    for p in [*ROOT.glob("*.md"), *(ROOT / "notebooks").rglob("*.md")]
+    for p in [*ROOT.glob("*.md"), *(ROOT / "notebooks").rglob("*.md"), *ROOT.glob("docs/**/*.md")]
     if "material" not in p.parts
 ]
+WORKFLOWS = {"ci.yml": {"check", "test", "test-more"}, "pages.yml": {"site", "colab"}}
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
@@ -41,6 +44,17 @@ def test_the_citation_file_is_complete() -> None:
     assert len(citation["references"]) == len(STUDIES), "each study's paper is to be cited too"
 
 
+def test_the_deposit_fits_its_schema_and_says_what_the_citation_says() -> None:
+    deposit = json.loads((ROOT / ".zenodo.json").read_text())
+    jsonschema.validate(deposit, json.loads((ROOT / "tests" / "zenodo_schema.json").read_text()))
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    for field in ("title", "version", "license", "keywords"):
+        assert deposit[field] == citation[field], field
+    assert [one["name"] for one in deposit["creators"]] == [a["name"] for a in citation["authors"]]
+    cited = [one["identifier"].removeprefix("arXiv:") for one in deposit["related_identifiers"]]
+    assert cited == [work["url"].rpartition("/")[2] for work in citation["references"]]
+
+
 def test_make_help_lists_every_target() -> None:
     makefile = (ROOT / "Makefile").read_text()
     phony = re.findall(r"^\.PHONY: ([\w-]+)", makefile, flags=re.M)
@@ -52,9 +66,10 @@ def test_make_help_lists_every_target() -> None:
 
 def test_the_workflow_and_the_hooks_call_what_is_there() -> None:
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), flags=re.M))
-    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
-    called = set(re.findall(r"run: make ([\w-]+)", workflow))
-    assert called == {"check", "test", "test-more"} and called <= targets
+    for name, wanted in WORKFLOWS.items():
+        workflow = (ROOT / ".github" / "workflows" / name).read_text()
+        called = set(re.findall(r"run: make ([\w-]+)", workflow))
+        assert called == wanted and called <= targets
     hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
     entries = " ".join(hook["entry"] for hook in hooks)
     assert set(re.findall(r"\bmake ([\w-]+)", entries)) <= targets

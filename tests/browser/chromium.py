@@ -84,6 +84,7 @@ class Browser:
         os.close(from_browser)
         self.count, self.buffer, self.session = 0, b"", ""
         self.answer = ""
+        self.complaints: list[str] = []  # what the page's console says, where it is an error
         target = next(
             t for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page"
         )
@@ -114,6 +115,8 @@ class Browser:
                         "params": {"accept": True, "promptText": self.answer},
                     }
                 )
+            elif complaint := _complaint(message):
+                self.complaints.append(complaint)
             elif message.get("id") == mine:
                 assert "error" not in message, message
                 return message["result"]
@@ -168,6 +171,16 @@ class Browser:
             mobile=False,
         )
         self.call("Page.navigate", url=url)
+
+    def listen(self) -> None:
+        """From now on, keep what the console calls an error in `complaints`."""
+        for domain in ("Runtime", "Log"):
+            self.call(f"{domain}.enable")
+
+    def prefer(self, scheme: str) -> None:
+        """Ask pages for "light" or "dark" colours, as a system's settings do."""
+        wish = {"name": "prefers-color-scheme", "value": scheme}
+        self.call("Emulation.setEmulatedMedia", features=[wish])
 
     def wait(self, script: str, seconds: float = 60) -> Any:
         """The first value of a script that counts as true."""
@@ -226,3 +239,16 @@ class Browser:
             self.buffer += chunk
         line, self.buffer = self.buffer.split(b"\0", 1)
         return json.loads(line)
+
+
+def _complaint(event: dict[str, Any]) -> str:
+    """The text of an event that says that something on the page went wrong; else nothing."""
+    about = event.get("params", {})
+    match event.get("method"):
+        case "Runtime.exceptionThrown":
+            return json.dumps(about["exceptionDetails"])
+        case "Runtime.consoleAPICalled" if about["type"] in ("error", "assert"):
+            return json.dumps(about["args"])
+        case "Log.entryAdded" if about["entry"]["level"] == "error":
+            return json.dumps(about["entry"])
+    return ""

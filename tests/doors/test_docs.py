@@ -1,4 +1,7 @@
-"""The page about the doors does what it says: its code runs, block by block, in one folder."""
+"""The page about the doors does what it says: its code runs, block by block, in one folder.
+
+The glossary knows every name of settings and tables.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,12 @@ from small_models import as_rows, build, tiny_tokenizer
 
 import lib.doors
 from lib import cli
+from lib.attribution import METHODS
 from lib.core.paths import ROOT
+from lib.metrics import METRICS, ROW_SETS
+from lib.models.schemes import SCHEMES
+from lib.stats import VERDICTS
+from lib.studies.assay.truths import TRUTHS
 from lib.studies.geco.corpus import DATASETS, write_geco
 
 PAGE = (ROOT / "docs" / "doors.md").read_text()
@@ -57,3 +65,12 @@ def test_every_block_runs(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None
 @pytest.mark.parametrize("name", lib.doors.__all__)
 def test_the_page_or_the_house_names_every_door(name: str) -> None:
     assert name in PAGE + (ROOT / "lib" / "README.md").read_text()
+
+
+def test_the_glossary_has_every_name_that_tables_and_settings_use() -> None:
+    text = (ROOT / "docs" / "glossary.md").read_text()
+    terms = re.findall(r"^(\w.*)\n  \S", text, flags=re.M)
+    names = [*METHODS, *SCHEMES, *DATASETS, *ROW_SETS, *VERDICTS, *METRICS, *TRUTHS]
+    codes = {"MA": "mass accuracy (MA)", "D_A_binary": "D_A", "D_S_binary": "D_S"}
+    assert not [name for name in names if codes.get(name, name) not in terms]
+    assert len(terms) == len(set(terms)), "a term is explained once"

@@ -1,0 +1,88 @@
+"""Sphinx's settings for the site. `python tools/build_site.py` (make site) calls it.
+
+Its sources are a copy of the repository's pages and notebooks in the same folders, so that links
+lead on; that tool makes the copy. Nothing is executed, and nothing is loaded from the network.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+import lib.same_numbers  # noqa: E402
+
+from lib import __version__  # noqa: E402
+
+project = "Touchstone"
+author = "The Touchstone maintainers"
+project_copyright = "The Touchstone maintainers; code MIT, texts CC BY 4.0"
+version = release = __version__
+language = "en"
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.mathjax",
+]
+root_doc = "index"
+exclude_patterns = ["README.md"]  # index.md includes it
+
+# Notebooks are shown with the outputs that are committed.
+nb_execution_mode = "off"
+nb_merge_streams = True
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "amsmath", "html_image"]
+myst_heading_anchors = 4
+suppress_warnings = ["myst.header"]  # a notebook's section may begin one level down
+
+# Formulas as SVG, from one file that stands beside the pages.
+mathjax_path = "tex-svg-full.js"
+mathjax3_config = {"options": {"enableMenu": False}}
+
+default_role = "literal"  # of a docstring's backticks
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+autodoc_preserve_defaults = True
+napoleon_google_docstring = True
+napoleon_use_ivar = True
+napoleon_use_rtype = False  # "Returns: a line for each pair: ..." names no type
+
+html_theme = "pydata_sphinx_theme"
+html_title = "Touchstone"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_js_files = ["site.js"]
+html_context = {"default_mode": "auto"}
+html_scaled_image_link = False  # a thumbnail leads where its own link leads
+html_copy_source = False
+html_show_search_summary = False  # a page that was opened as a file may not fetch others
+html_show_sourcelink = False
+html_show_sphinx = False
+html_last_updated_fmt = None
+_ALONE = (
+    "index",
+    "docs/doors",
+    "docs/api",
+    "docs/glossary",
+    "docs/scale",
+    "docs/play",
+    "docs/release",
+)
+html_sidebars = {name: [] for name in (*_ALONE, "lib/README", "CONTRIBUTING", "CHANGELOG")}
+html_theme_options = {
+    "logo": {"text": "Touchstone"},
+    "header_links_before_dropdown": 7,
+    "navbar_align": "left",
+    "navbar_end": ["theme-switcher"],
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+    "search_bar_text": "Search",
+}

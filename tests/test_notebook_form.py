@@ -8,9 +8,9 @@ import re
 import tokenize
 from pathlib import Path
 
-import jupytext
 import pytest
 
+from lib.core.notebooks import read_notebook
 from lib.core.paths import ROOT
 
 NOTEBOOKS = sorted((ROOT / "notebooks").rglob("[0-9][0-9]_*.py"))
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.parametrize(
 
 
 def cells(path: Path) -> list:
-    return jupytext.read(path).cells
+    return read_notebook(path).cells
 
 
 def code(path: Path) -> list[str]:

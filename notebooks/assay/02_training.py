@@ -323,3 +323,102 @@ stage.close(globals())
 # ## Hand-over
 #
 # [03_attribution](03_attribution.ipynb) asks the explainers about the texts, and shows them neither the truths nor the altered texts.
+
+# %% [markdown] tags=["exercise"]
+# ## Exercises
+#
+# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+
+# %% tags=["exercise"]
+import numpy as np
+
+from lib.core.exercises import check_choice, check_function, check_number
+from lib.studies.assay import answers
+
+# %% [markdown] tags=["exercise"]
+# ### 1 · By hand
+#
+# A model says .8 for *good* to a long review, and .5 to the short one. By how much did the removed words raise the answer, in log-odds (natural logarithm)?
+
+# %% tags=["hole"]
+change = ...
+
+# %% tags=["solution"]
+change = np.log(0.8 / 0.2) - np.log(0.5 / 0.5)
+
+# %% tags=["check"]
+p = np.array([0.8, 0.5])
+log_odds = np.log(p / (1 - p))
+check_number(
+    change,
+    log_odds[0] - log_odds[1],
+    {
+        "that is the change of the probability.": p[0] - p[1],
+        "that is the change of log p; odds divide by 1 - p.": np.log(p[0] / p[1]),
+        "long minus short, for the words were removed.": log_odds[1] - log_odds[0],
+        "that is with base 10.": (log_odds[0] - log_odds[1]) / np.log(10),
+    },
+    "The log-odds of .5 are a number that you know.",
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 2 · Write a function
+#
+# A *cue* is verified if the model's answer hangs on it, and not on the attractor: with the cue exchanged the log-odds change their sign; with the attractor exchanged they keep it; and exchanging the cue moves them further. Write the test for one line.
+
+
+# %% tags=["hole"]
+def is_verified(line, cue_exchanged, attractor_exchanged):
+    """Three log-odds in, True or False out."""
+    return ...
+
+
+# %% tags=["solution"]
+def is_verified(line, cue_exchanged, attractor_exchanged):
+    """Three log-odds in, True or False out."""
+    turned = line * cue_exchanged < 0 < line * attractor_exchanged
+    return turned and abs(line - cue_exchanged) > abs(line - attractor_exchanged)
+
+
+# %% tags=["check"]
+def expected(line, cue, attractor):
+    """By the library."""
+    names = ["cue exchanged", "attractor exchanged"]
+    return answers.is_verified(line, names, np.array([cue, attractor]))
+
+
+check_function(
+    is_verified,
+    expected,
+    {
+        "The cue turns the sign, and the attractor does not.": [1.0, -2.0, 0.5],
+        "Here the attractor turns the sign, too.": [1.0, -2.0, -0.5],
+        "Here nothing turns the sign.": [1.0, 0.5, 0.8],
+        "The sign is kept, but the attractor moves the answer further.": [
+            1.0,
+            -0.5,
+            4.0,
+        ],
+        "A line may begin below zero.": [-1.0, 2.0, -0.5],
+    },
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 3 · Predict
+#
+# One layer of attention without positions reads the words as a bag. Which of the four planted rules can it not learn, however long it is trained?
+#
+# - `"a"` single
+# - `"b"` and
+# - `"c"` or
+# - `"d"` order
+
+# %% tags=["hole"]
+cannot_learn = ...  # "a", "b", "c" or "d"
+
+# %% tags=["solution"]
+cannot_learn = "d"
+
+# %% tags=["check"]
+seen = "Which words are there is all that it sees. Is that enough for this rule?"
+check_choice(cannot_learn, "d", dict.fromkeys("abc", seen))

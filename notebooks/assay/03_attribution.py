@@ -354,3 +354,128 @@ stage.close(globals())
 # ## Hand-over
 #
 # [04_metrics](04_metrics.ipynb) holds the explanations against the truths, with floors, an oracle and cheaters.
+
+# %% [markdown] tags=["exercise"]
+# ## Exercises
+#
+# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+
+# %% tags=["exercise"]
+import numpy as np
+
+from lib.core.exercises import (
+    check_choice,
+    check_function,
+    check_number,
+    read_committed,
+)
+from lib.studies.assay.edits import estimated_change
+
+weights = {"good": 2.0, "cold": -1.5, "food": 0.5, "and": 0.0}
+likeness = read_committed("assay", "small", "03_attribution", "agreement")
+likeness = likeness.set_index("explainer")
+
+# %% [markdown] tags=["exercise"]
+# ### 1 · By hand
+#
+# The model of section 1 adds the numbers in `weights`. The text is *good and cold food*, and a person removed *and cold*. An explainer halves all numbers: *good* 1, *and* 0, *cold* -.75, *food* .25. What does it say that the removed words did, and what did they do?
+
+# %% tags=["hole"]
+explainer_says = ...
+truth = ...
+
+# %% tags=["solution"]
+explainer_says = 0 - 0.75
+truth = (2 + 0 - 1.5 + 0.5) - (2 + 0.5)
+
+# %% tags=["check"]
+text = "good and cold food".split()
+did = estimated_change([weights[word] for word in text], [1, 2])
+said = estimated_change([weights[word] / 2 for word in text], [1, 2])
+check_number(
+    explainer_says,
+    said,
+    {"the explainer gives them a negative number.": -said},
+    "Add up what it gives them.",
+)
+check_number(
+    truth,
+    did,
+    {"long minus short: the removed words were there.": -did},
+    "The model's answer to the long text, minus that to the short one.",
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 2 · Explain
+#
+# Which score of section 1 would punish this explainer for halving everything?
+#
+# - `"a"` The rank correlation over the words of a text.
+# - `"b"` The mass accuracy.
+# - `"c"` Neither; only the size of its error against the model's change would.
+
+# %% tags=["hole"]
+punishes = ...  # "a", "b" or "c"
+
+# %% tags=["solution"]
+punishes = "c"
+
+# %% tags=["check"]
+check_choice(
+    punishes,
+    "c",
+    {
+        "a": "Does the order of the words change when all numbers are halved?",
+        "b": "Mass accuracy divides by the sum. What does it do with a common factor?",
+    },
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 3 · Write a function
+#
+# An explainer of this row is given one text and one model. Write the floor *later words*: the last word gets 1, the first 1/n, and the others stand between them in equal steps.
+
+
+# %% tags=["hole"]
+def later_words(words):
+    """One score a word."""
+    return ...
+
+
+# %% tags=["solution"]
+def later_words(words):
+    """One score a word."""
+    return [(i + 1) / len(words) for i in range(len(words))]
+
+
+# %% tags=["check"]
+check_function(
+    later_words,
+    lambda words: np.linspace(1 / len(words), 1, len(words)),
+    {
+        "Four words have the steps of a quarter.": [["a", "b", "c", "d"]],
+        "A text of one word has its last word first.": [["a"]],
+    },
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 4 · Predict
+#
+# `likeness` holds the mean rank correlation between the scores of any two explainers, over all texts. Before you look: which pair is more alike, *Saliency* and *Gradient norm*, or *Saliency* and *InputXGradient*? Write the larger of the two correlations. All three look at one and the same gradient.
+
+# %% tags=["hole"]
+more_alike = ...  # "Gradient norm" or "InputXGradient"
+their_correlation = ...
+
+# %% tags=["solution"]
+more_alike = likeness.loc["Saliency", ["Gradient norm", "InputXGradient"]].idxmax()
+their_correlation = likeness.loc["Saliency", more_alike]
+
+# %% tags=["check"]
+pair = likeness.loc["Saliency", ["Gradient norm", "InputXGradient"]]
+check_choice(
+    more_alike,
+    pair.idxmax().lower(),
+    {pair.idxmin().lower(): "Which two have no sign, and do not look at the word?"},
+)
+check_number(their_correlation, pair.max(), hint="Read it from likeness.loc.")

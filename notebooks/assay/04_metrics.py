@@ -339,3 +339,114 @@ stage.close(globals())
 # ## Hand-over
 #
 # [05_figures](05_figures.ipynb) draws the figure of the whole repository from `cells.csv`, and writes the page of advice as far as the verdicts allow.
+
+# %% [markdown] tags=["exercise"]
+# ## Exercises
+#
+# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+
+# %% tags=["exercise"]
+from lib.core.exercises import (
+    check_choice,
+    check_function,
+    check_number,
+    read_committed,
+)
+from lib.studies.assay import synthesis
+
+floors = read_committed("assay", "small", "04_metrics", "floors").set_index("explainer")
+truths = ["mask", "swap", "planted", "cue", "edit", "noun"]
+floors.loc[["Cheater: marks", "Even", "Word counts"], truths].round(2)
+
+# %% [markdown] tags=["exercise"]
+# ### 1 · By hand
+#
+# Under some truth word counts reach .75, the oracle reaches 1, and an explainer .70. Where is the explainer on the scale from floor to oracle?
+
+# %% tags=["hole"]
+value = ...
+
+# %% tags=["solution"]
+value = (0.70 - 0.75) / (1 - 0.75)
+
+# %% tags=["check"]
+check_number(
+    value,
+    synthesis.between(0.70, floor=0.75, oracle=1.0),
+    {
+        "that is the distance from the floor, not yet divided by the room.": -0.05,
+        "the explainer is below the floor, so the value has another sign.": 0.2,
+        "that divides by the floor.": 0.70 / 0.75,
+    },
+    "The floor has 0 and the oracle 1.",
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 2 · Explain
+#
+# `floors` above is a table of the run at scale small. *Cheater: marks* knows which words the truth speaks of, and nothing of the model. Under *mask* it has 1, under *swap* 0. What does this tell about the two truths?
+#
+# - `"a"` *Swap* is noise.
+# - `"b"` *Mask* asks where the words are, and can be won without a model; *swap* asks what they did to this model.
+# - `"c"` *Mask* is the better truth, since it can be reached.
+
+# %% tags=["hole"]
+what_it_tells = ...  # "a", "b" or "c"
+
+# %% tags=["solution"]
+what_it_tells = "b"
+
+# %% tags=["check"]
+cheater = floors.loc["Cheater: marks"]
+assert cheater["mask"] == 1 and abs(cheater["swap"]) < 0.1
+check_choice(
+    what_it_tells,
+    "b",
+    {
+        "a": "An oracle reaches 1 under swap as well. So what does the cheater lack?",
+        "c": "Who reaches it here has never seen the model that is explained.",
+    },
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 3 · Write a function
+#
+# Two truths rank explainers alike if most pairs stand in the same order. Write Kendall's correlation for two lists without ties: the pairs in the same order, minus those in another, divided by all pairs.
+
+
+# %% tags=["hole"]
+def kendall(left, right):
+    """A number from -1 to 1."""
+    return ...
+
+
+# %% tags=["solution"]
+def kendall(left, right):
+    """A number from -1 to 1."""
+    from itertools import combinations
+
+    same = [
+        1 if (left[i] - left[j]) * (right[i] - right[j]) > 0 else -1
+        for i, j in combinations(range(len(left)), 2)
+    ]
+    return sum(same) / len(same)
+
+
+# %% tags=["check"]
+def expected(left, right):
+    """By SciPy."""
+    from scipy.stats import kendalltau
+
+    return kendalltau(left, right).statistic
+
+
+check_function(
+    kendall,
+    expected,
+    {
+        "All pairs stand alike.": [[1, 2, 3], [10, 20, 30]],
+        "All pairs stand the other way round.": [[1, 2, 3], [3, 2, 1]],
+        "Four explainers make six pairs.": [[1, 2, 3, 4], [2, 1, 4, 3]],
+        "Only the order counts, not the distance.": [[1, 2, 9], [5, 1, 6]],
+    },
+)

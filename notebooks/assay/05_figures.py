@@ -162,3 +162,63 @@ stage.close(globals())
 # ## Hand-over
 #
 # The tables and figures are in this stage's folder. To ask about an explainer of your own, name it in `explainers` of [stage 3](03_attribution.ipynb).
+
+# %% [markdown] tags=["exercise"]
+# ## Exercises
+#
+# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+
+# %% tags=["exercise"]
+from lib.core.exercises import check_choice, check_number, read_committed
+
+cells = read_committed("assay", "small", "04_metrics", "cells")
+ours = cells.query("role == 'explainer' and truth == 'planted'")
+ours = ours[["explainer", "value", "low", "high", "n_clusters"]].round(2)
+ours
+
+# %% [markdown] tags=["exercise"]
+# ### 1 · By hand, from a table
+#
+# `ours` holds the explainers under the truth *planted*, on the scale from floor (0) to oracle (1), at scale small. For how many of them does the interval lie above the floor as a whole?
+
+# %% tags=["hole"]
+n_above = ...
+
+# %% tags=["solution"]
+n_above = int((ours["low"] > 0).sum())
+
+# %% tags=["check"]
+check_number(
+    n_above,
+    (ours["low"] > 0).sum(),
+    {"those are the estimates; look at the intervals.": (ours["value"] > 0).sum()}
+    if (ours["value"] > 0).sum() != (ours["low"] > 0).sum()
+    else {},
+    "Which end of an interval has to be above 0?",
+    tolerance=0,
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 2 · Explain
+#
+# Somebody wants to recommend the explainer with the largest value of this table. What is missing?
+#
+# - `"a"` More digits.
+# - `"b"` Nothing: the largest value is the best explainer.
+# - `"c"` A comparison of the best two, text by text, on more than these few texts, and the other truths.
+
+# %% tags=["hole"]
+missing = ...  # "a", "b" or "c"
+
+# %% tags=["solution"]
+missing = "c"
+
+# %% tags=["check"]
+check_choice(
+    missing,
+    "c",
+    {
+        "a": "Look at the width of the intervals: which digit is still sure?",
+        "b": "Do the intervals of the best two overlap, and on how many texts?",
+    },
+)

@@ -268,3 +268,59 @@ stage.close(globals())
 #
 # The tables and figures are in this stage's folder. The results are this notebook at scale `cpu` (`make cebab SCALE=cpu`): the published data, with a
 # small encoder in BERT's place.
+
+# %% [markdown] tags=["exercise"]
+# ## Exercises
+#
+# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+
+# %% tags=["exercise"]
+from lib.core.exercises import check_choice, check_number, read_committed
+
+errors = read_committed("cebab", "cpu", "04_metrics", "errors")
+errors = errors.pivot(index="explainer", columns="metric", values="error")
+errors.loc[["Zero", "No concept", "CONEXP", "Approx", "S-Learner"]].round(3)
+
+# %% [markdown] tags=["exercise"]
+# ### 1 · By hand, from a table
+#
+# `errors` holds the mean error of every explainer at scale `cpu`, by three measures. How many explainers have a larger L2 error than *Zero*, which says that nothing ever changes?
+
+# %% tags=["hole"]
+n_worse_than_zero = ...
+
+# %% tags=["solution"]
+n_worse_than_zero = int((errors["L2"] > errors.loc["Zero", "L2"]).sum())
+
+# %% tags=["check"]
+check_number(
+    n_worse_than_zero,
+    (errors["L2"] > errors.loc["Zero", "L2"]).sum(),
+    hint="Compare the column L2 with one of its cells, and count.",
+    tolerance=0,
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 2 · Explain
+#
+# The best explainer by L2 is not the best one by the cosine. Which of the two should a person use?
+#
+# - `"a"` The one that wins more measures.
+# - `"b"` It depends on the use: the cosine asks only for the direction of the change, L2 also for its size.
+# - `"c"` The one by L2, since the paper used it first.
+
+# %% tags=["hole"]
+which_to_use = ...  # "a", "b" or "c"
+
+# %% tags=["solution"]
+which_to_use = "b"
+
+# %% tags=["check"]
+check_choice(
+    which_to_use,
+    "b",
+    {
+        "a": "The measures are different questions; how many are won depends on the list.",
+        "c": "What would you do with the answer: rank changes, or predict stars?",
+    },
+)

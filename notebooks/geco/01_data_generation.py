@@ -966,3 +966,104 @@ stage.close(globals())
 # Four data sets now lie in this stage's folder. [02_training](02_training.ipynb) trains classifiers on
 # them, from a frozen network with a new head to a tiny one trained from scratch, and asks which of them
 # have learnt more than "read the first pronoun".
+
+# %% [markdown] tags=["exercise"]
+# ## Exercises
+#
+# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+
+# %% tags=["exercise"]
+from lib.core.exercises import check_function, check_list, check_number, read_committed
+from lib.language.labels import differing_positions
+
+counts = read_committed("geco", "cpu", "01_data_generation", "counts")
+counts
+
+# %% [markdown] tags=["exercise"]
+# ### 1 · By hand
+#
+# Here is a sentence of eight tokens in three forms, with all gendered words altered (D_A):
+#
+# > F: She thanks her sister and she smiles .
+# >
+# > M: He thanks his brother and he smiles .
+# >
+# > NB: They thank their sibling and they smile .
+#
+# Write its mask. Then write the mask of a set with the two classes F and M alone.
+
+# %% tags=["hole"]
+three_classes = ...  # a list of eight zeros and ones
+two_classes = ...  # the same
+
+# %% tags=["solution"]
+three_classes = [1, 1, 1, 1, 0, 1, 1, 0]
+two_classes = [1, 0, 1, 1, 0, 1, 0, 0]
+
+# %% tags=["check"]
+forms = [
+    "She thanks her sister and she smiles .".split(),
+    "He thanks his brother and he smiles .".split(),
+    "They thank their sibling and they smile .".split(),
+]
+marked = "A word is marked if any two of the forms that are compared differ there."
+check_list(three_classes, differing_positions(forms), marked)
+check_list(two_classes, differing_positions(forms[:2]), f"{marked} NB is not compared.")
+
+# %% [markdown] tags=["exercise"]
+# ### 2 · Write a function
+#
+# Write the rule of exercise 1 as code. It is given the forms, lists of words of equal length, and returns the mask.
+
+
+# %% tags=["hole"]
+def mask_of(forms):
+    """0 or 1 for each position."""
+    return ...
+
+
+# %% tags=["solution"]
+def mask_of(forms):
+    """0 or 1 for each position."""
+    return [int(len(set(words)) > 1) for words in zip(*forms)]
+
+
+# %% tags=["check"]
+check_function(
+    mask_of,
+    differing_positions,
+    {
+        "The first words differ, the second ones do not.": [
+            [["She", "sang"], ["He", "sang"]]
+        ],
+        "The first and the second form agree on the verb, and the third does not.": [
+            [["She", "sings"], ["He", "sings"], ["They", "sing"]]
+        ],
+        "Equal forms mark nothing.": [[["It", "rains"], ["It", "rains"]]],
+    },
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 3 · By hand, from a table
+#
+# `counts` above says how many sentences are left after each filter. Of the sentences that reach the filter *fewer than 30 tokens*, which share does it remove?
+
+# %% tags=["hole"]
+share_removed = ...  # a number between 0 and 1
+
+# %% tags=["solution"]
+share_removed = 1 - 386 / 547
+
+# %% tags=["check"]
+left = counts.set_index("step")["sentences"]
+reached, kept = left["subject"], left["fewer than 30 tokens"]
+check_number(
+    share_removed,
+    1 - kept / reached,
+    {
+        "you divide by all sentences; many were gone before.": (reached - kept)
+        / left["sentences"],
+        "that is the share that the filter keeps.": kept / reached,
+    },
+    "Two lines of the table are needed: that of this filter and the one above it.",
+)

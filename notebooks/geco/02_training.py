@@ -736,3 +736,107 @@ stage.close(globals())
 # The models and their predictions are in this stage's folder. [03_attribution](03_attribution.ipynb) loads each model from
 # its recipe and its trained tensors, and asks ten methods which words made it decide. [04_metrics](04_metrics.ipynb)
 # compares the answers with the words that were altered, and repeats the comparison with the floors row by row.
+
+# %% [markdown] tags=["exercise"]
+# ## Exercises
+#
+# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+
+# %% tags=["exercise"]
+from lib.core.exercises import (
+    check_choice,
+    check_function,
+    check_number,
+    read_committed,
+)
+from lib.language.lexicon import first_pronoun
+
+accuracy = read_committed("geco", "cpu", "02_training", "accuracy")
+accuracy = accuracy.query("dataset == 'D_S'")[["scheme", "accuracy", "accuracy_hard"]]
+accuracy.round(3)
+
+# %% [markdown] tags=["exercise"]
+# ### 1 · By hand
+#
+# The scheme *head only* (C) fine-tunes one linear layer: 384 numbers go in, one score for each of three classes comes out, and each class has a bias. How many parameters learn?
+
+# %% tags=["hole"]
+n_parameters = ...
+
+# %% tags=["solution"]
+n_parameters = 384 * 3 + 3
+
+# %% tags=["check"]
+hidden, classes = 384, 3
+check_number(
+    n_parameters,
+    (hidden + 1) * classes,
+    {
+        "each class also has a bias.": hidden * classes,
+        "each class has a bias of its own.": hidden * classes + 1,
+    },
+    "Count the weights of one class first.",
+    tolerance=0,
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 2 · Write a function
+#
+# Write the floor *first pronoun* for the three classes F, M and NB, with *she, her, he, him, his, they, them, their* only. It is given a list of words and returns the class of the first pronoun, 0 for F, 1 for M and 2 for NB. Without a pronoun it says 0.
+
+
+# %% tags=["hole"]
+def first_pronoun_rule(words):
+    """0, 1 or 2."""
+    return ...
+
+
+# %% tags=["solution"]
+def first_pronoun_rule(words):
+    """0, 1 or 2."""
+    classes = {"she": 0, "her": 0, "he": 1, "him": 1, "his": 1}
+    classes |= {"they": 2, "them": 2, "their": 2}
+    return next((classes[w.lower()] for w in words if w.lower() in classes), 0)
+
+
+# %% tags=["check"]
+check_function(
+    first_pronoun_rule,
+    lambda words: (first_pronoun(words, ("F", "M", "NB")) or (0, 0))[1],
+    {
+        "The sentence has one pronoun.": ["the dog sees him .".split()],
+        "A capital letter changes no pronoun.": ["They sing .".split()],
+        "Two pronouns stand here, and the first decides.": ["he calls her .".split()],
+        "Without a pronoun the rule says F.": ["the dog sleeps .".split()],
+        "Only whole words are pronouns.": ["other women see them".split()],
+    },
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 3 · Explain
+#
+# The table at the top is of D_S, at scale `cpu`. `accuracy_hard` is the accuracy on rows whose first pronoun is somebody else's. *Head only* (C) is below the first-pronoun rule. What follows?
+#
+# - `"a"` C has learnt the rule, a little less well.
+# - `"b"` C has learnt something else than the rule, and too little for its explanations to tell us much about the task.
+# - `"c"` C must be right more often on hard rows than on all rows.
+
+# %% tags=["hole"]
+what_follows = ...  # "a", "b" or "c"
+
+# %% tags=["solution"]
+what_follows = "b"
+
+# %% tags=["check"]
+by = accuracy.set_index("scheme")
+rule, head_only = by.loc["First pronoun rule"], by.loc["C"]
+assert head_only["accuracy"] < rule["accuracy"]
+assert rule["accuracy_hard"] < head_only["accuracy_hard"] < head_only["accuracy"]
+check_choice(
+    what_follows,
+    "b",
+    {
+        "a": "Compare the two on hard rows: would a copy of the rule do better there?",
+        "c": "Read both columns of its row.",
+    },
+)

@@ -983,3 +983,147 @@ stage.close(globals())
 #
 # [04_metrics](04_metrics.ipynb) reads `explanations.parquet` and the ground truth of stage 01, and asks which of
 # these explanations point at the words that were changed, how sure we can be, and which claims of the papers follow.
+
+# %% [markdown] tags=["exercise"]
+# ## Exercises
+#
+# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+
+# %% tags=["exercise"]
+import numpy as np
+import torch
+
+from lib.attribution.regression import all_masks, shapley_values
+from lib.core.exercises import (
+    check_choice,
+    check_function,
+    check_number,
+    read_committed,
+)
+
+added_up = read_committed("geco", "cpu", "03_attribution", "completeness")
+added_up
+
+# %% [markdown] tags=["exercise"]
+# ### 1 · By hand
+#
+# Take the model of section 1: $f = \sum (x_1 - x_2)$ over the words, and padding is $(1, 0)$. A third word joins, *her* $= (4, 1)$. What do the methods say of it?
+
+# %% tags=["hole"]
+input_times_gradient = ...
+integrated_gradients = ...
+saliency = ...
+
+# %% tags=["solution"]
+input_times_gradient = 4 * 1 + 1 * (-1)
+integrated_gradients = (4 - 1) * 1 + (1 - 0) * (-1)
+saliency = abs(1) + abs(-1)
+
+# %% tags=["check"]
+word, padding, slope = np.array([4, 1]), np.array([1, 0]), np.array([1, -1])
+first, second = (word * slope).sum(), ((word - padding) * slope).sum()
+hint = "Write the two products apart, and mind the sign of the second."
+check_number(
+    input_times_gradient,
+    first,
+    {"the slope of the second number is negative.": (word * abs(slope)).sum()},
+    hint,
+)
+check_number(
+    integrated_gradients,
+    second,
+    {"that is Input x Gradient; what has changed since padding?": first},
+    hint,
+)
+check_number(
+    saliency,
+    abs(slope).sum(),
+    {"Saliency takes sizes before it adds.": slope.sum()},
+    "Saliency does not look at the word.",
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 2 · Write a function
+#
+# The Shapley value of a word is its mean contribution over all orders in which the words can arrive. Write it for a sentence of a few words. `worth` is given the set of positions that are present and returns a number; `n` is the number of words. `itertools.permutations` may help.
+
+
+# %% tags=["hole"]
+def shapley(worth, n):
+    """One value for each of the n words."""
+    return ...
+
+
+# %% tags=["solution"]
+def shapley(worth, n):
+    """One value for each of the n words."""
+    from itertools import permutations
+
+    orders = list(permutations(range(n)))
+    values = np.zeros(n)
+    for order in orders:
+        for k, word in enumerate(order):
+            values[word] += worth({*order[: k + 1]}) - worth({*order[:k]})
+    return values / len(orders)
+
+
+# %% tags=["check"]
+def expected(worth, n):
+    """By the library: from the worth of every coalition."""
+    masks = all_masks(n)
+    present = [set(mask.nonzero().flatten().tolist()) for mask in masks]
+    worths = torch.tensor([float(worth(words)) for words in present])
+    return shapley_values(worths, masks).numpy()
+
+
+def both(present):
+    """1 where the words 0 and 1 are both present."""
+    return float({0, 1} <= present)
+
+
+def some(present):
+    """Each word adds, and two of them add less together."""
+    return 2 * (0 in present) + 3 * (1 in present) - (2 in present) * (0 in present)
+
+
+check_function(
+    shapley,
+    expected,
+    {
+        "Worth is the number of present words: each adds 1.": [len, 2],
+        "Two words count only together: each is second in half of the orders.": [
+            both,
+            2,
+        ],
+        "A word that adds nothing in any order has 0.": [both, 3],
+        "Take the mean over all orders, not over some.": [some, 3],
+    },
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 3 · Change a parameter, and explain
+#
+# `added_up` above is from the run at scale `cpu`: by how much (`delta`) the scores of Integrated Gradients miss the rise of the probability, for some numbers of steps. Which is the smallest `n_steps` in the table that misses by at most one percent of the rise? And what do more steps change?
+#
+# - `"a"` The model: it becomes more certain.
+# - `"b"` The reference: it moves nearer to the sentence.
+# - `"c"` The sum that stands for an integral: its strips become narrower.
+
+# %% tags=["hole"]
+n_steps_needed = ...
+more_steps_change = ...  # "a", "b" or "c"
+
+# %% tags=["solution"]
+n_steps_needed = 64
+more_steps_change = "c"
+
+# %% tags=["check"]
+close = added_up[added_up["delta"].abs() <= 0.01 * added_up["rise"]]
+check_number(
+    n_steps_needed,
+    close["n_steps"].min(),
+    hint="Divide delta by rise in every row, and drop the sign.",
+    tolerance=0,
+)
+no = "Neither model nor reference depends on n_steps: the rise is the same in all rows."
+check_choice(more_steps_change, "c", {"a": no, "b": no})

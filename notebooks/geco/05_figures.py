@@ -512,3 +512,68 @@ stage.close(globals())
 # The tables and figures are in this stage's folder; those that we vouch for are under `outputs/reference/geco/`. What a verdict rests
 # on is in [comparisons.csv](../../outputs/reference/geco/cpu/04_metrics/comparisons.csv). The results are this notebook at scale `cpu`
 # (`make geco SCALE=cpu`: the published data, a small encoder in BERT's place); `SCALE=paper` takes BERT itself, on a GPU.
+
+# %% [markdown] tags=["exercise"]
+# ## Exercises
+#
+# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+
+# %% tags=["exercise"]
+from lib.core.exercises import check_choice, check_number, read_committed
+
+claims = read_committed("geco", "cpu", "04_metrics", "claims")
+claims["verdict"].value_counts()
+
+# %% [markdown] tags=["exercise"]
+# ### 1 · By hand, from a table
+#
+# `claims` above holds every claim of the papers with a verdict of the run at scale `cpu`. A claim is *decided* where the verdict is *holds*, *partly* or *fails*. Of the decided claims, which share holds?
+
+# %% tags=["hole"]
+share_that_holds = ...
+
+# %% tags=["solution"]
+n = claims["verdict"].value_counts()
+share_that_holds = n["holds"] / (n["holds"] + n["partly"] + n["fails"])
+
+# %% tags=["check"]
+verdicts = claims["verdict"]
+decided = verdicts.isin(["holds", "partly", "fails"])
+check_number(
+    share_that_holds,
+    (verdicts[decided] == "holds").mean(),
+    {
+        "you divide by all claims, also those that nothing was decided about.": (
+            verdicts == "holds"
+        ).mean(),
+        "a claim that holds partly does not hold.": (
+            verdicts[decided] != "fails"
+        ).mean(),
+    },
+    "Count the three decided verdicts first.",
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 2 · Explain
+#
+# A colleague reads the table and says: "Most of the rest is *undecided*, so the papers are wrong." What do you answer?
+#
+# - `"a"` Undecided means that our interval holds both a clear effect and none. It says how much we know, and nothing about the paper.
+# - `"b"` Undecided means that we found no effect.
+# - `"c"` Undecided claims were never looked at.
+
+# %% tags=["hole"]
+answer = ...  # "a", "b" or "c"
+
+# %% tags=["solution"]
+answer = "a"
+
+# %% tags=["check"]
+check_choice(
+    answer,
+    "a",
+    {
+        "b": "Having found nothing and having found that there is nothing are different.",
+        "c": "Those have a verdict of their own; read the list above.",
+    },
+)

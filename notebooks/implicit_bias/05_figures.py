@@ -363,3 +363,64 @@ stage.close(globals())
 # ## Hand-over
 #
 # The tables and figures are in this stage's folder. The results are this notebook at scale `cpu` (`make implicit_bias SCALE=cpu`): 70,924<!-- implicit_bias/cpu/04_metrics/claims[id=n_original].ours --> captions, and a small masked LM trained on captions and corpora.
+
+# %% [markdown] tags=["exercise"]
+# ## Exercises
+#
+# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+
+# %% tags=["exercise"]
+from lib.core.exercises import check_choice, check_number, read_committed
+
+counted = read_committed("implicit_bias", "cpu", "04_metrics", "distribution")
+counted[["base", "male", "female", "below the threshold"]]
+
+# %% [markdown] tags=["exercise"]
+# ### 1 · By hand, from a table
+#
+# `counted` says for each of three base models how many sentences have a male and how many a female score, at scale `cpu`. For the first one (`base` 0): which share of the sentences with a score is male?
+
+# %% tags=["hole"]
+share_male = ...
+
+# %% tags=["solution"]
+share_male = 645 / (645 + 81)
+
+# %% tags=["check"]
+first = counted.query("base == 0").iloc[0]
+check_number(
+    share_male,
+    first["male"] / (first["male"] + first["female"] + first["even"]),
+    {
+        "sentences below the threshold have no score.": first["male"]
+        / (first["male"] + first["female"] + first["below the threshold"]),
+        "that is the female share.": first["female"]
+        / (first["male"] + first["female"]),
+    },
+    "Which sentences have a score?",
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 2 · Explain
+#
+# The three base models differ only in the seed of their training, and still their counts differ widely. What does that mean for a statement about *the* bias of this kind of model?
+#
+# - `"a"` One training is one observation: the statement needs several, and an interval over them.
+# - `"b"` The sentences are wrong.
+# - `"c"` Take the model with most sentences above the threshold.
+
+# %% tags=["hole"]
+what_it_means = ...  # "a", "b" or "c"
+
+# %% tags=["solution"]
+what_it_means = "a"
+
+# %% tags=["check"]
+check_choice(
+    what_it_means,
+    "a",
+    {
+        "b": "All three were asked about the same sentences.",
+        "c": "Choosing a model by its outcome decides the answer beforehand.",
+    },
+)

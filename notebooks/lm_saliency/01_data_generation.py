@@ -692,3 +692,106 @@ stage.close(globals())
 # The sets, a corpus and the probes' examples lie in this stage's folder. [02_training](02_training.ipynb)
 # trains language models of three architectures on the corpus, distils smaller ones from them, and asks which
 # of them know number and gender.
+
+# %% [markdown] tags=["exercise"]
+# ## Exercises
+#
+# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+
+# %% tags=["exercise"]
+from lib.core.exercises import check_choice, check_function, check_list, read_committed
+
+sets = read_committed("lm_saliency", "cpu", "01_data_generation", "statistics")
+sets[["set", "lines", "words_mean", "random", "nearest"]].round(2)
+
+# %% [markdown] tags=["exercise"]
+# ### 1 · By hand
+#
+# > the pilots that the teacher near the lakes admires ...
+#
+# The next verb agrees with *pilots*. Write a role for each of the nine words before it: 1 for a cue, -1 for an attractor, 0 for every other word.
+
+# %% tags=["hole"]
+roles = ...  # a list of nine numbers
+
+# %% tags=["solution"]
+roles = [0, 1, 0, 0, -1, 0, 0, 1, 0]
+
+# %% tags=["check"]
+words = "the pilots that the teacher near the lakes admires".split()
+plural, singular = {"pilots", "lakes"}, {"teacher"}
+check_list(
+    roles,
+    [(word in plural) - (word in singular) for word in words],
+    "Every noun has a role: cues have the number of the predicted verb.",
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 2 · Write a function
+#
+# An explanation passes the test if the largest score of a cue is larger than the largest score of an attractor. Write the test for one line, with the roles of exercise 1. A tie fails.
+
+
+# %% tags=["hole"]
+def passes(scores, roles):
+    """True or False."""
+    return ...
+
+
+# %% tags=["solution"]
+def passes(scores, roles):
+    """True or False."""
+    cues = [s for s, role in zip(scores, roles) if role == 1]
+    attractors = [s for s, role in zip(scores, roles) if role == -1]
+    return max(cues) > max(attractors)
+
+
+# %% tags=["check"]
+def expected(scores, roles):
+    """By the library, with spans of one word."""
+    from lib.metrics.plausibility import is_plausible
+
+    cues, attractors = (
+        [(i, i) for i, role in enumerate(roles) if role == wanted] for wanted in (1, -1)
+    )
+    return is_plausible(scores, scores, cues, attractors, is_expected=True)
+
+
+check_function(
+    passes,
+    expected,
+    {
+        "One cue, one attractor.": [[0.1, 0.9, 0.3], [0, 1, -1]],
+        "Words without a role do not count.": [[0.9, 0.2, 0.3], [0, 1, -1]],
+        "A tie fails.": [[0.5, 0.5], [1, -1]],
+        "Signs are kept here.": [[-0.9, 0.1], [1, -1]],
+        "One good cue is enough.": [[0.1, 0.8, 0.5], [1, 1, -1]],
+    },
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 3 · Explain
+#
+# `sets` is of scale `cpu`. `random` is the share of lines that random scores pass, `nearest` that of the rule *the noun nearest to the verb*. What does the row *Syneval* tell a designer of explanations?
+#
+# - `"a"` The nearest noun nearly always is a cue.
+# - `"b"` There the attractor stands next to the verb, so whoever favours late words fails.
+# - `"c"` Random scores are better than any rule.
+
+# %% tags=["hole"]
+what_it_tells = ...  # "a", "b" or "c"
+
+# %% tags=["solution"]
+what_it_tells = "b"
+
+# %% tags=["check"]
+row = sets.set_index("set").loc["Syneval"]
+assert row["nearest"] < 0.5 * row["random"]
+check_choice(
+    what_it_tells,
+    "b",
+    {
+        "a": "Is the share of lines that the rule passes large or small?",
+        "c": "A rule that does the opposite of this one would pass how many lines?",
+    },
+)

@@ -565,3 +565,63 @@ stage.close(globals())
 # ## Hand-over
 #
 # This is the last stage. To run the study on published sets and natural text, see `params/lm_saliency/cpu.yaml`.
+
+# %% [markdown] tags=["exercise"]
+# ## Exercises
+#
+# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+
+# %% tags=["exercise"]
+from lib.core.exercises import check_choice, check_number, read_committed
+
+claims = read_committed("lm_saliency", "cpu", "04_metrics", "claims")
+answers = read_committed("lm_saliency", "cpu", "04_metrics", "answers")
+answers = answers.query("dataset == 'Syneval' and size == 'full'")
+answers[["scheme", "right_1", "right_0", "says_1", "balanced"]].round(2)
+
+# %% [markdown] tags=["exercise"]
+# ### 1 · By hand
+#
+# `answers` says how often each model is right on the lines of Syneval: on those with a plural verb (`right_1`) and on those with a singular one (`right_0`). Half of the lines are of each kind. What is the balanced accuracy of a model that always answers *singular*?
+
+# %% tags=["hole"]
+balanced = ...
+
+# %% tags=["solution"]
+balanced = (0 + 1) / 2
+
+# %% tags=["check"]
+always_singular = {"right_1": 0.0, "right_0": 1.0}
+check_number(
+    balanced,
+    sum(always_singular.values()) / 2,
+    {"it is right on the singular lines only.": 1.0},
+    "The mean of the two columns.",
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 2 · Explain
+#
+# The LSTM answers *singular* on every line of Syneval. Its explanations still get a share of passed lines. What is that share worth?
+#
+# - `"a"` It shows that the explanation finds the cue.
+# - `"b"` Nothing about grammar: a constant answer rests on no noun, so there is no reason to find.
+# - `"c"` It shows that the explanation is wrong.
+
+# %% tags=["hole"]
+what_it_is_worth = ...  # "a", "b" or "c"
+
+# %% tags=["solution"]
+what_it_is_worth = "b"
+
+# %% tags=["check"]
+lstm = answers.set_index("scheme").loc["LSTM"]
+assert lstm["says_1"] == 0
+check_choice(
+    what_it_is_worth,
+    "b",
+    {
+        "a": "Would the model's answer change if the cue were another noun?",
+        "c": "Wrong about what? There is no right answer to compare with here.",
+    },
+)

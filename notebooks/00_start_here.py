@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # Start here: which words made the model say that, and how would we know?
 #
 # Somebody hands a sentence to a language model, and the model says: this is about a woman. Which words told it so?
@@ -29,7 +29,7 @@
 #
 # Next: [GECO, stage 1](geco/01_data_generation.ipynb)
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - **one sentence**, written in three ways, so that we know which of its words carry the evidence;
@@ -39,6 +39,9 @@
 # - **one floor**: what the same number is for a rule that never looks at the model.
 #
 # That is the whole idea of this repository. The rest is doing it carefully, for four published studies.
+#
+# **You can then** compute mass accuracy by hand, and say why a number needs a floor beside it. **You need** to know
+# what a probability is. **Time:** 15 minutes to read, under a minute to run, 20 minutes for the exercises.
 #
 # | In | Out |
 # |---|---|
@@ -242,13 +245,13 @@ assert accuracy > 1 / 3, (
     f"the accuracy is {accuracy:.2f}, that of a guess; raise n_train"
 )
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## One floor
 #
 # Noise is easy to beat. Here is a floor that is not: give everything to the first pronoun of the sentence. This rule
 # sees no model at all; in its place we hand in `None`. With its row, the picture from the top is complete.
 
-# %%
+# %% tags=["slide"]
 rule = explain(None, ours, "First pronoun").iloc[0]["scores"]
 rows_shown = {
     "The words that we changed": None,
@@ -269,7 +272,7 @@ figure, _ = plot_words(
 stage.figure("sentence", figure)
 plt.show()
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # The rule points at *She* and at nothing else. *She* is marked 1, so its mass accuracy is 1, more than Integrated
 # Gradients reach. Yet it cannot tell us anything about the model, for it has never seen it. **A method that only does
 # as well as such a rule has not shown that it explains the model.** This is why floors stand beside every number in
@@ -292,7 +295,7 @@ plt.show()
 # needs for a delta of at most 1 %. We pretend that the model above is yours. The scores stand below the words, and again as plain
 # data in the table.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 mine = wrap(model.module, model.tokenizer, CLASSES)
 own = explain_texts(
     mine,
@@ -316,7 +319,7 @@ stage.table(
     "your_own", pd.DataFrame(lines, columns=["class", "method", "word", "score"])
 )
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # It explains the class that the model predicts; name another one with `classes="F"`. Read the violet words, too: a *sister* speaks
 # against M. Mind the floors all the same: on your texts nobody knows the right words. `explanations_to_html(own, CLASSES,
 # page=True)` of `lib.plots` makes a page that you can save and send.

@@ -51,6 +51,20 @@ def test_one_title_and_the_fixed_headings(path: Path) -> None:
     assert not missing
 
 
+def test_the_head_says_what_one_learns_needs_and_how_long_it_takes(path: Path) -> None:
+    head = re.search(r"^## You will see\n.*?(?=^## )", prose(path), flags=re.M | re.S)
+    assert head
+    said = re.search(
+        r"\*\*You can then\*\* \w.*\*\*You need\*\* .*\*\*Time:\*\* (\d+) minutes\s+to\s+read, "
+        r"(.*) to\s+run, \d+\s+minutes\s+for\s+the\s+exercises\.",
+        head[0],
+        flags=re.S,
+    )
+    assert said, "say what one can do then, what one needs, and the minutes"
+    minutes = len(prose(path).split()) / 200 + 0.4 * len(code(path))
+    assert abs(int(said[1]) - minutes) <= 0.4 * minutes + 3, f"about {minutes:.0f} to read"
+
+
 def test_code_stands_between_prose(path: Path) -> None:
     kinds = [cell.cell_type for cell in cells(path)]
     touching = [i for i, pair in enumerate(zip(kinds, kinds[1:])) if pair == ("code", "code")]

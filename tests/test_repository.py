@@ -15,7 +15,7 @@ STUDIES = find_studies()
 STAGES = ("01_data_generation", "02_training", "03_attribution", "04_metrics", "05_figures")
 TEXTS = [
     p
-    for p in [*ROOT.glob("*.md"), *(ROOT / "notebooks").rglob("*.md")]
+    for p in [*ROOT.glob("*.md"), *(ROOT / "notebooks").rglob("*.md"), *ROOT.glob("docs/**/*.md")]
     if "material" not in p.parts
 ]
 
@@ -33,6 +33,15 @@ def test_the_grid_names_every_study_and_links_what_exists() -> None:
         for stage in STAGES:
             notebook = f"notebooks/{study}/{stage}.ipynb"
             assert (f"({notebook})" in readme) == (ROOT / notebook).is_file(), notebook
+
+
+def test_a_lesson_is_three_clicks_from_the_readme() -> None:
+    """The README leads to the course, the course to every notebook."""
+    assert "(docs/course/README.md)" in (ROOT / "README.md").read_text()
+    course = (ROOT / "docs" / "course" / "README.md").read_text()
+    assert "(../../notebooks/00_start_here.ipynb)" in course
+    for study in STUDIES:
+        assert re.search(rf"\(\.\./\.\./notebooks/{study}/\d\d_\w+\.ipynb\)", course), study
 
 
 def test_the_citation_file_is_complete() -> None:

@@ -22,11 +22,10 @@ from pathlib import Path
 
 import nbformat
 from execute import run_cells
-from lab_cells import with_outputs
 from nbformat import NotebookNode
 
 from lib.core.files import write_atomic
-from lib.core.notebooks import EXERCISE_TAGS, read_notebook
+from lib.core.notebooks import EXERCISE_TAGS, add_outputs, read_notebook
 from lib.core.paths import ROOT, outputs_root
 
 NOTEBOOKS = ROOT / "notebooks"
@@ -90,7 +89,9 @@ def edition_of(source: Path, edition: str, folder: Path) -> NotebookNode:
         edition: student or teacher.
         folder: where the edition will lie; its links and pictures lead on from there.
     """
-    notebook = with_outputs(source, source.with_suffix(".ipynb"), edition)
+    notebook = read_notebook(source, edition)
+    notebook.metadata.pop("jupytext", None)
+    add_outputs(notebook, source.with_suffix(".ipynb"))
     page = folder / source.relative_to(NOTEBOOKS)
     ours = [c for c in notebook.cells if EXERCISE_TAGS & set(c.metadata.get("tags", []))]
     for cell in notebook.cells:

@@ -86,6 +86,20 @@ def strip_volatile(notebook: "NotebookNode") -> None:
     _set_cell_ids(notebook)
 
 
+def add_outputs(notebook: "NotebookNode", executed: Path) -> None:
+    """Give each code cell, in place, the outputs that an equal cell has in an executed copy."""
+    import nbformat
+
+    before = nbformat.read(executed, as_version=4)
+    strip_volatile(before)  # it also names cells by their text
+    ran = {cell.id: cell for cell in before.cells if cell.cell_type == "code"}
+    for cell in notebook.cells:
+        if cell.id in ran:
+            cell.update(outputs=ran[cell.id].outputs)
+            cell.update(execution_count=ran[cell.id].execution_count)
+    notebook.metadata.update(before.metadata)
+
+
 def fold_bars(notebook: "NotebookNode") -> None:
     """Remove, in place, the progress bars in the cells' stderr, and keep every other line of it."""
     for cell in notebook.cells:

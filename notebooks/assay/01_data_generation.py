@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # Assay, stage 1 of 5: of which texts do we know what an explanation should say?
 #
 # [Start here](../00_start_here.ipynb) · next: [02_training](02_training.ipynb) · the row: [README](README.md)
@@ -23,7 +23,8 @@
 # - when one text is *nested* in another, and how often it happens;
 # - words that are planted in a text, and a decoy.
 #
-# You need to know what a classifier is. The notebook takes about fifteen seconds.
+# **You can then** test whether a text is nested in another, and say what a planted rule makes true. **You need** to
+# know what a classifier is. **Time:** 15 minutes to read, under a minute to run, 20 minutes for the exercises.
 #
 # | out (in this stage's folder) | holds |
 # |---|---|
@@ -97,7 +98,7 @@ gendered = gendered[gendered["sentence"].map(len) <= 1.5 * longest]
 wordings = read_wordings(material("cebab") / "wordings.yaml")
 reviews = generate_reviews(World(0.0), wordings, n_reviews, 6, seed)
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 1 · One text by hand
 #
 # Here is a review, and what a person left of it:
@@ -110,7 +111,7 @@ reviews = generate_reviews(World(0.0), wordings, n_reviews, 6, seed)
 #
 # **Stop and guess.** An explanation of the long text gives *kind* 1.2, *waiter* 0.3, and the other three removed words nothing. What does it say that the removed words did? It says 1.5: a little too small, and with the right sign. We never had to ask what *kind* means.
 
-# %%
+# %% tags=["slide"]
 long = edits.split_text("The soup was cold and the waiter was kind.")
 removed = edits.removed_words(long, edits.split_text("The soup was cold."))
 scores = [0.0, -0.4, 0.0, -1.1, 0.0, 0.0, 0.3, 0.0, 1.2, 0.0]
@@ -210,7 +211,7 @@ known["mark"] = [
 ]
 print(kinds["doctor"], alike[:5])
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 5 · All items
 #
 # Two truths are left. *Mask* and *swap* share sentences about women and men, in which we know the altered words: the mask says where they are, and swapping them says what each did. *Cue* asks for the noun that a verb agrees with. A number is exchanged by an *s*: of the noun itself, and of the other noun, the *attractor*.
@@ -278,7 +279,7 @@ stage.table("counts", items.count_items(asked, altered), digits=1)
 #
 # One item of each truth, with its marks:
 
-# %%
+# %% tags=["slide"]
 names = {1: "known", 0: "", -1: "against"}
 shown = asked.drop_duplicates("truth").assign(
     scores=None, label=asked["truth"], words=asked["sentence"].map(list)
@@ -291,7 +292,7 @@ stage.figure("items_shown", figure)
 plt.show()
 _ = stage.table("items_shown", plotted[["label", "word", "mark"]])
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 6 · What the models will read
 #
 # Each model of stage 2 learns one of these tasks. No item is among the texts that it is trained on.
@@ -324,7 +325,7 @@ train = pd.concat(
 # %% [markdown]
 # How much text that is:
 
-# %%
+# %% tags=["slide"]
 tasks = train.groupby("model", sort=False).agg(
     texts=("sentence", "size"), share_of_1=("target", "mean")
 )
@@ -370,7 +371,7 @@ for name, table in tables.items():
     save_parquet(table.reset_index(drop=True), stage.path(f"{name}.parquet"))
 stage.close(globals())
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## What could be wrong
 #
 # - **Programs wrote the reviews**, their edits and the beginnings of sentences. People write with more variety, and remove words in other places.

@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # Assay, stage 2 of 5: what do the models themselves say when a text is altered?
 #
 # [Start here](../00_start_here.ipynb) · before: [01_data_generation](01_data_generation.ipynb) · next: [03_attribution](03_attribution.ipynb) · the row: [README](README.md)
@@ -23,7 +23,8 @@
 # - which planted rules a model follows, and which cues decide: the others are no truth;
 # - what padding alone makes a model say, and how far two trainings disagree about the same words.
 #
-# You need [01](01_data_generation.ipynb). The notebook takes about one and a half minutes.
+# **You can then** turn probabilities into log-odds, and tell a verified cue from a plausible one. **You need**
+# [stage 1](01_data_generation.ipynb). **Time:** 10 minutes to read, 2 minutes to run, 15 minutes for the exercises.
 #
 # | in (from 01) | out (in this stage's folder) | holds |
 # |---|---|---|
@@ -103,7 +104,7 @@ tables = {
 items, train = tables["items"], tables["train"]
 print({name: len(table) for name, table in tables.items()})
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 1 · One answer by hand
 #
 # Every model of this row answers with one of two classes. Say it gives the long review of stage 1 a probability of .55 for *good*, and the short one .18. Probabilities are squeezed at their ends, so we take log-odds:
@@ -112,7 +113,7 @@ print({name: len(table) for name, table in tables.items()})
 #
 # **Stop and guess.** Another model gives .9982 and .99. Did the removed words do more, or less? In log-odds the change is 1.72 again: the two arrows have one length.
 
-# %%
+# %% tags=["slide"]
 p = np.array([[0.55, 0.18], [0.9982, 0.99]])
 by_hand = np.log(p / (1 - p))
 assert np.allclose(by_hand[:, 0] - by_hand[:, 1], 1.72, atol=0.02)
@@ -258,14 +259,14 @@ padding["written_about"] = padding["written_about"].map({0: "women", 1: "men"})
 padding = padding.groupby(["training", "written_about"])["position"].mean()
 stage.table("padding", padding.reset_index())
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # *Reading it.* A model of two classes needs to know only one of them: it can look for women's words, and say *men* where there are none. Then padding already says *men*, an explainer that pads finds nothing to explain there, and the swap does.
 #
 # ## 5 · Is the truth that of one model alone?
 #
 # Two trainings of one model give the same labels, mostly. Do they use the same words? If not, an explanation of one does not fit the other.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 show_source(answers.two_trainings)
 pairs = answers.two_trainings(truths[truths["truth"].isin(["swap", "noun", "edit"])])
 figure, plotted = plot_two_trainings(
@@ -300,7 +301,7 @@ print(
     f"sums of {len(swaps) // n_seeds} swaps, {len(blind)} blind models, one read back"
 )
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## What could be wrong
 #
 # - **Small models, trained for seconds.** They show how a truth is made, and not how a large model reads.

@@ -10,21 +10,22 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # Assay, stage 3 of 5: what does an explainer say that sees one text, and nothing else?
 #
 # [Start here](../00_start_here.ipynb) · before: [02_training](02_training.ipynb) · next: [04_metrics](04_metrics.ipynb) · the row: [README](README.md)
 #
 # The truths are known now. The explainers do not know them: each is handed one text and one model at a time.
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - ten explainers and six rules that never look at the model, asked about every text;
 # - what somebody would say who knows the yardstick and not the model;
 # - which explainers are one under two names, and which refuse a model.
 #
-# You need [02](02_training.ipynb).
+# **You can then** say which truth a halved or a blind explanation fools, and write a floor. **You need**
+# [stage 2](02_training.ipynb). **Time:** 10 minutes to read, 2 minutes to run, 20 minutes for the exercises.
 #
 # | in | out (in this stage's folder) | holds |
 # |---|---|---|
@@ -115,7 +116,7 @@ print(
     f"{len(asked)} texts of {truths['model'].nunique()} models, {len(names)} asked about each"
 )
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 1 · By hand: a model that adds
 #
 # A model gives each word a fixed number and adds them up: *good* 2, *cold* -1.5, *food* 0.5, all other words 0. An explanation should give each word its number. Is that what the truths ask for?
@@ -219,14 +220,14 @@ price = pd.DataFrame(
 )
 stage.table("cost", price)
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # *Reading it.* `passes` is how often the model is run for one text, where a setting says so; 1 stands for a few.
 #
 # ## 4 · One review, five answers
 #
 # The removed words are marked. A good explanation of the *edit* gives them, together, what they did.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 one = truths[(truths["truth"] == "edit") & (truths["training"] == 0)].iloc[0]
 shown = ["Integrated Gradients", "LIME", "Attention rollout", "Word counts", "Even"]
 mine = explanations.query("model == 'reviews' and training == 0 and text == @one.text")
@@ -269,12 +270,12 @@ part, _ = explained(model, pattern, rows, everybody)
 redrawn = pd.DataFrame(part, columns=columns)
 print(f"{len(budgeted)} explanations by budget, {len(redrawn)} of the redrawn model")
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 6 · Do they agree with each other?
 #
 # Before any truth is asked: the mean rank correlation over words between each two of them, on all texts.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 by_name = {
     name: part.set_index(who.ABOUT_TEXT)["scores"]
     for name, part in merged.groupby("explainer", sort=False)
@@ -326,7 +327,7 @@ spread = blind.groupby(["explainer", "model", "text"])["scores"].agg(
 assert spread.max() == 0, "a floor changes with the training, so it looks at the model"
 print(f"{len(twice[0])} asked twice, {len(spread)} answers of floors compared")
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## What could be wrong
 #
 # - **Settings.** Fifty samples are few for LIME and Kernel SHAP; the axis of cost says how few.

@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # Assay, stage 4 of 5: which explainer may one trust, and about what?
 #
 # [Start here](../00_start_here.ipynb) · before: [03_attribution](03_attribution.ipynb) · next: [05_figures](05_figures.ipynb) · the row: [README](README.md)
@@ -24,7 +24,8 @@
 # - whether an explainer notices that it looks at another model;
 # - whether truths rank explainers alike, and how one would know.
 #
-# You need [03](03_attribution.ipynb). The notebook takes about half a minute.
+# **You can then** place a score between floor and oracle, and say what a truth asks of the model. **You need**
+# [stage 3](03_attribution.ipynb). **Time:** 15 minutes to read, half a minute to run, 15 minutes for the exercises.
 #
 # | in | out (in this stage's folder) | holds |
 # |---|---|---|
@@ -120,14 +121,14 @@ print(
     f"{len(telling)} of {len(truths)} items tell, {len(said['explanations'])} explanations"
 )
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 1 · By hand: from a score to the scale
 #
 # On some truth word counts reach .60, the oracle 1, and an explainer .80. So it is half way: $(.80 - .60) / (1 - .60) = .5$.
 #
 # **Stop and guess.** Another explainer reaches .50. Is it worth half of that? No: it is at -.25, worse than a rule that never looked at the model.
 
-# %%
+# %% tags=["slide"]
 show_source(synthesis.between)
 assert np.isclose(synthesis.between(0.8, floor=0.6, oracle=1.0), 0.5)
 assert np.isclose(synthesis.between(0.5, floor=0.6, oracle=1.0), -0.25)
@@ -224,12 +225,12 @@ how = {"n_bootstrap": n_bootstrap, "alpha": alpha, "seed": seed}
 own_other = stats.estimates(compared, ["truth", "explained"], "value", **how)
 stage.table("own_other", own_other.iloc[:, :5], digits=2)
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ### What does it cost?
 #
 # Quality on *mask* after so many passes of the model, beside word counts, which need none:
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 first = telling.query("truth == 'mask' and training == 0").reset_index(drop=True)
 bought = checks.scores_by_budget(first, said["budgets"])
 figure = plot_budgets(
@@ -319,7 +320,7 @@ for truth, cheater in [*knows, ("edit", "Cheater: sizes"), ("noun", "Cheater: si
 print("the oracle is above them all, and two cheaters are below it")
 stage.close(globals())
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## What could be wrong
 #
 # - **Six items a truth, two trainings.** Every interval is wide, and the scale itself (its floor) is estimated on the same items.

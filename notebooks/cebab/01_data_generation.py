@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # CEBaB, stage 1 of 5: how do you get texts that differ in one concept and in nothing else?
 #
 # [Start here](../00_start_here.ipynb) · next: [02_training](02_training.ipynb) · the study: [README](README.md)
@@ -20,13 +20,16 @@
 # 2,299 restaurant reviews, each edited several times, each edit aiming at one aspect. With them, the effect of a concept
 # on a model is *measured*, and explanations that merely estimate it can be marked.
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - how reviews, votes and edits become *edit pairs*, and that the rule gives the numbers that it should;
 # - the paper's tables 3a to 3d beside ours, two of which cannot be reproduced;
 # - a small world of our own in which the true effect of every concept is known, with and without a confounder, and what the
 #   confounder does to an honest average.
+#
+# **You can then** count edit pairs, and say why an average of confounded reviews errs. **You need** to know what a
+# mean and a correlation are. **Time:** 25 minutes to read, under a minute to run, 15 minutes for the exercises.
 #
 # | in | out (in this stage's output folder) |
 # |---|---|
@@ -109,7 +112,7 @@ print(
     f"data source: {data_source}; {len(printed)} numbers of the paper to lay beside ours"
 )
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 1 · One review by hand
 #
 # The toy example of the paper's Table 1, cut short. The original praises food and decor and complains about the waiter.
@@ -660,7 +663,7 @@ assert sum(n_originals.values()) < 400 or largest < 0.15, (
 )
 control.round(2)
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # The means are near zero, and a single shuffle is off by about as much as `std` says, with either sign. What section 4 found is in the data and not in the
 # arithmetic.
 #
@@ -668,7 +671,7 @@ control.round(2)
 #
 # For each aspect the true effect of Negative to Positive, and what conditional means converge to. The dashes are the sample of section 4.
 
-# %%
+# %% tags=["slide"]
 with plt.rc_context(STYLE):
     figure, axes = plt.subplots(
         1, 2, sharex=True, sharey=True, figsize=(7.5, 2.6), layout="constrained"
@@ -774,7 +777,7 @@ if data_source == "bundled":
     write_atomic(stage.path("dataset_card.md"), dataset_card(card))
     print(card["description"])
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## What could be wrong
 #
 # - **Our reviews are simpler than people's.** A clause says one thing about one aspect. What an estimator cannot do here it will hardly do

@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # CEBaB, stage 2 of 5: do classifiers learn the stars, and which values do they see in a text?
 #
 # [Start here](../00_start_here.ipynb) · before: [01_data_generation](01_data_generation.ipynb) · next: [03_attribution](03_attribution.ipynb)
@@ -19,12 +19,16 @@
 # whether food, service, ambiance and noise are praised, blamed or passed over: explainers that need these values must not be
 # given what people said about a test text, only what can be predicted from it.
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - classifiers between a floor, which reads nothing, and a ceiling: in our worlds we know what the best possible reader would answer;
 # - that words which training never saw cost accuracy, and how much;
 # - what the explainers of stage 3 will be handed: answers, predicted aspects, vectors and a last layer.
+#
+# **You can then** compute the best accuracy that anybody could reach, and say when a concept is unlearnt.
+# **You need** [stage 1](01_data_generation.ipynb). **Time:** 20 minutes to read, 3 minutes to run, 10 minutes for the
+# exercises.
 #
 # | in (from 01) | out |
 # |---|---|

@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # CEBaB, stage 3 of 5: what do explainers say that a change of a concept would do to the model?
 #
 # [Start here](../00_start_here.ipynb) · before: [02_training](02_training.ipynb) · next: [04_metrics](04_metrics.ipynb)
@@ -19,12 +19,16 @@
 # train texts with their labels and answers; of the test pair it sees one side. The other side, the counterfactual, is known and kept
 # from it: with it, stage 4 marks the estimate.
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - one interface for explainers that are made quite differently: averages, matching, regressions, slopes, erasure;
 # - each told by a small example with a known answer, and what the released code of the paper does instead where it differs;
 # - which of them answer "what if Negative" and "what if Positive" alike.
+#
+# **You can then** estimate an effect by two methods by hand, and say what one direction cannot answer. **You need**
+# [stage 1](01_data_generation.ipynb), [stage 2](02_training.ipynb). **Time:** 20 minutes to read, a minute to run, 15
+# minutes for the exercises.
 #
 # | in | from | out |
 # |---|---|---|

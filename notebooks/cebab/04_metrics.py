@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # CEBaB, stage 4 of 5: how far are the explainers off, and what is that worth?
 #
 # [Start here](../00_start_here.ipynb) · before: [03_attribution](03_attribution.ipynb) · next: [05_figures](05_figures.ipynb)
@@ -19,12 +19,16 @@
 # stage lays the two side by side (CEBaB, section 3) and asks what the numbers mean: compared with knowing nothing, compared with
 # the best that anybody could do, and, in our worlds, compared with the truth about the *world*.
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - three ways to be wrong about an effect, and what each of them forgives;
 # - floors that the paper left out: by the cosine an explainer without any concept beats several that have one;
 # - three effects with three names: the world's, the model's, and the estimate of the model's. They must not be mixed.
+#
+# **You can then** compute three errors of an estimated effect, and say what each forgives. **You need**
+# [stage 3](03_attribution.ipynb), and what the length of a vector is. **Time:** 25 minutes to read, under a minute to
+# run, 20 minutes for the exercises.
 #
 # | in | from | holds |
 # |---|---|---|

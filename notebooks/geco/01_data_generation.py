@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # GECO, stage 1 of 5: how do you build text in which you know the words that matter?
 #
 # [Start here](../00_start_here.ipynb) · next: [02_training](02_training.ipynb)
@@ -21,7 +21,7 @@
 # classifier tell the forms apart. The words that changed carry all the evidence. Every other word is the
 # same in all three, so it cannot help.
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - how plain text becomes candidate sentences, filter by filter, with a count after each;
@@ -29,6 +29,10 @@
 #   the forms differ;
 # - what the data are like: how many words are masked, which words go with which class, whether one form is
 #   favoured.
+#
+# **You can then** write the mask of a sentence, and say what a filter keeps out. **You need**
+# [Start here](../00_start_here.ipynb). **Time:** 35 minutes to read, under a minute to run, 15 minutes for the
+# exercises.
 #
 # | in | out (in this stage's output folder) |
 # |---|---|
@@ -131,7 +135,7 @@ print(
 )
 summaries[["sentence_id", "sentence"]].head(3)
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 1 · One sentence by hand
 #
 # > Bingley leaves for London without a word, and Jane suffers quietly.
@@ -710,7 +714,7 @@ statistics = pd.DataFrame(
 )
 stage.table("statistics", statistics)
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # *Reading it.* D_A masks clearly more words than D_S, and the sets with three classes more than those with
 # two, since verbs join in. So raw scores of explanations must not be compared between these sets: an
 # explainer that knows nothing scores higher where more is masked. Stage 4 corrects for it.
@@ -720,7 +724,7 @@ stage.table("statistics", statistics)
 # Left: how many words of a base sentence are masked. Right: bias_C with the pronoun list A1; the dashed
 # line is perfect balance. The table holds the numbers that are plotted.
 
-# %%
+# %% tags=["slide"]
 bases = {
     name: whole[name].drop_duplicates("sentence_idx")["ground_truth"].map(sum)
     for name in ("D_A", "D_S")
@@ -926,7 +930,7 @@ read_errors = read_table(folder / "reference_errors.csv")
 print(read_errors.groupby("verdict")["input"].value_counts().unstack().to_string())
 stage.table("annotator_bounds", bounds)
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # *Reading it.* Against the gold as it is, most aims are missed; `met` says which. For the mask without verbs the aim lies above what
 # this gold allows, and for male to female it lies at its edge: most of what is left there is words that the gold
 # forgot, or *Mrs* with and without its dot. Female to male misses its aim of .94 by two sentences, and to neutral by more; with the

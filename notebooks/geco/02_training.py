@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # GECO, stage 2 of 5: which parts of a language model have to learn for the task?
 #
 # Previous: [01_data_generation](01_data_generation.ipynb) · Next: [03_attribution](03_attribution.ipynb)
@@ -21,12 +21,16 @@
 # notebook trains those models. Whether they have *learnt* the task is judged against rules that need no language model,
 # because such rules are surprisingly good here.
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - how a language model reads a sentence, and how its parts are frozen, fine-tuned or started anew;
 # - a one-layer attention model that fits on a page, and what a forgotten line does to its training;
 # - the accuracy of every model beside the paper's Table 3, and beside two rules that see no language model.
+#
+# **You can then** say which parameters each scheme changes, and judge a classifier beside two rules. **You need**
+# [stage 1](01_data_generation.ipynb), and to have trained some classifier before. **Time:** 25 minutes to read, 4
+# minutes to run, 15 minutes for the exercises.
 #
 # | in (from stage 1) | out (in this stage's output folder) |
 # |---|---|
@@ -162,7 +166,7 @@ pd.DataFrame(
     ]
 )
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # Every base sentence stands there once in each form, so the classes are balanced, and guessing is right one time in three
 # (in two for the binary sets).
 #
@@ -652,7 +656,7 @@ if scale in ("small", "cpu"):
         or ours[datasets[-1], "CEfAf"] > ours[datasets[-1], "C"]
     ), f"{told} epochs.CEfAf"
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 9 · Learning curves
 #
 # One panel per data set and scheme, first seed. The dot marks the epoch that was kept. Watch the distance between the two
@@ -660,7 +664,7 @@ if scale in ("small", "cpu"):
 # line is the loss of a guess, $\ln 3$. The table below the figure holds the epochs that were kept; all curves are in
 # `curves.csv`.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 drawn = curves[(curves["seed"] == 0) & curves["dataset"].isin(datasets)]
 kept = drawn.loc[
     drawn.groupby(["dataset", "scheme"], sort=False)["validation_loss"].idxmin()
@@ -701,7 +705,7 @@ _ = stage.table(
 )  # of twenty seeds five show enough
 stage.table("kept_epochs", kept[["dataset", "scheme", *CURVE]].reset_index(drop=True))
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # *Reading it.* On D_A both losses fall to nearly nothing. On D_S the frozen encoder (C) flattens out high: there is nothing
 # left in its output for a single layer to learn from. OLA's lines part early: it begins to learn training sentences by
 # heart, and the kept epoch lies before the end. (The training loss of an epoch is measured while learning, so in the first

@@ -10,20 +10,24 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # GECO 3 · Attribution: which words does a method say made the model decide?
 #
 # *GECOBench (Wilming et al.), sections 3.3.1 and 3.3.2; the released code at commit f0907c6.*
 #
 # Previous: [02_training](02_training.ipynb) · Next: [04_metrics](04_metrics.ipynb)
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - one sentence explained by ten methods, side by side, and how much they disagree;
 # - three of the methods in full, each checked by a second route to the same number, and what the others compute;
 # - a proof that two of the paper's methods, as released, return rounding noise for BERT, and what we do instead;
 # - which methods are one function under two names, and how much of a ranking is owed to choices around the method.
+#
+# **You can then** compute four attributions of a small model by hand, write Shapley values, and check that scores add
+# up. **You need** [stage 1](01_data_generation.ipynb), [stage 2](02_training.ipynb), and what a gradient is.
+# **Time:** 30 minutes to read, 4 minutes to run, 20 minutes for the exercises.
 #
 # | In | from | holds |
 # |---|---|---|
@@ -192,7 +196,7 @@ for name in datasets:
         f"{name}: {len(test)} test rows, {test['sentence_idx'].nunique()} base sentences, {n_models} models"
     )
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 1 · By hand, with a model of four numbers
 #
 # Before we trust a method on a model that nobody understands, we try it on one that everybody does. Two words, two
@@ -239,7 +243,7 @@ for method, expected in by_hand.items():
     print(f"{method.__name__:>22}: she {expected[0]:2}, sings {expected[1]:2}")
     assert torch.allclose(found, torch.tensor(expected, dtype=torch.float), atol=1e-4)
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 2 · One sentence, side by side
 #
 # Now a real model. First the settings of all methods are put together and the whole run is planned: which model is
@@ -325,7 +329,7 @@ stage.table(
 # The same as a picture. Bold words are ground truth, orange is positive (towards F), violet negative; Saliency and Guided
 # Backprop are sizes and cannot be negative. Below the line stand the floors, which see no model.
 
-# %%
+# %% tags=["slide"]
 grid = pd.DataFrame(columns, index=words).T.round(2) + 0.0  # + 0.0 turns -0.0 into 0.0
 figure, ax = plt.subplots(
     figsize=(8.2, 0.36 * len(columns) + 1.2), layout="constrained"
@@ -949,7 +953,7 @@ stage.table(
     "controls", controls.assign(method=[shown.method, shown.method, "Uniform random"])
 )
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # *Reading it.* Training moves the attribution onto the words that matter. Before training it lies about where noise
 # lies, though the encoder has read a billion sentences: what is explained is the head's answer, and the head had none
 # yet.

@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # GECO, stage 4 of 5: do the explanations point at the words that were changed?
 #
 # [Start here](../00_start_here.ipynb) · before: [03_attribution](03_attribution.ipynb) · next: [05_figures](05_figures.ipynb)
@@ -18,12 +18,16 @@
 # Stage 1 knows which words make a sentence female, male or non-binary. Stage 3 has asked every method which words it holds
 # responsible. Now the two are compared (GECOBench, sections 3.3.3 to 4), and then we ask what the comparison is worth.
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - how an explanation is measured against the words that matter, and what the measure forgives;
 # - how well simple rules do that look at no model at all: every number has to be read beside them;
 # - which claims of the papers this run can judge, which it cannot, and why.
+#
+# **You can then** compute mass accuracy and recall, read them beside floors, and choose what a bootstrap resamples.
+# **You need** [stage 3](03_attribution.ipynb), and what an interval is. **Time:** 40 minutes to read, a minute to
+# run, 25 minutes for the exercises.
 #
 # | in | from | holds |
 # |---|---|---|
@@ -137,7 +141,7 @@ n_explained = explanations.groupby("dataset")["row_id"].nunique()
 n_rows = {name: len(data[name, "test"]) for name in names}
 pd.DataFrame({"test_rows": n_rows, "explained": n_explained}).fillna(0).astype(int)
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # The forms of the explained base sentences are test rows: no model was trained on them.
 #
 # ## 1 · One example by hand
@@ -161,7 +165,7 @@ pd.DataFrame(
     }
 )
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # It hurts. The sign is dropped, so *spend* has taken a tenth of the attention, whatever its direction.
 #
 # ## 2 · Three definitions
@@ -409,7 +413,7 @@ both.pivot(
     index=["dataset", "method", "scheme"], columns="truth", values=["MA", "recall"]
 )
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # Without the verbs there is less to hit: a method that spreads its mass loses, the rule that points at one pronoun does not, and its
 # recall rises, for there is less to miss. Which mask is right depends on the question; that both are printed is what matters.
 #
@@ -812,7 +816,7 @@ stage.table("comparisons", pd.concat(comparisons.values(), ignore_index=True))
 stage.table("claims", verdicts)
 print(f"{len(verdicts)} claims are judged; stage 5 shows them")
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # *Reading it.* The reason of each verdict is in the column `why` of `claims.csv`, and stage 5 prints it beside the figures; `comparisons.csv`
 # has what each verdict rests on, comparison by comparison.
 #
@@ -820,7 +824,7 @@ print(f"{len(verdicts)} claims are judged; stage 5 shows them")
 #
 # Mass accuracy by scheme and method, with intervals, and the floors as lines. A grey panel is a model below the first-pronoun rule.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 figure, table = plot_mass_accuracy(main)
 stage.figure("mass_accuracy", figure)
 stage.table("figure", table)
@@ -1153,7 +1157,7 @@ stage.table(
     ],
 )
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # *Reading it.* 1: the two yardsticks put the methods in the same order. An interval that holds zero: this run cannot tell whether they have
 # anything to do with each other. An interval far below 1: they do not measure the same thing, and a ranking by one is no
 # ranking by the other. The intervals speak of other sentences, with these `n_methods` methods given (some of which are nearly one method);

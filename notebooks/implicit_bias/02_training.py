@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # implicit_bias, stage 2 of 5: can a masked LM be made less biased by the sentences that show its bias?
 #
 # [Start here](../00_start_here.ipynb) · before: [01_data_generation](01_data_generation.ipynb) · next: [03_attribution](03_attribution.ipynb)
@@ -18,12 +18,15 @@
 # The paper measures three models of the hub and ends with a question: do such sentences help to *reduce* the bias? This stage trains a masked LM (several times,
 # for one training decides nothing), says plainly what it is worth, and then trains each on with pronouns swapped, beside two placebos in which nothing is swapped.
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - a small encoder that gets a masked-LM head, and a gate that it must pass before any bias of it is shown;
 # - training on with swapped pronouns and with two placebos, from every base model;
 # - what that costs in perplexity.
+#
+# **You can then** compute a perplexity, swap pronouns, and say what a gate and a placebo are for. **You need**
+# [stage 1](01_data_generation.ipynb). **Time:** 20 minutes to read, 5 minutes to run, 15 minutes for the exercises.
 #
 # | in | from | holds |
 # |---|---|---|

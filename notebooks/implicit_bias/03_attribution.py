@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # implicit_bias, stage 3 of 5: what does the model put in the pronoun's place, and which words make it do so?
 #
 # [Start here](../00_start_here.ipynb) · before: [02_training](02_training.ipynb) · next: [04_metrics](04_metrics.ipynb)
@@ -18,12 +18,16 @@
 # Every sentence that passed the filter is given to every model with its pronoun masked. The paper looks at the ten likeliest words and takes the best of each
 # gender. Then the engine of the other studies asks a question that the paper did not: which words of the sentence decide between *he* and *she*?
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - the probabilities of both genders, and what is counted as a word of a gender;
 # - an explanation of log P(male) - log P(female), and a check that it adds up;
 # - vectors of words, phrases and sentences for the association test of stage 4.
+#
+# **You can then** compute a bias score from a model's words, and read an attribution beside its even share.
+# **You need** [stage 2](02_training.ipynb). **Time:** 15 minutes to read, half a minute to run, 15 minutes for the
+# exercises.
 #
 # | in | from | holds |
 # |---|---|---|

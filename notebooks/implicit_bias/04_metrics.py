@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # implicit_bias, stage 4 of 5: how biased is it, how sure are we, and did training help?
 #
 # [Start here](../00_start_here.ipynb) · before: [03_attribution](03_attribution.ipynb) · next: [05_figures](05_figures.ipynb)
@@ -18,13 +18,17 @@
 # The masks are filled. This stage makes bias scores of the probabilities, with every rule that the paper leaves open as a parameter, puts intervals on the means, judges the training
 # arms, and computes what the paper defines and does not compute: the association test with phrases, and whether it agrees with the scores.
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - bias(s), the discard rules, and what they do to the result;
 # - why 700 sentences are fewer observations than one would think;
 # - whether swapped pronouns reduce the bias on sentences about other nouns, beside two placebos, and what this design could find at all;
 # - word, phrase and sentence association, and its correlation with bias(s).
+#
+# **You can then** compare an honest with a naive interval, split a change by placebos, and compute an association.
+# **You need** [stage 3](03_attribution.ipynb), and what an interval is. **Time:** 25 minutes to read, under a minute
+# to run, 15 minutes for the exercises.
 #
 # | in | from | holds |
 # |---|---|---|

@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # implicit_bias, stage 5 of 5: the figures, each with its verdict
 #
 # [Start here](../00_start_here.ipynb) · before: [04_metrics](04_metrics.ipynb) · the study: [README](README.md)
@@ -30,12 +30,15 @@
 #
 # Nothing is computed here. Each figure comes with the claim that it is about, the table that is plotted, and the verdict of stage 4.
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - the paper's Figure 3, the distribution of bias(s);
 # - the training arms before and after, beside two placebos;
 # - the words that drive the bias, and for each claim a verdict and its reason.
+#
+# **You can then** say what several trainings tell that one does not. **You need** [stage 4](04_metrics.ipynb).
+# **Time:** 10 minutes to read, under a minute to run, 10 minutes for the exercises.
 #
 # | in | from | used for |
 # |---|---|---|
@@ -100,7 +103,7 @@ verdicts = partial(
 )
 print(", ".join(files))
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # A verdict is **holds**, **partly**, **fails** (the effect is shown to be absent or reversed), **undecided** (the data cannot tell) or **not run** (this run has no such rows).
 # Scale small has too few sentences and judges nothing.
 #
@@ -110,7 +113,7 @@ print(", ".join(files))
 #
 # **How to read the figure.** A bar is the number of sentences with such a score, averaged over the trainings of a model; a thin line is one training. No sentence is discarded here: a sentence in which one gender is hardly predicted stands at the end of the axis.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 shown = tables["histogram"]
 models = sorted(shown["model"].unique(), key=lambda name: (name != "base", name)) or [
     "base"
@@ -160,7 +163,7 @@ verdicts(
     "cased_sum",
 )
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # **Why.** Where a score lies depends on the model, on the text that it has read, and on the sentences. The paper's distribution is far narrower than ours, and no rule that we tried (k, the threshold, delta,
 # what is missing) makes ours so.
 #
@@ -175,7 +178,7 @@ stage.table("shown", tables["shown"])
 # **How to read the figure.** Left the mean score, right the mean distance from 0.5, with 95 % intervals over antecedents and over trainings of the base model. All models share sentences and base models, so
 # that their intervals overlap where their differences (the next figure) may be clear. `held out` are sentences about nouns that no arm was trained on.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 arms = stage.table("before_after", tables["arms"])
 parts = [
     part
@@ -223,7 +226,7 @@ arms.pivot_table(
 # The change of the distance from 0.5 and its parts. **How to read the figure.** A bar is the 95 % interval of a difference of two models, over antecedents and base models; a large dot its mean, the small ones
 # mark the base models with the smallest and the largest; the grey lines are what this design would find four times in five.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 drawn = tables["power"].query("quantity == 'distance'").dropna(subset="difference")
 rows = [(part, mine) for part, mine in drawn.groupby("part", sort=False)] or [
     ("held out", drawn)
@@ -294,12 +297,12 @@ verdicts(
     "placebo_does_nothing",
 )
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## The words that drive the bias
 #
 # *Ours.* Mean scores of words in the explanation of log P(male) - log P(female), by Integrated Gradients. **How to read the figure.** Words to the right push towards the male form.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 drivers = stage.table("drivers", tables["drivers"])
 with plt.rc_context(STYLE):
     figure, ax = plt.subplots(figsize=(5.5, 4.0), layout="constrained")

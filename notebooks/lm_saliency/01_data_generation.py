@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # lm_saliency, stage 1 of 5: where do we know which words should matter to a language model?
 #
 # [Start here](../00_start_here.ipynb) · next: [02_training](02_training.ipynb)
@@ -20,12 +20,15 @@
 # speaks for *are*, and *cabinet* speaks against it. Where a language demands agreement, we know which words
 # should count, and with which sign.
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - how two synthetic sets are written from slots, one of them line by line as it was published;
 # - how two natural sets are filtered from trees and from coreference, and what each filter removes;
 # - what a saliency that knows nothing would score on each set.
+#
+# **You can then** mark cues and attractors in a sentence, and say which rule a set defeats. **You need** to know
+# subject and verb of a sentence. **Time:** 20 minutes to read, under a minute to run, 15 minutes for the exercises.
 #
 # | in | out (in this stage's output folder) |
 # |---|---|
@@ -121,7 +124,7 @@ print(
     "words of the grammar",
 )
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 1 · One line by hand
 #
 # > the author that the taxi drivers like ...
@@ -521,7 +524,7 @@ print(
     f"held out: {np.mean([is_held_out(*pair) for pair in pairs]):.3f} of {len(pairs)} pairs of a person and a verb"
 )
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 10 · The figure
 #
 # Left: the two baselines of each set. Right: how many words lie between the last cue, or the last attractor,
@@ -560,7 +563,7 @@ stage.table("figure", plotted).groupby(["set", "side"], sort=False)[
 # %% [markdown]
 # A bar at 0 is a noun directly before the predicted word.
 
-# %%
+# %% tags=["slide"]
 with plt.rc_context(STYLE):
     figure, axes = plt.subplots(
         1, len(sets) + 1, figsize=(3 * (len(sets) + 1), 3), layout="constrained"
@@ -664,7 +667,7 @@ for name, part in corpus.items():
 for task, table in probes.items():
     save_parquet(table, stage.path(f"{task}.parquet"))
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## What could be wrong
 #
 # - **Agreement is not all that a prediction rests on.** *The author that the guards like* makes *writes* more

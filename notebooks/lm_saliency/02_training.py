@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # lm_saliency, stage 2 of 5: which language models know number and gender?
 #
 # previous: [01_data_generation](01_data_generation.ipynb) · next: [03_attribution](03_attribution.ipynb)
@@ -19,12 +19,16 @@
 # of three architectures, distils a shallower student from each, and asks with a *probe* whether the model
 # can tell *is* from *are* and *he* from *she*.
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - an LSTM with dropped weights, a QRNN in plain PyTorch, and a Transformer, all trained by one loop;
 # - what a student learns from its teacher, and what from the text;
 # - probes with intervals beside the share of the larger class, and which of them have learnt nothing.
+#
+# **You can then** compute the states of a QRNN, and tell a probe that has learnt from one that has not. **You need**
+# [stage 1](01_data_generation.ipynb), and what a language model is. **Time:** 20 minutes to read, 2 minutes to run,
+# 15 minutes for the exercises.
 #
 # | in | out (in this stage's output folder) |
 # |---|---|

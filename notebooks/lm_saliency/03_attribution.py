@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # lm_saliency, stage 3 of 5: which words does the prediction rest on?
 #
 # previous: [02_training](02_training.ipynb) · next: [04_metrics](04_metrics.ipynb)
@@ -19,13 +19,17 @@
 # Gradients (IG). This stage computes them for all probes, for both classes, and shows where their released
 # code and their description part.
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - why one backward pass serves both classes, and what that means for the plain gradient;
 # - how far Integrated Gradients is from adding up, in the standard form and in the released one;
 # - why *is*, and why *is* rather than *are*, for any next word of any language model;
 # - the same sentence through many pairs of eyes.
+#
+# **You can then** say why two classes share one gradient, write Integrated Gradients, and check that it adds up.
+# **You need** [stage 2](02_training.ipynb), and what a gradient is. **Time:** 15 minutes to read, half a minute to
+# run, 15 minutes for the exercises.
 #
 # | in | out (in this stage's output folder) |
 # |---|---|

@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # lm_saliency, stage 4 of 5: are the explanations plausible, and are they faithful?
 #
 # previous: [03_attribution](03_attribution.ipynb) · next: [05_figures](05_figures.ipynb)
@@ -19,13 +19,17 @@
 # the model's reason should stay the same, when a noun is replaced by another of its kind, or the model by its
 # student?
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - the plausibility test, in both of its scenarios, beside rules that look at no model;
 # - why it does not matter which pronoun is called expected, and what to look at instead;
 # - two consistencies, and why one of them cannot tell the scenarios apart under V, the plain gradient (SG: SmoothGrad, IG: Integrated Gradients);
 # - the paper's claims with a verdict each, and three cells of its Table 3 that contradict their own parts.
+#
+# **You can then** compute plausibility in both scenarios, and judge it beside a rule of positions. **You need**
+# [stage 3](03_attribution.ipynb), and what a correlation is. **Time:** 25 minutes to read, under a minute to run, 15
+# minutes for the exercises.
 #
 # | in | out (in this stage's output folder) |
 # |---|---|

@@ -103,3 +103,42 @@ def test_a_teachers_notebook_has_its_solutions_executed(tmp_path: Path) -> None:
     assert checks and all(cell.outputs for cell in checks)
     shown = "\n".join(str(output) for cell in checks for output in cell.outputs)
     assert shown.count("Right.") >= len(checks) - 1 and "Not yet" not in shown
+
+
+def test_only_text_may_change_without_a_run(tmp_path: Path, monkeypatch) -> None:
+    import shutil
+
+    import execute
+
+    monkeypatch.setattr(execute, "ROOT", tmp_path)
+    source = Path(shutil.copy(SOURCES[0], tmp_path))
+    copy = Path(shutil.copy(SOURCES[0].with_suffix(".ipynb"), tmp_path))
+    before = copy.read_text()
+    execute.renew_prose(source)
+    assert copy.read_text() == before, "nothing changed"
+    source.write_text(source.read_text().replace("# # Start here", "# # Begin here"))
+    execute.renew_prose(source)
+    assert copy.read_text() == before.replace("# Start here", "# Begin here")
+    source.write_text(source.read_text().replace("n_train = 40", "n_train = 41"))
+    with pytest.raises(SystemExit, match="a code cell changed; run without --prose"):
+        execute.renew_prose(source)
+
+
+@pytest.mark.more
+def test_slides_need_no_network_and_show_tagged_cells(tmp_path: Path, browser) -> None:
+    import slides
+
+    found = slides.slides_of(ROOT / "notebooks" / "geco" / "04_metrics.py")
+    whole = slides.page("Title", found)
+    assert not re.search(r"""(src|href)=["']https?://|<link|@import""", whole)
+    assert "<img alt='figure of the notebook'" in whole and "KEPT" not in whole
+    assert sum("<h3>" in slide for slide in found) >= 4, "the tasks are slides, too"
+    file = tmp_path / "slides.html"
+    file.write_text(whole)
+    browser.go(file.as_uri())
+    at = "document.getElementById('at').textContent"
+    assert browser.run(at) == f"1 / {len(found)}"
+    browser.press("ArrowRight")
+    assert browser.run(at) == f"2 / {len(found)}"
+    shown = "[...document.querySelectorAll('section')].filter(s => s.offsetHeight).length"
+    assert browser.run(shown) == 1

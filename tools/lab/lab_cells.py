@@ -10,29 +10,21 @@ from difflib import SequenceMatcher
 from pathlib import Path
 
 import jupytext
-import nbformat
 from ipykernel.kernelspec import get_kernel_dict
 from nbformat import NotebookNode
 
 from lib.core.files import write_atomic
-from lib.core.notebooks import EXERCISE_TAGS, read_notebook, strip_volatile
+from lib.core.notebooks import EXERCISE_TAGS, add_outputs, read_notebook, strip_volatile
 
 Opcode = tuple[str, int, int, int, int]  # of difflib
 
 
-def with_outputs(source: Path, executed: Path | None, edition: str = "reader") -> NotebookNode:
+def with_outputs(source: Path, executed: Path | None) -> NotebookNode:
     """The notebook of a source, with the outputs that equal cells have in an executed copy."""
-    notebook = read_notebook(source, edition)
+    notebook = read_notebook(source)
     notebook.metadata.pop("jupytext", None)
     if executed is not None:
-        before = nbformat.read(executed, as_version=4)
-        strip_volatile(before)  # it also names cells by their text
-        ran = {cell.id: cell for cell in before.cells if cell.cell_type == "code"}
-        for cell in notebook.cells:
-            if cell.id in ran:
-                cell.update(outputs=ran[cell.id].outputs)
-                cell.update(execution_count=ran[cell.id].execution_count)
-        notebook.metadata.update(before.metadata)
+        add_outputs(notebook, executed)
     # What Lab itself writes once a kernel runs: what is only read then counts as unchanged.
     if "kernelspec" in notebook.metadata:
         notebook.metadata.kernelspec.display_name = get_kernel_dict()["display_name"]

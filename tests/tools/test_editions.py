@@ -137,7 +137,7 @@ def test_slides_need_no_network_and_show_tagged_cells(tmp_path: Path, browser) -
     file.write_text(whole)
     browser.go(file.as_uri())
     at = "document.getElementById('at').textContent"
-    assert browser.run(at) == f"1 / {len(found)}"
+    browser.wait(f"document.getElementById('at') && {at} === '1 / {len(found)}'")
     browser.press("ArrowRight")
     assert browser.run(at) == f"2 / {len(found)}"
     shown = "[...document.querySelectorAll('section')].filter(s => s.offsetHeight).length"

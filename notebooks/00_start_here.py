@@ -454,8 +454,18 @@ def letter(changed):
 sizes = "Is it the sign of a score that counts, or its size?"
 whole = "Which of the two sums changes: that over marked words, or that over all?"
 doubled = np.where(sentence["word"] == "it", 2 * scores, scores)
-check_choice(it_is_doubled, letter(doubled), {"a": sizes, "b": whole, "c": whole})
-check_choice(all_times_minus_3, letter(-3 * scores), dict.fromkeys("abc", sizes))
+check_choice(
+    it_is_doubled,
+    letter(doubled),
+    {"a": sizes, "b": whole, "c": whole},
+    name="it_is_doubled",
+)
+check_choice(
+    all_times_minus_3,
+    letter(-3 * scores),
+    dict.fromkeys("abc", sizes),
+    name="all_times_minus_3",
+)
 
 # %% [markdown] tags=["exercise"]
 # ### 3 · Write a function
@@ -545,6 +555,7 @@ check_number(
     },
     "Call gap for every number up to 30, and look where it leaves .01 for the last time.",
     tolerance=0,
+    name="n_steps_needed",
 )
 check_choice(
     because,
@@ -553,4 +564,5 @@ check_choice(
         "a": "The model is fixed before the walk begins: nothing is trained here.",
         "c": "Rounding errors are far smaller than .01; print gap(1000).",
     },
+    name="because",
 )

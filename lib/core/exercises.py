@@ -45,6 +45,7 @@ def check_number(
     slips: Mapping[str, float] | None = None,
     hint: str = "Go through the definition step by step.",
     tolerance: float = 0.005,
+    name: str = "",
 ) -> str:
     """Compare a number with the right one.
 
@@ -54,6 +55,7 @@ def check_number(
         slips: what a usual slip gives, by the sentence that helps.
         hint: what helps with any other number.
         tolerance: the largest difference that counts as equal.
+        name: of the answer, where a cell checks several.
 
     Returns:
         A word of praise.
@@ -64,22 +66,24 @@ def check_number(
     >>> check_number(0.504, 0.5)
     'Right.'
     """
-    number = _number(answer)
+    of = f"{name}: " if name else ""
+    number = _number(answer, of)
     if abs(number - right) <= tolerance:
         return "Right."
     for help_, wrong in (slips or {}).items():
         if abs(number - wrong) <= tolerance:
-            raise Unsolved(f"{number:g} is a usual slip: {help_}")
-    raise Unsolved(f"{number:g} is another number than ours. {hint}")
+            raise Unsolved(f"{of}{number:g} is a usual slip: {help_}")
+    raise Unsolved(f"{of}{number:g} is another number than ours. {hint}")
 
 
-def check_choice(answer: Any, right: str, why_not: Mapping[str, str]) -> str:
+def check_choice(answer: Any, right: str, why_not: Mapping[str, str], name: str = "") -> str:
     """Compare a choice with the right one.
 
     Args:
         answer: the student's, a letter.
         right: the right letter.
         why_not: for each other letter, what speaks against it.
+        name: of the answer, where a cell checks several.
 
     Returns:
         A word of praise.
@@ -90,24 +94,27 @@ def check_choice(answer: Any, right: str, why_not: Mapping[str, str]) -> str:
     >>> check_choice("B", "b", {"a": "Look again."})
     'Right.'
     """
+    of = f"{name}: " if name else ""
     if answer is ...:
-        raise Unsolved(_NOTHING_YET)
+        raise Unsolved(of + _NOTHING_YET)
     letter = str(answer).strip().lower()
     if letter == right:
         return "Right."
     choices = sorted({right, *why_not})
     if letter not in choices:
-        raise Unsolved(f"{answer!r} is no choice; write one of {', '.join(map(repr, choices))}.")
-    raise Unsolved(f"Not {letter!r}. {why_not[letter]}")
+        known = ", ".join(map(repr, choices))
+        raise Unsolved(f"{of}{answer!r} is no choice; write one of {known}.")
+    raise Unsolved(f"{of}Not {answer!r}. {why_not[letter]}")
 
 
-def check_list(answer: Any, right: Sequence[Any], hint: str) -> str:
+def check_list(answer: Any, right: Sequence[Any], hint: str, name: str = "") -> str:
     """Compare a list with the right one, entry by entry.
 
     Args:
         answer: the student's.
         right: the right entries.
         hint: what helps where some are others.
+        name: of the answer, where a cell checks several.
 
     Returns:
         A word of praise.
@@ -118,14 +125,15 @@ def check_list(answer: Any, right: Sequence[Any], hint: str) -> str:
     >>> check_list([1, 0], [1, 0], "Look again.")
     'Right.'
     """
+    of = f"{name}: " if name else ""
     if answer is ...:
-        raise Unsolved(_NOTHING_YET)
+        raise Unsolved(of + _NOTHING_YET)
     if not isinstance(answer, list | tuple | np.ndarray):
-        raise Unsolved(f"{answer!r} is no list; write one such as [1, 0].")
+        raise Unsolved(f"{of}{answer!r} is no list; write one such as [1, 0].")
     if len(answer) != len(right):
-        raise Unsolved(f"The list has {len(answer)} entries, and {len(right)} are asked for.")
+        raise Unsolved(f"{of}there are {len(answer)} entries; {len(right)} are asked for.")
     if n_wrong := sum(given != wanted for given, wanted in zip(answer, right)):
-        raise Unsolved(f"{n_wrong} of {len(right)} entries are not ours. {hint}")
+        raise Unsolved(f"{of}{n_wrong} of {len(right)} entries are not ours. {hint}")
     return "Right."
 
 
@@ -166,11 +174,11 @@ def check_function(
     return "Right."
 
 
-def _number(answer: Any) -> float:
+def _number(answer: Any, of: str) -> float:
     if answer is ...:
-        raise Unsolved(_NOTHING_YET)
+        raise Unsolved(of + _NOTHING_YET)
     if isinstance(answer, bool) or not isinstance(answer, Real) or not math.isfinite(answer):
-        raise Unsolved(f"{answer!r} is no number; write one such as 0.5.")
+        raise Unsolved(f"{of}{answer!r} is no number; write one such as 0.5.")
     return float(answer)
 
 
@@ -193,5 +201,5 @@ def _shown(value: Any) -> str:
     """A value, as short as a sentence can bear."""
     if callable(value):
         return getattr(value, "__name__", "a function")
-    text = repr(value.tolist() if isinstance(value, np.ndarray) else value)
+    text = repr(value.tolist() if isinstance(value, np.ndarray | np.generic) else value)
     return text if len(text) <= 80 else f"{text[:77]}..."

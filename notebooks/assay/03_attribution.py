@@ -398,12 +398,14 @@ check_number(
     said,
     {"the explainer gives them a negative number.": -said},
     "Add up what it gives them.",
+    name="explainer_says",
 )
 check_number(
     truth,
     did,
     {"long minus short: the removed words were there.": -did},
     "The model's answer to the long text, minus that to the short one.",
+    name="truth",
 )
 
 # %% [markdown] tags=["exercise"]
@@ -478,5 +480,11 @@ check_choice(
     more_alike,
     pair.idxmax().lower(),
     {pair.idxmin().lower(): "Which two have no sign, and do not look at the word?"},
+    name="more_alike",
 )
-check_number(their_correlation, pair.max(), hint="Read it from likeness.loc.")
+check_number(
+    their_correlation,
+    pair.max(),
+    hint="Read it from likeness.loc.",
+    name="their_correlation",
+)

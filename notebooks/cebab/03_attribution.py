@@ -852,6 +852,7 @@ check_number(
     good.mean() - bad.mean(),
     {"a mean divides by the number of texts.": good.sum() - bad.sum()},
     "It does not look at the test text at all.",
+    name="conexp",
 )
 check_number(
     approx,
@@ -862,6 +863,7 @@ check_number(
         "one matching text is taken, not the mean.": good.mean() - 0.3,
     },
     "Which train text is like the test text in all but the food?",
+    name="approx",
 )
 
 # %% [markdown] tags=["exercise"]

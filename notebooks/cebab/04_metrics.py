@@ -879,17 +879,20 @@ check_number(
     concept_effects.l2(effect, estimate)[0],
     {"that is the square; take its root.": 0.18},
     "The length of the difference of the two vectors.",
+    name="l2",
 )
 check_number(
     cosine,
     concept_effects.cosine(effect, estimate)[0],
     {"an error: equal directions have 0.": 1.0},
     "Do the two vectors point the same way?",
+    name="cosine",
 )
 check_number(
     normdiff,
     concept_effects.normdiff(effect, estimate)[0],
     hint="Compute both lengths first.",
+    name="normdiff",
 )
 
 # %% [markdown] tags=["exercise"]

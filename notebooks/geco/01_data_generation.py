@@ -1011,8 +1011,13 @@ forms = [
     "They thank their sibling and they smile .".split(),
 ]
 marked = "A word is marked if any two of the forms that are compared differ there."
-check_list(three_classes, differing_positions(forms), marked)
-check_list(two_classes, differing_positions(forms[:2]), f"{marked} NB is not compared.")
+check_list(three_classes, differing_positions(forms), marked, name="three_classes")
+check_list(
+    two_classes,
+    differing_positions(forms[:2]),
+    f"{marked} NB is not compared.",
+    name="two_classes",
+)
 
 # %% [markdown] tags=["exercise"]
 # ### 2 · Write a function

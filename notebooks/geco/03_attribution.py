@@ -1032,18 +1032,21 @@ check_number(
     first,
     {"the slope of the second number is negative.": (word * abs(slope)).sum()},
     hint,
+    name="input_times_gradient",
 )
 check_number(
     integrated_gradients,
     second,
     {"that is Input x Gradient; what has changed since padding?": first},
     hint,
+    name="integrated_gradients",
 )
 check_number(
     saliency,
     abs(slope).sum(),
     {"Saliency takes sizes before it adds.": slope.sum()},
     "Saliency does not look at the word.",
+    name="saliency",
 )
 
 # %% [markdown] tags=["exercise"]
@@ -1128,6 +1131,7 @@ check_number(
     close["n_steps"].min(),
     hint="Divide delta by rise in every row, and drop the sign.",
     tolerance=0,
+    name="n_steps_needed",
 )
 no = "Neither model nor reference depends on n_steps: the rise is the same in all rows."
-check_choice(more_steps_change, "c", {"a": no, "b": no})
+check_choice(more_steps_change, "c", {"a": no, "b": no}, name="more_steps_change")

@@ -1237,8 +1237,11 @@ check_number(
     mass,
     {"a negative score counts by its size.": 5 / 8},
     "Sizes first, then a share.",
+    name="MA",
 )
-check_number(share, noise, hint="Noise gives every word the same on average.")
+check_number(
+    share, noise, hint="Noise gives every word the same on average.", name="share"
+)
 check_number(
     MA_chance_normalised,
     metrics.chance_normalised_mass_accuracy(mass, noise),
@@ -1247,6 +1250,7 @@ check_number(
         "that is a ratio to noise; noise must have 0.": mass / noise,
     },
     "Two facts fix the scale: noise has 0, and 1 stays 1.",
+    name="MA_chance_normalised",
 )
 
 # %% [markdown] tags=["exercise"]
@@ -1363,6 +1367,7 @@ check_number(
     {"that is the other way round.": width("row") / width("sentence")},
     "Call width twice, and divide.",
     tolerance=0.05,
+    name="times_as_wide",
 )
 check_choice(
     the_honest_one,
@@ -1371,4 +1376,5 @@ check_choice(
         "a": "Three nearly equal rows are not three times the evidence.",
         "c": "The mean is the same; is the question how sure we are of it?",
     },
+    name="the_honest_one",
 )

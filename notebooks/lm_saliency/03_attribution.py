@@ -746,7 +746,10 @@ closes, meaning = "standard", "b"
 # %% tags=["check"]
 last = gaps.groupby("path")["gap"].last()
 check_choice(
-    closes, last.idxmin(), {last.idxmax(): "Read its gaps from top to bottom."}
+    closes,
+    last.idxmin(),
+    {last.idxmax(): "Read its gaps from top to bottom."},
+    name="closes",
 )
 check_choice(
     meaning,
@@ -755,4 +758,5 @@ check_choice(
         "a": "From 20 to 100 steps, in which direction does its gap move?",
         "c": "Rounding errors are far smaller than these gaps.",
     },
+    name="meaning",
 )

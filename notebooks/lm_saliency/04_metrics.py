@@ -1010,14 +1010,23 @@ all_lines = 120 / 200
 of_expected, of_alternative = np.array([105, 140]), np.array([15, 60])
 first, second = (passed / n for passed, n in (of_expected, of_alternative))
 check_number(
-    expected_scenario, first, hint="Passed lines over lines, of this scenario."
+    expected_scenario,
+    first,
+    hint="Passed lines over lines, of this scenario.",
+    name="expected_scenario",
 )
-check_number(alternative_scenario, second, hint="Passed lines over lines.")
+check_number(
+    alternative_scenario,
+    second,
+    hint="Passed lines over lines.",
+    name="alternative_scenario",
+)
 check_number(
     all_lines,
     np.divide(*(of_expected + of_alternative)),
     {"the two scenarios have different numbers of lines.": (first + second) / 2},
     "Add up the lines first.",
+    name="all_lines",
 )
 
 # %% [markdown] tags=["exercise"]

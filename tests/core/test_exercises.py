@@ -70,7 +70,7 @@ def test_of_a_list_the_number_of_wrong_entries_is_said() -> None:
     assert check_list(np.array([1, 0, 1]), [1, 0, 1], "") == "Right."
     with pytest.raises(Unsolved, match="2 of 3 entries are not ours. Look again."):
         check_list([0, 1, 1], [1, 0, 1], "Look again.")
-    with pytest.raises(Unsolved, match="has 1 entries, and 3 are asked for"):
+    with pytest.raises(Unsolved, match="there are 1 entries; 3 are asked for"):
         check_list([1], [1, 0, 1], "")
     with pytest.raises(Unsolved, match="5 is no list"):
         check_list(5, [1], "")
@@ -78,6 +78,17 @@ def test_of_a_list_the_number_of_wrong_entries_is_said() -> None:
 
 def first(words: list[str]) -> Any:
     return words[0]
+
+
+def test_where_a_cell_checks_several_answers_the_one_is_named() -> None:
+    with pytest.raises(Unsolved, match="^share: 0.9 is another number"):
+        check_number(0.9, RIGHT, name="share")
+    with pytest.raises(Unsolved, match="^share: There is no answer yet"):
+        check_number(..., RIGHT, name="share")
+    with pytest.raises(Unsolved, match="^why: Not 'C'. No."):
+        check_choice("C", "b", {"c": "No."}, name="why")
+    with pytest.raises(Unsolved, match="^mask: 1 of 1 entries"):
+        check_list([1], [0], "", name="mask")
 
 
 def test_of_a_function_the_first_failing_call_is_said() -> None:

@@ -118,7 +118,9 @@ def test_only_text_may_change_without_a_run(tmp_path: Path, monkeypatch) -> None
     assert copy.read_text() == before, "nothing changed"
     source.write_text(source.read_text().replace("# # Start here", "# # Begin here"))
     execute.renew_prose(source)
-    assert copy.read_text() == before.replace("# Start here", "# Begin here")
+    after = before.replace("# Start here", "# Begin here")
+    without_ids = [re.sub(r'"id": "\w+"', "", text) for text in (copy.read_text(), after)]
+    assert without_ids[0] == without_ids[1]
     source.write_text(source.read_text().replace("n_train = 40", "n_train = 41"))
     with pytest.raises(SystemExit, match="a code cell changed; run without --prose"):
         execute.renew_prose(source)

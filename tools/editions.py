@@ -25,7 +25,7 @@ from execute import run_cells
 from nbformat import NotebookNode
 
 from lib.core.files import write_atomic
-from lib.core.notebooks import EXERCISE_TAGS, add_outputs, read_notebook
+from lib.core.notebooks import EXERCISE_TAGS, add_outputs, read_notebook, strip_volatile
 from lib.core.paths import ROOT, outputs_root
 
 NOTEBOOKS = ROOT / "notebooks"
@@ -90,8 +90,8 @@ def edition_of(source: Path, edition: str, folder: Path) -> NotebookNode:
         folder: where the edition will lie; its links and pictures lead on from there.
     """
     notebook = read_notebook(source, edition)
-    notebook.metadata.pop("jupytext", None)
     add_outputs(notebook, source.with_suffix(".ipynb"))
+    strip_volatile(notebook)
     page = folder / source.relative_to(NOTEBOOKS)
     ours = [c for c in notebook.cells if EXERCISE_TAGS & set(c.metadata.get("tags", []))]
     for cell in notebook.cells:
@@ -124,7 +124,8 @@ def build(edition: str, folder: Path) -> None:
         folder / "README.md",
         f"# Touchstone, the {edition}'s edition\n\n{_ABOUT[edition]}\n\n"
         f"In the repository: `.venv/bin/jupyter lab {place}`. The folder may be copied; a kernel "
-        "in which the repository is installed (`pip install -e .`) is all that it needs.\n\n"
+        "in which the repository is installed (`pip install -e .`) is all that it needs. To run what "
+        "stands above the exercises, too: `touchstone start geco 04` fills in what it reads.\n\n"
         "| notebook | exercises |\n|---|---|\n" + "\n".join(lines) + "\n",
     )
     print(f"{place}: {len(lines)} notebooks")

@@ -124,8 +124,9 @@ def build(edition: str, folder: Path) -> None:
         folder / "README.md",
         f"# Touchstone, the {edition}'s edition\n\n{_ABOUT[edition]}\n\n"
         f"In the repository: `.venv/bin/jupyter lab {place}`. The folder may be copied; a kernel "
-        "in which the repository is installed (`pip install -e .`) is all that it needs. To run what "
-        "stands above the exercises, too: `touchstone start geco 04` fills in what it reads.\n\n"
+        "in which the repository is installed (`pip install -e .`) is all that it needs. What "
+        "stands above the exercises runs, too: `touchstone start geco 04` fills in what it "
+        "reads.\n\n"
         "| notebook | exercises |\n|---|---|\n" + "\n".join(lines) + "\n",
     )
     print(f"{place}: {len(lines)} notebooks")

@@ -104,6 +104,10 @@ lab: .venv/lab  ## JupyterLab on the start page; edits go to the .py, outputs to
 	JUPYTER_CONFIG_PATH="$(CURDIR)/tools/lab$${JUPYTER_CONFIG_PATH:+:$$JUPYTER_CONFIG_PATH}" TOUCHSTONE_PROGRESS=lab \
 		$(BIN)/jupyter lab $(FLAGS)
 
+.PHONY: editions
+editions: .venv/lab  ## the course into outputs/editions: notebooks for students (holes) and teachers (solutions), slides
+	$(BIN)/python tools/editions.py
+
 .PHONY: data
 data: .venv/run  ## download the published data sets, pinned by commit and SHA-256, into TOUCHSTONE_DATA or the user's cache [NAMES=geco]
 	$(BIN)/touchstone data $(NAMES)

@@ -31,6 +31,7 @@ One sentence, one model, one explanation:
 
 The same by hand, step by step: notebooks/00_start_here.ipynb
 A study from its texts to its figures: touchstone run geco (then look into outputs/geco/small/)
+One of its notebooks alone: touchstone start geco 04 (fills in what stages before it leave)
 What a longer run will cost: touchstone plan geco --scale cpu
 Your own text as a gender-controlled data set: touchstone dataset FOLDER
 Your own explanations against a study's truth: touchstone score FILE --study geco
@@ -262,9 +263,21 @@ def pretrain(arguments: Sequence[str]) -> int:
 
 
 def start(arguments: Sequence[str]) -> int:
-    """print where to begin"""
-    argparse.ArgumentParser(prog="touchstone start").parse_args(arguments)
-    print(START + (CHECKOUT if IS_INSTALLED else ""), end="")
+    """print where to begin; with a study and a stage, put there what that notebook reads"""
+    from .core.handover import prepare_stage
+
+    parser = argparse.ArgumentParser(prog="touchstone start", description=start.__doc__)
+    parser.add_argument("study", nargs="?", help="start one of its notebooks alone, at scale small")
+    parser.add_argument("stage", nargs="?", help="04_metrics or 04")
+    chosen = parser.parse_args(arguments)
+    if not chosen.study:
+        print(START + (CHECKOUT if IS_INSTALLED else ""), end="")
+        return 0
+    if not chosen.stage:
+        parser.error(f"say which notebook: touchstone start {chosen.study} 04")
+    for line in prepare_stage(chosen.study, chosen.stage):
+        print(line, flush=True)
+    print("ready: open the notebook (make lab) and run it, or `touchstone run` with --stage")
     return 0
 
 

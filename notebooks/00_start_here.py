@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # Start here: which words made the model say that, and how would we know?
 #
 # Somebody hands a sentence to a language model, and the model says: this is about a woman. Which words told it so?
@@ -29,7 +29,7 @@
 #
 # Next: [GECO, stage 1](geco/01_data_generation.ipynb)
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - **one sentence**, written in three ways, so that we know which of its words carry the evidence;
@@ -39,6 +39,9 @@
 # - **one floor**: what the same number is for a rule that never looks at the model.
 #
 # That is the whole idea of this repository. The rest is doing it carefully, for four published studies.
+#
+# **You can then** compute mass accuracy by hand, and say why a number needs a floor beside it. **You need** to know
+# what a probability is. **Time:** 15 minutes to read, under a minute to run, 20 minutes for the exercises.
 #
 # | In | Out |
 # |---|---|
@@ -242,13 +245,13 @@ assert accuracy > 1 / 3, (
     f"the accuracy is {accuracy:.2f}, that of a guess; raise n_train"
 )
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## One floor
 #
 # Noise is easy to beat. Here is a floor that is not: give everything to the first pronoun of the sentence. This rule
 # sees no model at all; in its place we hand in `None`. With its row, the picture from the top is complete.
 
-# %%
+# %% tags=["slide"]
 rule = explain(None, ours, "First pronoun").iloc[0]["scores"]
 rows_shown = {
     "The words that we changed": None,
@@ -269,7 +272,7 @@ figure, _ = plot_words(
 stage.figure("sentence", figure)
 plt.show()
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # The rule points at *She* and at nothing else. *She* is marked 1, so its mass accuracy is 1, more than Integrated
 # Gradients reach. Yet it cannot tell us anything about the model, for it has never seen it. **A method that only does
 # as well as such a rule has not shown that it explains the model.** This is why floors stand beside every number in
@@ -292,7 +295,7 @@ plt.show()
 # needs for a delta of at most 1 %. We pretend that the model above is yours. The scores stand below the words, and again as plain
 # data in the table.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 mine = wrap(model.module, model.tokenizer, CLASSES)
 own = explain_texts(
     mine,
@@ -316,7 +319,7 @@ stage.table(
     "your_own", pd.DataFrame(lines, columns=["class", "method", "word", "score"])
 )
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # It explains the class that the model predicts; name another one with `classes="F"`. Read the violet words, too: a *sister* speaks
 # against M. Mind the floors all the same: on your texts nobody knows the right words. `explanations_to_html(own, CLASSES,
 # page=True)` of `lib.plots` makes a page that you can save and send.
@@ -370,3 +373,196 @@ stage.close(
 #
 # No other notebook reads these files; each study begins with its own text. Begin with [GECO, stage
 # 1](geco/01_data_generation.ipynb): where do sentences come from in which one knows the words that matter?
+
+# %% [markdown] tags=["exercise"]
+# ## Exercises
+#
+# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+
+# %% tags=["exercise"]
+import numpy as np
+import pandas as pd
+
+from lib.core.exercises import (
+    check_choice,
+    check_function,
+    check_number,
+    read_committed,
+)
+from lib.metrics import mass_accuracy, truth_share
+
+sentence = read_committed("start_here", "", "", "attribution")
+sentence.round(2)
+
+# %% [markdown] tags=["exercise"]
+# ### 1 · By hand
+#
+# An explanation of *She sings her song* gives the four words the scores .6, -.2, .3 and .4. *She* and *her* are ground truth. What is its mass accuracy?
+
+# %% tags=["hole"]
+by_hand = ...  # a number between 0 and 1
+
+# %% tags=["solution"]
+by_hand = (0.6 + 0.3) / (0.6 + 0.2 + 0.3 + 0.4)
+
+# %% tags=["check"]
+scores, truth = np.array([0.6, -0.2, 0.3, 0.4]), np.array([1, 0, 1, 0])
+on_truth = scores[truth == 1].sum()
+check_number(
+    by_hand,
+    mass_accuracy(scores, truth),
+    {
+        "the first step drops the signs, also of the words that are not marked.": on_truth
+        / scores.sum(),
+        "the second step divides, so that all words together have one unit.": on_truth,
+        "that is the share of marked words, which is what noise reaches.": truth_share(
+            truth
+        ),
+    },
+    "Write down the four sizes, then the two that lie on marked words.",
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 2 · Predict
+#
+# The table above holds the scores of our sentence. We change them in two ways. What becomes of the mass accuracy: does it rise (`"a"`), fall (`"b"`) or stay as it was (`"c"`)? Decide before you compute.
+#
+# - We double the score of *it*, which is not marked.
+# - We multiply all scores by -3.
+
+# %% tags=["hole"]
+it_is_doubled = ...  # "a", "b" or "c"
+all_times_minus_3 = ...  # "a", "b" or "c"
+
+# %% tags=["solution"]
+it_is_doubled, all_times_minus_3 = "b", "c"
+
+# %% [markdown] tags=["solution"]
+# The first step drops the signs. The score of *it* is negative, and doubling it takes a larger part of the mass all the same. Multiplying everything by one number changes all sizes by one factor, and the second step divides it away.
+
+# %% tags=["check"]
+scores, truth = sentence["score"].to_numpy(), sentence["ground_truth"].to_numpy()
+before = mass_accuracy(scores, truth)
+
+
+def letter(changed):
+    """How the mass accuracy moves with other scores."""
+    move = mass_accuracy(changed, truth) - before
+    return "c" if abs(move) < 1e-9 else "a" if move > 0 else "b"
+
+
+sizes = "Is it the sign of a score that counts, or its size?"
+whole = "Which of the two sums changes: that over marked words, or that over all?"
+doubled = np.where(sentence["word"] == "it", 2 * scores, scores)
+check_choice(
+    it_is_doubled,
+    letter(doubled),
+    {"a": sizes, "b": whole, "c": whole},
+    name="it_is_doubled",
+)
+check_choice(
+    all_times_minus_3,
+    letter(-3 * scores),
+    dict.fromkeys("abc", sizes),
+    name="all_times_minus_3",
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 3 · Write a function
+#
+# A floor never looks at the model. Write one that points at the longest word: 1 for the longest word of a sentence, 0 for every other. Where several are longest, take the first.
+
+
+# %% tags=["hole"]
+def longest_word(words):
+    """One score a word."""
+    return ...
+
+
+# %% tags=["solution"]
+def longest_word(words):
+    """One score a word."""
+    lengths = [len(word) for word in words]
+    return [float(i == lengths.index(max(lengths))) for i in range(len(words))]
+
+
+# %% tags=["check"]
+def expected(words):
+    """The first of the longest words."""
+    first = max(range(len(words)), key=lambda i: (len(words[i]), -i))
+    return [float(i == first) for i in range(len(words))]
+
+
+check_function(
+    longest_word,
+    expected,
+    {
+        "Give every word a score, in the order of the words.": [["She", "sings", "."]],
+        "Two words are longest here, and only the first gets 1.": [
+            ["my", "cat", "sat"]
+        ],
+        "A sentence of one word has one score.": [["Go"]],
+    },
+)
+words = sentence["word"].tolist()
+reached = mass_accuracy(longest_word(words), sentence["ground_truth"])
+print(
+    f"On our sentence it reaches {reached:.2f}, and noise {truth_share(sentence['ground_truth']):.2f}."
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 4 · Change a parameter, and explain
+#
+# Integrated Gradients walks in `n_steps` steps, and its scores should add up to the rise of the answer. Here is a model of one number, for which we can say how far they miss it. Call `gap` with other numbers of steps. From which number on does it stay within .01 of zero? And why does a small number of steps miss?
+#
+# - `"a"` With few steps the model is trained less well.
+# - `"b"` The answer rises on a short stretch of the path, and few steps hardly look there.
+# - `"c"` Every step has a rounding error, and fewer steps have larger ones.
+
+
+# %% tags=["exercise"]
+def gap(n_steps):
+    """The sum of the scores minus the rise of the answer, on a path from 0 to 1."""
+    middles = (np.arange(n_steps) + 0.5) / n_steps
+
+    def answer(x):
+        return 1 / (1 + np.exp(-30 * (x - 0.4)))
+
+    slopes = 30 * answer(middles) * (1 - answer(middles))
+    return slopes.mean() - (answer(1.0) - answer(0.0))
+
+
+pd.Series({n_steps: gap(n_steps) for n_steps in (1, 2, 4)}, name="gap").round(2)
+
+# %% tags=["hole"]
+n_steps_needed = ...  # a whole number
+because = ...  # "a", "b" or "c"
+
+# %% tags=["solution"]
+gaps = np.array([abs(gap(n)) for n in range(1, 100)])
+n_steps_needed = int(np.flatnonzero(gaps > 0.01).max()) + 2
+because = "b"
+
+# %% tags=["check"]
+misses = [n for n in range(1, 100) if abs(gap(n)) > 0.01]
+check_number(
+    n_steps_needed,
+    max(misses) + 1,
+    {
+        "a larger number misses again; look at those after it.": min(
+            set(range(1, 100)) - set(misses)
+        )
+    },
+    "Call gap for every number up to 30, and look where it leaves .01 for the last time.",
+    tolerance=0,
+    name="n_steps_needed",
+)
+check_choice(
+    because,
+    "b",
+    {
+        "a": "The model is fixed before the walk begins: nothing is trained here.",
+        "c": "Rounding errors are far smaller than .01; print gap(1000).",
+    },
+    name="because",
+)

@@ -8,9 +8,9 @@ import re
 import tokenize
 from pathlib import Path
 
-import jupytext
 import pytest
 
+from lib.core.notebooks import read_notebook
 from lib.core.paths import ROOT
 
 NOTEBOOKS = sorted((ROOT / "notebooks").rglob("[0-9][0-9]_*.py"))
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.parametrize(
 
 
 def cells(path: Path) -> list:
-    return jupytext.read(path).cells
+    return read_notebook(path).cells
 
 
 def code(path: Path) -> list[str]:
@@ -49,6 +49,19 @@ def test_one_title_and_the_fixed_headings(path: Path) -> None:
         heading for heading in wanted if not re.search(rf"^## .*{heading}", prose(path), flags=re.M)
     ]
     assert not missing
+
+
+def test_the_head_says_what_one_learns_needs_and_how_long_it_takes(path: Path) -> None:
+    head = re.search(r"^## You will see\n.*?(?=^## )", prose(path), flags=re.M | re.S)
+    assert head
+    said = re.search(
+        r"\*\*You can then\*\* \w.*\*\*You need\*\* .*\*\*Time:\*\* (\d+) minutes to read, .* "
+        r"to run, \d+ minutes for the exercises\.",
+        " ".join(head[0].split()),
+    )
+    assert said, "say what one can do then, what one needs, and the minutes"
+    minutes = len(prose(path).split()) / 200 + 0.4 * len(code(path))
+    assert abs(int(said[1]) - minutes) <= 0.4 * minutes + 3, f"about {minutes:.0f} to read"
 
 
 def test_code_stands_between_prose(path: Path) -> None:

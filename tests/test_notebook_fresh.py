@@ -8,10 +8,10 @@ import json
 import re
 from pathlib import Path
 
-import jupytext
 import nbformat
 import pytest
 
+from lib.core.notebooks import read_notebook
 from lib.core.paths import ROOT, reference_dir
 
 SOURCES = sorted((ROOT / "notebooks").rglob("[0-9][0-9]_*.py"))
@@ -28,7 +28,7 @@ def test_the_cells_are_those_of_the_source(source: Path) -> None:
     def told(cells: list) -> list[tuple]:
         return [(cell.cell_type, cell.source, cell.metadata.get("tags", [])) for cell in cells]
 
-    assert told(executed(source).cells) == told(jupytext.read(source).cells), "run `make execute`"
+    assert told(executed(source).cells) == told(read_notebook(source).cells), "run `make execute`"
 
 
 def test_every_code_cell_ran_in_order_and_said_nothing_on_stderr(source: Path) -> None:

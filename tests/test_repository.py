@@ -38,6 +38,15 @@ def test_the_grid_names_every_study_and_links_what_exists() -> None:
             assert (f"({notebook})" in readme) == (ROOT / notebook).is_file(), notebook
 
 
+def test_a_lesson_is_three_clicks_from_the_readme() -> None:
+    """The README leads to the course, the course to every notebook."""
+    assert "(docs/course/README.md)" in (ROOT / "README.md").read_text()
+    course = (ROOT / "docs" / "course" / "README.md").read_text()
+    assert "(../../notebooks/00_start_here.ipynb)" in course
+    for study in STUDIES:
+        assert re.search(rf"\(\.\./\.\./notebooks/{study}/\d\d_\w+\.ipynb\)", course), study
+
+
 def test_the_citation_file_is_complete() -> None:
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert citation["cff-version"] == "1.2.0" and citation["title"] and citation["authors"]

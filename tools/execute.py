@@ -2,6 +2,7 @@
 
     python tools/execute.py                       all of them, in order
     python tools/execute.py geco/04_metrics ...   some
+    python tools/execute.py --prose [...]         only write new text cells; nothing runs
 
 No parameters are injected, and times and paths are removed, so that an unchanged notebook gives an
 unchanged file. What the stages compute goes to the usual output root; `make reference` then vouches
@@ -23,7 +24,7 @@ from nbclient.exceptions import CellExecutionError
 from PIL import Image
 
 from lib.core.files import write_atomic
-from lib.core.notebooks import read_notebook, strip_volatile
+from lib.core.notebooks import add_outputs, read_notebook, strip_volatile
 from lib.core.paths import ROOT
 
 NOTEBOOKS = ROOT / "notebooks"
@@ -36,6 +37,21 @@ def execute(source: Path) -> None:
     run_cells(notebook, str(source.relative_to(ROOT)))
     strip_volatile(notebook)
     write_atomic(source.with_suffix(".ipynb"), nbformat.writes(notebook) + "\n")
+
+
+def renew_prose(source: Path) -> None:
+    """Write a source's text cells into its executed copy, whose outputs stay.
+
+    Raises:
+        SystemExit: a code cell is another than the one that ran, so the notebook has to run.
+    """
+    notebook, copy = read_notebook(source), source.with_suffix(".ipynb")
+    add_outputs(notebook, copy)
+    ran = [cell.execution_count for cell in notebook.cells if cell.cell_type == "code"]
+    if ran != list(range(1, len(ran) + 1)):
+        raise SystemExit(f"{source.relative_to(ROOT)}: a code cell changed; run without --prose")
+    strip_volatile(notebook)
+    write_atomic(copy, nbformat.writes(notebook) + "\n")
 
 
 def run_cells(notebook: nbformat.NotebookNode, name: str) -> None:
@@ -76,12 +92,16 @@ def shrink_pictures(notebook: nbformat.NotebookNode) -> None:
 
 
 def main(names: list[str]) -> None:
-    sources = [NOTEBOOKS / f"{name}.py" for name in names] or sorted(
+    is_prose = "--prose" in names
+    sources = [NOTEBOOKS / f"{name}.py" for name in names if name != "--prose"] or sorted(
         NOTEBOOKS.rglob("[0-9][0-9]_*.py")
     )
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     os.environ.pop("TOUCHSTONE_PROGRESS", None)
     for source in sources:
+        if is_prose:
+            renew_prose(source)
+            continue
         began = time.monotonic()
         execute(source)
         print(f"{source.relative_to(ROOT)}: {time.monotonic() - began:.0f} s", flush=True)

@@ -10,14 +10,14 @@ import csv
 import io
 import re
 import tokenize
-from pathlib import Path
 from statistics import median
 
-import jupytext
 import nbformat
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[1]
+from lib.core.notebooks import read_notebook
+from lib.core.paths import ROOT
+
 TIMES = ROOT / "outputs" / "reference" / "benchmarks" / "times.csv"
 AIMS_OF_TIME = {  # minutes on two idle cores: wall, or of processor time
     "check": ("make check, minutes", 2.0),
@@ -92,7 +92,7 @@ def notebook_rows() -> list[Row]:
     sources = sorted((ROOT / "notebooks").rglob("[0-9][0-9]_*.py"))
     words, sections, cells, lines, wide, pictures, executed, sizes = ([] for _ in range(8))
     for source in sources:
-        notebook = jupytext.read(source).cells
+        notebook = read_notebook(source).cells
         prose = "\n".join(cell.source for cell in notebook if cell.cell_type == "markdown")
         code = [cell.source.splitlines() for cell in notebook if cell.cell_type == "code"]
         words.append(len(prose.split()))

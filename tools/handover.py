@@ -1,5 +1,8 @@
-"""What stages 2 and 3 of cebab hand to stage 4, small enough for git, and put back in a clone.
+"""What stages 2 and 3 hand to stage 4, small enough for git, and put back in a clone.
 
+    python tools/handover.py small geco
+        after a run of any study at scale small: writes outputs/reference/geco/small/handover/,
+        from which `touchstone start geco 04` fills an output root
     python tools/handover.py pack cpu
         after a run: writes outputs/reference/cebab/cpu/handover/, a file for each model
     python tools/handover.py restore cpu
@@ -18,6 +21,7 @@ import sys
 import numpy as np
 import pandas as pd
 
+from lib.core import handover
 from lib.core.errors import TouchstoneError
 from lib.core.files import atomic_path, load_parquet, save_parquet
 from lib.core.notebooks import find_notebooks
@@ -188,8 +192,14 @@ def _parameters(stage: Stage) -> dict[str, object]:
     }
 
 
+def small(study: str) -> None:
+    """Pack a study's run at scale small."""
+    for path in handover.pack(study, outputs_root() / study / "small"):
+        print(f"{path.relative_to(ROOT)}: {path.stat().st_size} bytes")
+
+
 if __name__ == "__main__":
     try:
-        {"pack": pack, "restore": restore}[sys.argv[1]](sys.argv[2])
+        {"pack": pack, "restore": restore, "small": small}[sys.argv[1]](sys.argv[2])
     except TouchstoneError as error:
         sys.exit(f"error: {error}")

@@ -23,12 +23,12 @@ import re
 import sys
 from pathlib import Path
 
-import jupytext
 import pandas as pd
 import yaml
 
 from lib.core.errors import TouchstoneError
 from lib.core.files import write_atomic
+from lib.core.notebooks import read_notebook
 from lib.core.paths import ROOT
 
 REFERENCE = ROOT / "outputs" / "reference"
@@ -244,7 +244,7 @@ def pages() -> dict[Path, str]:
         path: path.read_text() for path in (ROOT / "README.md", *ROOT.glob("notebooks/*/README.md"))
     }
     for path in sorted(ROOT.glob("notebooks/**/[0-9][0-9]_*.py")):
-        cells = [c.source for c in jupytext.read(path).cells if c.cell_type == "markdown"]
+        cells = [c.source for c in read_notebook(path).cells if c.cell_type == "markdown"]
         prose = "\n\n".join(cells)
         found = re.search(r"^## What we found\n.*?(?=^## |\Z)", prose, flags=re.M | re.S)
         texts[path] = prose if path.stem == "05_figures" else found[0] if found else ""

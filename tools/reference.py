@@ -3,6 +3,7 @@
     python tools/reference.py geco small
     python tools/reference.py geco cpu "what changed"   # the run is added to material/runs.csv
 
+At scale small what `touchstone start` needs is packed, too.
 CSV, JSON and PNG of every stage are taken; rows of a corpus, weights, Parquet and anything volatile
 stay where they are.
 """
@@ -16,6 +17,7 @@ from pathlib import Path
 import pandas as pd
 import runs
 
+from lib.core import handover
 from lib.core.notebooks import find_notebooks
 from lib.core.paths import ROOT, outputs_root
 
@@ -33,7 +35,7 @@ def wanted(folder: Path) -> dict[str, Path]:
     return {
         name: path
         for name, path in names.items()
-        if not {"units", "models"} & set(Path(name).parts)
+        if not {"units", "models", "handover"} & set(Path(name).parts)
     }
 
 
@@ -90,6 +92,8 @@ def main(study: str, scale: str = "small", what: str = "") -> None:
             f"make {study} SCALE={scale}"
         )
     renew(run, reference / study / scale)
+    if scale == handover.SCALE:
+        handover.pack(study, run)
     if scale == "cpu":
         runs.append(study, run / "04_metrics" / "claims.csv", what)
         runs.tell(study)

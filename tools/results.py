@@ -37,6 +37,7 @@ SCALE = "cpu"
 STAGES = ("01_data_generation", "02_training", "03_attribution", "04_metrics")
 MOST_ROWS, MOST_COLUMNS = 12, 8
 _POINTER = re.compile(r"Its \w+ and verdicts are\s+on\s+\[the results page\]\([^)]*\)\.")
+_COURSE = re.compile(r"\*\*You can then\*\* .*?\n\n", re.S)  # for who works through the notebook
 _LINK = re.compile(r"(\]\()(?!https?://|#|mailto:)([^)#\s]+)")
 
 
@@ -48,7 +49,7 @@ def at_scale(source: Path, parameters: dict[str, object], page: Path) -> nbforma
     notebook = read_notebook(source)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            here = _POINTER.sub("You are reading its page.", cell.source)
+            here = _POINTER.sub("You are reading its page.", _COURSE.sub("", cell.source))
             cell["source"] = moved_links(here, source, page)
         tags = cell.metadata.get("tags", [])
         if "parameters" in tags:

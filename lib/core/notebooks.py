@@ -1,6 +1,7 @@
 """Notebooks as files: the `.py` is the source, the `.ipynb` beside it its executed copy.
 
-Sources are in the percent format of jupytext.
+Sources are in the percent format of jupytext. A source also holds exercises, in cells with the tags
+of `EDITIONS`. Who runs, compares or shows a notebook gets the reader's edition, without them.
 """
 
 import hashlib
@@ -20,6 +21,13 @@ if TYPE_CHECKING:  # nbformat takes up to two seconds to import, and no kernel n
     from nbformat import NotebookNode
 
 _CELL = re.compile(r"^# %%(.*)\n", re.MULTILINE)
+EXERCISE_TAGS = frozenset({"exercise", "hole", "solution", "check"})
+EDITIONS: dict[str, frozenset[str]] = {  # the exercise cells that an edition has
+    "reader": frozenset(),
+    "student": EXERCISE_TAGS - {"solution"},
+    "teacher": EXERCISE_TAGS - {"hole"},
+    "source": EXERCISE_TAGS,
+}
 
 
 def find_studies(root: Path = ROOT) -> list[str]:
@@ -35,22 +43,29 @@ def find_notebooks(study: str, root: Path = ROOT) -> list[Path]:
 def code_cells(py_path: Path | str) -> tuple[list[str], list[str]]:
     """The code cells of a `.py` as text: those not tagged `parameters`, and those that are.
 
-    They are what `read_notebook` finds, without what that imports.
+    They are what `read_notebook` finds, without what that imports; so exercises are left out.
     """
     _, *parts = _CELL.split(read_text(py_path))
     plain: list[str] = []
     tagged: list[str] = []
     for head, cell in zip(parts[::2], parts[1::2], strict=True):
-        if "[markdown]" not in head:
+        if "[markdown]" not in head and not EXERCISE_TAGS & set(re.findall(r'"(\w+)"', head)):
             (tagged if '"parameters"' in head else plain).append(cell.strip())
     return plain, tagged
 
 
-def read_notebook(py_path: Path | str) -> "NotebookNode":
-    """The notebook that a `.py` describes, with the same cell ids at every reading."""
+def read_notebook(py_path: Path | str, edition: str = "reader") -> "NotebookNode":
+    """The notebook that a `.py` describes, with the same cell ids at every reading.
+
+    Args:
+        py_path: the source.
+        edition: one of `EDITIONS`; the reader's has no exercises.
+    """
     import jupytext
 
     notebook = jupytext.read(py_path, fmt="py:percent")
+    left_out = EXERCISE_TAGS - EDITIONS[edition]
+    notebook.cells = [c for c in notebook.cells if not left_out & set(c.metadata.get("tags", []))]
     _set_cell_ids(notebook)
     return notebook
 
@@ -69,6 +84,20 @@ def strip_volatile(notebook: "NotebookNode") -> None:
         tags = cell.metadata.get("tags")
         cell["metadata"] = NotebookNode(tags=tags) if tags else NotebookNode()
     _set_cell_ids(notebook)
+
+
+def add_outputs(notebook: "NotebookNode", executed: Path) -> None:
+    """Give each code cell, in place, the outputs that an equal cell has in an executed copy."""
+    import nbformat
+
+    before = nbformat.read(executed, as_version=4)
+    strip_volatile(before)  # it also names cells by their text
+    ran = {cell.id: cell for cell in before.cells if cell.cell_type == "code"}
+    for cell in notebook.cells:
+        if cell.id in ran:
+            cell.update(outputs=ran[cell.id].outputs)
+            cell.update(execution_count=ran[cell.id].execution_count)
+    notebook.metadata.update(before.metadata)
 
 
 def fold_bars(notebook: "NotebookNode") -> None:

@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # Assay, stage 1 of 5: of which texts do we know what an explanation should say?
 #
 # [Start here](../00_start_here.ipynb) · next: [02_training](02_training.ipynb) · the row: [README](README.md)
@@ -23,7 +23,8 @@
 # - when one text is *nested* in another, and how often it happens;
 # - words that are planted in a text, and a decoy.
 #
-# You need to know what a classifier is. The notebook takes about fifteen seconds.
+# **You can then** test whether a text is nested in another, and say what a planted rule makes true. **You need** to
+# know what a classifier is. **Time:** 15 minutes to read, under a minute to run, 20 minutes for the exercises.
 #
 # | out (in this stage's folder) | holds |
 # |---|---|
@@ -97,7 +98,7 @@ gendered = gendered[gendered["sentence"].map(len) <= 1.5 * longest]
 wordings = read_wordings(material("cebab") / "wordings.yaml")
 reviews = generate_reviews(World(0.0), wordings, n_reviews, 6, seed)
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 1 · One text by hand
 #
 # Here is a review, and what a person left of it:
@@ -110,7 +111,7 @@ reviews = generate_reviews(World(0.0), wordings, n_reviews, 6, seed)
 #
 # **Stop and guess.** An explanation of the long text gives *kind* 1.2, *waiter* 0.3, and the other three removed words nothing. What does it say that the removed words did? It says 1.5: a little too small, and with the right sign. We never had to ask what *kind* means.
 
-# %%
+# %% tags=["slide"]
 long = edits.split_text("The soup was cold and the waiter was kind.")
 removed = edits.removed_words(long, edits.split_text("The soup was cold."))
 scores = [0.0, -0.4, 0.0, -1.1, 0.0, 0.0, 0.3, 0.0, 1.2, 0.0]
@@ -210,7 +211,7 @@ known["mark"] = [
 ]
 print(kinds["doctor"], alike[:5])
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 5 · All items
 #
 # Two truths are left. *Mask* and *swap* share sentences about women and men, in which we know the altered words: the mask says where they are, and swapping them says what each did. *Cue* asks for the noun that a verb agrees with. A number is exchanged by an *s*: of the noun itself, and of the other noun, the *attractor*.
@@ -278,7 +279,7 @@ stage.table("counts", items.count_items(asked, altered), digits=1)
 #
 # One item of each truth, with its marks:
 
-# %%
+# %% tags=["slide"]
 names = {1: "known", 0: "", -1: "against"}
 shown = asked.drop_duplicates("truth").assign(
     scores=None, label=asked["truth"], words=asked["sentence"].map(list)
@@ -291,7 +292,7 @@ stage.figure("items_shown", figure)
 plt.show()
 _ = stage.table("items_shown", plotted[["label", "word", "mark"]])
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 6 · What the models will read
 #
 # Each model of stage 2 learns one of these tasks. No item is among the texts that it is trained on.
@@ -324,7 +325,7 @@ train = pd.concat(
 # %% [markdown]
 # How much text that is:
 
-# %%
+# %% tags=["slide"]
 tasks = train.groupby("model", sort=False).agg(
     texts=("sentence", "size"), share_of_1=("target", "mean")
 )
@@ -370,7 +371,7 @@ for name, table in tables.items():
     save_parquet(table.reset_index(drop=True), stage.path(f"{name}.parquet"))
 stage.close(globals())
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## What could be wrong
 #
 # - **Programs wrote the reviews**, their edits and the beginnings of sentences. People write with more variety, and remove words in other places.
@@ -388,3 +389,112 @@ stage.close(globals())
 # ## Hand-over
 #
 # [02_training](02_training.ipynb) trains the models and asks them about the altered texts: only then are the truths known.
+
+# %% [markdown] tags=["exercise"]
+# ## Exercises
+#
+# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+
+# %% tags=["exercise"]
+from lib.core.exercises import check_choice, check_function, check_list, check_number
+from lib.studies.assay import edits, plants
+
+# %% [markdown] tags=["exercise"]
+# ### 1 · By hand
+#
+# The long text is *not very very good food*, the short one *very good*. Which places of the long text were removed, counted from 0? Several choices leave the same text. Take the one that the rule of section 2 takes.
+
+# %% tags=["hole"]
+removed = ...  # a list of places
+
+# %% tags=["solution"]
+removed = [0, 1, 4]
+
+# %% tags=["check"]
+long, short = "not very very good food".split(), "very good".split()
+check_list(
+    removed,
+    edits.removed_words(long, short),
+    "Count the runs of neighbouring words that each choice removes.",
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 2 · Write a function
+#
+# A text is nested in another if its words follow each other in the longer text, in the same order. Capital letters do not count. Write the test; you need not say which words were removed.
+
+
+# %% tags=["hole"]
+def is_nested(short, long):
+    """Whether the short list of words is nested in the long one."""
+    return ...
+
+
+# %% tags=["solution"]
+def is_nested(short, long):
+    """Whether the short list of words is nested in the long one."""
+    rest = iter(word.lower() for word in long)
+    return all(word.lower() in rest for word in short)
+
+
+# %% tags=["check"]
+check_function(
+    is_nested,
+    lambda short, long: edits.removed_words(long, short) is not None,
+    {
+        "Words may be missing between two that stay.": [["a", "c"], ["a", "b", "c"]],
+        "The order counts.": [["b", "a"], ["a", "b"]],
+        "A word must be there as often as it is needed.": [["a", "a"], ["a", "b"]],
+        "Capital letters do not count.": [["good", "food"], ["Good", "hot", "food"]],
+        "An exchanged word is not there at all.": [["bad", "food"], ["good", "food"]],
+        "A longer text is in no shorter one.": [["a", "b", "c"], ["a", "b"]],
+    },
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 3 · By hand
+#
+# With the rule AND (*velvet* and *copper* are both there) the truth is one half on each. An explanation gives *velvet* .6, *copper* -.2 and two other words .1 each. What is its overlap with the truth: how much of its mass lies where the truth is, and no more than the truth has there?
+
+# %% tags=["hole"]
+overlap = ...
+
+# %% tags=["solution"]
+overlap = min(0.6, 0.5) + min(0.2, 0.5)
+
+# %% tags=["check"]
+scores, truth = [0.6, -0.2, 0.1, 0.1], [0.5, 0.5, 0.0, 0.0]
+check_number(
+    overlap,
+    plants.overlap(scores, truth),
+    {
+        "that is the mass accuracy; a word cannot have more overlap than truth.": 0.8,
+        "signs are dropped first.": 0.3,
+    },
+    "Take the smaller of share and truth for each word, and add.",
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 4 · Explain
+#
+# A fifth rule is XOR: the label is 1 where exactly one of *zebra* and *onion* is there. In a text with *zebra* alone, we compare with a text without both. Then we ask the same in a text that holds *onion* already. What does *zebra* do to the label?
+#
+# - `"a"` It raises it in the first text and lowers it in the second: one number a word cannot say both.
+# - `"b"` It raises it in both texts.
+# - `"c"` Nothing in both texts, so every explanation must give it 0.
+
+# %% tags=["hole"]
+what_zebra_does = ...  # "a", "b" or "c"
+
+# %% tags=["solution"]
+what_zebra_does = "a"
+
+# %% tags=["check"]
+check_choice(
+    what_zebra_does,
+    "a",
+    {
+        "b": "Write down the label of the four texts: none, zebra, onion, both.",
+        "c": "Is the label of the empty text that of zebra alone?",
+    },
+)

@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # Assay, stage 2 of 5: what do the models themselves say when a text is altered?
 #
 # [Start here](../00_start_here.ipynb) · before: [01_data_generation](01_data_generation.ipynb) · next: [03_attribution](03_attribution.ipynb) · the row: [README](README.md)
@@ -23,7 +23,8 @@
 # - which planted rules a model follows, and which cues decide: the others are no truth;
 # - what padding alone makes a model say, and how far two trainings disagree about the same words.
 #
-# You need [01](01_data_generation.ipynb). The notebook takes about one and a half minutes.
+# **You can then** turn probabilities into log-odds, and tell a verified cue from a plausible one. **You need**
+# [stage 1](01_data_generation.ipynb). **Time:** 10 minutes to read, 2 minutes to run, 15 minutes for the exercises.
 #
 # | in (from 01) | out (in this stage's folder) | holds |
 # |---|---|---|
@@ -103,7 +104,7 @@ tables = {
 items, train = tables["items"], tables["train"]
 print({name: len(table) for name, table in tables.items()})
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 1 · One answer by hand
 #
 # Every model of this row answers with one of two classes. Say it gives the long review of stage 1 a probability of .55 for *good*, and the short one .18. Probabilities are squeezed at their ends, so we take log-odds:
@@ -112,7 +113,7 @@ print({name: len(table) for name, table in tables.items()})
 #
 # **Stop and guess.** Another model gives .9982 and .99. Did the removed words do more, or less? In log-odds the change is 1.72 again: the two arrows have one length.
 
-# %%
+# %% tags=["slide"]
 p = np.array([[0.55, 0.18], [0.9982, 0.99]])
 by_hand = np.log(p / (1 - p))
 assert np.allclose(by_hand[:, 0] - by_hand[:, 1], 1.72, atol=0.02)
@@ -258,14 +259,14 @@ padding["written_about"] = padding["written_about"].map({0: "women", 1: "men"})
 padding = padding.groupby(["training", "written_about"])["position"].mean()
 stage.table("padding", padding.reset_index())
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # *Reading it.* A model of two classes needs to know only one of them: it can look for women's words, and say *men* where there are none. Then padding already says *men*, an explainer that pads finds nothing to explain there, and the swap does.
 #
 # ## 5 · Is the truth that of one model alone?
 #
 # Two trainings of one model give the same labels, mostly. Do they use the same words? If not, an explanation of one does not fit the other.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 show_source(answers.two_trainings)
 pairs = answers.two_trainings(truths[truths["truth"].isin(["swap", "noun", "edit"])])
 figure, plotted = plot_two_trainings(
@@ -300,7 +301,7 @@ print(
     f"sums of {len(swaps) // n_seeds} swaps, {len(blind)} blind models, one read back"
 )
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## What could be wrong
 #
 # - **Small models, trained for seconds.** They show how a truth is made, and not how a large model reads.
@@ -323,3 +324,102 @@ stage.close(globals())
 # ## Hand-over
 #
 # [03_attribution](03_attribution.ipynb) asks the explainers about the texts, and shows them neither the truths nor the altered texts.
+
+# %% [markdown] tags=["exercise"]
+# ## Exercises
+#
+# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+
+# %% tags=["exercise"]
+import numpy as np
+
+from lib.core.exercises import check_choice, check_function, check_number
+from lib.studies.assay import answers
+
+# %% [markdown] tags=["exercise"]
+# ### 1 · By hand
+#
+# A model says .8 for *good* to a long review, and .5 to the short one. By how much did the removed words raise the answer, in log-odds (natural logarithm)?
+
+# %% tags=["hole"]
+change = ...
+
+# %% tags=["solution"]
+change = np.log(0.8 / 0.2) - np.log(0.5 / 0.5)
+
+# %% tags=["check"]
+p = np.array([0.8, 0.5])
+log_odds = np.log(p / (1 - p))
+check_number(
+    change,
+    log_odds[0] - log_odds[1],
+    {
+        "that is the change of the probability.": p[0] - p[1],
+        "that is the change of log p; odds divide by 1 - p.": np.log(p[0] / p[1]),
+        "long minus short, for the words were removed.": log_odds[1] - log_odds[0],
+        "that is with base 10.": (log_odds[0] - log_odds[1]) / np.log(10),
+    },
+    "The log-odds of .5 are a number that you know.",
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 2 · Write a function
+#
+# A *cue* is verified if the model's answer hangs on it, and not on the attractor: with the cue exchanged the log-odds change their sign; with the attractor exchanged they keep it; and exchanging the cue moves them further. Write the test for one line.
+
+
+# %% tags=["hole"]
+def is_verified(line, cue_exchanged, attractor_exchanged):
+    """Three log-odds in, True or False out."""
+    return ...
+
+
+# %% tags=["solution"]
+def is_verified(line, cue_exchanged, attractor_exchanged):
+    """Three log-odds in, True or False out."""
+    turned = line * cue_exchanged < 0 < line * attractor_exchanged
+    return turned and abs(line - cue_exchanged) > abs(line - attractor_exchanged)
+
+
+# %% tags=["check"]
+def expected(line, cue, attractor):
+    """By the library."""
+    names = ["cue exchanged", "attractor exchanged"]
+    return answers.is_verified(line, names, np.array([cue, attractor]))
+
+
+check_function(
+    is_verified,
+    expected,
+    {
+        "The cue turns the sign, and the attractor does not.": [1.0, -2.0, 0.5],
+        "Here the attractor turns the sign, too.": [1.0, -2.0, -0.5],
+        "Here nothing turns the sign.": [1.0, 0.5, 0.8],
+        "The sign is kept, but the attractor moves the answer further.": [
+            1.0,
+            -0.5,
+            4.0,
+        ],
+        "A line may begin below zero.": [-1.0, 2.0, -0.5],
+    },
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 3 · Predict
+#
+# One layer of attention without positions reads the words as a bag. Which of the four planted rules can it not learn, however long it is trained?
+#
+# - `"a"` single
+# - `"b"` and
+# - `"c"` or
+# - `"d"` order
+
+# %% tags=["hole"]
+cannot_learn = ...  # "a", "b", "c" or "d"
+
+# %% tags=["solution"]
+cannot_learn = "d"
+
+# %% tags=["check"]
+seen = "Which words are there is all that it sees. Is that enough for this rule?"
+check_choice(cannot_learn, "d", dict.fromkeys("abc", seen))

@@ -10,21 +10,22 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # Assay, stage 3 of 5: what does an explainer say that sees one text, and nothing else?
 #
 # [Start here](../00_start_here.ipynb) · before: [02_training](02_training.ipynb) · next: [04_metrics](04_metrics.ipynb) · the row: [README](README.md)
 #
 # The truths are known now. The explainers do not know them: each is handed one text and one model at a time.
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - ten explainers and six rules that never look at the model, asked about every text;
 # - what somebody would say who knows the yardstick and not the model;
 # - which explainers are one under two names, and which refuse a model.
 #
-# You need [02](02_training.ipynb).
+# **You can then** say which truth a halved or a blind explanation fools, and write a floor. **You need**
+# [stage 2](02_training.ipynb). **Time:** 10 minutes to read, 2 minutes to run, 20 minutes for the exercises.
 #
 # | in | out (in this stage's folder) | holds |
 # |---|---|---|
@@ -115,7 +116,7 @@ print(
     f"{len(asked)} texts of {truths['model'].nunique()} models, {len(names)} asked about each"
 )
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 1 · By hand: a model that adds
 #
 # A model gives each word a fixed number and adds them up: *good* 2, *cold* -1.5, *food* 0.5, all other words 0. An explanation should give each word its number. Is that what the truths ask for?
@@ -219,14 +220,14 @@ price = pd.DataFrame(
 )
 stage.table("cost", price)
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # *Reading it.* `passes` is how often the model is run for one text, where a setting says so; 1 stands for a few.
 #
 # ## 4 · One review, five answers
 #
 # The removed words are marked. A good explanation of the *edit* gives them, together, what they did.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 one = truths[(truths["truth"] == "edit") & (truths["training"] == 0)].iloc[0]
 shown = ["Integrated Gradients", "LIME", "Attention rollout", "Word counts", "Even"]
 mine = explanations.query("model == 'reviews' and training == 0 and text == @one.text")
@@ -269,12 +270,12 @@ part, _ = explained(model, pattern, rows, everybody)
 redrawn = pd.DataFrame(part, columns=columns)
 print(f"{len(budgeted)} explanations by budget, {len(redrawn)} of the redrawn model")
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 6 · Do they agree with each other?
 #
 # Before any truth is asked: the mean rank correlation over words between each two of them, on all texts.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 by_name = {
     name: part.set_index(who.ABOUT_TEXT)["scores"]
     for name, part in merged.groupby("explainer", sort=False)
@@ -326,7 +327,7 @@ spread = blind.groupby(["explainer", "model", "text"])["scores"].agg(
 assert spread.max() == 0, "a floor changes with the training, so it looks at the model"
 print(f"{len(twice[0])} asked twice, {len(spread)} answers of floors compared")
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## What could be wrong
 #
 # - **Settings.** Fifty samples are few for LIME and Kernel SHAP; the axis of cost says how few.
@@ -354,3 +355,136 @@ stage.close(globals())
 # ## Hand-over
 #
 # [04_metrics](04_metrics.ipynb) holds the explanations against the truths, with floors, an oracle and cheaters.
+
+# %% [markdown] tags=["exercise"]
+# ## Exercises
+#
+# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+
+# %% tags=["exercise"]
+import numpy as np
+
+from lib.core.exercises import (
+    check_choice,
+    check_function,
+    check_number,
+    read_committed,
+)
+from lib.studies.assay.edits import estimated_change
+
+weights = {"good": 2.0, "cold": -1.5, "food": 0.5, "and": 0.0}
+likeness = read_committed("assay", "small", "03_attribution", "agreement")
+likeness = likeness.set_index("explainer")
+
+# %% [markdown] tags=["exercise"]
+# ### 1 · By hand
+#
+# The model of section 1 adds the numbers in `weights`. The text is *good and cold food*, and a person removed *and cold*. An explainer halves all numbers: *good* 1, *and* 0, *cold* -.75, *food* .25. What does it say that the removed words did, and what did they do?
+
+# %% tags=["hole"]
+explainer_says = ...
+truth = ...
+
+# %% tags=["solution"]
+explainer_says = 0 - 0.75
+truth = (2 + 0 - 1.5 + 0.5) - (2 + 0.5)
+
+# %% tags=["check"]
+text = "good and cold food".split()
+did = estimated_change([weights[word] for word in text], [1, 2])
+said = estimated_change([weights[word] / 2 for word in text], [1, 2])
+check_number(
+    explainer_says,
+    said,
+    {"the explainer gives them a negative number.": -said},
+    "Add up what it gives them.",
+    name="explainer_says",
+)
+check_number(
+    truth,
+    did,
+    {"long minus short: the removed words were there.": -did},
+    "The model's answer to the long text, minus that to the short one.",
+    name="truth",
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 2 · Explain
+#
+# Which score of section 1 would punish this explainer for halving everything?
+#
+# - `"a"` The rank correlation over the words of a text.
+# - `"b"` The mass accuracy.
+# - `"c"` Neither; only the size of its error against the model's change would.
+
+# %% tags=["hole"]
+punishes = ...  # "a", "b" or "c"
+
+# %% tags=["solution"]
+punishes = "c"
+
+# %% tags=["check"]
+check_choice(
+    punishes,
+    "c",
+    {
+        "a": "Does the order of the words change when all numbers are halved?",
+        "b": "Mass accuracy divides by the sum. What does it do with a common factor?",
+    },
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 3 · Write a function
+#
+# An explainer of this row is given one text and one model. Write the floor *later words*: the last word gets 1, the first 1/n, and the others stand between them in equal steps.
+
+
+# %% tags=["hole"]
+def later_words(words):
+    """One score a word."""
+    return ...
+
+
+# %% tags=["solution"]
+def later_words(words):
+    """One score a word."""
+    return [(i + 1) / len(words) for i in range(len(words))]
+
+
+# %% tags=["check"]
+check_function(
+    later_words,
+    lambda words: np.linspace(1 / len(words), 1, len(words)),
+    {
+        "Four words have the steps of a quarter.": [["a", "b", "c", "d"]],
+        "A text of one word has its last word first.": [["a"]],
+    },
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 4 · Predict
+#
+# `likeness` holds the mean rank correlation between the scores of any two explainers, over all texts. Before you look: which pair is more alike, *Saliency* and *Gradient norm*, or *Saliency* and *InputXGradient*? Write the larger of the two correlations. All three look at one and the same gradient.
+
+# %% tags=["hole"]
+more_alike = ...  # "Gradient norm" or "InputXGradient"
+their_correlation = ...
+
+# %% tags=["solution"]
+more_alike = likeness.loc["Saliency", ["Gradient norm", "InputXGradient"]].idxmax()
+their_correlation = likeness.loc["Saliency", more_alike]
+
+# %% tags=["check"]
+pair = likeness.loc["Saliency", ["Gradient norm", "InputXGradient"]]
+check_choice(
+    more_alike,
+    pair.idxmax().lower(),
+    {pair.idxmin().lower(): "Which two have no sign, and do not look at the word?"},
+    name="more_alike",
+)
+check_number(
+    their_correlation,
+    pair.max(),
+    hint="Read it from likeness.loc.",
+    name="their_correlation",
+)

@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # Assay, stage 4 of 5: which explainer may one trust, and about what?
 #
 # [Start here](../00_start_here.ipynb) · before: [03_attribution](03_attribution.ipynb) · next: [05_figures](05_figures.ipynb) · the row: [README](README.md)
@@ -24,7 +24,8 @@
 # - whether an explainer notices that it looks at another model;
 # - whether truths rank explainers alike, and how one would know.
 #
-# You need [03](03_attribution.ipynb). The notebook takes about half a minute.
+# **You can then** place a score between floor and oracle, and say what a truth asks of the model. **You need**
+# [stage 3](03_attribution.ipynb). **Time:** 15 minutes to read, half a minute to run, 15 minutes for the exercises.
 #
 # | in | out (in this stage's folder) | holds |
 # |---|---|---|
@@ -120,14 +121,14 @@ print(
     f"{len(telling)} of {len(truths)} items tell, {len(said['explanations'])} explanations"
 )
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 1 · By hand: from a score to the scale
 #
 # On some truth word counts reach .60, the oracle 1, and an explainer .80. So it is half way: $(.80 - .60) / (1 - .60) = .5$.
 #
 # **Stop and guess.** Another explainer reaches .50. Is it worth half of that? No: it is at -.25, worse than a rule that never looked at the model.
 
-# %%
+# %% tags=["slide"]
 show_source(synthesis.between)
 assert np.isclose(synthesis.between(0.8, floor=0.6, oracle=1.0), 0.5)
 assert np.isclose(synthesis.between(0.5, floor=0.6, oracle=1.0), -0.25)
@@ -224,12 +225,12 @@ how = {"n_bootstrap": n_bootstrap, "alpha": alpha, "seed": seed}
 own_other = stats.estimates(compared, ["truth", "explained"], "value", **how)
 stage.table("own_other", own_other.iloc[:, :5], digits=2)
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ### What does it cost?
 #
 # Quality on *mask* after so many passes of the model, beside word counts, which need none:
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 first = telling.query("truth == 'mask' and training == 0").reset_index(drop=True)
 bought = checks.scores_by_budget(first, said["budgets"])
 figure = plot_budgets(
@@ -319,7 +320,7 @@ for truth, cheater in [*knows, ("edit", "Cheater: sizes"), ("noun", "Cheater: si
 print("the oracle is above them all, and two cheaters are below it")
 stage.close(globals())
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## What could be wrong
 #
 # - **Six items a truth, two trainings.** Every interval is wide, and the scale itself (its floor) is estimated on the same items.
@@ -339,3 +340,114 @@ stage.close(globals())
 # ## Hand-over
 #
 # [05_figures](05_figures.ipynb) draws the figure of the whole repository from `cells.csv`, and writes the page of advice as far as the verdicts allow.
+
+# %% [markdown] tags=["exercise"]
+# ## Exercises
+#
+# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+
+# %% tags=["exercise"]
+from lib.core.exercises import (
+    check_choice,
+    check_function,
+    check_number,
+    read_committed,
+)
+from lib.studies.assay import synthesis
+
+floors = read_committed("assay", "small", "04_metrics", "floors").set_index("explainer")
+truths = ["mask", "swap", "planted", "cue", "edit", "noun"]
+floors.loc[["Cheater: marks", "Even", "Word counts"], truths].round(2)
+
+# %% [markdown] tags=["exercise"]
+# ### 1 · By hand
+#
+# Under some truth word counts reach .75, the oracle reaches 1, and an explainer .70. Where is the explainer on the scale from floor to oracle?
+
+# %% tags=["hole"]
+value = ...
+
+# %% tags=["solution"]
+value = (0.70 - 0.75) / (1 - 0.75)
+
+# %% tags=["check"]
+check_number(
+    value,
+    synthesis.between(0.70, floor=0.75, oracle=1.0),
+    {
+        "that is the distance from the floor, not yet divided by the room.": -0.05,
+        "the explainer is below the floor, so the value has another sign.": 0.2,
+        "that divides by the floor.": 0.70 / 0.75,
+    },
+    "The floor has 0 and the oracle 1.",
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 2 · Explain
+#
+# `floors` above is a table of the run at scale small. *Cheater: marks* knows which words the truth speaks of, and nothing of the model. Under *mask* it has 1, under *swap* 0. What does this tell about the two truths?
+#
+# - `"a"` *Swap* is noise.
+# - `"b"` *Mask* asks where the words are, and can be won without a model; *swap* asks what they did to this model.
+# - `"c"` *Mask* is the better truth, since it can be reached.
+
+# %% tags=["hole"]
+what_it_tells = ...  # "a", "b" or "c"
+
+# %% tags=["solution"]
+what_it_tells = "b"
+
+# %% tags=["check"]
+cheater = floors.loc["Cheater: marks"]
+assert cheater["mask"] == 1 and abs(cheater["swap"]) < 0.1
+check_choice(
+    what_it_tells,
+    "b",
+    {
+        "a": "An oracle reaches 1 under swap as well. So what does the cheater lack?",
+        "c": "Who reaches it here has never seen the model that is explained.",
+    },
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 3 · Write a function
+#
+# Two truths rank explainers alike if most pairs stand in the same order. Write Kendall's correlation for two lists without ties: the pairs in the same order, minus those in another, divided by all pairs.
+
+
+# %% tags=["hole"]
+def kendall(left, right):
+    """A number from -1 to 1."""
+    return ...
+
+
+# %% tags=["solution"]
+def kendall(left, right):
+    """A number from -1 to 1."""
+    from itertools import combinations
+
+    same = [
+        1 if (left[i] - left[j]) * (right[i] - right[j]) > 0 else -1
+        for i, j in combinations(range(len(left)), 2)
+    ]
+    return sum(same) / len(same)
+
+
+# %% tags=["check"]
+def expected(left, right):
+    """By SciPy."""
+    from scipy.stats import kendalltau
+
+    return kendalltau(left, right).statistic
+
+
+check_function(
+    kendall,
+    expected,
+    {
+        "All pairs stand alike.": [[1, 2, 3], [10, 20, 30]],
+        "All pairs stand the other way round.": [[1, 2, 3], [3, 2, 1]],
+        "Four explainers make six pairs.": [[1, 2, 3, 4], [2, 1, 4, 3]],
+        "Only the order counts, not the distance.": [[1, 2, 9], [5, 1, 6]],
+    },
+)

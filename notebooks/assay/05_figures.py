@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # Assay, stage 5 of 5: one figure for the whole repository
 #
 # [Start here](../00_start_here.ipynb) · before: [04_metrics](04_metrics.ipynb) · the row: [README](README.md)
@@ -28,6 +28,9 @@
 # - every explainer under every truth, beside the rules that never look at the model;
 # - whether the truths rank explainers alike;
 # - the page of advice, as far as verdicts allow.
+#
+# **You can then** say what a recommendation would need. **You need** [stage 4](04_metrics.ipynb). **Time:** 5 minutes
+# to read, under a minute to run, 10 minutes for the exercises.
 #
 # | in (all from stage 4) | used for |
 # |---|---|
@@ -76,12 +79,12 @@ verdicts = partial(
 truths = [truth for truth in PANELS if truth in set(tables["cells"]["truth"])]
 print(f"{len(tables['cells'])} cells, {len(truths)} truths")
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## Every explainer under every truth
 #
 # **How to read the figure.** A row is an explainer, a column a truth; further right is better, and the black line at the right is the whole answer. The grey band ends where the rule in brackets ends, which never looks at the model. A filled dot lies right of the band with its whole interval. The first three truths ask *where* the words are in the data, the next three *what* they do in this model, the last two how fast the answer falls when words go.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 note = f"Scale {scale}: {tables['cells']['n_clusters'].max()} texts a truth or fewer"
 note += ", which decide nothing." if scale == "small" else "."
 figure, plotted = plot_whole(tables["cells"], note)
@@ -97,14 +100,14 @@ scores = plotted[plotted["role"] == "explainer"]
 grid = scores.pivot(index="explainer", columns="truth", values="raw")[truths]
 stage.table("scores", grid.reset_index(), digits=2)
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # *Reading it.* The cheater that knows the marks is perfect in the first three columns, by identity, and not in the next three. The one that knows the sizes and not the signs is right only where all words speak for their class, as under *swap*. Where the band reaches the black line, as word counts do under *mask*, no explainer can be better than the rule. With six items a truth the order of the explainers is chance.
 #
 # ## Do the truths rank explainers alike?
 #
 # **How to read the figure.** A dot is the rank correlation of two truths over the same explainers, asked about one model, with its interval. The triangle is the lower of the two truths' own ceilings: how well each agrees with itself when its items are split in halves.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 figure, plotted = plot_agreement(tables["agreement"])
 stage.figure("agreement", figure, formats)
 plt.show()
@@ -162,3 +165,63 @@ stage.close(globals())
 # ## Hand-over
 #
 # The tables and figures are in this stage's folder. To ask about an explainer of your own, name it in `explainers` of [stage 3](03_attribution.ipynb).
+
+# %% [markdown] tags=["exercise"]
+# ## Exercises
+#
+# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+
+# %% tags=["exercise"]
+from lib.core.exercises import check_choice, check_number, read_committed
+
+cells = read_committed("assay", "small", "04_metrics", "cells")
+ours = cells.query("role == 'explainer' and truth == 'planted'")
+ours = ours[["explainer", "value", "low", "high", "n_clusters"]].round(2)
+ours
+
+# %% [markdown] tags=["exercise"]
+# ### 1 · By hand, from a table
+#
+# `ours` holds the explainers under the truth *planted*, on the scale from floor (0) to oracle (1), at scale small. For how many of them does the interval lie above the floor as a whole?
+
+# %% tags=["hole"]
+n_above = ...
+
+# %% tags=["solution"]
+n_above = int((ours["low"] > 0).sum())
+
+# %% tags=["check"]
+check_number(
+    n_above,
+    (ours["low"] > 0).sum(),
+    {"those are the estimates; look at the intervals.": (ours["value"] > 0).sum()}
+    if (ours["value"] > 0).sum() != (ours["low"] > 0).sum()
+    else {},
+    "Which end of an interval has to be above 0?",
+    tolerance=0,
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 2 · Explain
+#
+# Somebody wants to recommend the explainer with the largest value of this table. What is missing?
+#
+# - `"a"` More digits.
+# - `"b"` Nothing: the largest value is the best explainer.
+# - `"c"` A comparison of the best two, text by text, on more than these few texts, and the other truths.
+
+# %% tags=["hole"]
+missing = ...  # "a", "b" or "c"
+
+# %% tags=["solution"]
+missing = "c"
+
+# %% tags=["check"]
+check_choice(
+    missing,
+    "c",
+    {
+        "a": "Look at the width of the intervals: which digit is still sure?",
+        "b": "Do the intervals of the best two overlap, and on how many texts?",
+    },
+)

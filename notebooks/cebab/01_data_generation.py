@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # CEBaB, stage 1 of 5: how do you get texts that differ in one concept and in nothing else?
 #
 # [Start here](../00_start_here.ipynb) · next: [02_training](02_training.ipynb) · the study: [README](README.md)
@@ -20,13 +20,16 @@
 # 2,299 restaurant reviews, each edited several times, each edit aiming at one aspect. With them, the effect of a concept
 # on a model is *measured*, and explanations that merely estimate it can be marked.
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - how reviews, votes and edits become *edit pairs*, and that the rule gives the numbers that it should;
 # - the paper's tables 3a to 3d beside ours, two of which cannot be reproduced;
 # - a small world of our own in which the true effect of every concept is known, with and without a confounder, and what the
 #   confounder does to an honest average.
+#
+# **You can then** count edit pairs, and say why an average of confounded reviews errs. **You need** to know what a
+# mean and a correlation are. **Time:** 25 minutes to read, under a minute to run, 15 minutes for the exercises.
 #
 # | in | out (in this stage's output folder) |
 # |---|---|
@@ -109,7 +112,7 @@ print(
     f"data source: {data_source}; {len(printed)} numbers of the paper to lay beside ours"
 )
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 1 · One review by hand
 #
 # The toy example of the paper's Table 1, cut short. The original praises food and decor and complains about the waiter.
@@ -660,7 +663,7 @@ assert sum(n_originals.values()) < 400 or largest < 0.15, (
 )
 control.round(2)
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # The means are near zero, and a single shuffle is off by about as much as `std` says, with either sign. What section 4 found is in the data and not in the
 # arithmetic.
 #
@@ -668,7 +671,7 @@ control.round(2)
 #
 # For each aspect the true effect of Negative to Positive, and what conditional means converge to. The dashes are the sample of section 4.
 
-# %%
+# %% tags=["slide"]
 with plt.rc_context(STYLE):
     figure, axes = plt.subplots(
         1, 2, sharex=True, sharey=True, figsize=(7.5, 2.6), layout="constrained"
@@ -774,7 +777,7 @@ if data_source == "bundled":
     write_atomic(stage.path("dataset_card.md"), dataset_card(card))
     print(card["description"])
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## What could be wrong
 #
 # - **Our reviews are simpler than people's.** A clause says one thing about one aspect. What an estimator cannot do here it will hardly do
@@ -799,3 +802,108 @@ stage.close(globals())
 #
 # The texts go to [02_training](02_training.ipynb), where classifiers learn to predict the stars, and the aspects, from the words. The pairs go to
 # [03_attribution](03_attribution.ipynb), whose explainers see one side of each pair and have to foretell the other.
+
+# %% [markdown] tags=["exercise"]
+# ## Exercises
+#
+# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+
+# %% tags=["exercise"]
+from lib.core.exercises import (
+    check_choice,
+    check_function,
+    check_number,
+    read_committed,
+)
+from lib.studies.cebab.reviews import majority
+
+averages = read_committed("cebab", "cpu", "01_data_generation", "conditional_means")
+averages = averages.query("world == 'confounded'")[["aspect", "true", "sample"]]
+averages.round(2)
+
+# %% [markdown] tags=["exercise"]
+# ### 1 · By hand
+#
+# A review has two edits that aim at *food* and two that aim at *noise*. All four differ in the label of their aspect from the original, and the two edits of one aspect differ from each other. How many ordered pairs are there, counted in both directions?
+
+# %% tags=["hole"]
+n_pairs = ...
+
+# %% tags=["solution"]
+n_pairs = 2 * (4 + 1 + 1)
+
+# %% tags=["check"]
+with_original, between_edits = 4, 2
+check_number(
+    n_pairs,
+    2 * (with_original + between_edits),
+    {
+        "each pair can be read in both directions.": with_original + between_edits,
+        "edits of one aspect also make a pair with each other.": 2 * with_original,
+        "an edit of food and one of noise make no pair.": 5 * 4,
+    },
+    "First the pairs with the original, then those of edits with edits.",
+    tolerance=0,
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 2 · Write a function
+#
+# Five people judge an aspect. Write the rule of section 2: the label that at least three of them chose, or `"no majority"`. It is given the votes, a list of labels.
+
+
+# %% tags=["hole"]
+def label_of(votes):
+    """A label."""
+    return ...
+
+
+# %% tags=["solution"]
+def label_of(votes):
+    """A label."""
+    best = max(set(votes), key=votes.count)
+    return best if votes.count(best) >= 3 else "no majority"
+
+
+# %% tags=["check"]
+def expected(votes):
+    """By the library, which is given counts."""
+    return majority({label: votes.count(label) for label in votes})
+
+
+check_function(
+    label_of,
+    expected,
+    {
+        "Three of five are enough.": [["Positive"] * 3 + ["Negative"] * 2],
+        "Two, two and one are no majority.": [["1", "1", "2", "2", "3"]],
+        "All five agree.": [["unknown"] * 5],
+        "Two of five are the most here, and too few.": [["1", "1", "2", "3", "4"]],
+    },
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 3 · Explain
+#
+# `averages` is of the confounded world: the true effect of praise instead of blame, in stars, and the difference of mean ratings in a sample. The sample is too large for every aspect. Would ten times as many reviews help?
+#
+# - `"a"` Yes, the difference comes from chance.
+# - `"b"` No. Good food comes with good service here, so the difference of means counts the effect of both.
+# - `"c"` No, because the model is biased.
+
+# %% tags=["hole"]
+more_reviews = ...  # "a", "b" or "c"
+
+# %% tags=["solution"]
+more_reviews = "b"
+
+# %% tags=["check"]
+assert (averages["sample"] > averages["true"]).all()
+check_choice(
+    more_reviews,
+    "b",
+    {
+        "a": "Chance would miss in both directions. Do all aspects err in one?",
+        "c": "No model is asked in this table, only ratings.",
+    },
+)

@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # CEBaB, stage 2 of 5: do classifiers learn the stars, and which values do they see in a text?
 #
 # [Start here](../00_start_here.ipynb) · before: [01_data_generation](01_data_generation.ipynb) · next: [03_attribution](03_attribution.ipynb)
@@ -19,12 +19,16 @@
 # whether food, service, ambiance and noise are praised, blamed or passed over: explainers that need these values must not be
 # given what people said about a test text, only what can be predicted from it.
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - classifiers between a floor, which reads nothing, and a ceiling: in our worlds we know what the best possible reader would answer;
 # - that words which training never saw cost accuracy, and how much;
 # - what the explainers of stage 3 will be handed: answers, predicted aspects, vectors and a last layer.
+#
+# **You can then** compute the best accuracy that anybody could reach, and say when a concept is unlearnt.
+# **You need** [stage 1](01_data_generation.ipynb). **Time:** 20 minutes to read, 3 minutes to run, 10 minutes for the
+# exercises.
 #
 # | in (from 01) | out |
 # |---|---|
@@ -576,3 +580,66 @@ stage.close(globals())
 #
 # [03_attribution](03_attribution.ipynb) hands the train texts with these answers to its explainers, shows them one side of every test pair, and asks what
 # the other side would be.
+
+# %% [markdown] tags=["exercise"]
+# ## Exercises
+#
+# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+
+# %% tags=["exercise"]
+from statistics import NormalDist
+
+from lib.core.exercises import check_choice, check_number, read_committed
+
+unlearnt = read_committed("cebab", "cpu", "02_training", "unlearnt")
+unlearnt[["aspect", "before", "without", "share"]].round(3)
+
+# %% [markdown] tags=["exercise"]
+# ### 1 · By hand
+#
+# In our world a review has 3.1 stars, plus what its aspects add, plus the reviewer's mood, which has mean 0 and standard deviation 0.4. A review praises the food (0.9) and says nothing else, so its mean is 4.0. Ratings are rounded. With what probability does the reviewer give four stars? `NormalDist().cdf` is the distribution function of the normal distribution.
+
+# %% tags=["hole"]
+p_four = ...
+
+# %% tags=["solution"]
+p_four = NormalDist(4.0, 0.4).cdf(4.5) - NormalDist(4.0, 0.4).cdf(3.5)
+
+# %% tags=["check"]
+mood = NormalDist(0, 0.4)
+check_number(
+    p_four,
+    mood.cdf(0.5) - mood.cdf(-0.5),
+    {
+        "four stars also have a lower end.": mood.cdf(0.5),
+        "the standard deviation is 0.4.": NormalDist().cdf(0.5)
+        - NormalDist().cdf(-0.5),
+    },
+    "Which means are rounded to four?",
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 2 · Explain
+#
+# An adversary was trained to remove an aspect from the encoder. `without` is the accuracy of a *new* probe for that aspect, `before` that with the untouched encoder, `share` what naming the most frequent value gives. Is the aspect gone?
+#
+# - `"a"` Yes, `without` is below `before` everywhere.
+# - `"b"` No, the new probe is still far above `share`.
+# - `"c"` We cannot say: a probe says nothing about an encoder.
+
+# %% tags=["hole"]
+is_it_gone = ...  # "a", "b" or "c"
+
+# %% tags=["solution"]
+is_it_gone = "b"
+
+# %% tags=["check"]
+assert (unlearnt["without"] - unlearnt["share"] > 0.05).all()
+check_choice(
+    is_it_gone,
+    "b",
+    {
+        "a": "Lower is not gone. What would the probe reach if nothing were left?",
+        "c": "A probe that finds the aspect has found it; only a failing one leaves it open.",
+    },
+)

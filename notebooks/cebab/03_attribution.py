@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # CEBaB, stage 3 of 5: what do explainers say that a change of a concept would do to the model?
 #
 # [Start here](../00_start_here.ipynb) · before: [02_training](02_training.ipynb) · next: [04_metrics](04_metrics.ipynb)
@@ -19,12 +19,16 @@
 # train texts with their labels and answers; of the test pair it sees one side. The other side, the counterfactual, is known and kept
 # from it: with it, stage 4 marks the estimate.
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - one interface for explainers that are made quite differently: averages, matching, regressions, slopes, erasure;
 # - each told by a small example with a known answer, and what the released code of the paper does instead where it differs;
 # - which of them answer "what if Negative" and "what if Positive" alike.
+#
+# **You can then** estimate an effect by two methods by hand, and say what one direction cannot answer. **You need**
+# [stage 1](01_data_generation.ipynb), [stage 2](02_training.ipynb). **Time:** 20 minutes to read, a minute to run, 15
+# minutes for the exercises.
 #
 # | in | from | out |
 # |---|---|---|
@@ -686,3 +690,126 @@ stage.close(globals())
 # ## Hand-over
 #
 # [04_metrics](04_metrics.ipynb) lays each estimate beside what the model really does, and what the world does.
+
+# %% [markdown] tags=["exercise"]
+# ## Exercises
+#
+# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+
+# %% tags=["exercise"]
+import numpy as np
+
+from lib.core.exercises import check_choice, check_function, check_number
+
+# %% [markdown] tags=["exercise"]
+# ### 1 · By hand
+#
+# Four train texts, and the probability that a model gives to *good*:
+#
+# | food | noise | answer |
+# |---|---|---|
+# | Positive | Positive | .8 |
+# | Positive | Negative | .7 |
+# | Negative | Positive | .4 |
+# | Negative | Negative | .2 |
+#
+# A test text has bad food and good noise, and the model gives it .3. *What if the food had been good?* What do CONEXP and Approx answer?
+
+# %% tags=["hole"]
+conexp = ...
+approx = ...
+
+# %% tags=["solution"]
+conexp = (0.8 + 0.7) / 2 - (0.4 + 0.2) / 2
+approx = 0.8 - 0.3
+
+# %% tags=["check"]
+good, bad = np.array([0.8, 0.7]), np.array([0.4, 0.2])
+check_number(
+    conexp,
+    good.mean() - bad.mean(),
+    {"a mean divides by the number of texts.": good.sum() - bad.sum()},
+    "It does not look at the test text at all.",
+    name="conexp",
+)
+check_number(
+    approx,
+    good[0] - 0.3,
+    {
+        "subtract the model's answer to the test text itself.": good[0] - bad[0],
+        "the matching text has the same noise.": good[1] - 0.3,
+        "one matching text is taken, not the mean.": good.mean() - 0.3,
+    },
+    "Which train text is like the test text in all but the food?",
+    name="approx",
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 2 · Write a function
+#
+# Write CONEXP. It is given the values of the asked concept in the train texts, the model's answers to them, and the change: from `old` to `new`.
+
+
+# %% tags=["hole"]
+def conexp_of(values, answers, old, new):
+    """The difference of two means."""
+    return ...
+
+
+# %% tags=["solution"]
+def conexp_of(values, answers, old, new):
+    """The difference of two means."""
+    values, answers = np.asarray(values), np.asarray(answers)
+    return answers[values == new].mean() - answers[values == old].mean()
+
+
+# %% tags=["check"]
+def expected(values, answers, old, new):
+    """The mean of the one, minus the mean of the other."""
+    chosen = {
+        wanted: [a for v, a in zip(values, answers) if v == wanted]
+        for wanted in (old, new)
+    }
+    return np.mean(chosen[new]) - np.mean(chosen[old])
+
+
+three = ["Positive", "Negative", "unknown", "Positive"]
+check_function(
+    conexp_of,
+    expected,
+    {
+        "New minus old.": [["N", "P"], [0.2, 0.9], "N", "P"],
+        "Other values have no part in it.": [
+            three,
+            [0.9, 0.1, 0.5, 0.7],
+            "Negative",
+            "Positive",
+        ],
+        "The other direction has the other sign.": [["N", "P"], [0.2, 0.9], "P", "N"],
+    },
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 3 · Predict
+#
+# The paper's TCAV has one direction for each concept, from texts that do not mention it to texts that do. It is asked *what if Negative* and *what if Positive* about the same review without any word on food. What can it answer?
+#
+# - `"a"` Two opposite effects.
+# - `"b"` The same effect twice.
+# - `"c"` Nothing, since the food is not mentioned.
+
+# %% tags=["hole"]
+two_answers = ...  # "a", "b" or "c"
+
+# %% tags=["solution"]
+two_answers = "b"
+
+# %% tags=["check"]
+check_choice(
+    two_answers,
+    "b",
+    {
+        "a": "For that it would need a direction for Negative and one for Positive.",
+        "c": "A slope exists at every vector, whatever the text mentions.",
+    },
+)

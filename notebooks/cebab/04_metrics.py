@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # CEBaB, stage 4 of 5: how far are the explainers off, and what is that worth?
 #
 # [Start here](../00_start_here.ipynb) · before: [03_attribution](03_attribution.ipynb) · next: [05_figures](05_figures.ipynb)
@@ -19,12 +19,16 @@
 # stage lays the two side by side (CEBaB, section 3) and asks what the numbers mean: compared with knowing nothing, compared with
 # the best that anybody could do, and, in our worlds, compared with the truth about the *world*.
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - three ways to be wrong about an effect, and what each of them forgives;
 # - floors that the paper left out: by the cosine an explainer without any concept beats several that have one;
 # - three effects with three names: the world's, the model's, and the estimate of the model's. They must not be mixed.
+#
+# **You can then** compute three errors of an estimated effect, and say what each forgives. **You need**
+# [stage 3](03_attribution.ipynb), and what the length of a vector is. **Time:** 25 minutes to read, under a minute to
+# run, 20 minutes for the exercises.
 #
 # | in | from | holds |
 # |---|---|---|
@@ -831,3 +835,146 @@ stage.close(globals())
 # ## Hand-over
 #
 # [05_figures](05_figures.ipynb) draws the figures from these tables, each with its claim, its verdict, and the reason.
+
+# %% [markdown] tags=["exercise"]
+# ## Exercises
+#
+# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+
+# %% tags=["exercise"]
+import numpy as np
+
+from lib.core.exercises import (
+    check_choice,
+    check_function,
+    check_number,
+    read_committed,
+)
+from lib.metrics import concept_effects
+
+errors = read_committed("cebab", "cpu", "04_metrics", "errors")
+errors = errors.query("explainer in ['Zero', 'Approx', 'Approx (mean)']")
+errors = errors.pivot(index="explainer", columns="metric", values="error")
+errors.round(3)
+
+# %% [markdown] tags=["exercise"]
+# ### 1 · By hand
+#
+# A change moves a model's two probabilities by (.3, -.3). An explainer says (.6, -.6). Compute the three errors of section 1: L2, cosine and the difference of lengths (NormDiff).
+
+# %% tags=["hole"]
+l2 = ...
+cosine = ...
+normdiff = ...
+
+# %% tags=["solution"]
+l2 = np.sqrt(0.3**2 + 0.3**2)
+cosine = 0.0
+normdiff = np.sqrt(2) * 0.6 - np.sqrt(2) * 0.3
+
+# %% tags=["check"]
+effect, estimate = np.array([[0.3, -0.3]]), np.array([[0.6, -0.6]])
+check_number(
+    l2,
+    concept_effects.l2(effect, estimate)[0],
+    {"that is the square; take its root.": 0.18},
+    "The length of the difference of the two vectors.",
+    name="l2",
+)
+check_number(
+    cosine,
+    concept_effects.cosine(effect, estimate)[0],
+    {"an error: equal directions have 0.": 1.0},
+    "Do the two vectors point the same way?",
+    name="cosine",
+)
+check_number(
+    normdiff,
+    concept_effects.normdiff(effect, estimate)[0],
+    hint="Compute both lengths first.",
+    name="normdiff",
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 2 · Predict
+#
+# An explainer points into the right direction, and is twice as long as it should be. We halve all its answers. Which of the three errors stays?
+#
+# - `"a"` L2
+# - `"b"` cosine
+# - `"c"` NormDiff
+
+# %% tags=["hole"]
+stays = ...  # "a", "b" or "c"
+
+# %% tags=["solution"]
+stays = "b"
+
+# %% tags=["check"]
+length = "Halving changes the length. Does this error look at lengths?"
+check_choice(stays, "b", {"a": length, "c": length})
+
+# %% [markdown] tags=["exercise"]
+# ### 3 · Explain
+#
+# `errors` is of the run at scale `cpu`. *Zero* says that nothing ever changes. By L2 *Approx* is worse than *Zero*; its mean over all matches is better than both. What does that say about *Approx*?
+#
+# - `"a"` It looks in the wrong direction.
+# - `"b"` It answers with one sampled text, and the chance in that text costs more than its knowledge gains.
+# - `"c"` L2 is wrong, since saying nothing cannot be good.
+
+# %% tags=["hole"]
+what_it_says = ...  # "a", "b" or "c"
+
+# %% tags=["solution"]
+what_it_says = "b"
+
+# %% tags=["check"]
+by_l2, direction = errors["L2"], errors["cosine"]
+assert by_l2["Approx (mean)"] < by_l2["Zero"] < by_l2["Approx"]
+assert direction["Approx"] < direction["Zero"]
+check_choice(
+    what_it_says,
+    "b",
+    {
+        "a": "Compare the column cosine, which looks at directions.",
+        "c": "An answer that is far off can be worse than none. What does the mean change?",
+    },
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 4 · Write a function
+#
+# Write the mean L2 error of an explainer over many pairs. Both arguments are matrices, one row a pair.
+
+
+# %% tags=["hole"]
+def mean_l2(effects, estimates):
+    """One number."""
+    return ...
+
+
+# %% tags=["solution"]
+def mean_l2(effects, estimates):
+    """One number."""
+    difference = np.asarray(effects) - np.asarray(estimates)
+    return np.sqrt((difference**2).sum(axis=1)).mean()
+
+
+# %% tags=["check"]
+def expected(effects, estimates):
+    """By the library."""
+    return concept_effects.l2(np.asarray(effects), np.asarray(estimates)).mean()
+
+
+check_function(
+    mean_l2,
+    expected,
+    {
+        "One pair has the length of one difference.": [[[0.3, -0.3]], [[0.0, 0.0]]],
+        "First a length for each pair, then the mean.": [
+            [[0.4, -0.4], [0.0, 0.0]],
+            [[0.0, 0.0], [0.1, -0.1]],
+        ],
+    },
+)

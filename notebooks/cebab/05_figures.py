@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # CEBaB, stage 5 of 5: what do the paper's figures look like here, and do its claims hold?
 #
 # [Start here](../00_start_here.ipynb) · before: [04_metrics](04_metrics.ipynb) · the study: [README](README.md)
@@ -32,12 +32,15 @@
 # This notebook computes nothing. It draws tables of stage 4, one section per figure: what the paper claims, the figure, what is plotted, the
 # verdict of stage 4 where the claim was registered, and why.
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - the paper's Figure 2 and Table 4, with intervals in the place of stars, and floors and a ceiling drawn in;
 # - a heat map per aspect and direction, and the leaderboard with its floors;
 # - for each claim a verdict and its reason.
+#
+# **You can then** read an error beside that of the answer *nothing changes*. **You need**
+# [stage 4](04_metrics.ipynb). **Time:** 10 minutes to read, under a minute to run, 10 minutes for the exercises.
 #
 # | in (all from stage 4) | used for |
 # |---|---|
@@ -90,7 +93,7 @@ ours, about_outside = split_verdicts(tables["claims"])
 verdicts = partial(show_verdicts, stage, ours, registered)
 print(", ".join(f"{name} {len(table)}" for name, table in tables.items()))
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # The numbers are rows. Where a verdict rests on several comparisons, `ours` is their median, and `low` and `high` are the smallest and the largest of them, not an
 # interval. A claim about most comparisons holds where more than half of those that were run do. A verdict is **holds**, **partly**, **fails** (the effect is shown to be absent or reversed), **undecided** (the data
 # cannot tell) or **not run** (this run has no such rows).
@@ -106,7 +109,7 @@ print(", ".join(f"{name} {len(table)}" for name, table in tables.items()))
 # line in L2, is the bound that no explainer can go below on these. (Stage 4 has everybody's error on the same few questions, in `asked_twice`.) The Causal Proxy Model
 # explains encoders alone.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 ceilings = tables["ceiling"][tables["ceiling"]["same"] == "label"]
 figure, plotted = plot_errors(tables["errors"], ceilings)
 stage.figure("figure_2", figure, formats)
@@ -202,7 +205,7 @@ theirs = (
 table_4 = stage.table("table_4", tables["cace"].join(theirs, on=keys), digits=2)
 table_4.astype(object).fillna("")
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # With reviews of our own the paper's column is there for its size alone.
 #
 # ## Heat map · Where are the errors?
@@ -210,7 +213,7 @@ table_4.astype(object).fillna("")
 # **How to read the figure.** A row per explainer, a column per aspect and direction (− Negative, ? unknown, + Positive); the darker, the larger the mean L2 error of the
 # first model.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 signs = dict(zip(VALUES, "−?+"))  # Negative, unknown, Positive
 
 
@@ -230,14 +233,14 @@ stage.table("heat_map", plotted).groupby(["dataset", "aspect"], sort=False)[
     "L2"
 ].mean().unstack().round(2)
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # Mostly errors are largest where effects are. On the published data that is a change of the food, between Negative and Positive.
 #
 # ## The world, the model, the estimate
 #
 # *Ours,* at scale small alone; on the published reviews the table is empty. In a world whose structure is known, three effects can be told apart. An explainer is to say what the *model* does.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 effects = stage.table("three_effects", tables["three_effects"])
 if len(effects):
     figure, plotted = plot_three_effects(effects, "Negative to Positive, in stars")
@@ -268,3 +271,59 @@ stage.close(globals())
 #
 # The tables and figures are in this stage's folder. The results are this notebook at scale `cpu` (`make cebab SCALE=cpu`): the published data, with a
 # small encoder in BERT's place.
+
+# %% [markdown] tags=["exercise"]
+# ## Exercises
+#
+# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+
+# %% tags=["exercise"]
+from lib.core.exercises import check_choice, check_number, read_committed
+
+errors = read_committed("cebab", "cpu", "04_metrics", "errors")
+errors = errors.pivot(index="explainer", columns="metric", values="error")
+errors.loc[["Zero", "No concept", "CONEXP", "Approx", "S-Learner"]].round(3)
+
+# %% [markdown] tags=["exercise"]
+# ### 1 · By hand, from a table
+#
+# `errors` holds the mean error of every explainer at scale `cpu`, by three measures. How many explainers have a larger L2 error than *Zero*, which says that nothing ever changes?
+
+# %% tags=["hole"]
+n_worse_than_zero = ...
+
+# %% tags=["solution"]
+n_worse_than_zero = int((errors["L2"] > errors.loc["Zero", "L2"]).sum())
+
+# %% tags=["check"]
+check_number(
+    n_worse_than_zero,
+    (errors["L2"] > errors.loc["Zero", "L2"]).sum(),
+    hint="Compare the column L2 with one of its cells, and count.",
+    tolerance=0,
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 2 · Explain
+#
+# The best explainer by L2 is not the best one by the cosine. Which of the two should a person use?
+#
+# - `"a"` The one that wins more measures.
+# - `"b"` It depends on the use: the cosine asks only for the direction of the change, L2 also for its size.
+# - `"c"` The one by L2, since the paper used it first.
+
+# %% tags=["hole"]
+which_to_use = ...  # "a", "b" or "c"
+
+# %% tags=["solution"]
+which_to_use = "b"
+
+# %% tags=["check"]
+check_choice(
+    which_to_use,
+    "b",
+    {
+        "a": "The measures are different questions; how many are won depends on the list.",
+        "c": "What would you do with the answer: rank changes, or predict stars?",
+    },
+)

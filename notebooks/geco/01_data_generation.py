@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # GECO, stage 1 of 5: how do you build text in which you know the words that matter?
 #
 # [Start here](../00_start_here.ipynb) · next: [02_training](02_training.ipynb)
@@ -21,7 +21,7 @@
 # classifier tell the forms apart. The words that changed carry all the evidence. Every other word is the
 # same in all three, so it cannot help.
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - how plain text becomes candidate sentences, filter by filter, with a count after each;
@@ -29,6 +29,10 @@
 #   the forms differ;
 # - what the data are like: how many words are masked, which words go with which class, whether one form is
 #   favoured.
+#
+# **You can then** write the mask of a sentence, and say what a filter keeps out. **You need**
+# [Start here](../00_start_here.ipynb). **Time:** 35 minutes to read, under a minute to run, 15 minutes for the
+# exercises.
 #
 # | in | out (in this stage's output folder) |
 # |---|---|
@@ -131,7 +135,7 @@ print(
 )
 summaries[["sentence_id", "sentence"]].head(3)
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 1 · One sentence by hand
 #
 # > Bingley leaves for London without a word, and Jane suffers quietly.
@@ -710,7 +714,7 @@ statistics = pd.DataFrame(
 )
 stage.table("statistics", statistics)
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # *Reading it.* D_A masks clearly more words than D_S, and the sets with three classes more than those with
 # two, since verbs join in. So raw scores of explanations must not be compared between these sets: an
 # explainer that knows nothing scores higher where more is masked. Stage 4 corrects for it.
@@ -720,7 +724,7 @@ stage.table("statistics", statistics)
 # Left: how many words of a base sentence are masked. Right: bias_C with the pronoun list A1; the dashed
 # line is perfect balance. The table holds the numbers that are plotted.
 
-# %%
+# %% tags=["slide"]
 bases = {
     name: whole[name].drop_duplicates("sentence_idx")["ground_truth"].map(sum)
     for name in ("D_A", "D_S")
@@ -926,7 +930,7 @@ read_errors = read_table(folder / "reference_errors.csv")
 print(read_errors.groupby("verdict")["input"].value_counts().unstack().to_string())
 stage.table("annotator_bounds", bounds)
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # *Reading it.* Against the gold as it is, most aims are missed; `met` says which. For the mask without verbs the aim lies above what
 # this gold allows, and for male to female it lies at its edge: most of what is left there is words that the gold
 # forgot, or *Mrs* with and without its dot. Female to male misses its aim of .94 by two sentences, and to neutral by more; with the
@@ -966,3 +970,109 @@ stage.close(globals())
 # Four data sets now lie in this stage's folder. [02_training](02_training.ipynb) trains classifiers on
 # them, from a frozen network with a new head to a tiny one trained from scratch, and asks which of them
 # have learnt more than "read the first pronoun".
+
+# %% [markdown] tags=["exercise"]
+# ## Exercises
+#
+# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+
+# %% tags=["exercise"]
+from lib.core.exercises import check_function, check_list, check_number, read_committed
+from lib.language.labels import differing_positions
+
+counts = read_committed("geco", "cpu", "01_data_generation", "counts")
+counts
+
+# %% [markdown] tags=["exercise"]
+# ### 1 · By hand
+#
+# Here is a sentence of eight tokens in three forms, with all gendered words altered (D_A):
+#
+# > F: She thanks her sister and she smiles .
+# >
+# > M: He thanks his brother and he smiles .
+# >
+# > NB: They thank their sibling and they smile .
+#
+# Write its mask. Then write the mask of a set with the two classes F and M alone.
+
+# %% tags=["hole"]
+three_classes = ...  # a list of eight zeros and ones
+two_classes = ...  # the same
+
+# %% tags=["solution"]
+three_classes = [1, 1, 1, 1, 0, 1, 1, 0]
+two_classes = [1, 0, 1, 1, 0, 1, 0, 0]
+
+# %% tags=["check"]
+forms = [
+    "She thanks her sister and she smiles .".split(),
+    "He thanks his brother and he smiles .".split(),
+    "They thank their sibling and they smile .".split(),
+]
+marked = "A word is marked if any two of the forms that are compared differ there."
+check_list(three_classes, differing_positions(forms), marked, name="three_classes")
+check_list(
+    two_classes,
+    differing_positions(forms[:2]),
+    f"{marked} NB is not compared.",
+    name="two_classes",
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 2 · Write a function
+#
+# Write the rule of exercise 1 as code. It is given the forms, lists of words of equal length, and returns the mask.
+
+
+# %% tags=["hole"]
+def mask_of(forms):
+    """0 or 1 for each position."""
+    return ...
+
+
+# %% tags=["solution"]
+def mask_of(forms):
+    """0 or 1 for each position."""
+    return [int(len(set(words)) > 1) for words in zip(*forms)]
+
+
+# %% tags=["check"]
+check_function(
+    mask_of,
+    differing_positions,
+    {
+        "The first words differ, the second ones do not.": [
+            [["She", "sang"], ["He", "sang"]]
+        ],
+        "The first and the second form agree on the verb, and the third does not.": [
+            [["She", "sings"], ["He", "sings"], ["They", "sing"]]
+        ],
+        "Equal forms mark nothing.": [[["It", "rains"], ["It", "rains"]]],
+    },
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 3 · By hand, from a table
+#
+# `counts` above says how many sentences are left after each filter. Of the sentences that reach the filter *fewer than 30 tokens*, which share does it remove?
+
+# %% tags=["hole"]
+share_removed = ...  # a number between 0 and 1
+
+# %% tags=["solution"]
+share_removed = 1 - 386 / 547
+
+# %% tags=["check"]
+left = counts.set_index("step")["sentences"]
+reached, kept = left["subject"], left["fewer than 30 tokens"]
+check_number(
+    share_removed,
+    1 - kept / reached,
+    {
+        "you divide by all sentences; many were gone before.": (reached - kept)
+        / left["sentences"],
+        "that is the share that the filter keeps.": kept / reached,
+    },
+    "Two lines of the table are needed: that of this filter and the one above it.",
+)

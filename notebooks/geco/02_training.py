@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # GECO, stage 2 of 5: which parts of a language model have to learn for the task?
 #
 # Previous: [01_data_generation](01_data_generation.ipynb) · Next: [03_attribution](03_attribution.ipynb)
@@ -21,12 +21,16 @@
 # notebook trains those models. Whether they have *learnt* the task is judged against rules that need no language model,
 # because such rules are surprisingly good here.
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - how a language model reads a sentence, and how its parts are frozen, fine-tuned or started anew;
 # - a one-layer attention model that fits on a page, and what a forgotten line does to its training;
 # - the accuracy of every model beside the paper's Table 3, and beside two rules that see no language model.
+#
+# **You can then** say which parameters each scheme changes, and judge a classifier beside two rules. **You need**
+# [stage 1](01_data_generation.ipynb), and to have trained some classifier before. **Time:** 25 minutes to read, 4
+# minutes to run, 15 minutes for the exercises.
 #
 # | in (from stage 1) | out (in this stage's output folder) |
 # |---|---|
@@ -162,7 +166,7 @@ pd.DataFrame(
     ]
 )
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # Every base sentence stands there once in each form, so the classes are balanced, and guessing is right one time in three
 # (in two for the binary sets).
 #
@@ -652,7 +656,7 @@ if scale in ("small", "cpu"):
         or ours[datasets[-1], "CEfAf"] > ours[datasets[-1], "C"]
     ), f"{told} epochs.CEfAf"
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 9 · Learning curves
 #
 # One panel per data set and scheme, first seed. The dot marks the epoch that was kept. Watch the distance between the two
@@ -660,7 +664,7 @@ if scale in ("small", "cpu"):
 # line is the loss of a guess, $\ln 3$. The table below the figure holds the epochs that were kept; all curves are in
 # `curves.csv`.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 drawn = curves[(curves["seed"] == 0) & curves["dataset"].isin(datasets)]
 kept = drawn.loc[
     drawn.groupby(["dataset", "scheme"], sort=False)["validation_loss"].idxmin()
@@ -701,7 +705,7 @@ _ = stage.table(
 )  # of twenty seeds five show enough
 stage.table("kept_epochs", kept[["dataset", "scheme", *CURVE]].reset_index(drop=True))
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # *Reading it.* On D_A both losses fall to nearly nothing. On D_S the frozen encoder (C) flattens out high: there is nothing
 # left in its output for a single layer to learn from. OLA's lines part early: it begins to learn training sentences by
 # heart, and the kept epoch lies before the end. (The training loss of an epoch is measured while learning, so in the first
@@ -736,3 +740,107 @@ stage.close(globals())
 # The models and their predictions are in this stage's folder. [03_attribution](03_attribution.ipynb) loads each model from
 # its recipe and its trained tensors, and asks ten methods which words made it decide. [04_metrics](04_metrics.ipynb)
 # compares the answers with the words that were altered, and repeats the comparison with the floors row by row.
+
+# %% [markdown] tags=["exercise"]
+# ## Exercises
+#
+# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+
+# %% tags=["exercise"]
+from lib.core.exercises import (
+    check_choice,
+    check_function,
+    check_number,
+    read_committed,
+)
+from lib.language.lexicon import first_pronoun
+
+accuracy = read_committed("geco", "cpu", "02_training", "accuracy")
+accuracy = accuracy.query("dataset == 'D_S'")[["scheme", "accuracy", "accuracy_hard"]]
+accuracy.round(3)
+
+# %% [markdown] tags=["exercise"]
+# ### 1 · By hand
+#
+# The scheme *head only* (C) fine-tunes one linear layer: 384 numbers go in, one score for each of three classes comes out, and each class has a bias. How many parameters learn?
+
+# %% tags=["hole"]
+n_parameters = ...
+
+# %% tags=["solution"]
+n_parameters = 384 * 3 + 3
+
+# %% tags=["check"]
+hidden, classes = 384, 3
+check_number(
+    n_parameters,
+    (hidden + 1) * classes,
+    {
+        "each class also has a bias.": hidden * classes,
+        "each class has a bias of its own.": hidden * classes + 1,
+    },
+    "Count the weights of one class first.",
+    tolerance=0,
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 2 · Write a function
+#
+# Write the floor *first pronoun* for the three classes F, M and NB, with *she, her, he, him, his, they, them, their* only. It is given a list of words and returns the class of the first pronoun, 0 for F, 1 for M and 2 for NB. Without a pronoun it says 0.
+
+
+# %% tags=["hole"]
+def first_pronoun_rule(words):
+    """0, 1 or 2."""
+    return ...
+
+
+# %% tags=["solution"]
+def first_pronoun_rule(words):
+    """0, 1 or 2."""
+    classes = {"she": 0, "her": 0, "he": 1, "him": 1, "his": 1}
+    classes |= {"they": 2, "them": 2, "their": 2}
+    return next((classes[w.lower()] for w in words if w.lower() in classes), 0)
+
+
+# %% tags=["check"]
+check_function(
+    first_pronoun_rule,
+    lambda words: (first_pronoun(words, ("F", "M", "NB")) or (0, 0))[1],
+    {
+        "The sentence has one pronoun.": ["the dog sees him .".split()],
+        "A capital letter changes no pronoun.": ["They sing .".split()],
+        "Two pronouns stand here, and the first decides.": ["he calls her .".split()],
+        "Without a pronoun the rule says F.": ["the dog sleeps .".split()],
+        "Only whole words are pronouns.": ["other women see them".split()],
+    },
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 3 · Explain
+#
+# The table at the top is of D_S, at scale `cpu`. `accuracy_hard` is the accuracy on rows whose first pronoun is somebody else's. *Head only* (C) is below the first-pronoun rule. What follows?
+#
+# - `"a"` C has learnt the rule, a little less well.
+# - `"b"` C has learnt something else than the rule, and too little for its explanations to tell us much about the task.
+# - `"c"` C must be right more often on hard rows than on all rows.
+
+# %% tags=["hole"]
+what_follows = ...  # "a", "b" or "c"
+
+# %% tags=["solution"]
+what_follows = "b"
+
+# %% tags=["check"]
+by = accuracy.set_index("scheme")
+rule, head_only = by.loc["First pronoun rule"], by.loc["C"]
+assert head_only["accuracy"] < rule["accuracy"]
+assert rule["accuracy_hard"] < head_only["accuracy_hard"] < head_only["accuracy"]
+check_choice(
+    what_follows,
+    "b",
+    {
+        "a": "Compare the two on hard rows: would a copy of the rule do better there?",
+        "c": "Read both columns of its row.",
+    },
+)

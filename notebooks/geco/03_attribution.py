@@ -10,20 +10,24 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # GECO 3 · Attribution: which words does a method say made the model decide?
 #
 # *GECOBench (Wilming et al.), sections 3.3.1 and 3.3.2; the released code at commit f0907c6.*
 #
 # Previous: [02_training](02_training.ipynb) · Next: [04_metrics](04_metrics.ipynb)
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - one sentence explained by ten methods, side by side, and how much they disagree;
 # - three of the methods in full, each checked by a second route to the same number, and what the others compute;
 # - a proof that two of the paper's methods, as released, return rounding noise for BERT, and what we do instead;
 # - which methods are one function under two names, and how much of a ranking is owed to choices around the method.
+#
+# **You can then** compute four attributions of a small model by hand, write Shapley values, and check that scores add
+# up. **You need** [stage 1](01_data_generation.ipynb), [stage 2](02_training.ipynb), and what a gradient is.
+# **Time:** 30 minutes to read, 4 minutes to run, 20 minutes for the exercises.
 #
 # | In | from | holds |
 # |---|---|---|
@@ -192,7 +196,7 @@ for name in datasets:
         f"{name}: {len(test)} test rows, {test['sentence_idx'].nunique()} base sentences, {n_models} models"
     )
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 1 · By hand, with a model of four numbers
 #
 # Before we trust a method on a model that nobody understands, we try it on one that everybody does. Two words, two
@@ -239,7 +243,7 @@ for method, expected in by_hand.items():
     print(f"{method.__name__:>22}: she {expected[0]:2}, sings {expected[1]:2}")
     assert torch.allclose(found, torch.tensor(expected, dtype=torch.float), atol=1e-4)
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 2 · One sentence, side by side
 #
 # Now a real model. First the settings of all methods are put together and the whole run is planned: which model is
@@ -325,7 +329,7 @@ stage.table(
 # The same as a picture. Bold words are ground truth, orange is positive (towards F), violet negative; Saliency and Guided
 # Backprop are sizes and cannot be negative. Below the line stand the floors, which see no model.
 
-# %%
+# %% tags=["slide"]
 grid = pd.DataFrame(columns, index=words).T.round(2) + 0.0  # + 0.0 turns -0.0 into 0.0
 figure, ax = plt.subplots(
     figsize=(8.2, 0.36 * len(columns) + 1.2), layout="constrained"
@@ -949,7 +953,7 @@ stage.table(
     "controls", controls.assign(method=[shown.method, shown.method, "Uniform random"])
 )
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # *Reading it.* Training moves the attribution onto the words that matter. Before training it lies about where noise
 # lies, though the encoder has read a billion sentences: what is explained is the head's answer, and the head had none
 # yet.
@@ -983,3 +987,151 @@ stage.close(globals())
 #
 # [04_metrics](04_metrics.ipynb) reads `explanations.parquet` and the ground truth of stage 01, and asks which of
 # these explanations point at the words that were changed, how sure we can be, and which claims of the papers follow.
+
+# %% [markdown] tags=["exercise"]
+# ## Exercises
+#
+# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+
+# %% tags=["exercise"]
+import numpy as np
+import torch
+
+from lib.attribution.regression import all_masks, shapley_values
+from lib.core.exercises import (
+    check_choice,
+    check_function,
+    check_number,
+    read_committed,
+)
+
+added_up = read_committed("geco", "cpu", "03_attribution", "completeness")
+added_up
+
+# %% [markdown] tags=["exercise"]
+# ### 1 · By hand
+#
+# Take the model of section 1: $f = \sum (x_1 - x_2)$ over the words, and padding is $(1, 0)$. A third word joins, *her* $= (4, 1)$. What do the methods say of it?
+
+# %% tags=["hole"]
+input_times_gradient = ...
+integrated_gradients = ...
+saliency = ...
+
+# %% tags=["solution"]
+input_times_gradient = 4 * 1 + 1 * (-1)
+integrated_gradients = (4 - 1) * 1 + (1 - 0) * (-1)
+saliency = abs(1) + abs(-1)
+
+# %% tags=["check"]
+word, padding, slope = np.array([4, 1]), np.array([1, 0]), np.array([1, -1])
+first, second = (word * slope).sum(), ((word - padding) * slope).sum()
+hint = "Write the two products apart, and mind the sign of the second."
+check_number(
+    input_times_gradient,
+    first,
+    {"the slope of the second number is negative.": (word * abs(slope)).sum()},
+    hint,
+    name="input_times_gradient",
+)
+check_number(
+    integrated_gradients,
+    second,
+    {"that is Input x Gradient; what has changed since padding?": first},
+    hint,
+    name="integrated_gradients",
+)
+check_number(
+    saliency,
+    abs(slope).sum(),
+    {"Saliency takes sizes before it adds.": slope.sum()},
+    "Saliency does not look at the word.",
+    name="saliency",
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 2 · Write a function
+#
+# The Shapley value of a word is its mean contribution over all orders in which the words can arrive. Write it for a sentence of a few words. `worth` is given the set of positions that are present and returns a number; `n` is the number of words. `itertools.permutations` may help.
+
+
+# %% tags=["hole"]
+def shapley(worth, n):
+    """One value for each of the n words."""
+    return ...
+
+
+# %% tags=["solution"]
+def shapley(worth, n):
+    """One value for each of the n words."""
+    from itertools import permutations
+
+    orders = list(permutations(range(n)))
+    values = np.zeros(n)
+    for order in orders:
+        for k, word in enumerate(order):
+            values[word] += worth({*order[: k + 1]}) - worth({*order[:k]})
+    return values / len(orders)
+
+
+# %% tags=["check"]
+def expected(worth, n):
+    """By the library: from the worth of every coalition."""
+    masks = all_masks(n)
+    present = [set(mask.nonzero().flatten().tolist()) for mask in masks]
+    worths = torch.tensor([float(worth(words)) for words in present])
+    return shapley_values(worths, masks).numpy()
+
+
+def both(present):
+    """1 where the words 0 and 1 are both present."""
+    return float({0, 1} <= present)
+
+
+def some(present):
+    """Each word adds, and two of them add less together."""
+    return 2 * (0 in present) + 3 * (1 in present) - (2 in present) * (0 in present)
+
+
+check_function(
+    shapley,
+    expected,
+    {
+        "Worth is the number of present words: each adds 1.": [len, 2],
+        "Two words count only together: each is second in half of the orders.": [
+            both,
+            2,
+        ],
+        "A word that adds nothing in any order has 0.": [both, 3],
+        "Take the mean over all orders, not over some.": [some, 3],
+    },
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 3 · Change a parameter, and explain
+#
+# `added_up` above is from the run at scale `cpu`: by how much (`delta`) the scores of Integrated Gradients miss the rise of the probability, for some numbers of steps. Which is the smallest `n_steps` in the table that misses by at most one percent of the rise? And what do more steps change?
+#
+# - `"a"` The model: it becomes more certain.
+# - `"b"` The reference: it moves nearer to the sentence.
+# - `"c"` The sum that stands for an integral: its strips become narrower.
+
+# %% tags=["hole"]
+n_steps_needed = ...
+more_steps_change = ...  # "a", "b" or "c"
+
+# %% tags=["solution"]
+n_steps_needed = 64
+more_steps_change = "c"
+
+# %% tags=["check"]
+close = added_up[added_up["delta"].abs() <= 0.01 * added_up["rise"]]
+check_number(
+    n_steps_needed,
+    close["n_steps"].min(),
+    hint="Divide delta by rise in every row, and drop the sign.",
+    tolerance=0,
+    name="n_steps_needed",
+)
+no = "Neither model nor reference depends on n_steps: the rise is the same in all rows."
+check_choice(more_steps_change, "c", {"a": no, "b": no}, name="more_steps_change")

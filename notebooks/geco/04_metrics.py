@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # GECO, stage 4 of 5: do the explanations point at the words that were changed?
 #
 # [Start here](../00_start_here.ipynb) · before: [03_attribution](03_attribution.ipynb) · next: [05_figures](05_figures.ipynb)
@@ -18,12 +18,16 @@
 # Stage 1 knows which words make a sentence female, male or non-binary. Stage 3 has asked every method which words it holds
 # responsible. Now the two are compared (GECOBench, sections 3.3.3 to 4), and then we ask what the comparison is worth.
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - how an explanation is measured against the words that matter, and what the measure forgives;
 # - how well simple rules do that look at no model at all: every number has to be read beside them;
 # - which claims of the papers this run can judge, which it cannot, and why.
+#
+# **You can then** compute mass accuracy and recall, read them beside floors, and choose what a bootstrap resamples.
+# **You need** [stage 3](03_attribution.ipynb), and what an interval is. **Time:** 40 minutes to read, a minute to
+# run, 25 minutes for the exercises.
 #
 # | in | from | holds |
 # |---|---|---|
@@ -137,7 +141,7 @@ n_explained = explanations.groupby("dataset")["row_id"].nunique()
 n_rows = {name: len(data[name, "test"]) for name in names}
 pd.DataFrame({"test_rows": n_rows, "explained": n_explained}).fillna(0).astype(int)
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # The forms of the explained base sentences are test rows: no model was trained on them.
 #
 # ## 1 · One example by hand
@@ -161,7 +165,7 @@ pd.DataFrame(
     }
 )
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # It hurts. The sign is dropped, so *spend* has taken a tenth of the attention, whatever its direction.
 #
 # ## 2 · Three definitions
@@ -409,7 +413,7 @@ both.pivot(
     index=["dataset", "method", "scheme"], columns="truth", values=["MA", "recall"]
 )
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # Without the verbs there is less to hit: a method that spreads its mass loses, the rule that points at one pronoun does not, and its
 # recall rises, for there is less to miss. Which mask is right depends on the question; that both are printed is what matters.
 #
@@ -812,7 +816,7 @@ stage.table("comparisons", pd.concat(comparisons.values(), ignore_index=True))
 stage.table("claims", verdicts)
 print(f"{len(verdicts)} claims are judged; stage 5 shows them")
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # *Reading it.* The reason of each verdict is in the column `why` of `claims.csv`, and stage 5 prints it beside the figures; `comparisons.csv`
 # has what each verdict rests on, comparison by comparison.
 #
@@ -820,7 +824,7 @@ print(f"{len(verdicts)} claims are judged; stage 5 shows them")
 #
 # Mass accuracy by scheme and method, with intervals, and the floors as lines. A grey panel is a model below the first-pronoun rule.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 figure, table = plot_mass_accuracy(main)
 stage.figure("mass_accuracy", figure)
 stage.table("figure", table)
@@ -1153,7 +1157,7 @@ stage.table(
     ],
 )
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # *Reading it.* 1: the two yardsticks put the methods in the same order. An interval that holds zero: this run cannot tell whether they have
 # anything to do with each other. An interval far below 1: they do not measure the same thing, and a ranking by one is no
 # ranking by the other. The intervals speak of other sentences, with these `n_methods` methods given (some of which are nearly one method);
@@ -1187,3 +1191,190 @@ stage.close(globals())
 #
 # Further reading: Arras et al. 2022, where mass accuracy comes from; Hesterberg 2015, *What teachers should know about the bootstrap*, on why few
 # sentences need wider percentiles; Lakens 2017, *Equivalence tests*, on how a claim can fail.
+
+# %% [markdown] tags=["exercise"]
+# ## Exercises
+#
+# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+
+# %% tags=["exercise"]
+import numpy as np
+import pandas as pd
+
+from lib import metrics
+from lib.core.exercises import (
+    check_choice,
+    check_function,
+    check_number,
+    read_committed,
+)
+
+table = read_committed("geco", "cpu", "04_metrics", "mass_accuracy")
+table = table.query("dataset == 'D_A' and rows == 'all' and truth == 'union'")
+rules = table.query("scheme == '-'")[["method", "MA", "recall", "share"]]
+rules.round(3)
+
+# %% [markdown] tags=["exercise"]
+# ### 1 · By hand
+#
+# A sentence of eight words has two changed words. The scores are 3, -1, 0, 0, 2, 0, 0, 4, and the changed words are the first and the fifth. Compute the mass accuracy, the share that noise reaches, and the chance-normalised mass accuracy.
+
+# %% tags=["hole"]
+MA = ...
+share = ...
+MA_chance_normalised = ...
+
+# %% tags=["solution"]
+MA = (3 + 2) / (3 + 1 + 2 + 4)
+share = 2 / 8
+MA_chance_normalised = (MA - share) / (1 - share)
+
+# %% tags=["check"]
+scores, mask = [3, -1, 0, 0, 2, 0, 0, 4], [1, 0, 0, 0, 1, 0, 0, 0]
+mass, noise = metrics.mass_accuracy(scores, mask), metrics.truth_share(mask)
+check_number(
+    MA,
+    mass,
+    {"a negative score counts by its size.": 5 / 8},
+    "Sizes first, then a share.",
+    name="MA",
+)
+check_number(
+    share, noise, hint="Noise gives every word the same on average.", name="share"
+)
+check_number(
+    MA_chance_normalised,
+    metrics.chance_normalised_mass_accuracy(mass, noise),
+    {
+        "that is how far it is above noise; perfection is not at 1 yet.": mass - noise,
+        "that is a ratio to noise; noise must have 0.": mass / noise,
+    },
+    "Two facts fix the scale: noise has 0, and 1 stays 1.",
+    name="MA_chance_normalised",
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 2 · Write a function
+#
+# Mass accuracy forgives words that are missed. Write the recall of section 2: the share of changed words whose size exceeds the sentence's average size.
+
+
+# %% tags=["hole"]
+def recall(scores, mask):
+    """A number between 0 and 1."""
+    return ...
+
+
+# %% tags=["solution"]
+def recall(scores, mask):
+    """A number between 0 and 1."""
+    sizes, truth = np.abs(scores), np.asarray(mask) == 1
+    return np.mean(sizes[truth] > sizes.mean())
+
+
+# %% tags=["check"]
+check_function(
+    recall,
+    metrics.mask_recall,
+    {
+        "One of the two changed words is above the average.": [
+            [4, 0, 1, 1],
+            [1, 1, 0, 0],
+        ],
+        "Signs are dropped first.": [[-4, 3, 1, 0], [1, 1, 0, 0]],
+        "Divide by the number of changed words, not of all.": [
+            [5, 0, 0, 0],
+            [1, 0, 0, 0],
+        ],
+        "A word with exactly the average is not above it.": [
+            [1, 1, 1, 1],
+            [1, 1, 0, 0],
+        ],
+    },
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 3 · Explain
+#
+# `rules` above is of the run at scale `cpu`, on all rows of D_A. *First pronoun* has a very high mass accuracy and a low recall. Why?
+#
+# - `"a"` It looks at the model, but only at the first layer.
+# - `"b"` It puts everything on one word, which nearly always is a changed word, and leaves all other changed words out.
+# - `"c"` Sentences of D_A have only one changed word.
+
+# %% tags=["hole"]
+why = ...  # "a", "b" or "c"
+
+# %% tags=["solution"]
+why = "b"
+
+# %% tags=["check"]
+pronoun = rules.set_index("method").loc["First pronoun"]
+assert pronoun["MA"] > 0.9 and pronoun["recall"] < 0.5
+check_choice(
+    why,
+    "b",
+    {
+        "a": "A floor sees no model at all: the table has the scheme '-' for it.",
+        "c": "If a sentence had only one changed word, what would the recall be?",
+    },
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 4 · Change a parameter, and explain
+#
+# A bootstrap says how far a mean would move on other data. Our rows are three forms of each base sentence, and the forms resemble each other. Below are made-up scores of 30 base sentences in three forms. Run the bootstrap with `by = "row"` and with `by = "sentence"`. How many times as wide is the second interval, and which is the honest one?
+#
+# - `"a"` That over rows: it has more data, so it is better.
+# - `"b"` That over sentences: a new sample would bring new sentences, with all of their forms.
+# - `"c"` Both: they estimate the same mean.
+
+# %% tags=["exercise"]
+draw = np.random.default_rng(0)
+of_sentence = draw.normal(0.7, 0.15, 30).repeat(3)
+made_up = pd.DataFrame(
+    {
+        "sentence": np.arange(30).repeat(3),
+        "value": of_sentence + draw.normal(0, 0.02, 90),
+    }
+)
+
+
+def width(by):
+    """How wide the 95 % interval of the mean is, over 2,000 resamples."""
+    rng = np.random.default_rng(1)
+    values = made_up["value"].to_numpy()
+    units = values[:, None] if by == "row" else values.reshape(30, 3)
+    picks = rng.integers(len(units), size=(2000, len(units)))
+    low, high = np.percentile(units[picks].mean(axis=(1, 2)), [2.5, 97.5])
+    return high - low
+
+
+print(f"over rows: {width('row'):.3f}")
+
+# %% tags=["hole"]
+times_as_wide = ...
+the_honest_one = ...  # "a", "b" or "c"
+
+# %% tags=["solution"]
+times_as_wide = width("sentence") / width("row")
+the_honest_one = "b"
+
+# %% tags=["check"]
+check_number(
+    times_as_wide,
+    width("sentence") / width("row"),
+    {"that is the other way round.": width("row") / width("sentence")},
+    "Call width twice, and divide.",
+    tolerance=0.05,
+    name="times_as_wide",
+)
+check_choice(
+    the_honest_one,
+    "b",
+    {
+        "a": "Three nearly equal rows are not three times the evidence.",
+        "c": "The mean is the same; is the question how sure we are of it?",
+    },
+    name="the_honest_one",
+)

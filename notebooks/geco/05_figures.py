@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # GECO, stage 5 of 5: what do the papers' figures look like here, and do their claims hold?
 #
 # [Start here](../00_start_here.ipynb) · before: [04_metrics](04_metrics.ipynb) · the study: [README](README.md)
@@ -33,13 +33,16 @@
 # This notebook computes nothing. It draws tables of stage 4, one section per figure, and always in the same order: what the paper
 # claims, the figure, what is plotted, the verdict of stage 4, and why.
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - the figures of GECOBench and two of its first version (v1), with what simple rules reach drawn beside the models;
 # - two figures of ours: is being right about the data one thing with being faithful to the model, and which methods look at the model;
 # - for each claim a verdict and its reason, disagreement as plainly as agreement;
 # - at the end, all claims and all printed numbers in two tables.
+#
+# **You can then** tell *undecided* from *no effect*, and count verdicts. **You need** [stage 4](04_metrics.ipynb).
+# **Time:** 20 minutes to read, under a minute to run, 10 minutes for the exercises.
 #
 # | in (all from stage 4) | used for |
 # |---|---|
@@ -106,7 +109,7 @@ verdicts = partial(
 
 print(", ".join(f"{name} {len(table)}" for name, table in tables.items()))
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # The numbers are rows. How to read the verdicts: **holds**, **partly** (some of the comparisons that a claim is made of), **fails** (the
 # effect is shown to be absent or reversed), **undecided** (the data cannot tell), **not run** (no such rows, or they belong to a
 # model that does not beat the rule "class of the first pronoun"). A claim about most comparisons holds where more than half of
@@ -125,7 +128,7 @@ print(", ".join(f"{name} {len(table)}" for name, table in tables.items()))
 # interval over base sentences (and seeds). Vertical lines are floors: what one gets without looking at a model. In a grey panel
 # with a dagger the model classifies worse than the first-pronoun rule.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 figure, plotted = plots.plot_mass_accuracy(tables["figure"])
 stage.figure("figure_2b", figure, formats)
 plots.method_grid(stage.table("figure_2b", plotted), "MA").astype(object).fillna("")
@@ -166,7 +169,7 @@ verdicts(
     "right_rows_explained_better",
 )
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # **Why.** Two lines are ours and not the papers'. `beyond_the_first_pronoun` asks what the papers did not: does a method find more than a
 # rule that points at the first pronoun? And `datasets_differ_beyond_base_rate` repeats the comparison of D_A and D_S after the share that
 # noise reaches has been taken out, for D_A simply has more to hit. Where a result differs from the paper's figure, the known
@@ -182,7 +185,7 @@ verdicts(
 # **How to read the figure.** The median over rows of MA divided by the zero-shot model's MA. At 1, nothing changed. The small strokes show
 # what the floors reach over the same zero-shot values.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 figure, plotted = plots.plot_relative_mass_accuracy(tables["relative_mass_accuracy"])
 stage.figure("figure_2a", figure, formats)
 plots.method_grid(stage.table("figure_2a", plotted), "RMA").astype(object).fillna("")
@@ -194,7 +197,7 @@ plots.method_grid(stage.table("figure_2a", plotted), "RMA").astype(object).filln
 # %%
 verdicts("figure_2a", "trained_embeddings_improve", "embeddings_matter_most")
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # **Why.** The released code plots the logarithm of RMA - 1, which is not defined for rows that became worse; they fall out, and what is left
 # has improved by construction. Here every row with a baseline above zero counts.
 #
@@ -204,7 +207,7 @@ verdicts("figure_2a", "trained_embeddings_improve", "embeddings_matter_most")
 #
 # **How to read the figure.** Pearson correlation between the tf-idf weight of a word and "this row is of the class", the ten largest.
 
-# %%
+# %% tags=["slide"]
 figure, plotted = plots.plot_correlation(
     tables["correlation"][tables["correlation"]["dataset"].isin(["D_A", "D_S"])]
 )
@@ -229,7 +232,7 @@ shares = stage.table("figure_3_bias", tables["bias"]).pivot(
 )
 shares.astype(object).fillna("")
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # **Why.** The correlations follow from the construction, and no model takes part in them, so the agreement says that the labelling
 # worked. bias_C is not exactly a third, since the female form has one word (*her*) where the male form has two (*him*, *his*).
 #
@@ -240,7 +243,7 @@ shares.astype(object).fillna("")
 # **How to read the figure.** A dot is the test accuracy with its interval. Hollow squares are the *hard* rows, whose first pronoun is
 # somebody else's. The lines are two classifiers that see no language model.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 figure, plotted = plots.plot_performance(tables["accuracy_vs_floors"])
 stage.figure("figure_4", figure, formats)
 stage.table("figure_4", plotted).drop(
@@ -259,7 +262,7 @@ verdicts(
     "prediction_gap_shrinks",
 )
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # **Why.** That is a low bar here: on the published data, the class of the first pronoun is right in
 # 98.8 %<!-- geco/cpu/04_metrics/accuracy_vs_floors[dataset=D_A, scheme=First pronoun rule].accuracy --> of the rows of D_A and in
 # 94.0 %<!-- geco/cpu/04_metrics/accuracy_vs_floors[dataset=D_S, scheme=First pronoun rule].accuracy --> of D_S. In the paper's Table 3 BERT-C
@@ -273,7 +276,7 @@ verdicts(
 # **How to read the figure.** A row of panels per method, a column per model; the bars are the shares of the words. Green and hatched:
 # words that change with the form. The last column holds the floors.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 figure, plotted = plots.plot_example(tables["example_sentence"])
 stage.figure("figure_5", figure, formats)
 stage.table("figure_5", plotted).head(10)
@@ -284,7 +287,7 @@ stage.table("figure_5", plotted).head(10)
 # %%
 verdicts("figure_5", "pronoun_stands_out")
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # **Why.** `ours` is the share of the panels whose highest bar is the pronoun. One sentence illustrates and decides nothing, at any scale.
 #
 # ## Figure 7 of the first version · Is a word explained differently in the two forms?
@@ -295,7 +298,7 @@ verdicts("figure_5", "pronoun_stands_out")
 # **How to read the figure.** Attribution of a word in the female form minus that in the male form, mean over a sentence's words. Right
 # of zero: more in the female form. Diamonds are ground truth, the last column holds the floors.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 figure, plotted = plots.plot_form_difference(tables["attribution_difference"])
 stage.figure("figure_v1_7", figure, formats)
 truth = stage.table("figure_v1_7", plotted).query("words == 'truth'")
@@ -307,7 +310,7 @@ plots.method_grid(truth, "difference").astype(object).fillna("")
 # %%
 verdicts("figure_v1_7", "forms_explained_differently", "spread_goes_with_difference")
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # **Why.** A difference between the forms need not be a bias of the model: *her* is one word for two male ones, and pieces differ too.
 #
 # ## Figure 8 of the first version · Which of these differences are significant?
@@ -315,7 +318,7 @@ verdicts("figure_v1_7", "forms_explained_differently", "spread_goes_with_differe
 # **How to read the figure.** p values of a signed-rank test on the ground-truth words of Figure 7, averaged within base sentences first, and
 # corrected for the number of tests (Holm). Dark: significant. v1 tests row by row, repetition by repetition, and corrects nothing.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 figure, plotted = plots.plot_significance(
     tables["attribution_difference"].query("words == 'truth'")
 )
@@ -324,7 +327,7 @@ plots.method_grid(stage.table("figure_v1_8", plotted), "p_holm").astype(object).
     ""
 )
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # The verdict on Figure 7 asks for more: t tests over base sentences against a smallest effect of interest, one hundredth of the attribution
 # per word, since a difference can be significant and too small to matter. A cell of a single training speaks of its sentences only.
 #
@@ -403,14 +406,14 @@ def plot_yardsticks(table: pd.DataFrame) -> Figure:
 # %% [markdown]
 # Its points:
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 stage.figure("figure_yardsticks", plot_yardsticks(tables["yardsticks"]), formats)
 found = stage.table("figure_yardsticks", tables["yardsticks"])
 found.pivot(
     index=["left", "right"], columns=["scheme", "over"], values="estimate"
 ).round(2)
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # **Why.** This claim is not registered, so it gets no verdict; the intervals are the answer, and they speak of other sentences, not of other
 # methods or trainings. Mass accuracy and the swaps look at the same words, but the mask only says which of them *may* matter: where a model
 # uses some of them and not others, the two part. Deletion asks about words that the mask leaves out, on sentences with holes.
@@ -471,7 +474,7 @@ def plot_randomisation(table: pd.DataFrame) -> Figure:
 # %% [markdown]
 # The last column with its intervals (the file has all):
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 redrawn = tables["randomisation"]
 stage.figure("figure_randomisation", plot_randomisation(redrawn), formats)
 _ = stage.table("figure_randomisation", redrawn)
@@ -512,3 +515,68 @@ stage.close(globals())
 # The tables and figures are in this stage's folder; those that we vouch for are under `outputs/reference/geco/`. What a verdict rests
 # on is in [comparisons.csv](../../outputs/reference/geco/cpu/04_metrics/comparisons.csv). The results are this notebook at scale `cpu`
 # (`make geco SCALE=cpu`: the published data, a small encoder in BERT's place); `SCALE=paper` takes BERT itself, on a GPU.
+
+# %% [markdown] tags=["exercise"]
+# ## Exercises
+#
+# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+
+# %% tags=["exercise"]
+from lib.core.exercises import check_choice, check_number, read_committed
+
+claims = read_committed("geco", "cpu", "04_metrics", "claims")
+claims["verdict"].value_counts()
+
+# %% [markdown] tags=["exercise"]
+# ### 1 · By hand, from a table
+#
+# `claims` above holds every claim of the papers with a verdict of the run at scale `cpu`. A claim is *decided* where the verdict is *holds*, *partly* or *fails*. Of the decided claims, which share holds?
+
+# %% tags=["hole"]
+share_that_holds = ...
+
+# %% tags=["solution"]
+n = claims["verdict"].value_counts()
+share_that_holds = n["holds"] / (n["holds"] + n["partly"] + n["fails"])
+
+# %% tags=["check"]
+verdicts = claims["verdict"]
+decided = verdicts.isin(["holds", "partly", "fails"])
+check_number(
+    share_that_holds,
+    (verdicts[decided] == "holds").mean(),
+    {
+        "you divide by all claims, also those that nothing was decided about.": (
+            verdicts == "holds"
+        ).mean(),
+        "a claim that holds partly does not hold.": (
+            verdicts[decided] != "fails"
+        ).mean(),
+    },
+    "Count the three decided verdicts first.",
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 2 · Explain
+#
+# A colleague reads the table and says: "Most of the rest is *undecided*, so the papers are wrong." What do you answer?
+#
+# - `"a"` Undecided means that our interval holds both a clear effect and none. It says how much we know, and nothing about the paper.
+# - `"b"` Undecided means that we found no effect.
+# - `"c"` Undecided claims were never looked at.
+
+# %% tags=["hole"]
+answer = ...  # "a", "b" or "c"
+
+# %% tags=["solution"]
+answer = "a"
+
+# %% tags=["check"]
+check_choice(
+    answer,
+    "a",
+    {
+        "b": "Having found nothing and having found that there is nothing are different.",
+        "c": "Those have a verdict of their own; read the list above.",
+    },
+)

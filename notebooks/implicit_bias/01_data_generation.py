@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # implicit_bias, stage 1 of 5: which sentences leave a person's gender to one pronoun alone?
 #
 # [Start here](../00_start_here.ipynb) · next: [02_training](02_training.ipynb) · the study: [README](README.md)
@@ -19,12 +19,15 @@
 # model has to guess. Ye et al. (arXiv 2110.01094) collect such sentences from SWAG with a four-step filter. This stage is that filter, on any file
 # with a column of sentences, with every point that the paper leaves open as a parameter whose effect is shown.
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - how many sentences are left after each step;
 # - what a rule-based resolver of pronouns is worth, on gold coreference and on labels of our own;
 # - that the open points of the paper move the yield more than one would like.
+#
+# **You can then** apply the filter to a sentence, and say what its steps select. **You need** to know what a pronoun
+# is. **Time:** 20 minutes to read, under a minute to run, 20 minutes for the exercises.
 #
 # | in | out (in this stage's output folder) |
 # |---|---|
@@ -135,7 +138,7 @@ source = stage.external(
 sentences = read_sentences(source, sentence_column)
 print(f"{len(sentences)} distinct sentences")
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 1 · One sentence by hand
 #
 # Two sentences of the paper. The first should pass: one pronoun, no other sign of gender, and the pronoun speaks of the dancer. The second must
@@ -551,12 +554,12 @@ print(
     'steps 1 and 2 keep the paper\'s example; step 3 with exclude_antecedents = ["someone"] drops it when *his* is tied to *Someone*'
 )
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 7 · The figure
 #
 # The funnel: one dot a step on a logarithmic scale (dots, since a bar has no length there), from all sentences at the top to what is masked.
 
-# %%
+# %% tags=["slide"]
 with plt.rc_context(STYLE):
     figure, ax = plt.subplots(figsize=(6.5, 2.2), layout="constrained")
     ax.plot(steps["sentences"], steps["step"], "o-", color=COLOURS[0])
@@ -643,7 +646,7 @@ save_parquet(passed[columns], stage.path("sentences.parquet"))
 save_parquet(text, stage.path("text.parquet"))
 print(f"{len(passed)} sentences, {len(text)} sentences of text")
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## What could be wrong
 #
 # - **The resolver is a set of rules.** It finds what syntax decides. Where knowledge of the world is needed it takes the subject.
@@ -666,3 +669,127 @@ stage.close(globals())
 #
 # [02_training](02_training.ipynb) trains a masked LM on `text.parquet` and asks whether training on such sentences with swapped pronouns makes it
 # less biased. [03_attribution](03_attribution.ipynb) fills the masks.
+
+# %% [markdown] tags=["exercise"]
+# ## Exercises
+#
+# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+
+# %% tags=["exercise"]
+from lib.core.exercises import (
+    check_choice,
+    check_function,
+    check_list,
+    check_number,
+    read_committed,
+)
+from lib.studies.implicit_bias.sentences import gendered_pronouns
+
+steps = read_committed("implicit_bias", "cpu", "01_data_generation", "steps")
+options = read_committed("implicit_bias", "cpu", "01_data_generation", "options")
+steps.round(3)
+
+# %% [markdown] tags=["exercise"]
+# ### 1 · By hand
+#
+# The filter keeps a sentence if it has exactly one gendered pronoun, no other word that shows gender, and an antecedent whose gender stays open. Which of these pass? Write 1 or 0 for each.
+#
+# 1. *The nurse puts on her coat.*
+# 2. *The actress puts on her coat.*
+# 3. *The driver says that he lost his keys.*
+# 4. *It rains, and he waits.*
+
+# %% tags=["hole"]
+passes = ...  # a list of four zeros and ones
+
+# %% tags=["solution"]
+passes = [1, 0, 0, 0]
+
+# %% tags=["check"]
+check_list(
+    passes,
+    [1, 0, 0, 0],
+    "Count the pronouns; look for another word of a gender; and find the noun.",
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 2 · Write a function
+#
+# Write the first step: the positions of the gendered pronouns in a list of words. There are eight: *he, his, him, himself, she, her, hers, herself*.
+
+
+# %% tags=["hole"]
+def pronouns_in(words):
+    """A list of positions."""
+    return ...
+
+
+# %% tags=["solution"]
+def pronouns_in(words):
+    """A list of positions."""
+    gendered = {*"he his him himself she her hers herself".split()}
+    return [i for i, word in enumerate(words) if word.lower() in gendered]
+
+
+# %% tags=["check"]
+check_function(
+    pronouns_in,
+    gendered_pronouns,
+    {
+        "Positions are counted from 0.": ["The nurse lost her hat".split()],
+        "A sentence can begin with one.": ["She sees him".split()],
+        "*they* shows no gender.": ["They see the others".split()],
+        "Only whole words count.": ["Theo hears a hissing".split()],
+    },
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 3 · By hand, from a table
+#
+# `steps` counts the sentences that are left after each step at scale `cpu`. Of the sentences that have passed step 2, which share has an antecedent that counts?
+
+# %% tags=["hole"]
+share = ...
+
+# %% tags=["solution"]
+share = 774 / 8375
+
+# %% tags=["check"]
+left = steps["sentences"].tolist()
+check_number(
+    share,
+    left[3] / left[2],
+    {
+        "you divide by all sentences.": left[3] / left[0],
+        "you divide by those of step 1.": left[3] / left[1],
+        "that share is lost here.": 1 - left[3] / left[2],
+    },
+    "Two lines of the table are needed.",
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 4 · Explain
+#
+# `options` repeats the filter with other rules; `male` is the share of male pronouns among the sentences that are kept. Without step 3 the share is smaller. Is step 3 to blame for the surplus of *he*?
+#
+# - `"a"` Yes, so it should be left out.
+# - `"b"` No. It selects sentences about persons whose gender the text leaves open, and in these captions they are more often called *he*.
+# - `"c"` No, it does not change which sentences are kept.
+
+# %% tags=["hole"]
+is_it_to_blame = ...  # "a", "b" or "c"
+
+# %% tags=["solution"]
+is_it_to_blame = "b"
+
+# %% tags=["check"]
+male = options.set_index("option")["male"]
+assert male["without step 3"] < male["as set"]
+check_choice(
+    is_it_to_blame,
+    "b",
+    {
+        "a": "What would a masked pronoun tell about a sentence without an antecedent?",
+        "c": "Compare the column sentences in the two rows.",
+    },
+)

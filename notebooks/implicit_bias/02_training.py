@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # implicit_bias, stage 2 of 5: can a masked LM be made less biased by the sentences that show its bias?
 #
 # [Start here](../00_start_here.ipynb) · before: [01_data_generation](01_data_generation.ipynb) · next: [03_attribution](03_attribution.ipynb)
@@ -18,12 +18,15 @@
 # The paper measures three models of the hub and ends with a question: do such sentences help to *reduce* the bias? This stage trains a masked LM (several times,
 # for one training decides nothing), says plainly what it is worth, and then trains each on with pronouns swapped, beside two placebos in which nothing is swapped.
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - a small encoder that gets a masked-LM head, and a gate that it must pass before any bias of it is shown;
 # - training on with swapped pronouns and with two placebos, from every base model;
 # - what that costs in perplexity.
+#
+# **You can then** compute a perplexity, swap pronouns, and say what a gate and a placebo are for. **You need**
+# [stage 1](01_data_generation.ipynb). **Time:** 20 minutes to read, 5 minutes to run, 15 minutes for the exercises.
 #
 # | in | from | holds |
 # |---|---|---|
@@ -504,3 +507,119 @@ stage.close(globals())
 # ## Hand-over
 #
 # The models go to [03_attribution](03_attribution.ipynb), which fills the masks.
+
+# %% [markdown] tags=["exercise"]
+# ## Exercises
+#
+# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+
+# %% tags=["exercise"]
+import numpy as np
+
+from lib.core.exercises import (
+    check_choice,
+    check_function,
+    check_number,
+    read_committed,
+)
+
+gate = read_committed("implicit_bias", "cpu", "02_training", "gate")
+gate[["model", "base", "right_first", "perplexity", "passes"]].round(2)
+
+# %% [markdown] tags=["exercise"]
+# ### 1 · By hand
+#
+# A masked model gives the right words of three masks the probabilities .5, .25 and .125. What is its perplexity?
+
+# %% tags=["hole"]
+perplexity = ...
+
+# %% tags=["solution"]
+perplexity = np.exp(-np.mean(np.log([0.5, 0.25, 0.125])))
+
+# %% tags=["check"]
+p = np.array([0.5, 0.25, 0.125])
+check_number(
+    perplexity,
+    np.exp(-np.log(p).mean()),
+    {
+        "take the mean of the logarithms, not the logarithm of the mean.": 1 / p.mean(),
+        "that is the mean loss; perplexity is its exponential.": -np.log(p).mean(),
+    },
+    "Each probability is a power of one half.",
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 2 · Write a function
+#
+# One arm of the training reads every sentence with its pronouns swapped as well. Write the swap for a list of words with one pronoun: *he* and *she*, *himself* and *herself*; and *his* becomes *her*, *him* becomes *her*. *her* depends on what follows: where `before_noun` is true it becomes *his*, else *him*. A capital letter stays.
+
+
+# %% tags=["hole"]
+def swapped(words, before_noun):
+    """The words with the other pronoun."""
+    return ...
+
+
+# %% tags=["solution"]
+def swapped(words, before_noun):
+    """The words with the other pronoun."""
+    other = {"he": "she", "she": "he", "himself": "herself", "herself": "himself"}
+    other |= {"his": "her", "him": "her", "her": "his" if before_noun else "him"}
+
+    def swap(word):
+        new = other.get(word.lower(), word)
+        return new.capitalize() if word[0].isupper() else new
+
+    return [swap(word) for word in words]
+
+
+# %% tags=["check"]
+def expected(words, before_noun):
+    """By a table of pairs."""
+    pairs = ["he she", "himself herself", "his her" if before_noun else "him her"]
+    table = {a: b for x in pairs for a, b in (x.split(), x.split()[::-1])}
+    table |= {"his": "her", "him": "her"}
+    new = [table.get(word.lower(), word) for word in words]
+    return [n.capitalize() if w[0].isupper() else n for n, w in zip(new, words)]
+
+
+check_function(
+    swapped,
+    expected,
+    {
+        "A subject.": ["the nurse says she sings".split(), False],
+        "Before a noun *her* becomes *his*.": [
+            "the nurse takes her coat".split(),
+            True,
+        ],
+        "As an object *her* becomes *him*.": ["the dog sees her".split(), False],
+        "A capital letter stays.": ["He sings".split(), False],
+        "Other words stay.": ["the heron hears him".split(), False],
+    },
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 3 · Explain
+#
+# `gate` is of the run at scale `cpu`. A model passes if it gets enough unambiguous sentences right, such as *the duchess takes [MASK] coat*. Why does nobody look at the bias of a model that does not pass?
+#
+# - `"a"` Its bias is too large.
+# - `"b"` A model that does not know that a duchess is *she* gives even scores because it knows nothing, not because it is fair.
+# - `"c"` Its perplexity is too low.
+
+# %% tags=["hole"]
+why = ...  # "a", "b" or "c"
+
+# %% tags=["solution"]
+why = "b"
+
+# %% tags=["check"]
+check_choice(
+    why,
+    "b",
+    {
+        "a": "What would the scores of a model be that has learnt nothing?",
+        "c": "Is a low perplexity good or bad?",
+    },
+)

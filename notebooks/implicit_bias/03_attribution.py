@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # implicit_bias, stage 3 of 5: what does the model put in the pronoun's place, and which words make it do so?
 #
 # [Start here](../00_start_here.ipynb) · before: [02_training](02_training.ipynb) · next: [04_metrics](04_metrics.ipynb)
@@ -18,12 +18,16 @@
 # Every sentence that passed the filter is given to every model with its pronoun masked. The paper looks at the ten likeliest words and takes the best of each
 # gender. Then the engine of the other studies asks a question that the paper did not: which words of the sentence decide between *he* and *she*?
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - the probabilities of both genders, and what is counted as a word of a gender;
 # - an explanation of log P(male) - log P(female), and a check that it adds up;
 # - vectors of words, phrases and sentences for the association test of stage 4.
+#
+# **You can then** compute a bias score from a model's words, and read an attribution beside its even share.
+# **You need** [stage 2](02_training.ipynb). **Time:** 15 minutes to read, half a minute to run, 15 minutes for the
+# exercises.
 #
 # | in | from | holds |
 # |---|---|---|
@@ -429,3 +433,110 @@ stage.close(globals())
 # ## Hand-over
 #
 # [04_metrics](04_metrics.ipynb) makes bias scores of `probabilities.parquet`, judges the training arms, and runs the association tests on `vectors.parquet`.
+
+# %% [markdown] tags=["exercise"]
+# ## Exercises
+#
+# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+
+# %% tags=["exercise"]
+from lib.core.exercises import (
+    check_choice,
+    check_function,
+    check_number,
+    read_committed,
+)
+from lib.metrics.masked_pronoun import bias_score
+
+roles = read_committed("implicit_bias", "cpu", "03_attribution", "by_role")
+roles.round(3)
+
+# %% [markdown] tags=["exercise"]
+# ### 1 · By hand
+#
+# At a mask a model gives *he* .42, *his* .06, *she* .14 and *her* .10. What is the bias score, with P the best word of a gender?
+
+# %% tags=["hole"]
+bias = ...
+
+# %% tags=["solution"]
+bias = 0.42 / (0.42 + 0.14)
+
+# %% tags=["check"]
+check_number(
+    bias,
+    bias_score(0.42, 0.14),
+    {
+        "P is the best word of a gender, not the sum.": bias_score(0.48, 0.24),
+        "that is the female share.": bias_score(0.14, 0.42),
+        "divide by the two probabilities that are compared.": 0.42,
+    },
+    "Two of the four numbers are needed.",
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 2 · Write a function
+#
+# Write the score of a sentence from the model's words: `words` maps each word to its probability. Use *he, his, him* and *she, her, hers*. Without a word of one gender, its probability is 0; without any, the score is .5.
+
+
+# %% tags=["hole"]
+def bias_of(words):
+    """A number from 0 (female) to 1 (male)."""
+    return ...
+
+
+# %% tags=["solution"]
+def bias_of(words):
+    """A number from 0 (female) to 1 (male)."""
+    male = max(words.get(word, 0) for word in ("he", "his", "him"))
+    female = max(words.get(word, 0) for word in ("she", "her", "hers"))
+    return male / (male + female) if male + female else 0.5
+
+
+# %% tags=["check"]
+def expected(words):
+    """By the library."""
+    male, female = (
+        max([words[word] for word in names if word in words], default=0)
+        for names in (("he", "his", "him"), ("she", "her", "hers"))
+    )
+    return bias_score(male, female) if male or female else 0.5
+
+
+check_function(
+    bias_of,
+    expected,
+    {
+        "Two words, one of each gender.": [{"he": 0.3, "she": 0.1}],
+        "The best word counts, not the sum.": [{"he": 0.2, "his": 0.2, "her": 0.1}],
+        "A gender may be missing.": [{"she": 0.2, "it": 0.5}],
+        "Both may be missing.": [{"it": 0.9}],
+    },
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 3 · Explain
+#
+# `roles` is of the run at scale `cpu`: the part of the absolute scores that falls on the antecedent, the noun that the pronoun stands for, and what it would get if all words were alike (`even`). What follows?
+#
+# - `"a"` The model decides by the noun alone.
+# - `"b"` The noun gets more than its even share, and most lies on other words.
+# - `"c"` The noun has no part in it.
+
+# %% tags=["hole"]
+what_follows = ...  # "a", "b" or "c"
+
+# %% tags=["solution"]
+what_follows = "b"
+
+# %% tags=["check"]
+assert (roles["share"] > roles["even"]).all() and (roles["share"] < 0.5).all()
+check_choice(
+    what_follows,
+    "b",
+    {
+        "a": "What would the column share be then?",
+        "c": "Compare share with even in every row.",
+    },
+)

@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # implicit_bias, stage 4 of 5: how biased is it, how sure are we, and did training help?
 #
 # [Start here](../00_start_here.ipynb) · before: [03_attribution](03_attribution.ipynb) · next: [05_figures](05_figures.ipynb)
@@ -18,13 +18,17 @@
 # The masks are filled. This stage makes bias scores of the probabilities, with every rule that the paper leaves open as a parameter, puts intervals on the means, judges the training
 # arms, and computes what the paper defines and does not compute: the association test with phrases, and whether it agrees with the scores.
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - bias(s), the discard rules, and what they do to the result;
 # - why 700 sentences are fewer observations than one would think;
 # - whether swapped pronouns reduce the bias on sentences about other nouns, beside two placebos, and what this design could find at all;
 # - word, phrase and sentence association, and its correlation with bias(s).
+#
+# **You can then** compare an honest with a naive interval, split a change by placebos, and compute an association.
+# **You need** [stage 3](03_attribution.ipynb), and what an interval is. **Time:** 25 minutes to read, under a minute
+# to run, 15 minutes for the exercises.
 #
 # | in | from | holds |
 # |---|---|---|
@@ -942,3 +946,111 @@ stage.close(globals())
 # ## Hand-over
 #
 # [05_figures](05_figures.ipynb) draws the figures from these tables, each with its claim, its verdict, and the reason.
+
+# %% [markdown] tags=["exercise"]
+# ## Exercises
+#
+# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+
+# %% tags=["exercise"]
+import numpy as np
+
+from lib.core.exercises import (
+    check_choice,
+    check_function,
+    check_number,
+    read_committed,
+)
+from lib.studies.implicit_bias.weat import association
+
+interval = read_committed("implicit_bias", "cpu", "04_metrics", "intervals")
+changes = read_committed("implicit_bias", "cpu", "04_metrics", "changes")
+changes = changes.query("quantity == 'distance' and part == 'held out'")
+interval.round(3)
+
+# %% [markdown] tags=["exercise"]
+# ### 1 · By hand, from a table
+#
+# `interval` holds the mean bias score at scale `cpu` with two intervals: the honest one over antecedents and trainings (`low`, `high`), and the naive one, which takes every sentence for an observation of its own. How many times as wide is the honest one?
+
+# %% tags=["hole"]
+times_as_wide = ...
+
+# %% tags=["solution"]
+times_as_wide = (0.851394 - 0.614446) / (0.716505 - 0.693836)
+
+# %% tags=["check"]
+row = interval.iloc[0]
+honest, naive = row["high"] - row["low"], row["naive_high"] - row["naive_low"]
+check_number(
+    times_as_wide,
+    honest / naive,
+    {"that is the other way round.": naive / honest},
+    "Two differences, and a quotient.",
+    tolerance=0.2,
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 2 · Explain
+#
+# Fine-tuning on swapped sentences brings the scores nearer to even. `changes` splits this into three parts: what more training does (`placebo`), what an even share of pronouns adds (`even_share`), what the swap adds (`swap`). Why is a comparison with the untouched model alone not enough?
+#
+# - `"a"` Because the untouched model was not measured.
+# - `"b"` Because any further training on such sentences moves the scores, with or without a swap.
+# - `"c"` Because the placebo makes the scores worse.
+
+# %% tags=["hole"]
+why = ...  # "a", "b" or "c"
+
+# %% tags=["solution"]
+why = "b"
+
+# %% tags=["check"]
+parts = changes.iloc[0]
+assert parts["placebo"] < 0
+check_choice(
+    why,
+    "b",
+    {
+        "a": "The column before_after is that comparison.",
+        "c": "Look at the sign of placebo: nearer to even is negative.",
+    },
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 3 · Write a function
+#
+# Write the association of one word with two lists: the mean cosine with the vectors in `A`, minus the mean cosine with those in `B`.
+
+
+# %% tags=["hole"]
+def association_of(w, A, B):
+    """A number from -2 to 2."""
+    return ...
+
+
+# %% tags=["solution"]
+def association_of(w, A, B):
+    """A number from -2 to 2."""
+
+    def cosine(u, v):
+        return np.dot(u, v) / np.linalg.norm(u) / np.linalg.norm(v)
+
+    return np.mean([cosine(w, a) for a in A]) - np.mean([cosine(w, b) for b in B])
+
+
+# %% tags=["check"]
+def expected(w, A, B):
+    """By the library."""
+    return association(np.array([w], float), np.array(A, float), np.array(B, float))[0]
+
+
+check_function(
+    association_of,
+    expected,
+    {
+        "The word lies on A and at a right angle to B.": [[1, 0], [[1, 0]], [[0, 1]]],
+        "Length does not count, only direction.": [[5, 0], [[2, 0]], [[0, 3]]],
+        "Means are over the words of each list.": [[1, 1], [[1, 0], [0, 1]], [[-1, 0]]],
+    },
+)

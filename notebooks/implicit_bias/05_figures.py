@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # implicit_bias, stage 5 of 5: the figures, each with its verdict
 #
 # [Start here](../00_start_here.ipynb) · before: [04_metrics](04_metrics.ipynb) · the study: [README](README.md)
@@ -30,12 +30,15 @@
 #
 # Nothing is computed here. Each figure comes with the claim that it is about, the table that is plotted, and the verdict of stage 4.
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - the paper's Figure 3, the distribution of bias(s);
 # - the training arms before and after, beside two placebos;
 # - the words that drive the bias, and for each claim a verdict and its reason.
+#
+# **You can then** say what several trainings tell that one does not. **You need** [stage 4](04_metrics.ipynb).
+# **Time:** 10 minutes to read, under a minute to run, 10 minutes for the exercises.
 #
 # | in | from | used for |
 # |---|---|---|
@@ -100,7 +103,7 @@ verdicts = partial(
 )
 print(", ".join(files))
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # A verdict is **holds**, **partly**, **fails** (the effect is shown to be absent or reversed), **undecided** (the data cannot tell) or **not run** (this run has no such rows).
 # Scale small has too few sentences and judges nothing.
 #
@@ -110,7 +113,7 @@ print(", ".join(files))
 #
 # **How to read the figure.** A bar is the number of sentences with such a score, averaged over the trainings of a model; a thin line is one training. No sentence is discarded here: a sentence in which one gender is hardly predicted stands at the end of the axis.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 shown = tables["histogram"]
 models = sorted(shown["model"].unique(), key=lambda name: (name != "base", name)) or [
     "base"
@@ -160,7 +163,7 @@ verdicts(
     "cased_sum",
 )
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # **Why.** Where a score lies depends on the model, on the text that it has read, and on the sentences. The paper's distribution is far narrower than ours, and no rule that we tried (k, the threshold, delta,
 # what is missing) makes ours so.
 #
@@ -175,7 +178,7 @@ stage.table("shown", tables["shown"])
 # **How to read the figure.** Left the mean score, right the mean distance from 0.5, with 95 % intervals over antecedents and over trainings of the base model. All models share sentences and base models, so
 # that their intervals overlap where their differences (the next figure) may be clear. `held out` are sentences about nouns that no arm was trained on.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 arms = stage.table("before_after", tables["arms"])
 parts = [
     part
@@ -223,7 +226,7 @@ arms.pivot_table(
 # The change of the distance from 0.5 and its parts. **How to read the figure.** A bar is the 95 % interval of a difference of two models, over antecedents and base models; a large dot its mean, the small ones
 # mark the base models with the smallest and the largest; the grey lines are what this design would find four times in five.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 drawn = tables["power"].query("quantity == 'distance'").dropna(subset="difference")
 rows = [(part, mine) for part, mine in drawn.groupby("part", sort=False)] or [
     ("held out", drawn)
@@ -294,12 +297,12 @@ verdicts(
     "placebo_does_nothing",
 )
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## The words that drive the bias
 #
 # *Ours.* Mean scores of words in the explanation of log P(male) - log P(female), by Integrated Gradients. **How to read the figure.** Words to the right push towards the male form.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 drivers = stage.table("drivers", tables["drivers"])
 with plt.rc_context(STYLE):
     figure, ax = plt.subplots(figsize=(5.5, 4.0), layout="constrained")
@@ -363,3 +366,64 @@ stage.close(globals())
 # ## Hand-over
 #
 # The tables and figures are in this stage's folder. The results are this notebook at scale `cpu` (`make implicit_bias SCALE=cpu`): 70,924<!-- implicit_bias/cpu/04_metrics/claims[id=n_original].ours --> captions, and a small masked LM trained on captions and corpora.
+
+# %% [markdown] tags=["exercise"]
+# ## Exercises
+#
+# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+
+# %% tags=["exercise"]
+from lib.core.exercises import check_choice, check_number, read_committed
+
+counted = read_committed("implicit_bias", "cpu", "04_metrics", "distribution")
+counted[["base", "male", "female", "below the threshold"]]
+
+# %% [markdown] tags=["exercise"]
+# ### 1 · By hand, from a table
+#
+# `counted` says for each of three base models how many sentences have a male and how many a female score, at scale `cpu`. For the first one (`base` 0): which share of the sentences with a score is male?
+
+# %% tags=["hole"]
+share_male = ...
+
+# %% tags=["solution"]
+share_male = 645 / (645 + 81)
+
+# %% tags=["check"]
+first = counted.query("base == 0").iloc[0]
+check_number(
+    share_male,
+    first["male"] / (first["male"] + first["female"] + first["even"]),
+    {
+        "sentences below the threshold have no score.": first["male"]
+        / (first["male"] + first["female"] + first["below the threshold"]),
+        "that is the female share.": first["female"]
+        / (first["male"] + first["female"]),
+    },
+    "Which sentences have a score?",
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 2 · Explain
+#
+# The three base models differ only in the seed of their training, and still their counts differ widely. What does that mean for a statement about *the* bias of this kind of model?
+#
+# - `"a"` One training is one observation: the statement needs several, and an interval over them.
+# - `"b"` The sentences are wrong.
+# - `"c"` Take the model with most sentences above the threshold.
+
+# %% tags=["hole"]
+what_it_means = ...  # "a", "b" or "c"
+
+# %% tags=["solution"]
+what_it_means = "a"
+
+# %% tags=["check"]
+check_choice(
+    what_it_means,
+    "a",
+    {
+        "b": "All three were asked about the same sentences.",
+        "c": "Choosing a model by its outcome decides the answer beforehand.",
+    },
+)

@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # lm_saliency, stage 1 of 5: where do we know which words should matter to a language model?
 #
 # [Start here](../00_start_here.ipynb) · next: [02_training](02_training.ipynb)
@@ -20,12 +20,15 @@
 # speaks for *are*, and *cabinet* speaks against it. Where a language demands agreement, we know which words
 # should count, and with which sign.
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - how two synthetic sets are written from slots, one of them line by line as it was published;
 # - how two natural sets are filtered from trees and from coreference, and what each filter removes;
 # - what a saliency that knows nothing would score on each set.
+#
+# **You can then** mark cues and attractors in a sentence, and say which rule a set defeats. **You need** to know
+# subject and verb of a sentence. **Time:** 20 minutes to read, under a minute to run, 15 minutes for the exercises.
 #
 # | in | out (in this stage's output folder) |
 # |---|---|
@@ -121,7 +124,7 @@ print(
     "words of the grammar",
 )
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 1 · One line by hand
 #
 # > the author that the taxi drivers like ...
@@ -521,7 +524,7 @@ print(
     f"held out: {np.mean([is_held_out(*pair) for pair in pairs]):.3f} of {len(pairs)} pairs of a person and a verb"
 )
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 10 · The figure
 #
 # Left: the two baselines of each set. Right: how many words lie between the last cue, or the last attractor,
@@ -560,7 +563,7 @@ stage.table("figure", plotted).groupby(["set", "side"], sort=False)[
 # %% [markdown]
 # A bar at 0 is a noun directly before the predicted word.
 
-# %%
+# %% tags=["slide"]
 with plt.rc_context(STYLE):
     figure, axes = plt.subplots(
         1, len(sets) + 1, figsize=(3 * (len(sets) + 1), 3), layout="constrained"
@@ -664,7 +667,7 @@ for name, part in corpus.items():
 for task, table in probes.items():
     save_parquet(table, stage.path(f"{task}.parquet"))
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## What could be wrong
 #
 # - **Agreement is not all that a prediction rests on.** *The author that the guards like* makes *writes* more
@@ -692,3 +695,106 @@ stage.close(globals())
 # The sets, a corpus and the probes' examples lie in this stage's folder. [02_training](02_training.ipynb)
 # trains language models of three architectures on the corpus, distils smaller ones from them, and asks which
 # of them know number and gender.
+
+# %% [markdown] tags=["exercise"]
+# ## Exercises
+#
+# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+
+# %% tags=["exercise"]
+from lib.core.exercises import check_choice, check_function, check_list, read_committed
+
+sets = read_committed("lm_saliency", "cpu", "01_data_generation", "statistics")
+sets[["set", "lines", "words_mean", "random", "nearest"]].round(2)
+
+# %% [markdown] tags=["exercise"]
+# ### 1 · By hand
+#
+# > the pilots that the teacher near the lakes admires ...
+#
+# The next verb agrees with *pilots*. Write a role for each of the nine words before it: 1 for a cue, -1 for an attractor, 0 for every other word.
+
+# %% tags=["hole"]
+roles = ...  # a list of nine numbers
+
+# %% tags=["solution"]
+roles = [0, 1, 0, 0, -1, 0, 0, 1, 0]
+
+# %% tags=["check"]
+words = "the pilots that the teacher near the lakes admires".split()
+plural, singular = {"pilots", "lakes"}, {"teacher"}
+check_list(
+    roles,
+    [(word in plural) - (word in singular) for word in words],
+    "Every noun has a role: cues have the number of the predicted verb.",
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 2 · Write a function
+#
+# An explanation passes the test if the largest score of a cue is larger than the largest score of an attractor. Write the test for one line, with the roles of exercise 1. A tie fails.
+
+
+# %% tags=["hole"]
+def passes(scores, roles):
+    """True or False."""
+    return ...
+
+
+# %% tags=["solution"]
+def passes(scores, roles):
+    """True or False."""
+    cues = [s for s, role in zip(scores, roles) if role == 1]
+    attractors = [s for s, role in zip(scores, roles) if role == -1]
+    return max(cues) > max(attractors)
+
+
+# %% tags=["check"]
+def expected(scores, roles):
+    """By the library, with spans of one word."""
+    from lib.metrics.plausibility import is_plausible
+
+    cues, attractors = (
+        [(i, i) for i, role in enumerate(roles) if role == wanted] for wanted in (1, -1)
+    )
+    return is_plausible(scores, scores, cues, attractors, is_expected=True)
+
+
+check_function(
+    passes,
+    expected,
+    {
+        "One cue, one attractor.": [[0.1, 0.9, 0.3], [0, 1, -1]],
+        "Words without a role do not count.": [[0.9, 0.2, 0.3], [0, 1, -1]],
+        "A tie fails.": [[0.5, 0.5], [1, -1]],
+        "Signs are kept here.": [[-0.9, 0.1], [1, -1]],
+        "One good cue is enough.": [[0.1, 0.8, 0.5], [1, 1, -1]],
+    },
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 3 · Explain
+#
+# `sets` is of scale `cpu`. `random` is the share of lines that random scores pass, `nearest` that of the rule *the noun nearest to the verb*. What does the row *Syneval* tell a designer of explanations?
+#
+# - `"a"` The nearest noun nearly always is a cue.
+# - `"b"` There the attractor stands next to the verb, so whoever favours late words fails.
+# - `"c"` Random scores are better than any rule.
+
+# %% tags=["hole"]
+what_it_tells = ...  # "a", "b" or "c"
+
+# %% tags=["solution"]
+what_it_tells = "b"
+
+# %% tags=["check"]
+row = sets.set_index("set").loc["Syneval"]
+assert row["nearest"] < 0.5 * row["random"]
+check_choice(
+    what_it_tells,
+    "b",
+    {
+        "a": "Is the share of lines that the rule passes large or small?",
+        "c": "A rule that does the opposite of this one would pass how many lines?",
+    },
+)

@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # lm_saliency, stage 2 of 5: which language models know number and gender?
 #
 # previous: [01_data_generation](01_data_generation.ipynb) · next: [03_attribution](03_attribution.ipynb)
@@ -19,12 +19,16 @@
 # of three architectures, distils a shallower student from each, and asks with a *probe* whether the model
 # can tell *is* from *are* and *he* from *she*.
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - an LSTM with dropped weights, a QRNN in plain PyTorch, and a Transformer, all trained by one loop;
 # - what a student learns from its teacher, and what from the text;
 # - probes with intervals beside the share of the larger class, and which of them have learnt nothing.
+#
+# **You can then** compute the states of a QRNN, and tell a probe that has learnt from one that has not. **You need**
+# [stage 1](01_data_generation.ipynb), and what a language model is. **Time:** 20 minutes to read, 2 minutes to run,
+# 15 minutes for the exercises.
 #
 # | in | out (in this stage's output folder) |
 # |---|---|
@@ -468,3 +472,104 @@ stage.close(globals())
 #
 # The models and their probes lie in this stage's folder. [03_attribution](03_attribution.ipynb) asks of each
 # prefix which words the probe's answer rests on.
+
+# %% [markdown] tags=["exercise"]
+# ## Exercises
+#
+# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+
+# %% tags=["exercise"]
+import torch
+
+from lib.core.exercises import check_choice, check_function, check_list, read_committed
+from lib.models.language_model_layers import pooled
+
+probes = read_committed("lm_saliency", "cpu", "02_training", "probes")
+probes = probes.query("size == 'full'").drop(columns=["size", "n"])
+probes.round(2)
+
+# %% [markdown] tags=["exercise"]
+# ### 1 · By hand
+#
+# A QRNN keeps of all recurrence one line: $c_t = f_t\,c_{t-1} + (1 - f_t)\,z_t$. With $z = (1, 1, 0)$, a forget gate of one half throughout and $c_0 = 0$, what are the three states?
+
+# %% tags=["hole"]
+states = ...  # a list of three numbers
+
+# %% tags=["solution"]
+states = [0.5, 0.75, 0.375]
+
+# %% tags=["check"]
+half = torch.full((1, 3, 1), 0.5)
+right = pooled(torch.tensor([1.0, 1.0, 0.0]).view(1, 3, 1), half).flatten().tolist()
+check_list(
+    states, right, "Each state is the mean of the state before it and the new z."
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 2 · Write a function
+#
+# Write the recurrence for any gates. `z` and `f` are lists of equal length, and the state before the first word is 0.
+
+
+# %% tags=["hole"]
+def states_of(z, f):
+    """A state for each word."""
+    return ...
+
+
+# %% tags=["solution"]
+def states_of(z, f):
+    """A state for each word."""
+    states, state = [], 0.0
+    for new, forget in zip(z, f):
+        state = forget * state + (1 - forget) * new
+        states.append(state)
+    return states
+
+
+# %% tags=["check"]
+def expected(z, f):
+    """By the library."""
+    both = (torch.tensor(x, dtype=torch.float64).view(1, -1, 1) for x in (z, f))
+    return pooled(*both).flatten().numpy()
+
+
+check_function(
+    states_of,
+    expected,
+    {
+        "A gate of 0 forgets everything before.": [[1.0, 2.0], [0.0, 0.0]],
+        "A gate of 1 takes in nothing new.": [[1.0, 2.0], [0.0, 1.0]],
+        "The gate of a word weighs the state before it.": [
+            [1.0, 0.0, 2.0],
+            [0.5, 0.9, 0.2],
+        ],
+    },
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 3 · Explain
+#
+# `probes` is of scale `cpu`: the accuracy of each probe with its interval, beside the share of the larger class (`majority`). Which explanations may not be ranked?
+#
+# - `"a"` Those of the LSTM, which is the oldest.
+# - `"b"` Those of probes whose interval reaches down to `majority`: there is nothing to explain.
+# - `"c"` Those of probes below .8.
+
+# %% tags=["hole"]
+not_ranked = ...  # "a", "b" or "c"
+
+# %% tags=["solution"]
+not_ranked = "b"
+
+# %% tags=["check"]
+assert ((probes["low"] > probes["majority"]) == probes["learnt"]).all()
+check_choice(
+    not_ranked,
+    "b",
+    {
+        "a": "Look at its row for number, and at the column learnt.",
+        "c": "An accuracy of .75 can be knowledge. Compared with what?",
+    },
+)

@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # lm_saliency, stage 3 of 5: which words does the prediction rest on?
 #
 # previous: [02_training](02_training.ipynb) · next: [04_metrics](04_metrics.ipynb)
@@ -19,13 +19,17 @@
 # Gradients (IG). This stage computes them for all probes, for both classes, and shows where their released
 # code and their description part.
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - why one backward pass serves both classes, and what that means for the plain gradient;
 # - how far Integrated Gradients is from adding up, in the standard form and in the released one;
 # - why *is*, and why *is* rather than *are*, for any next word of any language model;
 # - the same sentence through many pairs of eyes.
+#
+# **You can then** say why two classes share one gradient, write Integrated Gradients, and check that it adds up.
+# **You need** [stage 2](02_training.ipynb), and what a gradient is. **Time:** 15 minutes to read, half a minute to
+# run, 15 minutes for the exercises.
 #
 # | in | out (in this stage's output folder) |
 # |---|---|
@@ -483,3 +487,125 @@ stage.close(globals())
 #
 # `saliency.parquet` holds all scores. [04_metrics](04_metrics.ipynb) asks whether they are plausible, whether
 # they stay the same where the model's reason stays the same, and how much of a difference is noise.
+
+# %% [markdown] tags=["exercise"]
+# ## Exercises
+#
+# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+
+# %% tags=["exercise"]
+import numpy as np
+
+from lib.core.exercises import (
+    check_choice,
+    check_function,
+    check_number,
+    read_committed,
+)
+
+gaps = read_committed("lm_saliency", "cpu", "03_attribution", "completeness")
+gaps.round(3)
+
+# %% [markdown] tags=["exercise"]
+# ### 1 · By hand
+#
+# With two classes, $\nabla \log p(1) = (1 - p)\,\nabla d$ and $\nabla \log p(0) = -p\,\nabla d$, where $p$ is the probability of class 1. For a line with $p = .8$ the plain gradient gives *author* the score .05 for class 1. What does it give it for class 0?
+
+# %% tags=["hole"]
+for_class_0 = ...
+
+# %% tags=["solution"]
+for_class_0 = 0.05 * (-0.8) / (1 - 0.8)
+
+# %% tags=["check"]
+p = 0.8
+check_number(
+    for_class_0,
+    -0.05 * p / (1 - p),
+    {
+        "the sign turns.": 0.05 * p / (1 - p),
+        "that is the other way round.": -0.05 * (1 - p) / p,
+        "only with p = .5 it is the same number with another sign.": -0.05,
+    },
+    "Divide the second equation by the first.",
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 2 · Write a function
+#
+# Integrated Gradients with $n$ points: the mean of the gradients at $\tfrac{k}{n}\,x$ for $k = 1, \dots, n$, times $x$. Write it for a function of several numbers whose gradient is given; the path begins at zero.
+
+
+# %% tags=["hole"]
+def integrated_gradients(gradient, x, n):
+    """One score for each number in x."""
+    return ...
+
+
+# %% tags=["solution"]
+def integrated_gradients(gradient, x, n):
+    """One score for each number in x."""
+    x = np.asarray(x, float)
+    return x * np.mean([gradient(k / n * x) for k in range(1, n + 1)], axis=0)
+
+
+# %% tags=["check"]
+def expected(gradient, x, n):
+    """The mean over the points, times x."""
+    points = np.linspace(1 / n, 1, n)[:, None] * np.asarray(x, float)
+    return np.stack([gradient(point) for point in points]).mean(0) * np.asarray(x)
+
+
+def line(x):
+    """The gradient of 2 x1 + 3 x2."""
+    return np.array([2.0, 3.0])
+
+
+def product(x):
+    """The gradient of x1 x2."""
+    return np.array([x[1], x[0]])
+
+
+check_function(
+    integrated_gradients,
+    expected,
+    {
+        "A constant gradient is its own mean.": [line, [1.0, 1.0], 3],
+        "Multiply by x at the end.": [line, [2.0, 0.5], 3],
+        "The points stand at 1/n, 2/n, ..., 1.": [product, [1.0, 2.0], 2],
+    },
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 3 · Change a parameter, and explain
+#
+# `gaps` says how far the scores of Integrated Gradients are from adding up, for two ways to compute them and three numbers of steps. Which way closes the gap with more steps, and what does it mean that the other one does not?
+#
+# - `"a"` The other one needs more steps still.
+# - `"b"` The other one is the value of another integral: more steps bring it nearer to that.
+# - `"c"` The other one has larger rounding errors.
+
+# %% tags=["hole"]
+closes = ...  # "standard" or "released"
+meaning = ...  # "a", "b" or "c"
+
+# %% tags=["solution"]
+closes, meaning = "standard", "b"
+
+# %% tags=["check"]
+last = gaps.groupby("path")["gap"].last()
+check_choice(
+    closes,
+    last.idxmin(),
+    {last.idxmax(): "Read its gaps from top to bottom."},
+    name="closes",
+)
+check_choice(
+    meaning,
+    "b",
+    {
+        "a": "From 20 to 100 steps, in which direction does its gap move?",
+        "c": "Rounding errors are far smaller than these gaps.",
+    },
+    name="meaning",
+)

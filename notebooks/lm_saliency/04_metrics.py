@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # lm_saliency, stage 4 of 5: are the explanations plausible, and are they faithful?
 #
 # previous: [03_attribution](03_attribution.ipynb) · next: [05_figures](05_figures.ipynb)
@@ -19,13 +19,17 @@
 # the model's reason should stay the same, when a noun is replaced by another of its kind, or the model by its
 # student?
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - the plausibility test, in both of its scenarios, beside rules that look at no model;
 # - why it does not matter which pronoun is called expected, and what to look at instead;
 # - two consistencies, and why one of them cannot tell the scenarios apart under V, the plain gradient (SG: SmoothGrad, IG: Integrated Gradients);
 # - the paper's claims with a verdict each, and three cells of its Table 3 that contradict their own parts.
+#
+# **You can then** compute plausibility in both scenarios, and judge it beside a rule of positions. **You need**
+# [stage 3](03_attribution.ipynb), and what a correlation is. **Time:** 25 minutes to read, under a minute to run, 15
+# minutes for the exercises.
 #
 # | in | out (in this stage's output folder) |
 # |---|---|
@@ -965,3 +969,121 @@ stage.close(globals())
 #
 # All tables lie in this stage's folder; `claims.csv` holds what was claimed, what came out, and why no more can
 # be said. [05_figures](05_figures.ipynb) lays the tables out as the paper does.
+
+# %% [markdown] tags=["exercise"]
+# ## Exercises
+#
+# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+
+# %% tags=["exercise"]
+import numpy as np
+
+from lib.core.exercises import (
+    check_choice,
+    check_function,
+    check_number,
+    read_committed,
+)
+from lib.metrics.plausibility import pearson
+
+table = read_committed("lm_saliency", "cpu", "04_metrics", "plausibility")
+floors = read_committed("lm_saliency", "cpu", "04_metrics", "floors")
+ours = table.query("dataset == 'EWT' and scheme == 'Transformer' and size == 'full'")
+ours[["method", "all", "low", "high", "n"]].head(3).round(2)
+
+# %% [markdown] tags=["exercise"]
+# ### 1 · By hand
+#
+# A set has 200 lines. On 140 the model answers as the set expects, and the explanation passes on 105 of these. On the other 60 lines it passes on 15. What are the shares of passed lines: in the expected scenario, in the alternative one, and in all?
+
+# %% tags=["hole"]
+expected_scenario = ...
+alternative_scenario = ...
+all_lines = ...
+
+# %% tags=["solution"]
+expected_scenario = 105 / 140
+alternative_scenario = 15 / 60
+all_lines = 120 / 200
+
+# %% tags=["check"]
+of_expected, of_alternative = np.array([105, 140]), np.array([15, 60])
+first, second = (passed / n for passed, n in (of_expected, of_alternative))
+check_number(
+    expected_scenario,
+    first,
+    hint="Passed lines over lines, of this scenario.",
+    name="expected_scenario",
+)
+check_number(
+    alternative_scenario,
+    second,
+    hint="Passed lines over lines.",
+    name="alternative_scenario",
+)
+check_number(
+    all_lines,
+    np.divide(*(of_expected + of_alternative)),
+    {"the two scenarios have different numbers of lines.": (first + second) / 2},
+    "Add up the lines first.",
+    name="all_lines",
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 2 · Explain
+#
+# `ours` is of scale `cpu`, natural sentences (EWT). Integrated Gradients passes more lines than the rule *the nearest noun*, and its interval holds the rule's share. What may we say?
+#
+# - `"a"` It is better than the rule.
+# - `"b"` It is ahead in this sample; whether it is better than the rule is open.
+# - `"c"` It is as good as the rule.
+
+# %% tags=["hole"]
+what_we_may_say = ...  # "a", "b" or "c"
+
+# %% tags=["solution"]
+what_we_may_say = "b"
+
+# %% tags=["check"]
+ig = ours.set_index("method").loc["IG"]
+rule = floors.query("dataset == 'EWT' and scheme == 'Transformer'")["nearest"].item()
+assert ig["low"] < rule < ig["all"]
+check_choice(
+    what_we_may_say,
+    "b",
+    {
+        "a": "Which values would another sample of lines also allow?",
+        "c": "The interval also allows a clear difference. Is equality shown?",
+    },
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 3 · Write a function
+#
+# Input consistency compares two lines that differ in a noun: the correlation of their scores. Write Pearson's correlation of two lists.
+
+
+# %% tags=["hole"]
+def correlation(left, right):
+    """A number from -1 to 1."""
+    return ...
+
+
+# %% tags=["solution"]
+def correlation(left, right):
+    """A number from -1 to 1."""
+    a, b = np.asarray(left, float), np.asarray(right, float)
+    a, b = a - a.mean(), b - b.mean()
+    return (a * b).sum() / np.sqrt((a**2).sum() * (b**2).sum())
+
+
+# %% tags=["check"]
+check_function(
+    correlation,
+    pearson,
+    {
+        "A line with a positive slope has 1.": [[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]],
+        "Subtract the means first.": [[1.0, 2.0, 3.0], [11.0, 10.0, 9.0]],
+        "Divide by both lengths.": [[1.0, 0.0, 0.0, 2.0], [0.5, 0.1, 0.0, 0.4]],
+    },
+)

@@ -10,7 +10,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # # lm_saliency, stage 5 of 5: the paper's tables, with ours beside them
 #
 # previous: [04_metrics](04_metrics.ipynb) · [Start here](../00_start_here.ipynb)
@@ -31,13 +31,16 @@
 # What Ding and Koehn printed, what this run gives in the same place, and how far the two may be compared. This
 # stage computes nothing: it lays out the tables of stage 4.
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - Table 3 (plausibility) and Table 8 (composition by vector norm), the paper's and ours in one layout;
 # - Tables 4a and 4b (consistency over inputs and models) and Table 6 (students);
 # - Figures 1 and 2 (the sweep), and lines in colour as in Tables 1, 5 and 7;
 # - the verdict on each claim, and why most stay open.
+#
+# **You can then** say when an explanation has nothing to explain. **You need** [stage 4](04_metrics.ipynb). **Time:**
+# 15 minutes to read, under a minute to run, 10 minutes for the exercises.
 #
 # | in | out (in this stage's output folder) |
 # |---|---|
@@ -86,7 +89,7 @@ numbers = read_table(material("lm_saliency") / "paper_numbers.csv")
 ours = tables["plausibility"].query("size == 'full'")
 print({name: len(table) for name, table in tables.items()})
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 1 · Table 3: plausibility
 #
 # Claim: SG and IG are more plausible than V nearly everywhere. First the paper's numbers.
@@ -162,7 +165,7 @@ same_layout(table_3, ["all", "exp", "alt"])
 # The figure puts the paper's *all* (grey) and ours (colour, with intervals) side by side where the set has the
 # same name. The dotted line is what random scores pass, given what this model answers.
 
-# %%
+# %% tags=["slide"]
 looks = dict(zip(("V", "SG", "IG"), zip("osD", COLOURS)))
 schemes, names = list(ours["scheme"].unique()), list(ours["dataset"].unique())
 with plt.rc_context(STYLE | {"axes.grid.axis": "y"}):
@@ -263,7 +266,7 @@ def by_side(frame):
 
 by_side(stage.table("table_4a", inputs[of_tables][both].reset_index(drop=True)))
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 4 · Table 4b: the same line, another model
 #
 # Claim: a model and its student agree less than two inputs of one model do. The paper's numbers:
@@ -282,7 +285,7 @@ by_side(
 # %% [markdown]
 # Both consistencies of the full models, verum, with intervals. The marks are those of the first figure.
 
-# %%
+# %% tags=["slide"]
 is_learnt = {(r.dataset, r.scheme): r.learnt for r in ours.itertuples()}
 panels = {
     "input consistency": inputs[inputs["size"] == "full"],
@@ -371,7 +374,7 @@ stage.table("table_6", table_6).pivot_table(
     sort=False,
 ).round(3)
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 6 · Figures 1 and 2: depth, width, heads
 #
 # Claim: IG is better on deeper models, SG on shallower ones; all else is noise. The paper draws one circle for each of
@@ -479,7 +482,7 @@ def sweep_figure(panels, name):
 # %% [markdown]
 # Figure 1, the two sets that are not synthetic (at scale small: the held-out sentences):
 
-# %%
+# %% tags=["slide"]
 sweep_figure(
     [
         (
@@ -496,7 +499,7 @@ sweep_figure(
 # %% [markdown]
 # Figure 2, Syneval:
 
-# %%
+# %% tags=["slide"]
 syneval = sweep[sweep["dataset"] == "Syneval"]
 sweep_figure(
     [
@@ -510,7 +513,7 @@ sweep_figure(
     "figure_2",
 )
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 7 · Lines in colour
 #
 # As in the paper's Tables 1, 5 and 7, with other colours: orange speaks for the class that the model says, violet
@@ -518,7 +521,7 @@ sweep_figure(
 # of all marked nouns; where it says the other class, if an attractor has. The picture shows one line of each set;
 # `examples.csv` of stage 4 has all of them, with their scores.
 
-# %%
+# %% tags=["slide"]
 examples = tables["examples"].fillna({"role": ""})
 last = examples.groupby("dataset")["line"].transform("last")
 about = ["dataset", "line", "scheme", "expected", "says", "method", "passed"]
@@ -565,3 +568,63 @@ stage.close(globals())
 # ## Hand-over
 #
 # This is the last stage. To run the study on published sets and natural text, see `params/lm_saliency/cpu.yaml`.
+
+# %% [markdown] tags=["exercise"]
+# ## Exercises
+#
+# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+
+# %% tags=["exercise"]
+from lib.core.exercises import check_choice, check_number, read_committed
+
+claims = read_committed("lm_saliency", "cpu", "04_metrics", "claims")
+answers = read_committed("lm_saliency", "cpu", "04_metrics", "answers")
+answers = answers.query("dataset == 'Syneval' and size == 'full'")
+answers[["scheme", "right_1", "right_0", "says_1", "balanced"]].round(2)
+
+# %% [markdown] tags=["exercise"]
+# ### 1 · By hand
+#
+# `answers` says how often each model is right on the lines of Syneval: on those with a plural verb (`right_1`) and on those with a singular one (`right_0`). Half of the lines are of each kind. What is the balanced accuracy of a model that always answers *singular*?
+
+# %% tags=["hole"]
+balanced = ...
+
+# %% tags=["solution"]
+balanced = (0 + 1) / 2
+
+# %% tags=["check"]
+always_singular = {"right_1": 0.0, "right_0": 1.0}
+check_number(
+    balanced,
+    sum(always_singular.values()) / 2,
+    {"it is right on the singular lines only.": 1.0},
+    "The mean of the two columns.",
+)
+
+# %% [markdown] tags=["exercise"]
+# ### 2 · Explain
+#
+# The LSTM answers *singular* on every line of Syneval. Its explanations still get a share of passed lines. What is that share worth?
+#
+# - `"a"` It shows that the explanation finds the cue.
+# - `"b"` Nothing about grammar: a constant answer rests on no noun, so there is no reason to find.
+# - `"c"` It shows that the explanation is wrong.
+
+# %% tags=["hole"]
+what_it_is_worth = ...  # "a", "b" or "c"
+
+# %% tags=["solution"]
+what_it_is_worth = "b"
+
+# %% tags=["check"]
+lstm = answers.set_index("scheme").loc["LSTM"]
+assert lstm["says_1"] == 0
+check_choice(
+    what_it_is_worth,
+    "b",
+    {
+        "a": "Would the model's answer change if the cue were another noun?",
+        "c": "Wrong about what? There is no right answer to compare with here.",
+    },
+)

@@ -94,6 +94,41 @@ def test_the_empty_cell_below_the_last_one_is_no_edit(source: Path) -> None:
     assert edited(source, notebook) == SOURCE
 
 
+EXERCISE = """
+# %% tags=["hole"]
+answer = ...
+
+# %% tags=["solution"]
+answer = 1
+
+# %% tags=["check"]
+assert answer == 1
+"""
+
+
+def test_what_a_reader_saves_keeps_the_exercises_that_he_does_not_see(source: Path) -> None:
+    head, mark, tail = SOURCE.partition("\n# %%\nprint(seed)\n")
+    whole = head + mark + EXERCISE + tail
+    source.write_text(whole)
+    notebook = with_outputs(source, None)
+    assert "answer" not in str(notebook)
+    assert edited(source, notebook) == whole, "only opened and saved"
+    notebook.cells[0].source = "# Other title"
+    assert edited(source, notebook) == whole.replace("# # Title", "# # Other title")
+    notebook = with_outputs(source, None)
+    notebook.cells.insert(3, new_markdown_cell("After."))
+    after = edited(source, notebook)
+    assert after.index("answer == 1") < after.index("# After.") and EXERCISE in after
+    notebook = with_outputs(source, None)
+    del notebook.cells[2]  # the cell that the exercises follow
+    gone = edited(source, notebook)
+    assert EXERCISE in gone and "print(seed)" not in gone
+    source.write_text(SOURCE + EXERCISE)
+    notebook = with_outputs(source, None)
+    notebook.cells = [new_markdown_cell("All new.")]
+    assert EXERCISE in edited(source, notebook)
+
+
 def test_only_equal_cells_have_outputs(source: Path, tmp_path: Path) -> None:
     executed = read_notebook(source)
     for count, cell in enumerate(executed.cells[1:], 1):

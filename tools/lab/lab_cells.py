@@ -1,4 +1,7 @@
-"""From a source to the notebook that Lab shows, and back; nothing here needs JupyterLab."""
+"""From a source to the notebook that Lab shows, and back; nothing here needs JupyterLab.
+
+Lab shows the reader's edition. The exercises of a source are put back when it saves.
+"""
 
 import platform
 import re
@@ -7,12 +10,13 @@ from difflib import SequenceMatcher
 from pathlib import Path
 
 import jupytext
-import nbformat
 from ipykernel.kernelspec import get_kernel_dict
 from nbformat import NotebookNode
 
 from lib.core.files import write_atomic
-from lib.core.notebooks import read_notebook, strip_volatile
+from lib.core.notebooks import EXERCISE_TAGS, add_outputs, read_notebook, strip_volatile
+
+Opcode = tuple[str, int, int, int, int]  # of difflib
 
 
 def with_outputs(source: Path, executed: Path | None) -> NotebookNode:
@@ -20,14 +24,7 @@ def with_outputs(source: Path, executed: Path | None) -> NotebookNode:
     notebook = read_notebook(source)
     notebook.metadata.pop("jupytext", None)
     if executed is not None:
-        before = nbformat.read(executed, as_version=4)
-        strip_volatile(before)  # it also names cells by their text
-        ran = {cell.id: cell for cell in before.cells if cell.cell_type == "code"}
-        for cell in notebook.cells:
-            if cell.id in ran:
-                cell.update(outputs=ran[cell.id].outputs)
-                cell.update(execution_count=ran[cell.id].execution_count)
-        notebook.metadata.update(before.metadata)
+        add_outputs(notebook, executed)
     # What Lab itself writes once a kernel runs: what is only read then counts as unchanged.
     if "kernelspec" in notebook.metadata:
         notebook.metadata.kernelspec.display_name = get_kernel_dict()["display_name"]
@@ -37,7 +34,9 @@ def with_outputs(source: Path, executed: Path | None) -> NotebookNode:
 
 
 def write_cells(source: Path, notebook: NotebookNode) -> None:
-    """Write a notebook's cells into a source. What was not edited keeps its bytes, header too."""
+    """Write a notebook's cells into a source. What was not edited keeps its bytes, header too, and
+    the exercises stay behind the cells that they follow.
+    """
     old, new = read_notebook(source), deepcopy(notebook)
     while new.cells and not new.cells[-1].source.strip():
         new.cells.pop()  # Shift+Enter in the last cell adds an empty one
@@ -45,12 +44,36 @@ def write_cells(source: Path, notebook: NotebookNode) -> None:
     if before == after:
         return
     strip_volatile(new)
-    for _, i, i_end, j, j_end in SequenceMatcher(None, before, after, False).get_opcodes():
+    edits = SequenceMatcher(None, before, after, False).get_opcodes()
+    for _, i, i_end, j, j_end in edits:
         for was, now in zip(old.cells[i:i_end], new.cells[j:j_end]):
             if "lines_to_next_cell" in was.metadata:  # the blank lines below a cell
                 now.metadata["lines_to_next_cell"] = was.metadata["lines_to_next_cell"]
+    _put_exercises_back(new, read_notebook(source, "source"), edits)
     text, written = source.read_text(), jupytext.writes(new, fmt="py:percent")
     write_atomic(source, text[: _first_cell(text)] + written[_first_cell(written) :])
+
+
+def _put_exercises_back(notebook: NotebookNode, source: NotebookNode, edits: list[Opcode]) -> None:
+    """Insert, in place, the exercises of a source into the edited edition that has none."""
+    behind: dict[int, list[NotebookNode]] = {}  # by how many of the other cells stand before them
+    n_before = 0
+    for cell in source.cells:
+        if EXERCISE_TAGS & set(cell.metadata.get("tags", [])):
+            behind.setdefault(n_before, []).append(cell)
+        else:
+            n_before += 1
+    for n_before, cells in sorted(behind.items(), reverse=True):
+        at = _moved(n_before, edits)
+        notebook.cells[at:at] = cells
+
+
+def _moved(n_before: int, edits: list[Opcode]) -> int:
+    """How many cells of the edited notebook stand before what had `n_before` cells before it."""
+    for _, i, i_end, j, j_end in edits:
+        if i < n_before <= i_end:  # the last of them is in this block
+            return j_end if n_before == i_end else min(j + n_before - i, j_end)
+    return 0
 
 
 def _told(notebook: NotebookNode) -> list[tuple[str, ...]]:

@@ -1,0 +1,29 @@
+"""A notebook runs from the committed hand-over alone, without any training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lib import cli
+from lib.core.handover import PACKED
+from lib.core.runner import plan_jobs, run_job
+
+pytestmark = pytest.mark.more
+
+
+@pytest.mark.parametrize("study", PACKED)
+def test_stage_04_runs_alone(study: str, small_outputs: Path, capsys) -> None:
+    assert cli.main(["start", study, "04"]) == 0
+    assert "ready" in capsys.readouterr().out
+    (job,) = (job for job in plan_jobs(study, "small") if job.stage == PACKED[study])
+    run_job(job, job.stage)
+    assert (job.folder / "claims.csv").is_file()
+
+
+def test_stage_05_runs_alone(small_outputs: Path) -> None:
+    assert cli.main(["start", "cebab", "05"]) == 0
+    (job,) = (job for job in plan_jobs("cebab", "small") if job.stage == "05_figures")
+    run_job(job, job.stage)
+    assert list(job.folder.glob("*.png"))

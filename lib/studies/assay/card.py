@@ -101,7 +101,9 @@ def read_run(folder: Path, explainer: str, settings: Mapping[str, Any]) -> dict[
     rows = [_row(tables["cells"], truth, asked, why, model_of) for truth in ASKS]
     gate = tables["gate"].query("explainer == @asked")
     scored = _scored(truths, mine)
-    draws, seconds = (None, None) if why else _asked_twice(folder, truths, explainer, settings)
+    draws, seconds = None, None
+    if _MODEL_OF_DELETION not in why:
+        draws, seconds = _asked_twice(folder, truths, explainer, settings)
     found = {
         "schema": 1,
         "touchstone": __version__,

@@ -74,7 +74,11 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     save_csv(
         pd.DataFrame({"explainer": ["Copy"], "is the same as": ["Honest"]}), answered / "copies.csv"
     )
-    refused = {"explainer": ["Shy"], "model": ["gender"], "why": ["has no layers"]}
+    refused = {
+        "explainer": ["Shy", "mine:by_place"],
+        "model": ["gender", "number"],
+        "why": ["has no layers"] * 2,
+    }
     save_csv(pd.DataFrame(refused), answered / "refused.csv")
     answers = items[["item_id", "model", "training", "text"]].merge(explained)
     known = [answers[["item_id", "explainer", "scores"]], oracle(items), cheaters(items)]
@@ -136,6 +140,11 @@ def test_a_refusal_stands_in_its_cells(run: Path) -> None:
     rows = {row["truth"]: row for row in card["truths"]}
     assert rows["mask"]["why"] == "has no layers" and rows["edit"]["why"] is None
     assert card["single"] == {"draws": None, "trainings": None} and card["sentences"] == []
+
+
+def test_a_refusal_of_one_model_leaves_what_another_told(run: Path) -> None:
+    card = read_run(run, "mine:by_place", {"n": 2})
+    assert card["single"]["draws"] == 0.5 and card["cost"]["seconds"] == 0.25
 
 
 def test_who_was_not_asked_has_no_card(run: Path) -> None:

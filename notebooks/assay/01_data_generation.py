@@ -71,7 +71,7 @@ n_items = 6  # texts of each truth that are explained
 longest = 16  # words of an explained text, at most
 n_reviews = {
     "train": 30,
-    "dev": 1,
+    "dev": 30,
     "test": 40,
 }  # reviews that are written, each with six edits
 n_planted = 150  # training texts of each planted rule
@@ -234,7 +234,7 @@ lines = syneval_rows(words[1]).query("pattern.str.startswith('prep_')")
 heard = {word for sentence in corpus for word, _ in sentence}
 
 # %% [markdown]
-# Now the items are drawn: at most one of a cluster, the two classes (or the four rules) by turns. Two words have no order to speak of, so *swap* needs at least three.
+# Now the items are drawn: at most one of a cluster, the two classes (or the four rules) by turns. Two words have no order to speak of, so *swap* needs at least three. Every other pair of reviews has a *second editor*, who was given the same goal. As many pairs more are drawn to fit a scale on, from other reviews.
 
 # %%
 short = gendered[gendered["sentence"].map(len) <= longest]
@@ -252,10 +252,14 @@ drawn = {
         model,
         4 * n_items if truth == "noun" else n_items,
         seed,
-        by="rule" if truth == "planted" else "target",
+        by={"planted": "rule", "edit": "has_second"}.get(truth, "target"),
     )
     for truth, (model, rows) in sources.items()
 }
+dev = reviews[reviews["split"] == "dev"]
+spare = items.nested_rows(edits.nested_pairs(dev), dev, 2 * longest)
+spare = items.draw_items(spare, "edit", "reviews", n_items, seed, part="dev")
+drawn["edit"] = pd.concat([drawn["edit"], spare], ignore_index=True)
 
 # %% [markdown]
 # Then they are altered. The planted texts are asked of a second model, the gendered ones under a second truth.

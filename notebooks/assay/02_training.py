@@ -30,6 +30,7 @@
 # | `train`, `corpus`, `planted` (`.parquet`) | `models/` | the trained weights |
 # | `items`, `altered`, `forms` (`.parquet`) | `truths.parquet` | each item with the model's own answer for each word |
 # | | `accuracy`, `rules`, `told`, `padding`, `two_trainings` (`.csv`), two figures | what was learnt, and what is known |
+# | | `asked.csv` | the texts that a submission to the board answers |
 
 # %%
 import lib.same_numbers  # first: the same instructions on every processor
@@ -49,6 +50,7 @@ from lib.models.probe import load_probe, save_probe
 from lib.studies.assay import answers, models
 from lib.studies.assay import number_model as number
 from lib.studies.assay.figures import plot_steps, plot_two_trainings
+from lib.studies.assay.truths import items_to_answer
 from lib.training.classifier import Settings
 
 # %% [markdown]
@@ -215,7 +217,7 @@ rules = pd.concat(rules, ignore_index=True)
 stage.table("rules", rules)
 
 # %% [markdown]
-# *Reading it.* A single attention layer has no positions: *tulip ... radar* and *radar ... tulip* are one and the same to it, so it must be at chance with *order*.
+# *Reading it.* A single attention layer has no positions: *tulip ... radar* and *radar ... tulip* are one and the same to it, so it must be at chance with *order*. It does not learn *and* either, nor with three times the epochs, so that rule is a truth of the other model only.
 #
 # ## 4 · The truth of every item
 #
@@ -235,7 +237,8 @@ for (name, training), model in trainings.items():
 truths = pd.concat(truths, ignore_index=True)
 truths["size"] = [np.nanmean(np.abs(key)) for key in truths["key"]]
 truths["size"] = truths["change"].abs().fillna(truths["size"])
-told = truths.groupby(["truth", "model", "training"], sort=False, as_index=False).agg(
+tested = truths[truths["part"] == "test"]
+told = tested.groupby(["truth", "model", "training"], sort=False, as_index=False).agg(
     items=("tells", "size"), that_tell=("tells", "sum"), mean_size=("size", "mean")
 )
 stage.table("told", told)
@@ -267,7 +270,7 @@ stage.table("padding", padding.reset_index())
 
 # %% tags=["nbval-ignore-output"]
 show_source(answers.two_trainings)
-pairs = answers.two_trainings(truths[truths["truth"].isin(["swap", "noun", "edit"])])
+pairs = answers.two_trainings(tested[tested["truth"].isin(["swap", "noun", "edit"])])
 figure, plotted = plot_two_trainings(
     pairs, "What a word, or an edit, did to two trainings"
 )
@@ -317,6 +320,7 @@ print(
 
 # %%
 save_parquet(truths.drop(columns="size"), stage.path("truths.parquet"))
+_ = stage.table("asked", items_to_answer(truths))
 stage.close(globals())
 
 # %% [markdown]

@@ -33,6 +33,7 @@ ASKS = {
     "noun": "Does it order words by what exchanging each for others of its kind does?",
     "deletion, pad": "Does the answer fall fast when words are padded in its order?",
     "deletion, mask": "Does the answer fall fast when words are masked in its order?",
+    "deletion, swap": "Does it fall fast when words of the other form replace them in its order?",
 }
 SCALE = "card"  # the folder of the run
 _STAGES = 4  # the figures of stage 05 are not needed
@@ -226,7 +227,7 @@ def _asked_twice(
     found, begun = [], time.process_time()
     for row in rows.itertuples():
         pair = [
-            ask(model, None, row.sentence, row.target, {explainer: settings}, draw)[0][explainer]
+            ask(model, {}, row.sentence, row.target, {explainer: settings}, draw)[0][explainer]
             for draw in ("", " again")
         ]
         found.append(1.0 if pair[0] == pair[1] else rank_correlation(*pair))

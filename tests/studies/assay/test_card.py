@@ -42,6 +42,8 @@ def a_truth(truth: str, i: int, training: int) -> dict[str, Any]:
         "mark": mark,
         "change": change if truth == "edit" else np.nan,
         "goal": np.sign(change) if truth == "edit" else np.nan,
+        "second": np.nan,
+        "part": "test",
         "tells": True,
     }
 

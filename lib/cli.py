@@ -194,22 +194,29 @@ def card(arguments: Sequence[str]) -> int:
     """one page on an explainer: what it reaches under each truth, how sure, at what cost"""
     from .core.files import parse_json
     from .doors.card import save_card
-    from .studies.assay.card import read_run, run_with
+    from .studies.assay.make_card import make_card
 
     parser = argparse.ArgumentParser(prog="touchstone card", description=card.__doc__)
     add = parser.add_argument
-    add("explainer", help="a registered method, or module:function of yours")
+    add("explainer", nargs="?", help="a registered method, or module:function of yours")
     add("--settings", default="{}", help='of the method, as JSON: {"n_samples": 200}')
+    add("--file", type=Path, help="item_id and scores (.parquet), in place of an explainer")
+    add("--model", type=Path, help="the folder of your own classifier (Hugging Face)")
     add("--out", type=Path, help="the folder of the card (default: outputs/cards/NAME)")
     chosen = parser.parse_args(arguments)
+    if (chosen.explainer is None) == (chosen.file is None):
+        parser.error("name an explainer, or a file of explanations (--file)")
     settings = parse_json(chosen.settings, "--settings", "write settings as a JSON object")
     if not isinstance(settings, dict):
         raise TouchstoneError("--settings is no JSON object; write names and values in braces")
-    run = run_with(chosen.explainer, settings)
-    slug = "".join(c if c.isalnum() else "_" for c in chosen.explainer)
-    page = save_card(
-        read_run(run, chosen.explainer, settings), chosen.out or outputs_root() / "cards" / slug
+    os.environ.setdefault("TOUCHSTONE_PROGRESS", "1")
+    name = chosen.explainer or chosen.file.stem
+    slug = "_on_".join(
+        "".join(c if c.isalnum() else "_" for c in part)
+        for part in (name, *([chosen.model.name] if chosen.model else []))
     )
+    out = chosen.out or outputs_root() / "cards" / slug
+    page = save_card(make_card(name, settings, chosen.file, chosen.model, out), out)
     print(f"the card: {page}; its numbers: {page.with_suffix('.json')}")
     return 0
 

@@ -19,8 +19,15 @@ from lib.studies.assay import board as boards
 from lib.studies.assay import card as cards
 from lib.studies.assay import standing
 from lib.studies.assay.card import read_run, run_with
+from lib.studies.assay.file_card import NOT_BLIND, card_of_file, check_file
 from lib.studies.assay.synthesis import on_one_scale
-from lib.studies.assay.truths import cheaters, oracle, score_items, telling_items
+from lib.studies.assay.truths import (
+    cheaters,
+    items_to_answer,
+    oracle,
+    score_items,
+    telling_items,
+)
 
 FLOOR_OF = {"mask": "Even", "edit": "Goal of the edit"}
 ASKED = {"Honest": {}, "mine:by_place": {"n": 2}, "Copy": {}}
@@ -100,9 +107,12 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ):
         about = {"parameters": parameters, "inputs": {}, "externals": {}, "files": {}}
         save_json(about, folder / stage / "manifest.json")
-    monkeypatch.setattr(cards, "_asked_twice", lambda *_: (0.5, 0.25))
+    monkeypatch.setattr(cards, "read_model", lambda *_: None)
+    monkeypatch.setattr(cards, "asked_twice", lambda *_: (0.5, 0.25))
     monkeypatch.setattr(boards, "read_model", lambda *_: None)
-    monkeypatch.setattr(boards, "score_deletion", lambda *_: scored.iloc[:0])
+    for name in ("score_deletion", "score_swaps"):
+        monkeypatch.setattr(boards, name, lambda *_: scored.iloc[:0])
+    save_parquet(pd.DataFrame({"row_id": []}), folder / "01_data_generation" / "forms.parquet")
     return folder
 
 
@@ -188,3 +198,37 @@ def test_a_submission_stands_beside_our_explainers(run: Path, tmp_path: Path) ->
     ours = table.query("explainer == 'mine:by_place' and truth == 'mask'").iloc[0]
     assert (ours["author"], ours["settings"]) == ("Touchstone", '{"n": 2}')
     assert "first: ours" in render_board(table, "Scale small.")
+
+
+def answers_of(run: Path, path: Path, truths: list[str], drop: int = 0) -> Path:
+    asked = items_to_answer(pd.read_parquet(run / "02_training" / "truths.parquet"))
+    some = asked[asked["truth"].isin(truths)]["item_id"].tolist()[drop:]
+    save_parquet(
+        pd.DataFrame({"item_id": some, "scores": [[5.0, 4.0, 3.0, 2.0, 1.0]] * len(some)}), path
+    )
+    return path
+
+
+def test_a_file_has_a_card_of_the_truths_that_it_answers_whole(run: Path, tmp_path: Path) -> None:
+    path = answers_of(run, tmp_path / "mine.parquet", ["mask"])
+    card = card_of_file(run, path, "mine")
+    check_card(card)
+    rows = {row["truth"]: row for row in card["truths"]}
+    ours = {row["truth"]: row for row in read_run(run, "mine:by_place", {"n": 2})["truths"]}
+    assert rows["mask"]["raw"] == ours["mask"]["raw"] and rows["mask"]["best"] == "Honest"
+    assert rows["edit"]["raw"] is None and rows["edit"]["why"] == "the file has 0 of 8 items"
+    assert card["notes"][0] == NOT_BLIND and "model-blind" in card["notes"][1]
+    assert card["single"] == {"draws": None, "trainings": 1.0}
+    assert card["cost"] == {"seconds": None, "quality": []} and card["gate"] is None
+    assert [sentence["which"] for sentence in card["sentences"]] == ["good", "typical", "bad"]
+
+
+def test_a_file_that_answers_no_truth_whole_is_refused(run: Path, tmp_path: Path) -> None:
+    path = answers_of(run, tmp_path / "mine.parquet", ["mask"], drop=1)
+    with pytest.raises(TouchstoneError, match="of mask it has 7 of 8 items"):
+        card_of_file(run, path, "mine")
+
+
+def test_a_file_that_is_not_there_names_the_items(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(TouchstoneError, match=r"no file .*none.parquet.*items in asked.csv"):
+        check_file(tmp_path / "none.parquet", Path("asked.csv"))

@@ -223,7 +223,10 @@ def card(arguments: Sequence[str]) -> int:
 
 def board(arguments: Sequence[str]) -> int:
     """score what lies in outputs/submissions beside our own explainers: one page, one CSV"""
+    from pandas import concat
+
     from .doors.board import save_board
+    from .studies.assay import fresh
     from .studies.assay.board import board as table_of
     from .studies.assay.board import read_submissions
     from .studies.assay.card import run_small
@@ -232,11 +235,21 @@ def board(arguments: Sequence[str]) -> int:
     add = parser.add_argument
     add("--submissions", type=Path, help="their folder (default: outputs/submissions)")
     add("--out", type=Path, help="the folder of the board (default: outputs/board)")
+    again = "run code that was handed in on new items; read it first (seeded by COMMIT, or HEAD)"
+    add("--fresh", nargs="?", const="", metavar="COMMIT", help=again)
     chosen = parser.parse_args(arguments)
     run = run_small()
-    submissions = read_submissions(chosen.submissions or outputs_root() / "submissions", run)
+    folder = chosen.submissions or outputs_root() / "submissions"
+    submissions = read_submissions(folder, run)
     about = f"{len(submissions)} submissions; scale small: a few texts a truth, nothing is decided."
-    page = save_board(table_of(run, submissions), chosen.out or outputs_root() / "board", about)
+    table = table_of(run, submissions)
+    if chosen.fresh is not None:
+        commit = chosen.fresh or fresh.current_commit()
+        known = fresh.with_code(submissions)
+        anew = fresh.run_fresh(known, folder, commit)
+        table = concat([table, fresh.fresh_rows(anew, known, table)], ignore_index=True)
+        about += f" Columns named fresh: {len(known)} of them run again on items of {commit[:7]}."
+    page = save_board(table, chosen.out or outputs_root() / "board", about)
     print(f"the board: {page}; its numbers: {page.with_suffix('.csv')}")
     return 0
 

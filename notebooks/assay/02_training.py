@@ -59,7 +59,7 @@ from lib.training.classifier import Settings
 # The models are small, so that the whole row runs in minutes: the lowest layers of the packaged encoder, one attention layer, and an LSTM. `params/assay/hub.yaml` names a whole encoder and a published language model in their place.
 
 # %% tags=["parameters"]
-scale = "small"  # which settings: small or hub; names the output folder
+scale = "small"  # which settings: small, cpu or hub; names the output folder
 seed = 0  # of all draws of this stage
 n_threads = 1  # CPU threads
 encoder = "all-MiniLM-L6-v2"  # the pre-trained encoder: the packaged one, a folder, or a hub id

@@ -60,7 +60,7 @@ from lib.studies.assay.number_model import CLASSES
 # `explainers` names who is asked, with settings. A function of yours joins as `module:function`. Whatever an explainer's usual choice is, here it explains the log-odds.
 
 # %% tags=["parameters"]
-scale = "small"  # which settings: small or hub; names the output folder
+scale = "small"  # which settings: small, cpu or hub; names the output folder
 seed = 0  # of all draws of this stage
 n_threads = 1  # CPU threads
 n_seeds = 2  # trainings of each model

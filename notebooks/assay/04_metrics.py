@@ -60,7 +60,7 @@ from lib.studies.assay.swapped import score_swaps
 # `floor_of` names the floor that is 0 under each truth. It was chosen before the run, as the strongest rule that we know of; all other floors are shown beside it.
 
 # %% tags=["parameters"]
-scale = "small"  # which settings: small or hub; names the output folder
+scale = "small"  # which settings: small, cpu or hub; names the output folder
 seed = 0  # of all draws of this stage
 n_threads = 1  # CPU threads
 floor_of = {
@@ -315,7 +315,7 @@ stage.table("recommended", synthesis.recommended(contrasts, margin))
 # %%
 claims = stats.read_claims(material("assay") / "claims.yaml")
 tables = {"scores": standing.as_rows(scores), "models": compared}
-decides = scale not in ("small", "card")
+decides = scale in ("cpu", "hub")
 gaps = {
     "mask_and_deletion_disagree": synthesis.below_ceiling(
         agreement, "mask", "deletion, mask"

@@ -60,7 +60,7 @@ from lib.studies.assay.figures import PANELS, plot_agreement, plot_whole
 # Add `"pdf"` to `formats` for figures in print quality. Everything else was decided in stage 4.
 
 # %% tags=["parameters"]
-scale = "small"  # which settings: small or hub; names the output folder
+scale = "small"  # which settings: small, cpu or hub; names the output folder
 formats = ["png"]  # file formats of the figures: png, pdf, svg
 
 # %% [markdown]

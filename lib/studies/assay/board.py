@@ -73,16 +73,13 @@ def board(run: Path, submissions: Sequence[Submission]) -> pd.DataFrame:
     items = telling_items(load_parquet(run / "02_training" / "truths.parquet"))
     said = load_parquet(run / "03_attribution" / "explanations.parquet")
     ours = items[["item_id", *_KEYS]].merge(said, on=_KEYS)
-    theirs = [
-        one.explanations.assign(explainer=f"{one.name}: {one.about['method']}")
-        for one in submissions
-    ]
+    theirs = [one.explanations.assign(explainer=name_of(one)) for one in submissions]
     answers = pd.concat([ours[_ANSWER], *theirs], ignore_index=True)
     cells = cells_of(run, items, answers[answers["item_id"].isin(items["item_id"])])
     cells = cells[cells["role"].isin(["explainer", "floor"])]
     floors = floors_told(ours)
     about = {
-        f"{one.name}: {one.about['method']}": {
+        name_of(one): {
             "author": one.about["author"],
             "settings": json.dumps(one.about["settings"], ensure_ascii=False),
             "code": one.about["code"],
@@ -133,6 +130,11 @@ def cells_of(run: Path, items: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFr
     return standing.cells(
         scores, chosen["pads"], chosen["n_bootstrap"], chosen["alpha"], chosen["seed"]
     )
+
+
+def name_of(submission: Submission) -> str:
+    """What a submission is called on the board."""
+    return f"{submission.name}: {submission.about['method']}"
 
 
 def floors_told(ours: pd.DataFrame) -> dict[str, pd.DataFrame]:

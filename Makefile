@@ -90,6 +90,10 @@ card: .venv/run  ## EXPLAINER=mine:by_length | METHOD=LIME | FILE=scores.parquet
 board: .venv/run  ## everybody under every truth, with what lies in outputs/submissions: a page and a CSV [FRESH=1: code is run again on new items]
 	$(BIN)/touchstone board $(if $(FRESH),--fresh)
 
+.PHONY: export
+export: .venv/run  ## all explanations of a finished `make assay`, with words: a data set with card and Croissant
+	$(BIN)/touchstone export
+
 .PHONY: dataset
 dataset: .venv/run  ## TEXT=folder: your own text as a gender-controlled data set, with a review page
 	@test -n "$(strip $(TEXT))" || { echo 'say which folder holds your texts: make dataset TEXT=folder'; exit 2; }

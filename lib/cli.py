@@ -254,6 +254,21 @@ def board(arguments: Sequence[str]) -> int:
     return 0
 
 
+def export(arguments: Sequence[str]) -> int:
+    """all explanations of a finished assay as a data set, with words, card and Croissant"""
+    from .studies.assay.data_set import export as write
+
+    parser = argparse.ArgumentParser(prog="touchstone export", description=export.__doc__)
+    add = parser.add_argument
+    add("--run", type=Path, help="the folder of the run (default: outputs/assay/small)")
+    add("--out", type=Path, help="the folder of the data set (default: outputs/explanations)")
+    chosen = parser.parse_args(arguments)
+    out = chosen.out or outputs_root() / "explanations"
+    numbers = write(chosen.run or outputs_root() / "assay" / "small", out)
+    print(f"{', '.join(f'{n} {what}' for what, n in numbers.items())}: {out}")
+    return 0
+
+
 def data(arguments: Sequence[str]) -> int:
     """download the published data sets, checked by SHA-256, into TOUCHSTONE_DATA or a cache"""
     from .studies.cebab.reviews import fetch_cebab
@@ -306,6 +321,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "ask": ask,
     "card": card,
     "board": board,
+    "export": export,
     "data": data,
     "pretrain": pretrain,
     "start": start,

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import yaml
 
+from lib import cli
 from lib.core.errors import TouchstoneError
 from lib.core.files import save_csv, save_json, save_parquet
 from lib.doors.board import COLUMNS, render_board
@@ -17,6 +18,7 @@ from lib.doors.card import check_card
 from lib.doors.submission import ABOUT, NUMBERS
 from lib.studies.assay import board as boards
 from lib.studies.assay import card as cards
+from lib.studies.assay import make_card as make
 from lib.studies.assay import standing
 from lib.studies.assay.card import read_run, run_with
 from lib.studies.assay.file_card import NOT_BLIND, card_of_file, check_file
@@ -232,3 +234,33 @@ def test_a_file_that_answers_no_truth_whole_is_refused(run: Path, tmp_path: Path
 def test_a_file_that_is_not_there_names_the_items(run: Path, tmp_path: Path) -> None:
     with pytest.raises(TouchstoneError, match=r"no file .*none.parquet.*items in asked.csv"):
         check_file(tmp_path / "none.parquet", Path("asked.csv"))
+
+
+@pytest.mark.parametrize("words", [["card"], ["card", "LIME", "--file", "scores.parquet"]])
+def test_a_card_is_of_an_explainer_or_of_a_file(words: list[str], capsys: Any) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(words)
+    assert "name an explainer, or a file" in capsys.readouterr().err
+
+
+def test_what_was_named_decides_what_runs(tmp_path: Path, monkeypatch: Any) -> None:
+    ran: list[tuple[str, Any]] = []
+    made = tmp_path / "run"
+    for name in ("run_with", "run_small"):
+        monkeypatch.setattr(make, name, lambda *given, name=name: ran.append((name, given)) or made)
+    for name in ("read_run", "card_of_file", "own_card"):
+        monkeypatch.setattr(make, name, lambda *given, name=name: {name: given})
+    file, model = tmp_path / "scores.parquet", tmp_path / "model"
+    file.touch()
+    assert make.make_card("LIME", {"n_samples": 9}, None, None, tmp_path) == {
+        "read_run": (made, "LIME", {"n_samples": 9})
+    }
+    assert "card_of_file" in make.make_card("scores", {}, file, None, tmp_path)
+    own = make.make_card("LIME", {}, None, model, tmp_path)["own_card"]
+    assert own[:2] == (model, made / "01_data_generation") and own[2]["n_bootstrap"] == 200
+    assert make.make_card("scores", {}, file, model, tmp_path)["own_card"][-1] == file
+    assert [name for name, _ in ran] == ["run_with", *["run_small"] * 3]
+    with pytest.raises(TouchstoneError, match="LIMEE.*LIME"):
+        make.make_card("LIMEE", {}, None, model, tmp_path)
+    with pytest.raises(TouchstoneError, match=r"no file .*none.parquet.*asked.csv"):
+        make.make_card("none", {}, tmp_path / "none.parquet", None, tmp_path)

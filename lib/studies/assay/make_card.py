@@ -38,4 +38,5 @@ def make_card(
         return card_of_file(run, file, name)
     made = run_small(["01_data_generation"]) / "01_data_generation"
     chosen = {job.stage: job.all for job in plan_jobs("assay", "small")}["04_metrics"]
+    print(f"a copy of {model} learns planted words; then both are explained", flush=True)
     return own_card(model, made, chosen, name, settings, out, file)

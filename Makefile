@@ -86,13 +86,17 @@ assay: .venv/run  ## the same for the assay: one explainer against every truth [
 	$(BIN)/touchstone run $@ --scale $(SCALE) $(if $(STAGE),--stage $(STAGE)) $(if $(FORCE),--force)
 
 .PHONY: card
-card: .venv/run  ## EXPLAINER=LIME|mine:by_length: one page on what an explainer reaches under each truth [SETTINGS='{"n_samples": 200}']
-	@test -n "$(strip $(EXPLAINER))" || { echo 'say which explainer: make card EXPLAINER=LIME'; exit 2; }
-	$(BIN)/touchstone card "$(EXPLAINER)" $(if $(SETTINGS),--settings '$(SETTINGS)')
+card: .venv/run  ## EXPLAINER=mine:by_length | METHOD=LIME | FILE=scores.parquet: one page on what it reaches under each truth [MODEL=folder of your classifier] [SETTINGS='{"n_samples": 200}']
+	@test -n "$(strip $(EXPLAINER)$(METHOD)$(FILE))" || { echo 'say which explainer: make card EXPLAINER=LIME'; exit 2; }
+	$(BIN)/touchstone card $(if $(EXPLAINER)$(METHOD),"$(or $(EXPLAINER),$(METHOD))") $(if $(FILE),--file "$(FILE)") $(if $(MODEL),--model "$(MODEL)") $(if $(SETTINGS),--settings '$(SETTINGS)')
 
 .PHONY: board
-board: .venv/run  ## everybody under every truth, with what lies in outputs/submissions: a page and a CSV
-	$(BIN)/touchstone board
+board: .venv/run  ## everybody under every truth, with what lies in outputs/submissions: a page and a CSV [FRESH=1: code is run again on new items]
+	$(BIN)/touchstone board $(if $(FRESH),--fresh)
+
+.PHONY: export
+export: .venv/run  ## all explanations of a finished `make assay`, with words: a data set with card and Croissant
+	$(BIN)/touchstone export
 
 .PHONY: dataset
 dataset: .venv/run  ## TEXT=folder: your own text as a gender-controlled data set, with a review page

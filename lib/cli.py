@@ -199,29 +199,39 @@ def card(arguments: Sequence[str]) -> int:
     """one page on an explainer: what it reaches under each truth, how sure, at what cost"""
     from .core.files import parse_json
     from .doors.card import save_card
-    from .studies.assay.card import read_run, run_with
+    from .studies.assay.make_card import make_card
 
     parser = argparse.ArgumentParser(prog="touchstone card", description=card.__doc__)
     add = parser.add_argument
-    add("explainer", help="a registered method, or module:function of yours")
+    add("explainer", nargs="?", help="a registered method, or module:function of yours")
     add("--settings", default="{}", help='of the method, as JSON: {"n_samples": 200}')
+    add("--file", type=Path, help="item_id and scores (.parquet), in place of an explainer")
+    add("--model", type=Path, help="the folder of your own classifier (Hugging Face)")
     add("--out", type=Path, help="the folder of the card (default: outputs/cards/NAME)")
     chosen = parser.parse_args(arguments)
+    if (chosen.explainer is None) == (chosen.file is None):
+        parser.error("name an explainer, or a file of explanations (--file)")
     settings = parse_json(chosen.settings, "--settings", "write settings as a JSON object")
     if not isinstance(settings, dict):
         raise TouchstoneError("--settings is no JSON object; write names and values in braces")
-    run = run_with(chosen.explainer, settings)
-    slug = "".join(c if c.isalnum() else "_" for c in chosen.explainer)
-    page = save_card(
-        read_run(run, chosen.explainer, settings), chosen.out or outputs_root() / "cards" / slug
+    os.environ.setdefault("TOUCHSTONE_PROGRESS", "1")
+    name = chosen.explainer or chosen.file.stem
+    slug = "_on_".join(
+        "".join(c if c.isalnum() else "_" for c in part)
+        for part in (name, *([chosen.model.name] if chosen.model else []))
     )
+    out = chosen.out or outputs_root() / "cards" / slug
+    page = save_card(make_card(name, settings, chosen.file, chosen.model, out), out)
     print(f"the card: {page}; its numbers: {page.with_suffix('.json')}")
     return 0
 
 
 def board(arguments: Sequence[str]) -> int:
     """score what lies in outputs/submissions beside our own explainers: one page, one CSV"""
+    from pandas import concat
+
     from .doors.board import save_board
+    from .studies.assay import fresh
     from .studies.assay.board import board as table_of
     from .studies.assay.board import read_submissions
     from .studies.assay.card import run_small
@@ -230,12 +240,37 @@ def board(arguments: Sequence[str]) -> int:
     add = parser.add_argument
     add("--submissions", type=Path, help="their folder (default: outputs/submissions)")
     add("--out", type=Path, help="the folder of the board (default: outputs/board)")
+    again = "run code that was handed in on new items; read it first (seeded by COMMIT, or HEAD)"
+    add("--fresh", nargs="?", const="", metavar="COMMIT", help=again)
     chosen = parser.parse_args(arguments)
     run = run_small()
-    submissions = read_submissions(chosen.submissions or outputs_root() / "submissions", run)
+    folder = chosen.submissions or outputs_root() / "submissions"
+    submissions = read_submissions(folder, run)
     about = f"{len(submissions)} submissions; scale small: a few texts a truth, nothing is decided."
-    page = save_board(table_of(run, submissions), chosen.out or outputs_root() / "board", about)
+    table = table_of(run, submissions)
+    if chosen.fresh is not None:
+        commit = chosen.fresh or fresh.current_commit()
+        known = fresh.with_code(submissions)
+        anew = fresh.run_fresh(known, folder, commit)
+        table = concat([table, fresh.fresh_rows(anew, known, table)], ignore_index=True)
+        about += f" Columns named fresh: {len(known)} of them run again on items of {commit[:7]}."
+    page = save_board(table, chosen.out or outputs_root() / "board", about)
     print(f"the board: {page}; its numbers: {page.with_suffix('.csv')}")
+    return 0
+
+
+def export(arguments: Sequence[str]) -> int:
+    """all explanations of a finished assay as a data set, with words, card and Croissant"""
+    from .studies.assay.data_set import export as write
+
+    parser = argparse.ArgumentParser(prog="touchstone export", description=export.__doc__)
+    add = parser.add_argument
+    add("--run", type=Path, help="the folder of the run (default: outputs/assay/small)")
+    add("--out", type=Path, help="the folder of the data set (default: outputs/explanations)")
+    chosen = parser.parse_args(arguments)
+    out = chosen.out or outputs_root() / "explanations"
+    numbers = write(chosen.run or outputs_root() / "assay" / "small", out)
+    print(f"{', '.join(f'{n} {what}' for what, n in numbers.items())}: {out}")
     return 0
 
 
@@ -304,6 +339,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "ask": ask,
     "card": card,
     "board": board,
+    "export": export,
     "data": data,
     "pretrain": pretrain,
     "start": start,

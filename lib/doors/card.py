@@ -16,6 +16,7 @@ from jsonschema import Draft202012Validator
 from ..core.errors import TouchstoneError
 from ..core.files import read_json, save_json, write_atomic
 
+SCHEMA = 2  # the version of the form that is written
 _WIDTH, _LEFT, _RIGHT = 230, -1.0, 1.15  # of the strip: pixels, and the values at its ends
 _ENVIRONMENT = Environment(autoescape=True, trim_blocks=True, keep_trailing_newline=True)
 _WORDS = _ENVIRONMENT.from_string(

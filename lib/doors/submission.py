@@ -58,6 +58,25 @@ def read_submission(folder: Path, items: pd.DataFrame) -> Submission:
     path = folder / NUMBERS
     if not path.is_file():
         raise TouchstoneError(f"{folder} has no {NUMBERS}; write item_id and scores there")
+    table = read_scores(path, items)
+    if left_out := [item for item in items["item_id"] if item not in set(table["item_id"])]:
+        raise TouchstoneError(
+            f"{path} leaves out {len(left_out)} of {len(items)} items, the first is "
+            f"{left_out[0]}; answer all of them"
+        )
+    return Submission(folder.name, about, table.assign(explainer=about["method"]))
+
+
+def read_scores(path: Path, items: pd.DataFrame) -> pd.DataFrame:
+    """Scores by item from a file, each with one finite number a word; not all items need be there.
+
+    Args:
+        path: a Parquet file with item_id and scores.
+        items: item_id, sentence (a list of words).
+
+    Raises:
+        TouchstoneError: naming the file, the item, and what to do.
+    """
     table = load_parquet(path)
     if missing := [name for name in ("item_id", "scores") if name not in table]:
         raise TouchstoneError(f"{path} has no column {missing[0]!r}; write item_id and scores")
@@ -75,13 +94,7 @@ def read_submission(folder: Path, items: pd.DataFrame) -> Submission:
             )
     if twice := table.loc[table["item_id"].duplicated(), "item_id"].tolist():
         raise TouchstoneError(f"{path}: item {twice[0]} stands there twice; keep one of the two")
-    if left_out := [item for item in lengths if item not in set(table["item_id"])]:
-        raise TouchstoneError(
-            f"{path} leaves out {len(left_out)} of {len(lengths)} items, the first is "
-            f"{left_out[0]}; answer all of them"
-        )
-    explanations = table.assign(explainer=about["method"]).reset_index(drop=True)
-    return Submission(folder.name, about, explanations)
+    return table.reset_index(drop=True)
 
 
 def alike(left: Sequence[Sequence[float]], right: Sequence[Sequence[float]]) -> float:
@@ -102,7 +115,7 @@ def remarks(
     """What a reader of the board must know of a submission.
 
     Args:
-        submission: with explanations of all items.
+        submission: with explanations of the items, or of some.
         items: item_id, model, training, text; the same text may be asked of several trainings.
         floors: explanations of the rules that never look at a model, by name: item_id, scores.
 
@@ -112,7 +125,7 @@ def remarks(
     """
     scores = submission.explanations.set_index("item_id")["scores"]
     told = ["tuned on these items"] if submission.about["tuned"] else []
-    pairs = _two_trainings(items)
+    pairs = _two_trainings(items[items["item_id"].isin(scores.index)])
     if pairs and alike(*([scores[item] for item in side] for side in zip(*pairs))) > SAME:
         told.append("model-blind: the explanations do not change with the model")
     for name, floor in floors.items():

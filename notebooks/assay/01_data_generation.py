@@ -49,9 +49,10 @@ from lib.core.seeds import set_up
 from lib.core.stage import open_stage
 from lib.language.lexicon import PRONOUNS
 from lib.plots import COLOURS, STYLE, plot_words
-from lib.studies.assay import edits, items, nouns, plants
+from lib.studies.assay import edits, items, nouns, plants, published
 from lib.studies.cebab.reviews import rating_labels
 from lib.studies.cebab.worlds import World, generate_reviews, read_wordings
+from lib.studies.geco.corpus import read_geco
 from lib.studies.geco.labels import labelled_rows, read_labels
 from lib.studies.implicit_bias import sentences as natural
 from lib.studies.implicit_bias.text import gender_frames
@@ -65,14 +66,15 @@ from lib.studies.lm_saliency.text import number_examples
 # All texts are ours and lie in this repository, in the material of the other rows. Nothing depends on a folder of downloads.
 
 # %% tags=["parameters"]
-scale = "small"  # which settings: small or hub; names the output folder
+scale = "small"  # which settings: small, cpu or hub; names the output folder
 seed = 0  # of all draws of this stage
 n_threads = 1  # CPU threads
+texts_of = {}  # scales of the rows geco and cebab whose texts are taken; empty: ours
 n_items = 6  # texts of each truth that are explained
 longest = 16  # words of an explained text, at most
 n_reviews = {
     "train": 30,
-    "dev": 1,
+    "dev": 30,
     "test": 40,
 }  # reviews that are written, each with six edits
 n_planted = 150  # training texts of each planted rule
@@ -97,6 +99,14 @@ gendered = labelled_rows(list(labels), "all", ("F", "M"))
 gendered = gendered[gendered["sentence"].map(len) <= 1.5 * longest]
 wordings = read_wordings(material("cebab") / "wordings.yaml")
 reviews = generate_reviews(World(0.0), wordings, n_reviews, 6, seed)
+
+# %% [markdown]
+# Planted words go into our own sentences. At scale cpu, `texts_of` takes published ones in the place of the others.
+
+# %%
+base = gendered.loc[gendered["sentence"].map(len) <= longest, "sentence"].tolist()
+theirs = stage, texts_of, n_reviews, read_geco
+gendered, reviews = published.in_place_of(gendered, reviews, *theirs)
 
 # %% [markdown] tags=["slide"]
 # ## 1 · One text by hand
@@ -170,7 +180,6 @@ rules = {
     "or": ("canyon", "walnut"),
     "order": ("tulip", "radar"),
 }
-base = gendered.loc[gendered["sentence"].map(len) <= longest, "sentence"].tolist()
 planted = plants.planted_texts(base, rules, "lemon", n_planted, seed)
 tests = plants.planted_texts(base, rules, "lemon", 40, seed + 1)
 one = planted.query("rule == 'and' and target == 1").iloc[0]
@@ -235,7 +244,7 @@ lines = syneval_rows(words[1]).query("pattern.str.startswith('prep_')")
 heard = {word for sentence in corpus for word, _ in sentence}
 
 # %% [markdown]
-# Now the items are drawn: at most one of a cluster, the two classes (or the four rules) by turns. Two words have no order to speak of, so *swap* needs at least three.
+# Now the items are drawn: at most one of a cluster, the two classes (or the four rules) by turns. Two words have no order to speak of, so *swap* needs at least three. Every other pair of reviews has a *second editor*, who was given the same goal. As many pairs more are drawn to fit a scale on, from other reviews.
 
 # %%
 short = gendered[gendered["sentence"].map(len) <= longest]
@@ -253,10 +262,14 @@ drawn = {
         model,
         4 * n_items if truth == "noun" else n_items,
         seed,
-        by="rule" if truth == "planted" else "target",
+        by={"planted": "rule", "edit": "has_second"}.get(truth, "target"),
     )
     for truth, (model, rows) in sources.items()
 }
+dev = reviews[reviews["split"] == "dev"]
+spare = items.nested_rows(edits.nested_pairs(dev), dev, 2 * longest)
+spare = items.draw_items(spare, "edit", "reviews", n_items, seed, part="dev")
+drawn["edit"] = pd.concat([drawn["edit"], spare], ignore_index=True)
 
 # %% [markdown]
 # Then they are altered. The planted texts are asked of a second model, the gendered ones under a second truth.

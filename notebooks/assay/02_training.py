@@ -31,6 +31,7 @@
 # | `train`, `corpus`, `planted` (`.parquet`) | `models/` | the trained weights |
 # | `items`, `altered`, `forms` (`.parquet`) | `truths.parquet` | each item with the model's own answer for each word |
 # | | `accuracy`, `rules`, `told`, `padding`, `two_trainings` (`.csv`), two figures | what was learnt, and what is known |
+# | | `asked.csv` | the texts that a submission to the board answers |
 
 # %%
 import lib.same_numbers  # first: the same instructions on every processor
@@ -50,6 +51,7 @@ from lib.models.probe import load_probe, save_probe
 from lib.studies.assay import answers, models
 from lib.studies.assay import number_model as number
 from lib.studies.assay.figures import plot_steps, plot_two_trainings
+from lib.studies.assay.truths import items_to_answer
 from lib.training.classifier import Settings
 
 # %% [markdown]
@@ -58,7 +60,7 @@ from lib.training.classifier import Settings
 # The models are small, so that the whole row runs in minutes: the lowest layers of the packaged encoder, one attention layer, and an LSTM. `params/assay/hub.yaml` names a whole encoder and a published language model in their place.
 
 # %% tags=["parameters"]
-scale = "small"  # which settings: small or hub; names the output folder
+scale = "small"  # which settings: small, cpu or hub; names the output folder
 seed = 0  # of all draws of this stage
 n_threads = 1  # CPU threads
 encoder = "all-MiniLM-L6-v2"  # the pre-trained encoder: the packaged one, a folder, or a hub id
@@ -216,7 +218,7 @@ rules = pd.concat(rules, ignore_index=True)
 stage.table("rules", rules)
 
 # %% [markdown]
-# *Reading it.* A single attention layer has no positions: *tulip ... radar* and *radar ... tulip* are one and the same to it, so it must be at chance with *order*.
+# *Reading it.* A single attention layer has no positions: *tulip ... radar* and *radar ... tulip* are one and the same to it, so it must be at chance with *order*. It does not learn *and* either, nor with three times the epochs, so that rule is a truth of the other model only.
 #
 # ## 4 · The truth of every item
 #
@@ -236,7 +238,8 @@ for (name, training), model in trainings.items():
 truths = pd.concat(truths, ignore_index=True)
 truths["size"] = [np.nanmean(np.abs(key)) for key in truths["key"]]
 truths["size"] = truths["change"].abs().fillna(truths["size"])
-told = truths.groupby(["truth", "model", "training"], sort=False, as_index=False).agg(
+tested = truths[truths["part"] == "test"]
+told = tested.groupby(["truth", "model", "training"], sort=False, as_index=False).agg(
     items=("tells", "size"), that_tell=("tells", "sum"), mean_size=("size", "mean")
 )
 stage.table("told", told)
@@ -268,7 +271,7 @@ stage.table("padding", padding.reset_index())
 
 # %% tags=["nbval-ignore-output", "slide"]
 show_source(answers.two_trainings)
-pairs = answers.two_trainings(truths[truths["truth"].isin(["swap", "noun", "edit"])])
+pairs = answers.two_trainings(tested[tested["truth"].isin(["swap", "noun", "edit"])])
 figure, plotted = plot_two_trainings(
     pairs, "What a word, or an edit, did to two trainings"
 )
@@ -318,6 +321,7 @@ print(
 
 # %%
 save_parquet(truths.drop(columns="size"), stage.path("truths.parquet"))
+_ = stage.table("asked", items_to_answer(truths))
 stage.close(globals())
 
 # %% [markdown]

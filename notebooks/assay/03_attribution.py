@@ -20,7 +20,7 @@
 # %% [markdown] tags=["slide"]
 # ## You will see
 #
-# - ten explainers and six rules that never look at the model, asked about every text;
+# - ten explainers and eight rules that never look at the model, asked about every text;
 # - what somebody would say who knows the yardstick and not the model;
 # - which explainers are one under two names, and which refuse a model.
 #
@@ -41,7 +41,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from lib.attribution import fit_pattern
 from lib.core.files import load_parquet, save_parquet
 from lib.core.notebooks import show_source
 from lib.core.progress import progress
@@ -62,7 +61,7 @@ from lib.studies.assay.number_model import CLASSES
 # `explainers` names who is asked, with settings. A function of yours joins as `module:function`. Whatever an explainer's usual choice is, here it explains the log-odds.
 
 # %% tags=["parameters"]
-scale = "small"  # which settings: small or hub; names the output folder
+scale = "small"  # which settings: small, cpu or hub; names the output folder
 seed = 0  # of all draws of this stage
 n_threads = 1  # CPU threads
 n_seeds = 2  # trainings of each model
@@ -96,7 +95,7 @@ truths["text"] = truths["sentence"].map(" ".join)
 
 
 def model_of(name, number):
-    """A model of stage 2, and the word counts of what it was trained on."""
+    """A model of stage 2, and what the floors know of its training text."""
     note = stage.input("02_training", f"models/{name}-{number}.json")
     if note.with_suffix(
         ".safetensors"
@@ -107,7 +106,7 @@ def model_of(name, number):
         model = load_probe(note.with_suffix(".safetensors"), probe, CLASSES)
     else:
         model = models.read_model(note, note.with_suffix(".safetensors"))
-    return model, fit_pattern(train[train["model"] == name.partition("-")[0]])
+    return model, who.fit_floors(train[train["model"] == name.partition("-")[0]])
 
 
 asked = truths.drop_duplicates(["model", "training", "text", "target"])
@@ -148,19 +147,19 @@ show_source(who.ask)
 show_source(who.nearest)
 
 # %% [markdown]
-# *Word counts* is the floor that is 0 under most truths: how often a word stood beside the class in the training text (the Pattern Variant of GECOBench). It knows the data, and no model.
+# *Word counts* is the floor that is 0 under most truths: how often a word stood beside the class in the training text (the Pattern Variant of GECOBench). It knows the data, and no model. *Log count ratio* knows the same by another formula; for a pronoun model it is a noun's stereotype, log count(he) / count(she).
 #
 # ## 3 · The full run
 
 
 # %%
-def explained(model, pattern, rows, settings):
+def explained(model, fitted, rows, settings):
     """What everybody says of some texts, and who refuses, and why."""
     found, refused = [], []
     for row in rows.itertuples():
         for name, chosen in settings.items():
             scores, why = who.ask(
-                model, pattern, row.sentence, row.target, {name: chosen}
+                model, fitted, row.sentence, row.target, {name: chosen}
             )
             about = (name, row.model, row.training, row.text)
             found += [(*about, scores[name])] if scores else []
@@ -257,16 +256,16 @@ _ = stage.table("one_review", plotted[["label", "word", "score", "mark"]])
 # Two further questions need explanations of their own. Does an explainer notice when all weights of the model are drawn anew? And what is an explanation worth after 10 passes of the model?
 
 # %%
-model, pattern = model_of("gender", 0)
+model, fitted = model_of("gender", 0)
 rows = asked.query("model == 'gender' and training == 0")
 budgeted = []
 for n in budgets:
     settings = {name: {by: n} for name, by in passes.items()}
-    part, _ = explained(model, pattern, rows, settings)
+    part, _ = explained(model, fitted, rows, settings)
     budgeted.append(pd.DataFrame(part, columns=columns).assign(passes=n))
 budgeted = pd.concat(budgeted, ignore_index=True)
 randomise(model.module, dict(model.module.named_parameters()), seed)
-part, _ = explained(model, pattern, rows, everybody)
+part, _ = explained(model, fitted, rows, everybody)
 redrawn = pd.DataFrame(part, columns=columns)
 print(f"{len(budgeted)} explanations by budget, {len(redrawn)} of the redrawn model")
 
@@ -313,9 +312,9 @@ _ = stage.table("agreement", agreement.rename_axis("explainer").reset_index())
 # An explainer that is asked twice says the same. A floor says the same of both trainings, since it looks at neither.
 
 # %%
-model, pattern = model_of("reviews", 0)
+model, fitted = model_of("reviews", 0)
 twice = [
-    who.ask(model, pattern, one.sentence, one.target, everybody)[0] for _ in range(2)
+    who.ask(model, fitted, one.sentence, one.target, everybody)[0] for _ in range(2)
 ]
 assert twice[0] == twice[1], (
     "an answer depends on when it is asked: seed the draws by the text"

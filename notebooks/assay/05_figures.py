@@ -63,7 +63,7 @@ from lib.studies.assay.figures import PANELS, plot_agreement, plot_whole
 # Add `"pdf"` to `formats` for figures in print quality. Everything else was decided in stage 4.
 
 # %% tags=["parameters"]
-scale = "small"  # which settings: small or hub; names the output folder
+scale = "small"  # which settings: small, cpu or hub; names the output folder
 formats = ["png"]  # file formats of the figures: png, pdf, svg
 
 # %% [markdown]
@@ -82,7 +82,7 @@ print(f"{len(tables['cells'])} cells, {len(truths)} truths")
 # %% [markdown] tags=["slide"]
 # ## Every explainer under every truth
 #
-# **How to read the figure.** A row is an explainer, a column a truth; further right is better, and the black line at the right is the whole answer. The grey band ends where the rule in brackets ends, which never looks at the model. A filled dot lies right of the band with its whole interval. The first three truths ask *where* the words are in the data, the next three *what* they do in this model, the last two how fast the answer falls when words go.
+# **How to read the figure.** A row is an explainer, a column a truth; further right is better, and the black line at the right is the whole answer. The grey band ends where the rule in brackets ends, which never looks at the model. A filled dot lies right of the band with its whole interval. The first three truths ask *where* the words are in the data, the next three *what* they do in this model, the last three how fast the answer falls when words go.
 
 # %% tags=["nbval-ignore-output", "slide"]
 note = f"Scale {scale}: {tables['cells']['n_clusters'].max()} texts a truth or fewer"
@@ -138,6 +138,7 @@ questions = {
     "noun": "how a word differs from others of its kind",
     "deletion, pad": "in which order words can be spared (padding)",
     "deletion, mask": "in which order words can be spared (mask token)",
+    "deletion, swap": "in which order words can be exchanged for the other form's",
 }
 good = tables["recommended"].query("recommended and @scale != 'small'")
 use = dict.fromkeys(truths, "undecided")

@@ -12,7 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from lib.core.errors import TouchstoneError
-from lib.doors.card import card_schema, check_card, read_card, render_card, save_card
+from lib.doors.card import SCHEMA, card_schema, check_card, read_card, render_card, save_card
 
 
 class Page(HTMLParser):
@@ -62,6 +62,13 @@ def test_unknown_is_printed_as_unknown_and_a_refusal_with_its_reason(card: dict[
     assert "Unknown: nobody asked it about a model with other weights" in text
 
 
+def test_a_card_of_ones_own_model_names_it_and_says_what_to_know(card: dict[str, Any]) -> None:
+    more = {"schema": SCHEMA, "model": "my/<model>", "notes": ["not blind: a file"]}
+    text = Page(render_card(card | more)).text
+    assert "Asked about the classifier my/<model>" in text and "not blind: a file" in text
+    assert "Asked about the classifier" not in Page(render_card(card)).text
+
+
 def test_every_word_can_be_reached_with_the_keyboard_and_known_ones_are_marked(
     card: dict[str, Any],
 ) -> None:
@@ -82,7 +89,7 @@ def test_a_value_outside_the_strip_stands_at_its_end(card: dict[str, Any]) -> No
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"schema": 2}, "schema"),
+        ({"schema": 3}, "schema"),
         ({"summary": ""}, "summary"),
         ({"marks": 3}, "marks"),
         ({"gate": {"likeness": "high", "passes": True}}, "gate.likeness"),

@@ -8,5 +8,10 @@ truths     the truths, and the one primary score of each
 edits      nested pairs of texts, where one is the other with words removed by a person
 plants     texts with planted words that decide a label, and a frequent decoy that does not
 nouns      what a word does to an answer, by exchanging it for others of its kind
+edit_scores the second score of edits: skill after one scale
+swapped    deletion by the words of a sentence's other form
+own_model  the truths on somebody's own classifier
+fresh      code that was handed in, on new items
+data_set   all explanations of a run, with card and Croissant
 synthesis  do the truths rank explainers alike, and is that more than one model's doing?
 """

@@ -3,7 +3,7 @@
 Every number here is a difference of f, the log-odds of the item's class (`models.log_odds`).
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,20 +36,36 @@ def true_answers(
         followed: the planted rules that the model follows.
 
     Returns:
-        The items with key (a list), change (of edits; else NaN), f (the model's answer) and tells.
+        The items with key (a list), change (of edits; else NaN), second (the change that a second
+        editor with the same goal made), f (the model's answer) and tells.
     """
     answers = log_odds(model, items["sentence"], items["target"])
-    keys, changes, tells = [], [], []
+    keys, changes, seconds, tells = [], [], [], []
     for row, f in zip(items.itertuples(), answers, strict=True):
         of_row = altered[altered["item_id"] == row.item_id]
         keys.append(_key(model, row, of_row, forms))
-        changes.append(np.nan)
         tells.append(row.truth != "planted" or row.rule in followed)
+        change = (np.nan, np.nan)
         if row.truth == "edit":
-            changes[-1] = float(f - _ask(model, of_row, row.target)[0])
+            change = _changes(f, of_row["change"], _ask(model, of_row, row.target))
+        changes.append(change[0])
+        seconds.append(change[1])
         if row.truth == "cue":
             tells[-1] = is_verified(f, of_row["change"], _ask(model, of_row, row.target))
-    return items.assign(key=keys, change=changes, tells=tells, f=answers)
+    return items.assign(key=keys, change=changes, second=seconds, tells=tells, f=answers)
+
+
+def _changes(
+    f: float, names: Sequence[str], answers: Float[np.ndarray, "batch"]
+) -> tuple[float, float]:
+    """f(long) - f(short) of an edit; and the same where a second editor wrote the edited text, NaN
+    where there is none.
+    """
+    of = dict(zip(names, map(float, answers), strict=True))
+    short = of["removed"]
+    if "second editor, long" in of:
+        return float(f) - short, of["second editor, long"] - short
+    return float(f) - short, float(f) - of.get("second editor, short", np.nan)
 
 
 def _key(model: TextModel, row: Any, altered: pd.DataFrame, forms: pd.DataFrame) -> list[float]:

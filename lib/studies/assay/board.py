@@ -13,13 +13,29 @@ from ...doors.board import COLUMNS
 from ...doors.submission import Submission, read_submission, remarks
 from . import standing, synthesis
 from .models import read_model
-from .truths import cheaters, oracle, score_deletion, score_items, telling_items
+from .swapped import score_swaps
+from .truths import (
+    cheaters,
+    items_to_answer,
+    oracle,
+    score_deletion,
+    score_items,
+    telling_items,
+)
 
 US = "Touchstone"
 _KEYS = ["model", "training", "text"]
 _ANSWER = ["item_id", "explainer", "scores"]
 _DELETED = "gender"  # the model whose texts lose words
-_FLOORS_TOLD = ("Word counts", "Even", "Nearest", "First pronoun", "Pronoun list")
+_FLOORS_TOLD = (
+    "Word counts",
+    "Log count ratio",
+    "Rare words",
+    "Even",
+    "Nearest",
+    "First pronoun",
+    "Pronoun list",
+)
 
 
 def read_submissions(folder: Path, run: Path) -> list[Submission]:
@@ -29,9 +45,19 @@ def read_submissions(folder: Path, run: Path) -> list[Submission]:
         TouchstoneError: naming the file and the item, for one that does not fit; see
             `lib.doors.submission`.
     """
-    items = telling_items(load_parquet(run / "02_training" / "truths.parquet"))
+    items = items_to_answer(load_parquet(run / "02_training" / "truths.parquet"))
+    return read_folder(folder, items)
+
+
+def read_folder(folder: Path, items: pd.DataFrame) -> list[Submission]:
+    """All submissions below a folder; none where there is no such folder.
+
+    Args:
+        items: of `truths.items_to_answer`, or the table `asked.csv` that stage 02 leaves.
+    """
+    asked = items.assign(sentence=items["text"].str.split(" "))
     parts = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
-    return [read_submission(part, items) for part in parts]
+    return [read_submission(part, asked) for part in parts]
 
 
 def board(run: Path, submissions: Sequence[Submission]) -> pd.DataFrame:
@@ -47,16 +73,13 @@ def board(run: Path, submissions: Sequence[Submission]) -> pd.DataFrame:
     items = telling_items(load_parquet(run / "02_training" / "truths.parquet"))
     said = load_parquet(run / "03_attribution" / "explanations.parquet")
     ours = items[["item_id", *_KEYS]].merge(said, on=_KEYS)
-    theirs = [
-        one.explanations.assign(explainer=f"{one.name}: {one.about['method']}")
-        for one in submissions
-    ]
+    theirs = [one.explanations.assign(explainer=name_of(one)) for one in submissions]
     answers = pd.concat([ours[_ANSWER], *theirs], ignore_index=True)
-    cells = _cells(run, items, answers)
+    cells = cells_of(run, items, answers[answers["item_id"].isin(items["item_id"])])
     cells = cells[cells["role"].isin(["explainer", "floor"])]
-    floors = {name: part for name, part in ours.groupby("explainer") if name in _FLOORS_TOLD}
+    floors = floors_told(ours)
     about = {
-        f"{one.name}: {one.about['method']}": {
+        name_of(one): {
             "author": one.about["author"],
             "settings": json.dumps(one.about["settings"], ensure_ascii=False),
             "code": one.about["code"],
@@ -80,14 +103,21 @@ def board(run: Path, submissions: Sequence[Submission]) -> pd.DataFrame:
     return pd.DataFrame(rows)[list(COLUMNS)]
 
 
-def _cells(run: Path, items: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
-    """The cells of stage 04, with more names."""
+def cells_of(run: Path, items: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
+    """The cells of stage 04, with more names.
+
+    Args:
+        run: the folder of a run.
+        items: its items that tell.
+        answers: item_id, explainer, scores: of everybody who gets cells.
+    """
     chosen = _parameters(run / "04_metrics")
     known = [oracle(items), cheaters(items)]  # among these the floor that knows an edit's goal
     scored = [score_items(items, pd.concat([answers, *known], ignore_index=True))]
     texts = items.query("truth == 'mask'").groupby("training").head(chosen["n_deleted"])
     on_texts = items[["item_id", *_KEYS]].merge(answers, on="item_id")
     on_texts = on_texts.drop_duplicates(["explainer", *_KEYS])[["explainer", *_KEYS, "scores"]]
+    forms = load_parquet(run / "01_data_generation" / "forms.parquet")
     for number, part in texts.groupby("training"):
         stem = run / "02_training" / "models" / f"{_DELETED}-{number}"
         model = read_model(stem.with_suffix(".json"), stem.with_suffix(".safetensors"))
@@ -95,10 +125,25 @@ def _cells(run: Path, items: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFram
             score_deletion(model, part, on_texts, operator, chosen["seed"])
             for operator in ("pad", "mask")
         ]
+        scored.append(score_swaps(model, part, on_texts, forms))
     scores = synthesis.on_one_scale(pd.concat(scored, ignore_index=True), chosen["floor_of"])
     return standing.cells(
         scores, chosen["pads"], chosen["n_bootstrap"], chosen["alpha"], chosen["seed"]
     )
+
+
+def name_of(submission: Submission) -> str:
+    """What a submission is called on the board."""
+    return f"{submission.name}: {submission.about['method']}"
+
+
+def floors_told(ours: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The floors that a submission is compared with, by name.
+
+    Args:
+        ours: item_id, explainer, scores.
+    """
+    return {name: part for name, part in ours.groupby("explainer") if name in _FLOORS_TOLD}
 
 
 def _settings_of(run: Path) -> Mapping[str, Any]:

@@ -19,7 +19,9 @@ from ...core.files import load_parquet, read_table
 from ...core.paths import outputs_root
 from ...core.runner import plan_jobs, run_jobs
 from ...core.stage import hold
+from ...doors.card import SCHEMA
 from ...metrics.agreement import rank_correlation
+from ...models.text_model import TextModel
 from .explainers import ask
 from .models import read_model
 from .truths import score_items, score_on_other, telling_items
@@ -33,6 +35,7 @@ ASKS = {
     "noun": "Does it order words by what exchanging each for others of its kind does?",
     "deletion, pad": "Does the answer fall fast when words are padded in its order?",
     "deletion, mask": "Does the answer fall fast when words are masked in its order?",
+    "deletion, swap": "Does it fall fast when words of the other form replace them in its order?",
 }
 SCALE = "card"  # the folder of the run
 _STAGES = 4  # the figures of stage 05 are not needed
@@ -63,12 +66,16 @@ def run_with(explainer: str, settings: Mapping[str, Any]) -> Path:
     return folder
 
 
-def run_small() -> Path:
-    """Run the assay's notebooks at scale small as they are; returns the run's folder."""
+def run_small(stages: Sequence[str] = ()) -> Path:
+    """Run the assay's notebooks at scale small as they are; returns the run's folder.
+
+    Args:
+        stages: those that are needed; by default all but the figures.
+    """
     jobs = plan_jobs("assay", "small")
     folder = jobs[0].folder.parent
     with hold(folder, seconds=0):
-        run_jobs(jobs, [job.stage for job in jobs[:_STAGES]])
+        run_jobs(jobs, list(stages) or [job.stage for job in jobs[:_STAGES]])
     return folder
 
 
@@ -98,12 +105,18 @@ def read_run(folder: Path, explainer: str, settings: Mapping[str, Any]) -> dict[
         raise TouchstoneError(f"the run in {folder} did not ask {explainer!r}; make the card again")
     mine = answers[answers["explainer"] == asked].reset_index(drop=True)
     model_of = truths.groupby("truth")["model"].agg(lambda part: sorted(set(part))[0]).to_dict()
-    rows = [_row(tables["cells"], truth, asked, why, model_of) for truth in ASKS]
+    reasons = {truth: why.get(model_of.get(truth, _MODEL_OF_DELETION)) for truth in ASKS}
+    rows = [row_of(tables["cells"], truth, asked, reasons[truth]) for truth in ASKS]
     gate = tables["gate"].query("explainer == @asked")
-    scored = _scored(truths, mine)
-    draws, seconds = (None, None) if why else _asked_twice(folder, truths, explainer, settings)
+    scored = scored_of(truths, mine)
+    draws, seconds = None, None
+    if _MODEL_OF_DELETION not in why:
+        stem = folder / "02_training" / "models" / f"{_MODEL_OF_DELETION}-0"
+        model = read_model(stem.with_suffix(".json"), stem.with_suffix(".safetensors"))
+        shown = truths.query("truth == @_SHOWN and training == 0")
+        draws, seconds = asked_twice(model, shown, explainer, settings)
     found = {
-        "schema": 1,
+        "schema": SCHEMA,
         "touchstone": __version__,
         "explainer": explainer,
         "settings": dict(settings),
@@ -116,10 +129,10 @@ def read_run(folder: Path, explainer: str, settings: Mapping[str, Any]) -> dict[
             "likeness": float(gate["likeness"].iloc[0]),
             "passes": bool(gate["passes"].iloc[0]),
         },
-        "other_model": _own_and_other(truths, mine, rows),
-        "single": {"draws": draws, "trainings": _between_trainings(mine)},
+        "other_model": own_and_other(truths, mine, rows),
+        "single": {"draws": draws, "trainings": between_trainings(mine)},
         "cost": {"seconds": seconds, "quality": _quality(tables["budgets"], asked)},
-        "sentences": _sentences(truths, mine, scored),
+        "sentences": sentences_of(truths, mine, scored, _SHOWN),
     }
     return found | {"summary": summary(found, copies.get(explainer))}
 
@@ -152,14 +165,15 @@ def summary(card: Mapping[str, Any], same_as: str | None = None) -> str:
     return " ".join(said)
 
 
-def _row(
-    cells: pd.DataFrame,
-    truth: str,
-    explainer: str,
-    why: Mapping[str, str],
-    model_of: Mapping[str, str],
+def row_of(
+    cells: pd.DataFrame, truth: str, explainer: str, why: str | None = None
 ) -> dict[str, Any]:
-    """A truth's line: the explainer's cell, the floor, and the best other explainer."""
+    """A truth's line on a card: the explainer's cell, the floor, and the best other explainer.
+
+    Args:
+        cells: of `standing.cells`.
+        why: what is said where there is no cell; None: unknown.
+    """
     of_truth = cells[cells["truth"] == truth]
     own = of_truth[of_truth["explainer"] == explainer]
     others = of_truth[(of_truth["role"] == "explainer") & (of_truth["explainer"] != explainer)]
@@ -170,8 +184,7 @@ def _row(
         name: None if own.empty else _or_none(own[name].iloc[0])
         for name in ("raw", "value", "low", "high")
     }
-    model = model_of.get(truth, _MODEL_OF_DELETION)
-    reason = why.get(model) if own.empty else None
+    reason = why if own.empty else None
     if not own.empty and numbers["value"] is None:
         reason = "floor and oracle are too near"
     return {
@@ -188,7 +201,7 @@ def _row(
     }
 
 
-def _scored(truths: pd.DataFrame, mine: pd.DataFrame) -> pd.DataFrame:
+def scored_of(truths: pd.DataFrame, mine: pd.DataFrame) -> pd.DataFrame:
     """The items' scores with what was asked: those of `truths` that tell, by item_id."""
     items = telling_items(truths)
     answers = items[["item_id", "model", "training", "text"]].merge(
@@ -197,7 +210,7 @@ def _scored(truths: pd.DataFrame, mine: pd.DataFrame) -> pd.DataFrame:
     return score_items(items, answers[["item_id", "explainer", "scores"]])
 
 
-def _own_and_other(
+def own_and_other(
     truths: pd.DataFrame, mine: pd.DataFrame, rows: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     """The score against the model that was explained, and against its other training."""
@@ -212,19 +225,19 @@ def _own_and_other(
     ]
 
 
-def _asked_twice(
-    folder: Path, truths: pd.DataFrame, explainer: str, settings: Mapping[str, Any]
+def asked_twice(
+    model: TextModel, rows: pd.DataFrame, explainer: str, settings: Mapping[str, Any]
 ) -> tuple[float | None, float]:
     """How alike two answers about a text are that draw differently (mean rank correlation), and the
     CPU seconds of one.
+
+    Args:
+        rows: sentence, target.
     """
-    stem = folder / "02_training" / "models" / f"{_MODEL_OF_DELETION}-0"
-    model = read_model(stem.with_suffix(".json"), stem.with_suffix(".safetensors"))
-    rows = truths.query("truth == @_SHOWN and training == 0")
     found, begun = [], time.process_time()
     for row in rows.itertuples():
         pair = [
-            ask(model, None, row.sentence, row.target, {explainer: settings}, draw)[0][explainer]
+            ask(model, {}, row.sentence, row.target, {explainer: settings}, draw)[0][explainer]
             for draw in ("", " again")
         ]
         found.append(1.0 if pair[0] == pair[1] else rank_correlation(*pair))
@@ -233,7 +246,7 @@ def _asked_twice(
     return float(np.mean(known)) if known else None, seconds
 
 
-def _between_trainings(mine: pd.DataFrame) -> float | None:
+def between_trainings(mine: pd.DataFrame) -> float | None:
     """The mean rank correlation of explanations of one text under two trainings."""
     found = []
     for _, part in mine.groupby(["model", "text"]):
@@ -248,11 +261,17 @@ def _quality(budgets: pd.DataFrame, explainer: str) -> list[dict[str, Any]]:
     return [{"passes": int(row.passes), "score": float(row.value)} for row in part.itertuples()]
 
 
-def _sentences(
-    truths: pd.DataFrame, mine: pd.DataFrame, scored: pd.DataFrame
+def sentences_of(
+    truths: pd.DataFrame, mine: pd.DataFrame, scored: pd.DataFrame, truth: str
 ) -> list[dict[str, Any]]:
-    """The best, the middle and the worst sentence of one truth."""
-    part = scored[scored["truth"] == _SHOWN].dropna(subset=["value"]).sort_values("value")
+    """The best, the middle and the worst sentence of one truth.
+
+    Args:
+        truths: of stage 02.
+        mine: the explanations of one explainer: model, training, text, scores.
+        scored: of `score_items`, for these.
+    """
+    part = scored[scored["truth"] == truth].dropna(subset=["value"]).sort_values("value")
     if part.empty:
         return []
     items = telling_items(truths).set_index("item_id")
@@ -266,7 +285,7 @@ def _sentences(
         shown.append(
             {
                 "which": which,
-                "truth": _SHOWN,
+                "truth": truth,
                 "score": float(item["value"]),
                 "words": list(about["sentence"]),
                 "scores": [float(score) for score in answer["scores"]],

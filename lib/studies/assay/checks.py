@@ -2,14 +2,16 @@
 and what is it worth for so many passes?
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import pandas as pd
+from scipy.stats import rankdata
 
 from ...metrics.agreement import rank_correlation
 from ...metrics.mass_accuracy import mass_accuracy
-from .explainers import ABOUT_TEXT
+from .edit_scores import fitted_scale
+from .explainers import ABOUT_TEXT, Counts
 from .truths import score_items, score_on_other
 
 
@@ -81,3 +83,51 @@ def scores_by_budget(items: pd.DataFrame, budgets: pd.DataFrame) -> pd.DataFrame
     ]
     means = pd.concat(parts).groupby(["explainer", "passes"])["value"].mean()
     return means.reset_index()
+
+
+def antecedents(explained: pd.DataFrame, counts: Counts) -> pd.DataFrame:
+    """Across sentences: do explainers order the antecedents as the model does, beyond their
+    stereotype in the training text?
+
+    Args:
+        explained: items of the truth *noun* with explanations: training, sentence, target, mark
+            (1 for the antecedent), key, explainer, scores.
+        counts: of the training text; a noun's stereotype is `Counts.log_ratio`.
+
+    Returns:
+        explainer, rank_correlation (Spearman), partial (to the stereotype), n: the antecedents
+        whose effect is known; means over trainings.
+    """
+    lines = []
+    for row in explained.itertuples():
+        at = int(np.argmax(row.mark))
+        stereotype = counts.log_ratio(row.sentence[at], row.target)
+        lines.append((row.explainer, row.training, row.scores[at], row.key[at], stereotype))
+    names = ["explainer", "training", "score", "effect", "stereotype"]
+    known = pd.DataFrame(lines, columns=names).dropna()
+    found = [
+        (
+            name,
+            rank_correlation(part["score"], part["effect"]),
+            partial_rank_correlation(part["score"], part["effect"], part["stereotype"]),
+            len(part),
+        )
+        for (name, _), part in known.groupby(["explainer", "training"], sort=False)
+    ]
+    table = pd.DataFrame(found, columns=["explainer", "rank_correlation", "partial", "n"])
+    return table.groupby("explainer", sort=False, as_index=False).mean()
+
+
+def partial_rank_correlation(
+    left: Sequence[float], right: Sequence[float], given: Sequence[float]
+) -> float:
+    """Spearman's correlation of what the ranks of `given` leave of the two; NaN where it leaves
+    nothing of one.
+
+    >>> round(partial_rank_correlation([1, 2, 3, 4], [1, 2, 3, 4], [2, 1, 4, 3]), 3)
+    1.0
+    """
+    ranks = [rankdata(side) - (len(left) + 1) / 2 for side in (left, right, given)]
+    a, b = (side - ranks[2] * fitted_scale(ranks[2], side) for side in ranks[:2])
+    size = float(np.sqrt((a @ a) * (b @ b)))
+    return float(a @ b) / size if size > 1e-9 else float("nan")

@@ -4,6 +4,7 @@ Every text is asked about alone and without its id, so that no answer rests on w
 there are.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
@@ -13,7 +14,6 @@ import pandas as pd
 from jaxtyping import Float
 
 from ...attribution import METHODS, Method, Row, explain_many, resolve_method
-from ...attribution.model_blind import Pattern
 from ...core.errors import TouchstoneError
 from ...models.text_model import TextModel
 
@@ -39,6 +39,45 @@ def nearest(model: None, rows: Sequence[Row]) -> list[Float[np.ndarray, "token"]
     return [np.arange(1, len(row.words) + 1) / len(row.words) for row in rows]
 
 
+class Counts:
+    """How many training texts of each class a word stands in.
+
+    Args:
+        train: sentence (a list of words), target (0 or 1).
+
+    >>> counts = Counts(pd.DataFrame({"sentence": [["He", "ran"], ["she"]], "target": [1, 0]}))
+    >>> counts.log_ratio("he", 1).round(3).tolist(), counts.log_ratio("ran", 0).round(3).tolist()
+    (0.693, -0.693)
+    """
+
+    def __init__(self, train: pd.DataFrame) -> None:
+        self.by_class = [
+            Counter(w.lower() for words in part for w in set(words))
+            for part in (train.loc[train["target"] == c, "sentence"] for c in (0, 1))
+        ]
+
+    def log_ratio(self, word: str, target: int) -> np.float64:
+        """Log of (texts of the class with the word + 1) / (texts of the other class with it + 1):
+        for a pronoun model the stereotype of a noun, log count(he) / count(she).
+        """
+        own, other = (self.by_class[c][word.lower()] + 1 for c in (target, 1 - target))
+        return np.log(own / other)
+
+    def frequency(self, word: str) -> np.float64:
+        """Log of the number of texts with the word, plus 1."""
+        return np.log1p(sum(counts[word.lower()] for counts in self.by_class))
+
+
+def log_count_ratio(counts: Counts, rows: Sequence[Row]) -> list[Float[np.ndarray, "token"]]:
+    """`Counts.log_ratio` of each word for the row's class."""
+    return [np.array([counts.log_ratio(w, row.target) for w in row.words]) for row in rows]
+
+
+def frequency(counts: Counts, rows: Sequence[Row]) -> list[Float[np.ndarray, "token"]]:
+    """`Counts.frequency` of each word, with a minus: the rarer the more it counts."""
+    return [np.array([-counts.frequency(word) for word in row.words]) for row in rows]
+
+
 FLOORS = {
     "Random": METHODS["Uniform random"],
     "Even": Method("Even", even, "floor", "word"),
@@ -46,12 +85,23 @@ FLOORS = {
     "First pronoun": METHODS["First pronoun"],
     "Pronoun list": METHODS["Pronoun list"],
     "Word counts": METHODS["Pattern Variant"],
+    "Log count ratio": Method("Log count ratio", log_count_ratio, "floor", "word", fit=Counts),
+    "Rare words": Method("Rare words", frequency, "floor", "word", fit=Counts),
 }
+
+
+def fit_floors(train: pd.DataFrame) -> dict[str, Any]:
+    """What each floor knows that has read the training texts, by its name.
+
+    Args:
+        train: sentence (a list of words), target (0 or 1).
+    """
+    return {name: floor.fit(train) for name, floor in FLOORS.items() if floor.fit}
 
 
 def ask(
     model: TextModel,
-    pattern: Pattern | None,
+    fitted: Mapping[str, Any],
     text: Sequence[str],
     target: int,
     explainers: Mapping[str, Mapping[str, Any]],
@@ -61,7 +111,7 @@ def ask(
 
     Args:
         model: what is explained; its log-odds of `target`, whatever an explainer's usual choice is.
-        pattern: what *Word counts* knows: the rows that the model was trained on.
+        fitted: of `fit_floors`, on the rows that the model was trained on.
         text: its words.
         target: the class, 0 or 1.
         explainers: settings by name: of `FLOORS`, of `METHODS`, or "module:function".
@@ -76,7 +126,7 @@ def ask(
     scores, refused = {}, {}
     for name, settings in explainers.items():
         method = FLOORS.get(name) or resolve_method(name)
-        given = pattern if name == "Word counts" else None if name in FLOORS else model
+        given = fitted.get(name) if name in FLOORS else model
         usual = {"explained": "margin"} if "explained" in method.defaults else {}
         try:
             answer = explain_many(given, row, [(method, usual | dict(settings))])

@@ -34,6 +34,7 @@ PANELS = {
     "noun": Panel("a word against\nothers of its kind", "rank corr.", -1.0),
     "deletion, pad": Panel("words deleted:\npadding", "NAOPC", 0.0),
     "deletion, mask": Panel("words deleted:\nmask token", "NAOPC", 0.0),
+    "deletion, swap": Panel("words deleted:\nthe other form", "NAOPC", 0.0),
 }
 _HEADINGS = {
     "mask": "WHERE in the data are the words?",

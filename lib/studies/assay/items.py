@@ -3,8 +3,8 @@ sees.
 
 Items: item_id, truth, model (the task that its model has learnt), cluster, sentence (a list of
 words), target (the class whose log-odds are explained), mark (a number a word: what the truth knows
-before any model is asked). Altered texts: item_id, change (what was done), at (the place of the
-word, or -1), sentence.
+before any model is asked), part (test, or dev: a scale is fitted there). Altered texts: item_id,
+change (what was done), at (the place of the word, or -1), sentence.
 """
 
 from collections import Counter
@@ -16,6 +16,7 @@ import pandas as pd
 
 from ...core.seeds import seed_for
 from ...language.conllu import read_conllu
+from .edits import split_text
 from .nouns import Kind, replacements
 
 ITEM = ["item_id", "truth", "model", "cluster", "sentence", "target", "mark"]
@@ -25,7 +26,13 @@ _VALENCE = {"Negative": -1.0, "Positive": 1.0}  # of an aspect of a review; else
 
 
 def draw_items(
-    rows: pd.DataFrame, truth: str, model: str, n: int, seed: int, by: str = "target"
+    rows: pd.DataFrame,
+    truth: str,
+    model: str,
+    n: int,
+    seed: int,
+    by: str = "target",
+    part: str = "test",
 ) -> pd.DataFrame:
     """Items drawn from rows, at most one of a cluster; other columns stay.
 
@@ -33,12 +40,14 @@ def draw_items(
         rows: cluster, sentence, target, mark.
         n: how many, at most.
         by: the column whose values take turns, so that each has about as many items.
+        part: "test", or "dev" for items on which a scale is fitted and nothing is scored.
     """
     shuffled = rows.sample(frac=1, random_state=seed_for("items", truth, model, seed))
     turns = np.argsort(shuffled.groupby(by).cumcount().to_numpy(), kind="stable")
     chosen = shuffled.iloc[turns].drop_duplicates("cluster").head(n)
-    ids = [f"{truth}-{model}-{i}" for i in range(len(chosen))]
-    drawn = chosen.assign(item_id=ids, truth=truth, model=model)
+    name = f"{truth}-{model}-" + ("" if part == "test" else part)
+    ids = [f"{name}{i}" for i in range(len(chosen))]
+    drawn = chosen.assign(item_id=ids, truth=truth, model=model, part=part)
     drawn["mark"] = [[float(mark) for mark in marks] for marks in drawn["mark"]]
     return drawn.reset_index(drop=True)
 
@@ -48,25 +57,37 @@ def nested_rows(pairs: pd.DataFrame, texts: pd.DataFrame, longest: int) -> pd.Da
 
     Args:
         pairs: of `edits.nested_pairs`.
-        texts: the reviews: text_id, is_original, edit_type (the aspect that was edited), and a
-            column for each aspect.
+        texts: the reviews: text_id, group, text, is_original, edit_type (the aspect that was
+            edited), edit_goal, and a column for each aspect.
         longest: pairs whose long text has more words are left out.
 
     Returns:
         The pairs with sentence, target (1), cluster, mark, and goal: what the edit was meant to do
-        to the long text, in steps of the aspect (from -2 to 2). No model is asked for it.
+        to the long text, in steps of the aspect (from -2 to 2); no model is asked for it. And
+        second: the text of another editor with the same goal, None where there is none.
     """
     rows = pairs[pairs["long"].map(len) <= longest]
     of = texts.set_index("text_id")
-    goals = []
+    goals, seconds = [], []
     for row in rows.itertuples():
         sides = of.loc[row.long_id], of.loc[row.short_id]
-        aspect = next(side["edit_type"] for side in sides if not side["is_original"])
+        edit = next(side for side in sides if not side["is_original"])
+        aspect = edit["edit_type"]
         long, short = (_VALENCE.get(str(side[aspect]), 0.0) for side in sides)
         goals.append(long - short)
+        same = (texts["group"] == row.group) & (texts["edit_type"] == aspect)
+        same &= (texts["edit_goal"] == edit["edit_goal"]) & (texts["text_id"] != edit.name)
+        others = [text for text in texts.loc[same, "text"] if text != edit["text"]]
+        seconds.append(split_text(others[0]) if others else None)
     marks = [[i in row.edited for i in range(len(row.long))] for row in rows.itertuples()]
     return rows.assign(
-        sentence=rows["long"], target=1, cluster=rows["group"], mark=marks, goal=goals
+        sentence=rows["long"],
+        target=1,
+        cluster=rows["group"],
+        mark=marks,
+        goal=goals,
+        second=seconds,
+        has_second=[text is not None for text in seconds],
     )
 
 
@@ -123,7 +144,7 @@ def with_second_questions(drawn: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         model="planted-ola", item_id="ola-" + drawn["planted"]["item_id"]
     )
     items = pd.concat([*drawn.values(), swap, again], ignore_index=True)
-    return items[[*ITEM, "rule", "goal", "sentence_idx"]]
+    return items[[*ITEM, "part", "rule", "goal", "sentence_idx"]]
 
 
 def content_tags(paths: Iterable[Path]) -> dict[tuple[str, ...], list[str]]:
@@ -199,13 +220,25 @@ def with_replacements(
 
 
 def with_short_texts(items: pd.DataFrame) -> pd.DataFrame:
-    """The text that a person left, in the column `short` of nested pairs."""
-    rows = [(row.item_id, "removed", -1, list(row.short)) for row in items.itertuples()]
+    """The text that a person left, in the column `short` of nested pairs; and where another editor
+    had the same goal, that editor's text, long or short as this one's is.
+    """
+    rows = []
+    for row in items.itertuples():
+        rows.append((row.item_id, "removed", -1, list(row.short)))
+        if row.second is not None:
+            side = "long" if row.was_inserted else "short"
+            rows.append((row.item_id, f"second editor, {side}", -1, list(row.second)))
     return pd.DataFrame(rows, columns=ALTERED)
 
 
 def count_items(items: pd.DataFrame, altered: pd.DataFrame) -> pd.DataFrame:
-    """How many items and clusters each truth has, their mean length, and how many altered texts."""
+    """How many items and clusters each truth has, their mean length, and how many altered texts.
+
+    Items on which a scale is fitted are counted by themselves.
+    """
+    is_dev = items["part"] == "dev"
+    items = items.assign(truth=items["truth"].mask(is_dev, items["truth"] + ", to fit a scale"))
     counts = items.groupby("truth", sort=False).agg(
         items=("item_id", "size"),
         clusters=("cluster", "nunique"),

@@ -21,6 +21,7 @@ from jaxtyping import Float
 from torch import nn
 
 from ...attribution.perturbed_texts import text_logits
+from ...attribution.seam import class_score
 from ...core.errors import TouchstoneError, check_choice
 from ...core.files import save_json
 from ...core.seeds import seed_for
@@ -147,11 +148,12 @@ def read_model(recipe_path: Path, weights_path: Path) -> RunsFromEmbeddings:
 def log_odds(
     model: TextModel, sentences: Sequence[Sequence[str]], targets: Sequence[int]
 ) -> Float[np.ndarray, "batch"]:
-    """f, the log-odds of a class against the other one: the number that is explained.
+    """f, the log-odds of a class against the other one (the next best one, where there are more):
+    the number that is explained.
 
     Args:
-        targets: the class of each sentence, 0 or 1.
+        targets: the class of each sentence.
     """
-    logits = text_logits(model, [tuple(words) for words in sentences]).double().cpu().numpy()
-    gap = logits[:, 1] - logits[:, 0]  # (batch)
-    return np.where(np.asarray(targets) == 1, gap, -gap)
+    logits = text_logits(model, [tuple(words) for words in sentences]).double().cpu()
+    margin = class_score(model, list(map(int, targets)), "margin", logits.device)
+    return margin.of_logits(logits).numpy()

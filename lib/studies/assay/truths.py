@@ -96,18 +96,35 @@ TRUTHS = {
 }
 
 
-def telling_items(truths: pd.DataFrame) -> pd.DataFrame:
+def telling_items(truths: pd.DataFrame, part: str = "test") -> pd.DataFrame:
     """The items whose key tells of their model, each named by its training as well.
 
     Args:
-        truths: of stage 02: item_id, training, sentence, tells and more.
+        truths: of stage 02: item_id, training, sentence, part, tells and more.
+        part: "test", or "dev" for the pairs on which a scale is fitted.
 
     Returns:
         The same columns, item_id as `<item>@<training>`, and text.
     """
-    telling = truths[truths["tells"]].reset_index(drop=True)
+    telling = truths[truths["tells"] & (truths["part"] == part)].reset_index(drop=True)
     names = telling["item_id"] + "@" + telling["training"].astype(str)
     return telling.assign(item_id=names, text=telling["sentence"].map(" ".join))
+
+
+def items_to_answer(truths: pd.DataFrame) -> pd.DataFrame:
+    """What a submission to the board answers: every item that is scored, of every training.
+
+    Args:
+        truths: of stage 02.
+
+    Returns:
+        item_id (`<item>@<training>`), truth, model, training, target, text (words and blanks).
+    """
+    asked = truths[truths["part"] == "test"]
+    names = asked["item_id"] + "@" + asked["training"].astype(str)
+    texts = asked["sentence"].map(" ".join)
+    columns = ["item_id", "truth", "model", "training", "target", "text"]
+    return asked.assign(item_id=names, text=texts)[columns].reset_index(drop=True)
 
 
 def score_items(items: pd.DataFrame, explanations: pd.DataFrame) -> pd.DataFrame:

@@ -10,55 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from ...core.cards import checked_part
+from ...core.croissant import file_object, metadata, record_set
 from ...core.errors import TouchstoneError, did_you_mean
-from ...core.files import parse_yaml, read_utf8, sha256_of
+from ...core.files import parse_yaml, read_utf8
 
 _KINDS: dict[type, str] = {dict: "a mapping", list: "a list"}  # of a card's parts, beside texts
 _UNSAID = re.compile(r"to[ -]be[ -]said")
-_CROISSANT = "http://mlcommons.org/croissant/"
-_CONTEXT: dict[str, Any] = {
-    "@language": "en",
-    "@vocab": "https://schema.org/",
-    "sc": "https://schema.org/",
-    "cr": _CROISSANT,
-    "rai": f"{_CROISSANT}RAI/",
-    "dct": "http://purl.org/dc/terms/",
-    "conformsTo": "dct:conformsTo",
-    "citeAs": "cr:citeAs",
-    "isLiveDataset": "cr:isLiveDataset",
-    "data": {"@id": "cr:data", "@type": "@json"},
-    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-    "examples": {"@id": "cr:examples", "@type": "@json"},
-    **{
-        word: f"cr:{word}"
-        for word in (
-            "column",
-            "equivalentProperty",
-            "extract",
-            "field",
-            "fileObject",
-            "fileProperty",
-            "fileSet",
-            "format",
-            "includes",
-            "jsonPath",
-            "key",
-            "md5",
-            "parentField",
-            "path",
-            "recordSet",
-            "references",
-            "regex",
-            "repeated",
-            "replace",
-            "samplingRate",
-            "separator",
-            "source",
-            "subField",
-            "transform",
-        )
-    },
-}
 _ROW_FIELDS = {
     "sentence_idx": ("sc:Integer", "The base sentence; all its forms share the number.", False),
     "target": ("sc:Integer", "The class: 0 female, 1 male, 2 neutral (non-binary).", False),
@@ -84,44 +41,18 @@ def croissant(card: Mapping[str, Any], folder: Path, files: Mapping[str, str]) -
         files: a name for each file, {"D_A_train": "non_binary_gender_all/train.jsonl"}.
     """
     resources = [
-        {
-            "@type": "cr:FileObject",
-            "@id": name,
-            "name": name,
-            "contentUrl": path,
-            "contentSize": f"{(folder / path).stat().st_size} B",
-            "encodingFormat": "application/jsonlines",
-            "sha256": sha256_of(folder / path),
-        }
-        for name, path in files.items()
+        file_object(folder, name, path, "application/jsonlines") for name, path in files.items()
     ]
     kinds = (
         ("sentences", "The sentences, one form in each record.", _ROW_FIELDS),
         ("masks", "The word-level ground truth of the same records.", _MASK_FIELDS),
     )
     records = [
-        _record_set(f"{name}_{kind}", name, about, fields)
+        record_set(f"{name}_{kind}", name, about, fields, ("sentence_idx", "target"))
         for name in files
         for kind, about, fields in kinds
     ]
-    return {
-        "@context": _CONTEXT,
-        "@type": "sc:Dataset",
-        "conformsTo": [f"{_CROISSANT}1.0", f"{_CROISSANT}RAI/1.0"],
-        "name": card["name"],
-        "description": card["description"],
-        "license": card["licence"],
-        "url": card["url"],
-        "citeAs": card["cite"],
-        "version": card["version"],
-        "datePublished": card["published"],
-        "creator": {"@type": "Organization", "name": card["creator"]},
-        "keywords": card["keywords"],
-        "inLanguage": "en",
-        **card["rai"],
-        "distribution": resources,
-        "recordSet": records,
-    }
+    return metadata(card, resources, records)
 
 
 def with_own_parts(card: dict[str, Any], path: Path) -> dict[str, Any]:
@@ -155,31 +86,6 @@ def unsaid(card: Mapping[str, Any]) -> dict[str, Any]:
         name: unsaid(part) if isinstance(part, Mapping) else part for name, part in card.items()
     }
     return {name: part for name, part in parts.items() if _UNSAID.search(str(part))}
-
-
-def _record_set(
-    name: str, file: str, description: str, fields: Mapping[str, tuple[str, str, bool]]
-) -> dict[str, Any]:
-    described = [
-        {
-            "@type": "cr:Field",
-            "@id": f"{name}/{field}",
-            "name": field,
-            "description": about,
-            "dataType": kind,
-            "source": {"fileObject": {"@id": file}, "extract": {"column": field}},
-            **({"repeated": True} if repeated else {}),
-        }
-        for field, (kind, about, repeated) in fields.items()
-    ]
-    return {
-        "@type": "cr:RecordSet",
-        "@id": name,
-        "name": name,
-        "description": description,
-        "key": [{"@id": f"{name}/sentence_idx"}, {"@id": f"{name}/target"}],
-        "field": described,
-    }
 
 
 def _replaced(card: Mapping[str, Any], parts: Mapping[str, Any], where: str) -> dict[str, Any]:

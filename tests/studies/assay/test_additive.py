@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import nn
 
-from lib.attribution import Row, fit_pattern
+from lib.attribution import Row
 from lib.core.errors import TouchstoneError
 from lib.models.text_model import Encoded
 from lib.studies.assay.answers import (
@@ -24,10 +24,11 @@ from lib.studies.assay.answers import (
     two_trainings,
 )
 from lib.studies.assay.edits import removed_words
-from lib.studies.assay.explainers import FLOORS, ask, merge_identical
+from lib.studies.assay.explainers import FLOORS, ask, fit_floors, merge_identical
 from lib.studies.assay.items import with_replacements
 from lib.studies.assay.models import log_odds
 from lib.studies.assay.nouns import Kind
+from lib.studies.assay.swapped import score_swaps
 from lib.studies.assay.truths import score_deletion, score_items
 
 HONEST = ["InputXGradient", "Integrated Gradients", "Occlusion", "Exact Shapley"]
@@ -66,10 +67,10 @@ def words(*numbers: int) -> list[str]:
 
 def explained(model: Adding, items: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """Honest explanations, and those of one who knows the marks."""
-    pattern = fit_pattern(pd.DataFrame({"sentence": [["w0"], ["w1"]], "target": [0, 1]}))
+    fitted = fit_floors(pd.DataFrame({"sentence": [["w0"], ["w1"]], "target": [0, 1]}))
     lines = []
     for row in items.itertuples():
-        scores, refused = ask(model, pattern, row.sentence, row.target, dict.fromkeys(names, {}))
+        scores, refused = ask(model, fitted, row.sentence, row.target, dict.fromkeys(names, {}))
         assert not refused
         lines += [(row.item_id, name, found) for name, found in scores.items()]
         lines.append((row.item_id, "knows the marks", list(row.mark)))
@@ -109,6 +110,28 @@ def test_edits_are_exact(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
+def test_a_second_editor_is_asked_from_the_side_that_was_edited(seed: int) -> None:
+    model = Adding(seed)
+    number = model.table[1:, 0].numpy()
+    rows = [(f"e{i}", "edit", "m", "c", words(1, 2, 3), 1, [0.0, 0.0, 1.0]) for i in (0, 1)]
+    names = ["item_id", "truth", "model", "cluster", "sentence", "target", "mark"]
+    altered = [
+        ("e0", "removed", -1, words(1, 2)),
+        ("e0", "second editor, short", -1, words(1, 4)),
+        ("e1", "removed", -1, words(1, 2)),
+        ("e1", "second editor, long", -1, words(1, 2, 5)),
+    ]
+    items = told(
+        model,
+        pd.DataFrame(rows, columns=names),
+        pd.DataFrame(altered, columns=["item_id", "change", "at", "sentence"]),
+    )
+    assert items["change"].tolist() == pytest.approx([number[3], number[3]], abs=1e-5)
+    shortened, lengthened = number[2] + number[3] - number[4], number[5]
+    assert items["second"].tolist() == pytest.approx([shortened, lengthened], abs=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(3))
 def test_words_exchanged_for_the_same_others_are_exact(seed: int) -> None:
     model = Adding(seed)
     kinds = {f"w{i}": Kind("NN", "a", 0) for i in range(30)}
@@ -139,6 +162,37 @@ def test_no_order_of_deletion_is_better() -> None:
     assert found["value"][["honest", "oracle"]].tolist() == pytest.approx([1.0, 1.0])
     assert found["value"]["upside down"] == pytest.approx(0.0)
     assert set(found["truth"]) == {"deletion, pad"} and set(found["cluster"]) == {"c"}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_swaps_are_exact_and_who_knows_the_yardstick_is_below(seed: int) -> None:
+    model, rng = Adding(seed), np.random.default_rng(seed)
+    number = model.table[1:, 0].numpy()
+    forms, items, rows = [], [], []
+    for i in range(6):
+        sides = np.split(rng.choice(N_WORDS, 10, replace=False), 2)
+        sides[1][1] = sides[0][1]  # one word is the same in both forms
+        sentences = [words(*side) for side in sides]
+        forms += [(f"{i}-{t}", i, t, sentences[t]) for t in (0, 1)]
+        about = {"model": "m", "training": 0, "text": " ".join(sentences[1])}
+        items.append(about | {"item_id": f"d{i}", "cluster": "c", "target": 1, "sentence_idx": i})
+        effect = number[sides[1]] - number[sides[0]]
+        said = {
+            "honest": effect,
+            "upside down": -effect,
+            "Cheater: sizes": np.abs(effect),
+            "Cheater: marks": (effect != 0).astype(float),
+        }
+        rows += [about | {"explainer": name, "scores": x.tolist()} for name, x in said.items()]
+    names = ["row_id", "sentence_idx", "target", "sentence"]
+    found = score_swaps(
+        model, pd.DataFrame(items), pd.DataFrame(rows), pd.DataFrame(forms, columns=names)
+    )
+    value = found.groupby("explainer")["value"].mean()
+    assert value[["honest", "oracle"]].tolist() == pytest.approx([1.0, 1.0])
+    assert value["upside down"] == pytest.approx(0.0)
+    assert value["Cheater: marks"] < 0.9 and value["Cheater: sizes"] < 0.9
+    assert set(found["truth"]) == {"deletion, swap"}
 
 
 def test_a_cue_is_verified_where_it_alone_turns_the_answer() -> None:
@@ -180,14 +234,14 @@ def test_two_trainings_stand_side_by_side() -> None:
 
 
 def test_a_floor_sees_no_model_and_a_refusal_is_told() -> None:
-    pattern = fit_pattern(pd.DataFrame({"sentence": [["w7"], ["w1"]], "target": [0, 1]}))
+    fitted = fit_floors(pd.DataFrame({"sentence": [["w7"], ["w1"]], "target": [0, 1]}))
     answers = [
-        ask(Adding(seed), pattern, words(7, 1), 1, dict.fromkeys(FLOORS, {})) for seed in (0, 1)
+        ask(Adding(seed), fitted, words(7, 1), 1, dict.fromkeys(FLOORS, {})) for seed in (0, 1)
     ]
     assert answers[0] == answers[1] and set(answers[0][0]) == set(FLOORS)
     assert answers[0][0]["Word counts"][1] > 0 > answers[0][0]["Word counts"][0]
     assert answers[0][0]["Nearest"] == [0.5, 1.0] and answers[0][0]["Even"] == [1.0, 1.0]
-    _, refused = ask(Adding(0), pattern, words(7, 1), 1, {"Attention rollout": {}})
+    _, refused = ask(Adding(0), fitted, words(7, 1), 1, {"Attention rollout": {}})
     assert "Attention rollout" in refused
 
 
@@ -196,11 +250,11 @@ def by_length(model: object, rows: Sequence[Row]) -> list[list[float]]:
 
 
 def test_a_function_of_ones_own_joins_and_a_misspelt_name_does_not() -> None:
-    pattern = fit_pattern(pd.DataFrame({"sentence": [["w7"], ["w1"]], "target": [0, 1]}))
-    scores, _ = ask(Adding(0), pattern, words(12, 1), 1, {f"{__name__}:by_length": {}})
+    fitted = fit_floors(pd.DataFrame({"sentence": [["w7"], ["w1"]], "target": [0, 1]}))
+    scores, _ = ask(Adding(0), fitted, words(12, 1), 1, {f"{__name__}:by_length": {}})
     assert list(scores.values()) == [[3.0, 2.0]]
     with pytest.raises(TouchstoneError, match="there is no method 'Oclusion'; did you mean"):
-        ask(Adding(0), pattern, words(12, 1), 1, {"Oclusion": {}})
+        ask(Adding(0), fitted, words(12, 1), 1, {"Oclusion": {}})
 
 
 def test_the_explained_class_turns_the_sign() -> None:

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import yaml
 
+from lib import cli
 from lib.core.errors import TouchstoneError
 from lib.core.files import save_csv, save_json, save_parquet
 from lib.doors.board import COLUMNS, render_board
@@ -17,10 +18,18 @@ from lib.doors.card import check_card
 from lib.doors.submission import ABOUT, NUMBERS
 from lib.studies.assay import board as boards
 from lib.studies.assay import card as cards
+from lib.studies.assay import make_card as make
 from lib.studies.assay import standing
 from lib.studies.assay.card import read_run, run_with
+from lib.studies.assay.file_card import NOT_BLIND, card_of_file, check_file
 from lib.studies.assay.synthesis import on_one_scale
-from lib.studies.assay.truths import cheaters, oracle, score_items, telling_items
+from lib.studies.assay.truths import (
+    cheaters,
+    items_to_answer,
+    oracle,
+    score_items,
+    telling_items,
+)
 
 FLOOR_OF = {"mask": "Even", "edit": "Goal of the edit"}
 ASKED = {"Honest": {}, "mine:by_place": {"n": 2}, "Copy": {}}
@@ -42,6 +51,8 @@ def a_truth(truth: str, i: int, training: int) -> dict[str, Any]:
         "mark": mark,
         "change": change if truth == "edit" else np.nan,
         "goal": np.sign(change) if truth == "edit" else np.nan,
+        "second": np.nan,
+        "part": "test",
         "tells": True,
     }
 
@@ -74,7 +85,11 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     save_csv(
         pd.DataFrame({"explainer": ["Copy"], "is the same as": ["Honest"]}), answered / "copies.csv"
     )
-    refused = {"explainer": ["Shy"], "model": ["gender"], "why": ["has no layers"]}
+    refused = {
+        "explainer": ["Shy", "mine:by_place"],
+        "model": ["gender", "number"],
+        "why": ["has no layers"] * 2,
+    }
     save_csv(pd.DataFrame(refused), answered / "refused.csv")
     answers = items[["item_id", "model", "training", "text"]].merge(explained)
     known = [answers[["item_id", "explainer", "scores"]], oracle(items), cheaters(items)]
@@ -94,9 +109,12 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ):
         about = {"parameters": parameters, "inputs": {}, "externals": {}, "files": {}}
         save_json(about, folder / stage / "manifest.json")
-    monkeypatch.setattr(cards, "_asked_twice", lambda *_: (0.5, 0.25))
+    monkeypatch.setattr(cards, "read_model", lambda *_: None)
+    monkeypatch.setattr(cards, "asked_twice", lambda *_: (0.5, 0.25))
     monkeypatch.setattr(boards, "read_model", lambda *_: None)
-    monkeypatch.setattr(boards, "score_deletion", lambda *_: scored.iloc[:0])
+    for name in ("score_deletion", "score_swaps"):
+        monkeypatch.setattr(boards, name, lambda *_: scored.iloc[:0])
+    save_parquet(pd.DataFrame({"row_id": []}), folder / "01_data_generation" / "forms.parquet")
     return folder
 
 
@@ -138,6 +156,11 @@ def test_a_refusal_stands_in_its_cells(run: Path) -> None:
     assert card["single"] == {"draws": None, "trainings": None} and card["sentences"] == []
 
 
+def test_a_refusal_of_one_model_leaves_what_another_told(run: Path) -> None:
+    card = read_run(run, "mine:by_place", {"n": 2})
+    assert card["single"]["draws"] == 0.5 and card["cost"]["seconds"] == 0.25
+
+
 def test_who_was_not_asked_has_no_card(run: Path) -> None:
     with pytest.raises(TouchstoneError, match="did not ask 'Nobody'"):
         read_run(run, "Nobody", {})
@@ -177,3 +200,67 @@ def test_a_submission_stands_beside_our_explainers(run: Path, tmp_path: Path) ->
     ours = table.query("explainer == 'mine:by_place' and truth == 'mask'").iloc[0]
     assert (ours["author"], ours["settings"]) == ("Touchstone", '{"n": 2}')
     assert "first: ours" in render_board(table, "Scale small.")
+
+
+def answers_of(run: Path, path: Path, truths: list[str], drop: int = 0) -> Path:
+    asked = items_to_answer(pd.read_parquet(run / "02_training" / "truths.parquet"))
+    some = asked[asked["truth"].isin(truths)]["item_id"].tolist()[drop:]
+    save_parquet(
+        pd.DataFrame({"item_id": some, "scores": [[5.0, 4.0, 3.0, 2.0, 1.0]] * len(some)}), path
+    )
+    return path
+
+
+def test_a_file_has_a_card_of_the_truths_that_it_answers_whole(run: Path, tmp_path: Path) -> None:
+    path = answers_of(run, tmp_path / "mine.parquet", ["mask"])
+    card = card_of_file(run, path, "mine")
+    check_card(card)
+    rows = {row["truth"]: row for row in card["truths"]}
+    ours = {row["truth"]: row for row in read_run(run, "mine:by_place", {"n": 2})["truths"]}
+    assert rows["mask"]["raw"] == ours["mask"]["raw"] and rows["mask"]["best"] == "Honest"
+    assert rows["edit"]["raw"] is None and rows["edit"]["why"] == "the file has 0 of 8 items"
+    assert card["notes"][0] == NOT_BLIND and "model-blind" in card["notes"][1]
+    assert card["single"] == {"draws": None, "trainings": 1.0}
+    assert card["cost"] == {"seconds": None, "quality": []} and card["gate"] is None
+    assert [sentence["which"] for sentence in card["sentences"]] == ["good", "typical", "bad"]
+
+
+def test_a_file_that_answers_no_truth_whole_is_refused(run: Path, tmp_path: Path) -> None:
+    path = answers_of(run, tmp_path / "mine.parquet", ["mask"], drop=1)
+    with pytest.raises(TouchstoneError, match="of mask it has 7 of 8 items"):
+        card_of_file(run, path, "mine")
+
+
+def test_a_file_that_is_not_there_names_the_items(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(TouchstoneError, match=r"no file .*none.parquet.*items in asked.csv"):
+        check_file(tmp_path / "none.parquet", Path("asked.csv"))
+
+
+@pytest.mark.parametrize("words", [["card"], ["card", "LIME", "--file", "scores.parquet"]])
+def test_a_card_is_of_an_explainer_or_of_a_file(words: list[str], capsys: Any) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(words)
+    assert "name an explainer, or a file" in capsys.readouterr().err
+
+
+def test_what_was_named_decides_what_runs(tmp_path: Path, monkeypatch: Any) -> None:
+    ran: list[tuple[str, Any]] = []
+    made = tmp_path / "run"
+    for name in ("run_with", "run_small"):
+        monkeypatch.setattr(make, name, lambda *given, name=name: ran.append((name, given)) or made)
+    for name in ("read_run", "card_of_file", "own_card"):
+        monkeypatch.setattr(make, name, lambda *given, name=name: {name: given})
+    file, model = tmp_path / "scores.parquet", tmp_path / "model"
+    file.touch()
+    assert make.make_card("LIME", {"n_samples": 9}, None, None, tmp_path) == {
+        "read_run": (made, "LIME", {"n_samples": 9})
+    }
+    assert "card_of_file" in make.make_card("scores", {}, file, None, tmp_path)
+    own = make.make_card("LIME", {}, None, model, tmp_path)["own_card"]
+    assert own[:2] == (model, made / "01_data_generation") and own[2]["n_bootstrap"] == 200
+    assert make.make_card("scores", {}, file, model, tmp_path)["own_card"][-1] == file
+    assert [name for name, _ in ran] == ["run_with", *["run_small"] * 3]
+    with pytest.raises(TouchstoneError, match="LIMEE.*LIME"):
+        make.make_card("LIMEE", {}, None, model, tmp_path)
+    with pytest.raises(TouchstoneError, match=r"no file .*none.parquet.*asked.csv"):
+        make.make_card("none", {}, tmp_path / "none.parquet", None, tmp_path)

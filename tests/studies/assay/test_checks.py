@@ -8,11 +8,13 @@ import pandas as pd
 import pytest
 
 from lib.studies.assay.checks import (
+    antecedents,
     likeness_when_redrawn,
     mass_on_marks,
     own_and_other,
     scores_by_budget,
 )
+from lib.studies.assay.explainers import Counts
 from lib.studies.assay.truths import score_items
 
 ABOUT = {"model": "m", "training": 0, "text": "a b c"}
@@ -62,3 +64,30 @@ def test_scores_are_told_by_budget() -> None:
     found = scores_by_budget(items(), budgets)
     assert found["passes"].tolist() == [10, 100]
     assert np.allclose(found["value"], [0.0, 1.0]), "the area under the curve of the marked word"
+
+
+def test_antecedents_are_ordered_across_sentences_and_beyond_their_stereotype() -> None:
+    counts = Counts(
+        pd.DataFrame(
+            {"sentence": [["nurse"], ["nurse"], ["miner"], ["clerk"]], "target": [0, 0, 1, 1]}
+        )
+    )
+    nouns, effects = ["nurse", "miner", "clerk", "cook"], [-3.0, 2.0, 1.0, 5.0]
+    rows = [
+        {
+            "training": 0,
+            "sentence": ["the", noun, "left"],
+            "target": 1,
+            "mark": [0.0, 1.0, 0.0],
+            "key": [np.nan, effect, 0.5],
+            "explainer": name,
+            "scores": [9.0, score, -9.0],
+        }
+        for noun, effect in zip(nouns, effects, strict=True)
+        for name, score in (("honest", effect), ("stereotype", counts.log_ratio(noun, 1)))
+    ]
+    unknown = rows[0] | {"key": [np.nan, np.nan, 0.5]}
+    found = antecedents(pd.DataFrame([*rows, unknown]), counts).set_index("explainer")
+    assert found.loc["honest"].tolist() == pytest.approx([1.0, 1.0, 4])
+    assert found.loc["stereotype", "rank_correlation"] > 0
+    assert np.isnan(found.loc["stereotype", "partial"]), "nothing is left of it"

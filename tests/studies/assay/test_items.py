@@ -32,6 +32,8 @@ def rows() -> pd.DataFrame:
             "target": 1,
             "mark": [[True, False], [0, 1], [1], [1]],
             "short": [["x"], ["x"], [], []],
+            "second": [None] * 4,
+            "was_inserted": False,
         }
     )
 
@@ -46,6 +48,22 @@ def test_one_item_of_a_cluster_and_the_same_every_time() -> None:
     short = with_short_texts(drawn)
     assert short["item_id"].tolist() == drawn["item_id"].tolist()
     assert short["sentence"].tolist() == drawn["short"].tolist()
+    spare = draw_items(rows(), "edit", "reviews", 10, 0, part="dev")
+    assert spare["item_id"].tolist()[0] == "edit-reviews-dev0" and set(spare["part"]) == {"dev"}
+
+
+def test_a_second_editors_text_stands_on_the_side_that_was_edited() -> None:
+    drawn = draw_items(rows(), "edit", "reviews", 10, 0).assign(
+        second=[["so"], ["so"], None], was_inserted=[True, False, False]
+    )
+    changes = with_short_texts(drawn)["change"].tolist()
+    assert changes == [
+        "removed",
+        "second editor, long",
+        "removed",
+        "second editor, short",
+        "removed",
+    ]
 
 
 def test_each_marked_noun_gets_its_other_number() -> None:
@@ -84,6 +102,7 @@ def test_classes_take_turns() -> None:
 
 def test_a_nested_pair_knows_its_words_and_its_goal() -> None:
     about = {"group": "g", "edit_type": None, "food": "Positive", "is_original": True}
+    about |= {"edit_goal": None}
     edited = {"text_id": "e", "is_original": False, "edit_type": "food", "food": "unknown"}
     texts = pd.DataFrame(
         [
@@ -99,6 +118,23 @@ def test_a_nested_pair_knows_its_words_and_its_goal() -> None:
     assert nested_rows(pairs, worse, 10)["goal"].tolist() == [-2.0]
 
 
+def test_a_second_editor_had_the_same_goal_and_wrote_another_text() -> None:
+    about = {"group": "g", "edit_type": None, "edit_goal": None, "food": "Positive"}
+    edited = {"is_original": False, "edit_type": "food", "food": "unknown", "edit_goal": "unknown"}
+    texts = pd.DataFrame(
+        [
+            about | {"text_id": "o", "is_original": True, "text": "Good food. We sat."},
+            about | edited | {"text_id": "e", "text": "We sat."},
+            about | edited | {"text_id": "f", "text": "They sat."},
+            about | edited | {"text_id": "g", "text": "Bad food.", "edit_goal": "Negative"},
+        ]
+    )
+    found = nested_rows(nested_pairs(texts), texts, 10).iloc[0]
+    assert found["second"] == ["They", "sat", "."] and found["has_second"]
+    alone = texts[texts["text_id"] != "f"]
+    assert nested_rows(nested_pairs(alone), alone, 10).iloc[0]["second"] is None
+
+
 def test_a_line_with_a_word_that_the_model_does_not_know_is_left_out() -> None:
     line = {"tag": 1, "cues": [(1, 1)], "attractors": [(4, 4)], "cluster": "c"}
     texts = ["the keys near the box", "the keys near the moon"]
@@ -111,13 +147,17 @@ def test_altered_texts_are_counted_by_truth() -> None:
     items = pd.DataFrame(
         {
             "truth": ["cue", "cue", "mask"],
+            "part": ["test", "test", "dev"],
             "item_id": ["a", "b", "c"],
             "cluster": ["x", "x", "y"],
             "sentence": [["u"], ["u", "v"], ["w"]],
         }
     )
     found = count_items(items, pd.DataFrame({"item_id": ["a", "a", "b"]})).set_index("truth")
-    assert found.loc["cue"].tolist() == [2, 1, 1.5, 3] and found.loc["mask", "altered texts"] == 0
+    assert (
+        found.loc["cue"].tolist() == [2, 1, 1.5, 3]
+        and found.loc["mask, to fit a scale", "items"] == 1
+    )
 
 
 def test_swapped_and_planted_rows_have_marks_and_clusters() -> None:
@@ -137,7 +177,9 @@ def test_mask_and_planted_are_asked_twice() -> None:
         "planted": ("planted-planted-0", "planted", "planted", "c", ["a"], 1, [1.0]),
     }
     drawn = {
-        truth: pd.DataFrame([row], columns=names).assign(rule=None, goal=None, sentence_idx=0)
+        truth: pd.DataFrame([row], columns=names).assign(
+            part="test", rule=None, goal=None, sentence_idx=0
+        )
         for truth, row in rows.items()
     }
     found = with_second_questions(drawn).set_index("item_id")

@@ -1,0 +1,124 @@
+"""The second score of edits: how much nearer than the best rule without a model an explainer comes
+to what the edits did, after one scale that is fitted on other pairs.
+
+Rank correlation asks for the order of the changes only. Skill asks for their sizes, too:
+
+    skill = 1 - mean (a e - d)^2 / mean (a_0 e_0 - d)^2,
+
+with d the true change of a pair, e the estimated one, e_0 that of the best rule, and a and a_0
+fitted on pairs that nothing is scored on. 1 is exact, 0 as good as the rule, negative worse.
+"""
+
+import numpy as np
+import pandas as pd
+
+from ...stats import estimates
+from .edits import estimated_change
+from .explainers import ABOUT_TEXT
+from .standing import role_of
+from .truths import Numbers, spearman_terms
+
+RULES = ("Zero", "Goal of the edit", "Word counts")  # the best of these, on dev, has a skill of 0
+_SECOND = "Second editor"
+
+
+def fitted_scale(estimated: Numbers, true: Numbers) -> float:
+    """The factor a for which a * estimated is nearest to true (least squares); 0 for zeros.
+
+    >>> fitted_scale([1.0, 2.0], [2.0, 4.0])
+    2.0
+    """
+    e, d = np.asarray(estimated, float), np.asarray(true, float)
+    size = float(e @ e)
+    return float(e @ d) / size if size > 0 else 0.0
+
+
+def estimated_changes(items: pd.DataFrame, explanations: pd.DataFrame) -> pd.DataFrame:
+    """What each explanation says that the edit did; and what a second editor's text did.
+
+    Args:
+        items: truth, model, training, text, item_id, cluster, key, change, goal, second (NaN where
+            there is no second editor).
+        explanations: explainer, model, training, text, scores.
+
+    Returns:
+        item_id, training, cluster, explainer, estimated, change. *Zero* says that nothing changes,
+        *Goal of the edit* what the person who edited meant to do.
+    """
+    known = items[items["truth"] == "edit"]
+    asked = known.merge(explanations, on=ABOUT_TEXT)
+    asked["estimated"] = [
+        estimated_change(row.scores, np.flatnonzero(row.key)) for row in asked.itertuples()
+    ]
+    second = known.dropna(subset="second").assign(explainer=_SECOND, estimated=known["second"])
+    goal = known.assign(explainer="Goal of the edit", estimated=known["goal"].astype(float))
+    zero = known.assign(explainer="Zero", estimated=0.0)
+    columns = ["item_id", "training", "cluster", "explainer", "estimated", "change"]
+    return pd.concat([asked, goal, second, zero], ignore_index=True)[columns]
+
+
+def skill(tested: pd.DataFrame, fitted: pd.DataFrame) -> pd.DataFrame:
+    """The skill of everybody, pair by pair: its mean over pairs is the skill.
+
+    The rule's error is taken as known, so that pairs can be drawn.
+
+    Args:
+        tested, fitted: of `estimated_changes`, on the pairs that are scored and on others.
+
+    Returns:
+        tested with scale, value and rule (which of `RULES` is 0).
+    """
+    parts = []
+    for training, part in tested.groupby("training"):
+        dev = fitted[fitted["training"] == training]
+        scales = {
+            name: fitted_scale(of["estimated"], of["change"])
+            for name, of in dev.groupby("explainer")
+        }
+        part = part.assign(scale=part["explainer"].map(scales))
+        error = (part["scale"] * part["estimated"] - part["change"]) ** 2
+        dev_error = (dev["explainer"].map(scales) * dev["estimated"] - dev["change"]) ** 2
+        rule = dev_error.groupby(dev["explainer"]).mean().reindex(RULES).idxmin()
+        of_rule = error[part["explainer"] == rule].mean()
+        parts.append(part.assign(value=1 - error / of_rule, rule=rule))
+    return pd.concat(parts, ignore_index=True)
+
+
+def edit_table(
+    skills: pd.DataFrame, other: pd.DataFrame, n_bootstrap: int, alpha: float, seed: int
+) -> pd.DataFrame:
+    """Both scores of everybody, the best skill first.
+
+    Args:
+        skills: of `skill`.
+        other: of `truths.score_on_other`: the same explainers, asked about another training.
+
+    Returns:
+        explainer, role, rank_correlation, of_another_model (the rank correlation that an
+        explanation of the other training reaches), skill with low and high, n (pairs).
+    """
+    rank = {
+        name: np.mean(
+            [
+                spearman_terms(of["estimated"], of["change"]).mean()
+                for _, of in part.groupby("training")
+            ]
+        )
+        for name, part in skills.groupby("explainer")
+    }
+    table = skills.dropna(subset="value").assign(
+        seed=skills["training"], sentence_idx=skills["cluster"], row_id=skills["item_id"]
+    )
+    found = estimates(table, ["explainer"], "value", "mean", n_bootstrap, alpha, seed)
+    found = found.rename(columns={"estimate": "skill"})[["explainer", "skill", "low", "high"]]
+    elsewhere = other[other["truth"] == "edit"].groupby("explainer")["value"].mean()
+    n = skills.groupby("explainer")["item_id"].nunique()
+    roles = {_SECOND: "second editor", "Zero": "floor"}
+    return found.assign(
+        role=[roles.get(name) or role_of(name) for name in found["explainer"]],
+        rank_correlation=found["explainer"].map(rank),
+        of_another_model=found["explainer"].map(elsewhere),
+        n=found["explainer"].map(n),
+    ).sort_values("skill", ascending=False, ignore_index=True)[
+        ["explainer", "role", "rank_correlation", "of_another_model", "skill", "low", "high", "n"]
+    ]

@@ -30,8 +30,13 @@ export TOKENIZERS_PARALLELISM := false
 	touch $@
 
 .PHONY: demo
-demo: .venv/run  ## the geco study at small scale, from raw text to figures (about 8 minutes of CPU)
+demo: .venv/run  ## one explained sentence, then the geco study at small scale, from raw text to figures (about 5 minutes of CPU)
+	$(BIN)/touchstone example
 	$(BIN)/touchstone run geco --scale small
+
+.PHONY: tour
+tour: .venv/run  ## the figures of the published runs, drawn again from committed tables, into outputs/tour (a minute) [STUDY=geco]
+	$(BIN)/python tools/tour.py $(if $(filter command line,$(origin STUDY)),$(STUDY))
 
 .venv/check: .venv/test requirements/check.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/check.txt

@@ -7,6 +7,7 @@ needs.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -62,13 +63,19 @@ def integrated_gradients(
         raise TouchstoneError(
             f"the rule of Integrated Gradients is {rule!r}{did_you_mean(rule, SUPPORTED_METHODS)}"
         )
-    change, about = batch.change(), dict[str, Tensor]()
-    if tolerance is None:
+    # The ends of the path are everybody's, and so is the mean gradient of one and the same path.
+    batch = replace(batch, shared=batch.one_pass())
+    change, means = batch.change(), batch.shared.means
+    asked = batch.score.pick, n_steps, rule, tolerance, placing, min_steps, max_steps
+    if tolerance is not None:
+        _check_placing(placing, tolerance, min_steps, max_steps)
+    if asked not in means and tolerance is None:
         sizes, places = (make(n_steps) for make in approximation_parameters(rule))
         mean = _path_gradients(batch, *(_for_all(batch, numbers) for numbers in (places, sizes)))
-    else:
-        _check_placing(placing, tolerance, min_steps, max_steps)
-        mean, about = _PLACINGS[placing](batch, change, tolerance, min_steps, max_steps)
+        means[asked] = mean, {}
+    elif asked not in means:
+        means[asked] = _PLACINGS[placing](batch, change, tolerance, min_steps, max_steps)
+    mean, about = means[asked]
     vectors = (batch.embeddings - batch.baselines) * mean
     return TokenScores(aggregate(vectors, aggregation), vectors.sum((1, 2)) - change, about)
 
@@ -127,19 +134,22 @@ def integrate_where_needed(
     step = batch.embeddings - batch.baselines
 
     def evaluate(rows: list[int], places: list[float]) -> tuple[Tensor, Tensor, Tensor]:
-        here = torch.tensor(rows, device=step.device)
-        at = torch.tensor(places, device=step.device, dtype=step.dtype)
+        inside = [i for i, place in enumerate(places) if place < 1.0]
+        here = torch.tensor([rows[i] for i in inside], device=step.device)
+        at = torch.tensor([places[i] for i in inside], device=step.device, dtype=step.dtype)
         values, gradients = step.new_empty(len(rows)), step.new_empty(len(rows), *step.shape[1:])
-        rates = step.new_empty(len(rows), dtype=exact_type(step.device))
-        lengths = [step.shape[1]] * len(rows)
-        for part, (of_part, slopes) in batch.budget.run(
+        lengths = [step.shape[1]] * len(inside)
+        for part, of_part in batch.budget.run(
             lengths, lambda part: _on_path(batch, here[_span(part)], at[_span(part)])
         ):
-            some = _span(part)
-            values[some], gradients[some] = of_part, slopes
-            # As exact as the device can: a gap is a small difference of large sums.
-            rates[some] = (slopes.to(rates) * step[here[some]]).sum((1, 2))
-        return values, rates, gradients
+            values[inside[_span(part)]], gradients[inside[_span(part)]] = of_part
+        if len(inside) < len(rows):  # the input's own pass is there already
+            ends = [i for i, place in enumerate(places) if place == 1.0]
+            of_rows = [rows[i] for i in ends]
+            values[ends], gradients[ends] = batch.value()[of_rows], batch.gradient()[of_rows]
+        # As exact as the device can: a gap is a small difference of large sums.
+        exact = gradients.to(exact_type(step.device))
+        return values, (exact * step[rows]).sum((1, 2)), gradients
 
     allowed = torch.clamp(tolerance * change.abs(), min=_ROUNDING).tolist()
     paths = integrate_in_panels(allowed, evaluate, max_steps, _rounding_of(batch))

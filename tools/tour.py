@@ -36,7 +36,7 @@ def tour(study: str, root: Path) -> dict[Path, str]:
     run_cells(notebook, f"{study}, the figures at scale {SCALE}")
     write_atomic(stages / "05_figures.ipynb", nbformat.writes(notebook) + "\n")
     copied = {path: COPIED for stage in STAGES for path in sorted((stages / stage).glob("*.png"))}
-    return copied | {path: DRAWN for path in sorted((stages / "05_figures").glob("*.png"))}
+    return copied | dict.fromkeys(sorted((stages / "05_figures").glob("*.png")), DRAWN)
 
 
 def missing(study: str, figures: dict[Path, str]) -> list[str]:

@@ -54,6 +54,29 @@ def integrated_gradients(
     Raises:
         TouchstoneError: for a rule, placing, tolerance or number of points that means nothing.
     """
+    # The ends of the path are everybody's, and so is the mean gradient of one and the same path.
+    shared = batch.one_pass()
+    batch = replace(batch, shared=shared)
+    how = n_steps, rule, tolerance, placing, min_steps, max_steps
+    change, asked = batch.change(), (batch.score.pick, *how)
+    if asked not in shared.means:
+        shared.means[asked] = _mean_on_path(batch, change, *how)
+    mean, about = shared.means[asked]
+    vectors = (batch.embeddings - batch.baselines) * mean
+    return TokenScores(aggregate(vectors, aggregation), vectors.sum((1, 2)) - change, about)
+
+
+def _mean_on_path(
+    batch: TokenBatch,
+    change: Float[Tensor, "batch"],
+    n_steps: int,
+    rule: str,
+    tolerance: float | None,
+    placing: str,
+    min_steps: int,
+    max_steps: int,
+) -> tuple[Float[Tensor, "batch token hidden"], dict[str, Tensor]]:
+    """The mean gradient on each row's path, and what is said of it; see `integrated_gradients`."""
     from captum.attr._utils.approximation_methods import (  # a second of import
         SUPPORTED_METHODS,
         approximation_parameters,
@@ -63,21 +86,11 @@ def integrated_gradients(
         raise TouchstoneError(
             f"the rule of Integrated Gradients is {rule!r}{did_you_mean(rule, SUPPORTED_METHODS)}"
         )
-    # The ends of the path are everybody's, and so is the mean gradient of one and the same path.
-    batch = replace(batch, shared=batch.one_pass())
-    change, means = batch.change(), batch.shared.means
-    asked = batch.score.pick, n_steps, rule, tolerance, placing, min_steps, max_steps
     if tolerance is not None:
         _check_placing(placing, tolerance, min_steps, max_steps)
-    if asked not in means and tolerance is None:
-        sizes, places = (make(n_steps) for make in approximation_parameters(rule))
-        mean = _path_gradients(batch, *(_for_all(batch, numbers) for numbers in (places, sizes)))
-        means[asked] = mean, {}
-    elif asked not in means:
-        means[asked] = _PLACINGS[placing](batch, change, tolerance, min_steps, max_steps)
-    mean, about = means[asked]
-    vectors = (batch.embeddings - batch.baselines) * mean
-    return TokenScores(aggregate(vectors, aggregation), vectors.sum((1, 2)) - change, about)
+        return _PLACINGS[placing](batch, change, tolerance, min_steps, max_steps)
+    sizes, places = (make(n_steps) for make in approximation_parameters(rule))
+    return _path_gradients(batch, *(_for_all(batch, numbers) for numbers in (places, sizes))), {}
 
 
 def integrate_until(

@@ -110,9 +110,11 @@ data: .venv/run  ## download the published data sets, pinned by commit and SHA-2
 	$(BIN)/touchstone data $(NAMES)
 
 .PHONY: bench
-bench: .venv/run  ## speed against captum and lime (about 15 minutes of one core; FULL=1: an hour and a half), MODELS=a finished geco run
-	$(BIN)/python tools/benchmarks/bench.py $(if $(FULL),--full,--quick) $(if $(MODELS),--models $(MODELS))
-	$(BIN)/python tools/benchmarks/effects.py
+bench: .venv/run  ## speed beside well-batched peers (about 15 minutes of one core; FULL=1: hours, and the other tables), after `make demo` or MODELS=a finished geco run [PUBLISH=1]
+	$(BIN)/python tools/benchmarks/rivals.py $(if $(FULL),--full,--quick) $(if $(MODELS),--models $(MODELS)) --shape base --no-works
+	$(BIN)/python tools/benchmarks/rivals.py $(if $(FULL),--full,--quick) $(if $(MODELS),--models $(MODELS)) $(if $(PUBLISH),--publish)
+	$(if $(FULL),$(BIN)/python tools/benchmarks/bench.py --full $(if $(MODELS),--models $(MODELS)))
+	$(if $(FULL),$(BIN)/python tools/benchmarks/effects.py)
 
 .PHONY: plan
 plan: .venv/run  ## what a parameter file will cost before it runs: STUDY=geco SCALE=paper [ROWS=cpu, the scale whose stage 01 is there]

@@ -116,10 +116,17 @@ class WarmKernels:
         return lines
 
 
-def kernel_manager(kernels: WarmKernels) -> type:
-    """A kernel manager, for nbclient, that starts Python kernels as forks of the server."""
+def kernel_manager(kernels: WarmKernels, base: type | None = None) -> type:
+    """A kernel manager that starts Python kernels as forks of the server.
+
+    Args:
+        kernels: the server.
+        base: the class of jupyter_client that it extends; None: the one that nbclient uses.
+    """
     from jupyter_client import AsyncKernelManager
     from jupyter_client.provisioning import LocalProvisioner
+
+    kind: Any = base or AsyncKernelManager
 
     class Provisioner(LocalProvisioner):
         async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> Any:
@@ -132,7 +139,9 @@ def kernel_manager(kernels: WarmKernels) -> type:
             self.cwd = cwd
             return self.connection_info
 
-    class Manager(AsyncKernelManager):
+    class Manager(kind):
+        provisioner: Any
+
         async def _async_pre_start_kernel(self, **kwargs: Any) -> Any:
             if self.provisioner is None:
                 self.provisioner = Provisioner(

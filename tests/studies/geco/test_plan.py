@@ -51,6 +51,9 @@ def test_the_papers_grid_is_counted() -> None:
         "OLA-CEA": 10,
     }
     assert len(models) == 52 + 2 * 2 * 5  # and two binary sets with two schemes of five seeds
+    small = models_of(values("small"))
+    assert set(small.loc[small["dataset"] == "D_A", "scheme"]) == {"ZS", "C", "CEfAf", "OLA-CEA"}
+    assert set(small.loc[small["dataset"] == "D_S", "scheme"]) == set(values("small")["schemes"])
     rows = rows_by_method(values("paper"), n_test=966, n_forms=3).set_index(["kind", "method"])[
         "rows"
     ]

@@ -17,7 +17,7 @@ from torch import Tensor
 from ..core.errors import TouchstoneError, did_you_mean
 from ..models.text_model import exact_type
 from .batch import TokenBatch
-from .panels import integrate_in_panels
+from .panels import integrate_in_panels, rounding_of
 from .seam import TokenScores, aggregate, gradient_of
 
 # For users' own texts: stop at a completeness gap of 1 %.
@@ -165,23 +165,12 @@ def integrate_where_needed(
         return values, (exact * step[rows]).sum((1, 2)), gradients
 
     allowed = torch.clamp(tolerance * change.abs(), min=_ROUNDING).tolist()
-    paths = integrate_in_panels(allowed, evaluate, max_steps, _rounding_of(batch))
+    paths = integrate_in_panels(allowed, evaluate, max_steps, rounding_of(batch.score.module))
     fine = torch.stack([path.fine for path in paths])  # (batch, tokens, d)
     rough = torch.stack([path.rough for path in paths])
     steps = torch.tensor([float(len(path.places)) for path in paths], device=step.device)
     moved = _shares((step * fine).sum(-1)) - _shares((step * rough).sum(-1))
     return fine, {"steps": steps, "error": moved.abs().amax(-1)}
-
-
-def _rounding_of(batch: TokenBatch) -> float:
-    """By what share of itself a score may be off, where the model computes with fewer bits."""
-    network = batch.score.module
-    numbers = network.parameters() if network is not None else ()
-    coarsest = max(
-        (torch.finfo(p.dtype).eps for p in numbers if p.is_floating_point()), default=0.0
-    )
-    # float32 counts as exact: only shorter numbers are off by a share that matters.
-    return coarsest / 2 if coarsest > torch.finfo(torch.float32).eps else 0.0
 
 
 _PLACINGS = {"tripling": integrate_until, "panels": integrate_where_needed}

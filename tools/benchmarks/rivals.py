@@ -451,35 +451,42 @@ def main(arguments: Sequence[str] | None = None) -> pd.DataFrame:
     chosen = [work for work in WORKS if options.only in work.name and not options.no_works]
     if not chosen and not options.no_works:
         raise TouchstoneError(f"no work has {options.only!r} in its name; leave --only out")
-    store, parts = Units("benchmarks", options.scale, "rivals"), []
+    store = Units("benchmarks", options.scale, "rivals")
     about = {"models": options.models.name, "shape": options.shape, "rounds": rounds}
+    keep = partial(_kept, store, about)
+    folder = outputs_root() / "benchmarks" / options.scale
+    parts = []
     for work in chosen:
         some = some_rows(rows, min(options.rows or len(rows), work.rows[index]))
-        key = store.key(work=work.name, rows=len(some), **about)
-        name = f"{work.name}-{options.shape}".replace(" ", "-")
-        parts.append(
-            store.finished(name, key, partial(measure, work, model, some, rounds)).assign(
-                shape=options.shape, scale=options.scale
-            )
-        )
+        name = f"{work.name}-{options.shape}"
+        parts.append(keep(name, len(some), partial(measure, work, model, some, rounds)))
+        parts[-1] = parts[-1].assign(shape=options.shape, scale=options.scale)
         shown = ["work", "arm", "equal", "rows", "ms", "ratio", "of_limit", "share_difference"]
         print(parts[-1].reindex(columns=shown).round(4).to_string(index=False), flush=True)
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
-    folder = outputs_root() / "benchmarks" / options.scale
     if parts and not options.only:
         save_csv(table, folder / f"rivals{'' if options.shape == 'trained' else '_base'}.csv")
     if not options.no_scaling and not options.only:
         grown = []
         for axis, value, some in cases(model, rows, options.shape, options.scale):
-            key = store.key(axis=axis, value=value, rows=len(some), **about)
-            name = f"scaling-{axis}-{value}"
-            run = partial(growth, model, some, axis, value, 1 if options.scale == "quick" else 3)
-            grown.append(store.finished(name, key, run).assign(scale=options.scale))
+            run = partial(growth, model, some, axis, value, 3 if index else 1)
+            grown.append(keep(f"scaling-{axis}-{value}", len(some), run))
             print(grown[-1].round(1).to_string(index=False), flush=True)
         save_csv(pd.concat(grown, ignore_index=True), folder / f"scaling_{options.shape}.csv")
     if options.publish:
         publish(folder)
     return table
+
+
+def _kept(
+    store: Units,
+    about: Mapping[str, Any],
+    name: str,
+    n_rows: int,
+    run: Callable[[], pd.DataFrame],
+) -> pd.DataFrame:
+    """A part's table, measured once: a stopped run goes on where it was."""
+    return store.finished(name.replace(" ", "-"), store.key(part=name, rows=n_rows, **about), run)
 
 
 if __name__ == "__main__":

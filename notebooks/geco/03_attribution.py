@@ -926,9 +926,10 @@ stage.table("choices", moved).pivot(
 # *Reading it.* Along a row. Saliency and Input × Gradient look at no baseline, so theirs is 1. For the others the baseline
 # moves the order of the words more than the explained function does, most for Integrated Gradients and Kernel SHAP, which
 # average over what lies between the sentence and the baseline. (Kernel SHAP draws the same few coalitions in all columns.) Asking
-# for the class that was predicted instead of the true one is another question: methods with signs tend to turn their order round.
-# But that column stands on few rows (`rows` in the file), so it shows a possibility and no size. Two methods that differ in one
-# of these choices, as in the released code (section 4), have not been compared as methods.
+# for the class that was predicted is another question, asked where that is not the true one: methods with signs tend to turn
+# their order round. The three rows of scale small hold no such row; with `choice_base = 2` there are two, which show a
+# possibility and no size. Two methods that differ in one of these choices, as in the released code (section 4), have not been
+# compared as methods.
 #
 # ## 8 · Controls
 #

@@ -218,8 +218,8 @@ def run_jobs(
     about = f", about {max(1, round(minutes))} minutes on this machine" if minutes else ""
     say(f"{study} at scale {scale}, {len(jobs)} stages{about}; log: {_short(log)}")
     started = time.monotonic()
-    n = len(stages or jobs)
-    with warm_kernels(n > 1 and jobs[0].root == ROOT) as kernels:
+    is_ours = jobs[0].root == ROOT or (jobs[0].root / PACKAGE.name).resolve() == PACKAGE
+    with warm_kernels(is_ours and len(stages or jobs) > 1) as kernels:
         for i, job in enumerate(jobs, 1):
             if stages and job.stage not in stages:
                 if job.stage < max(stages) and (reason := why_run(job)):

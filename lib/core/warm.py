@@ -6,7 +6,7 @@ computes nothing, and forks itself for each kernel. Modules of this package are 
 kernels, so that each runs the code of its own time. Linux only, for elsewhere libraries do not
 survive a fork, and not beside a GPU, whose driver does not either.
 
-    python -m lib.core.warm 5     the server, told over the socket with this file descriptor
+    python -m lib.core.warm 5 torch     the server: its socket's file descriptor, what it imports
 """
 
 import json
@@ -59,10 +59,11 @@ def warm_kernels(wanted: bool) -> Iterator["WarmKernels | None"]:
 class WarmKernels:
     """A server and its kernels; `close` ends both.
 
-    The server begins with the first kernel, in whose environment it imports.
+    The server begins with the first kernel, in whose environment it imports the `libraries`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, libraries: Sequence[str] = LIBRARIES) -> None:
+        self.libraries = libraries
         self._socket = socket.socket()
         self._server: subprocess.Popen[bytes] | None = None
         self._ended: dict[int, int] = {}
@@ -77,7 +78,7 @@ class WarmKernels:
         if self._server is None:
             self._socket, theirs = socket.socketpair()
             with theirs:
-                command = [sys.executable, "-m", __name__, str(theirs.fileno())]
+                command = [sys.executable, "-m", __name__, str(theirs.fileno()), *self.libraries]
                 self._server = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=env)
         request = {"arguments": list(arguments), "env": env, "cwd": cwd}
         self._socket.sendall(json.dumps(request).encode() + b"\n")
@@ -177,12 +178,12 @@ class _Process:
         self.send_signal(signal.SIGTERM)
 
 
-def serve(connection: socket.socket) -> None:
+def serve(connection: socket.socket, libraries: Sequence[str]) -> None:
     """Fork a kernel for each request, and say which have ended, until the other side is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the runner's, and the kernels'
     # As ipykernel does before its first import of matplotlib, so that notebooks show their figures.
     os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
-    for name in LIBRARIES:
+    for name in libraries:
         with suppress(ImportError):  # a kernel that needs it says so itself
             import_module(name)
     running: set[int] = set()
@@ -247,4 +248,4 @@ def _become_kernel(arguments: list[str], env: dict[str, str], cwd: str) -> None:
 
 
 if __name__ == "__main__":
-    serve(socket.socket(fileno=int(sys.argv[1])))
+    serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2:])

@@ -100,8 +100,8 @@ def test_a_kernel_that_dies_is_noticed_and_the_next_one_lives(kernels: WarmKerne
 
 
 def test_no_kernel_outlives_its_server() -> None:
-    with warm_kernels(True) as kernels:
-        assert kernels is not None
+    kernels = WarmKernels(["ipykernel.kernelapp"])
+    try:
         process = kernels.start(["-f", "/nonexistent/x.json"], dict(os.environ), str(ROOT))
         assert kernels._server is not None
         os.kill(kernels._server.pid, signal.SIGKILL)
@@ -111,11 +111,15 @@ def test_no_kernel_outlives_its_server() -> None:
                 break
             time.sleep(0.1)
         assert kernels.status(process) == 1
+    finally:
+        kernels.close()
 
 
 def test_none_are_made_where_none_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     with warm_kernels(False) as kernels:
         assert kernels is None
+    with warm_kernels(True) as kernels:  # nothing has been asked of it, so there is no server yet
+        assert kernels is not None and kernels._server is None
     monkeypatch.setattr(warm, "can_fork", lambda: False)
     with warm_kernels(True) as kernels:
         assert kernels is None

@@ -6,6 +6,7 @@ SCALE ?= small
 JOBS ?= 2
 PYTHON ?= python3
 BIN := .venv/bin
+BENCH ?= $(BIN)/python
 # One thread: the committed numbers were made with one, and more threads would move their last digits.
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM := false
@@ -111,10 +112,10 @@ data: .venv/run  ## download the published data sets, pinned by commit and SHA-2
 
 .PHONY: bench
 bench: .venv/run  ## speed beside well-batched peers (about 15 minutes of one core; FULL=1: hours, and the other tables), after `make demo` or MODELS=a finished geco run [PUBLISH=1]
-	$(BIN)/python tools/benchmarks/rivals.py $(if $(FULL),--full,--quick) $(if $(MODELS),--models $(MODELS)) --shape base --no-works
-	$(BIN)/python tools/benchmarks/rivals.py $(if $(FULL),--full,--quick) $(if $(MODELS),--models $(MODELS)) $(if $(PUBLISH),--publish)
-	$(if $(FULL),$(BIN)/python tools/benchmarks/bench.py --full $(if $(MODELS),--models $(MODELS)))
-	$(if $(FULL),$(BIN)/python tools/benchmarks/effects.py)
+	$(BENCH) tools/benchmarks/rivals.py $(if $(FULL),--full,--quick) $(if $(MODELS),--models $(MODELS)) --shape base --no-works
+	$(BENCH) tools/benchmarks/rivals.py $(if $(FULL),--full,--quick) $(if $(MODELS),--models $(MODELS)) $(if $(PUBLISH),--publish)
+	$(if $(FULL),$(BENCH) tools/benchmarks/bench.py --full $(if $(MODELS),--models $(MODELS)))
+	$(if $(FULL),$(BENCH) tools/benchmarks/effects.py)
 
 .PHONY: plan
 plan: .venv/run  ## what a parameter file will cost before it runs: STUDY=geco SCALE=paper [ROWS=cpu, the scale whose stage 01 is there]

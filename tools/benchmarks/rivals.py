@@ -206,7 +206,7 @@ WORKS = (
             "engine, to an error of .05": ("answer", {KERNEL: ENOUGH[KERNEL]}),
         },
         _kernel,
-        (8, 32),
+        (4, 32),
     ),
     Work(
         LIME,
@@ -224,13 +224,13 @@ WORKS = (
             "engine, together, to 1 %": ("answer", {**_OTHERS, **TO_ONE_PERCENT}),
         },
         _several,
-        (6, 24),
+        (4, 24),
     ),
     Work(
         "Partition SHAP",
         {"engine, max_evals 500": ("own terms", {"Partition SHAP": {"max_evals": 500}})},
         _partition,
-        (4, 16),
+        (2, 16),
     ),
 )
 

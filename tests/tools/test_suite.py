@@ -33,7 +33,7 @@ def test_a_part_says_what_it_and_its_children_took(tmp_path: Path) -> None:
         "    busy = 'import time\\nwhile time.process_time() < 1: pass'\n"
         "    subprocess.run([sys.executable, '-c', busy], check=True)\n"
     )
-    plain = ["-p", "conftest", "-p", "no:nbval", "-o", "addopts=", "--rootdir", str(tmp_path)]
+    plain = ["-q", "-p", "conftest", "-p", "no:nbval", "-o", "addopts=", "--rootdir", str(tmp_path)]
     part = suite.Part("busy", [*plain, str(tmp_path)]).run(str(tmp_path / "outputs"))
     assert part.status == 0 and part.count("passed") == 1, part.output
     assert 1 <= part.cpu_seconds < 60 and part.seconds > 0

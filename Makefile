@@ -6,6 +6,7 @@ SCALE ?= small
 JOBS ?= 2
 PYTHON ?= python3
 BIN := .venv/bin
+BENCH ?= $(BIN)/python
 # One thread: the committed numbers were made with one, and more threads would move their last digits.
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM := false
@@ -34,8 +35,13 @@ export TOKENIZERS_PARALLELISM := false
 	touch $@
 
 .PHONY: demo
-demo: .venv/run  ## the geco study at small scale, from raw text to figures (about 8 minutes of CPU)
+demo: .venv/run  ## one explained sentence, then the geco study at small scale, from raw text to figures (about 5 minutes of CPU)
+	$(BIN)/touchstone example
 	$(BIN)/touchstone run geco --scale small
+
+.PHONY: tour
+tour: .venv/run  ## the figures of the published runs, drawn again from committed tables, into outputs/tour (a minute) [STUDY=geco]
+	$(BIN)/python tools/tour.py $(if $(filter command line,$(origin STUDY)),$(STUDY))
 
 .venv/check: .venv/test requirements/check.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/check.txt
@@ -117,9 +123,11 @@ data: .venv/run  ## download the published data sets, pinned by commit and SHA-2
 	$(BIN)/touchstone data $(NAMES)
 
 .PHONY: bench
-bench: .venv/run  ## speed against captum and lime (about 15 minutes of one core; FULL=1: an hour and a half), MODELS=a finished geco run
-	$(BIN)/python tools/benchmarks/bench.py $(if $(FULL),--full,--quick) $(if $(MODELS),--models $(MODELS))
-	$(BIN)/python tools/benchmarks/effects.py
+bench: .venv/run  ## speed beside well-batched peers (about 15 minutes of one core; FULL=1: hours, and the other tables), after `make demo` or MODELS=a finished geco run [PUBLISH=1]
+	$(BENCH) tools/benchmarks/rivals.py $(if $(FULL),--full,--quick) $(if $(MODELS),--models $(MODELS)) --shape base --no-works
+	$(BENCH) tools/benchmarks/rivals.py $(if $(FULL),--full,--quick) $(if $(MODELS),--models $(MODELS)) $(if $(PUBLISH),--publish)
+	$(if $(FULL),$(BENCH) tools/benchmarks/bench.py --full $(if $(MODELS),--models $(MODELS)))
+	$(if $(FULL),$(BENCH) tools/benchmarks/effects.py)
 
 .PHONY: plan
 plan: .venv/run  ## what a parameter file will cost before it runs: STUDY=geco SCALE=paper [ROWS=cpu, the scale whose stage 01 is there]

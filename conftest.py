@@ -15,8 +15,10 @@ from pathlib import Path
 import pytest
 
 from lib.core.arithmetic import in_force, processor
+from lib.core.warm import WarmKernels, can_fork, kernel_manager
 
 _temporary = pytest.StashKey[str]()
+_kernels = pytest.StashKey[WarmKernels]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -40,12 +42,23 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
+    if _kernels in config.stash:
+        config.stash[_kernels].close()
     if config.stash.get(_temporary, ""):
         shutil.rmtree(config.stash[_temporary])
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The comparison of what the notebooks wrote comes last; results pages get their tables."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The comparison of what the notebooks wrote comes last; results pages get their tables.
+
+    Several notebooks get kernels that are forked with the large libraries loaded.
+    """
+    if len({item.path for item in items if item.path.suffix == ".ipynb"}) > 1 and can_fork():
+        import nbval.kernel
+
+        config.stash[_kernels] = WarmKernels()
+        manager = kernel_manager(config.stash[_kernels], nbval.kernel.KernelManager)
+        nbval.kernel.KernelManager = manager
     items.sort(key=lambda item: item.path.name == "test_reference.py")
     pages = {item.path for item in items if "reference" in item.path.parts}
     for page in sorted(pages):  # outputs/reference/<study>/cpu/05_figures.ipynb

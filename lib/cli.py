@@ -297,6 +297,18 @@ def pretrain(arguments: Sequence[str]) -> int:
     return trainer.main(arguments)
 
 
+def example(arguments: Sequence[str]) -> int:
+    """one sentence, its words coloured by an explanation; takes seconds, writes nothing"""
+    from .studies.geco.example import as_text, make_example
+
+    argparse.ArgumentParser(prog="touchstone example", description=example.__doc__).parse_args(
+        arguments
+    )
+    coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    print(as_text(make_example(), coloured), flush=True)
+    return 0
+
+
 def start(arguments: Sequence[str]) -> int:
     """print where to begin; with a study and a stage, put there what that notebook reads"""
     from .core.handover import prepare_stage
@@ -342,6 +354,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "export": export,
     "data": data,
     "pretrain": pretrain,
+    "example": example,
     "start": start,
     "cite": cite,
 }

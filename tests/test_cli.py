@@ -23,7 +23,7 @@ MAKEFILE = (ROOT / "Makefile").read_text()
 
 def test_the_makefile_uses_words_that_exist() -> None:
     words = set(re.findall(r"\$\(BIN\)/touchstone (\w+)", MAKEFILE))
-    asked = {"run", "plan", "dataset", "data", "pretrain", "card", "board", "export"}
+    asked = {"run", "plan", "dataset", "data", "pretrain", "card", "board", "export", "example"}
     assert words == asked <= set(cli.COMMANDS)
 
 

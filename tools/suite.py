@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import resource
 import shutil
 import subprocess
 import sys
@@ -33,6 +32,7 @@ LOG = ROOT / "outputs" / "test.log"
 LONGEST = ("geco", "cebab", "implicit_bias")  # first, so that no core waits at the end
 PAGES = "outputs/reference"  # results at scale cpu, drawn from committed tables
 TABLES = "tests/test_reference.py"
+GROUPS = 4  # of the rooms' unit tests
 NOTHING_TO_RUN = 5  # pytest's exit status where every test of a part was deselected
 
 
@@ -45,14 +45,20 @@ class Part:
     output: str = ""
     status: int = 0
     seconds: float = 0.0
+    cpu_seconds: float = 0.0
 
     def run(self, folder: str) -> Part:
-        """Run it; the output is kept for the log."""
+        """Run it; the output is kept for the log, and what it and its children took."""
         started = time.monotonic()
         command = [sys.executable, "-m", "pytest", "--outputs", folder, *self.arguments]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-        self.output, self.seconds = done.stdout + done.stderr, time.monotonic() - started
-        self.status = 0 if done.returncode == NOTHING_TO_RUN else done.returncode
+        with tempfile.TemporaryFile("w+") as said:
+            process = subprocess.Popen(command, cwd=ROOT, stdout=said, stderr=subprocess.STDOUT)
+            _, status, used = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            said.seek(0)
+            self.output = said.read()
+        self.seconds, self.cpu_seconds = time.monotonic() - started, used.ru_utime + used.ru_stime
+        self.status = 0 if process.returncode == NOTHING_TO_RUN else process.returncode
         return self
 
     @property
@@ -68,7 +74,7 @@ class Part:
 
 
 def parts(light: bool) -> list[Part]:
-    """All parts, the longest first."""
+    """All parts, long ones first."""
     folders = (path for path in (ROOT / "tests").iterdir() if path.is_dir())
     rooms = sorted(path for path in folders if path.name != "more")  # make test-more runs these
     folders = [
@@ -78,23 +84,28 @@ def parts(light: bool) -> list[Part]:
         if list(room.glob("test_*.py"))
     ]
     files = [str(f) for f in sorted((ROOT / "tests").glob("test_*.py")) if f != ROOT / TABLES]
-    units = [Part(str(room.relative_to(ROOT)), [str(room)]) for room in folders]
-    units += [Part("tests", files), Part("lib (doctests)", ["lib"])]
+    units = [*map(str, folders), "lib"]
     if light:
-        halves = units[::2], units[1::2]  # a process for each room would import torch each time
-        return [
-            Part(f"light tests {i}", [a for part in half for a in part.arguments])
-            for i, half in enumerate(halves, 1)
-        ]
+        return grouped("light tests", [*units, *files], 2)
     studies = sorted(find_studies(), key=lambda study: (study not in LONGEST, study))
     told = [f"notebooks/{name}" for name in (*studies, "00_start_here.ipynb")]
     notebooks = [Part(name, [name]) for name in told]
-    return [*notebooks, Part(PAGES, [PAGES]), *units]
+    rooms = grouped("unit tests", units, GROUPS)
+    return [*notebooks[:1], Part("tests", files), *notebooks[1:], *rooms, Part(PAGES, [PAGES])]
+
+
+def grouped(name: str, units: list[str], n: int) -> list[Part]:
+    """Folders and files of tests in n parts: a process for each would import torch each time.
+
+    >>> [part.arguments for part in grouped("tests", ["a", "b", "c"], 2)]
+    [['a', 'c'], ['b']]
+    """
+    return [Part(f"{name} {i}", units[i - 1 :: n]) for i in range(1, n + 1)]
 
 
 def report(part: Part, log: Path) -> None:
     """One line a part, and what failed."""
-    print(f"{part.name:<28} {part.summary}", flush=True)
+    print(f"{part.name:<28} {part.summary}, {part.cpu_seconds:.0f} s of a core", flush=True)
     if part.status:
         print(part.output[-6000:], flush=True)
     with log.open("a") as file:
@@ -149,6 +160,17 @@ def main() -> int:
     return int(failed)
 
 
+def critical_path(done: list[Part]) -> list[Part]:
+    """What no further core would shorten: the longest part, and the tables that wait for all.
+
+    >>> [part.name for part in critical_path([Part("a", [], seconds=3), Part("b", [], seconds=5)])]
+    ['b']
+    """
+    last = [part for part in done if part.arguments == [TABLES]]
+    beside = [part for part in done if part not in last]
+    return [*sorted(beside, key=lambda part: part.seconds)[-1:], *last]
+
+
 def skips(done: list[Part]) -> Counter[str]:
     """How many tests were skipped for which reason."""
     reasons: Counter[str] = Counter()
@@ -161,11 +183,10 @@ def skips(done: list[Part]) -> Counter[str]:
 def _sum_up(done: list[Part], reasons: Counter[str], seconds: float) -> None:
     for reason, count in reasons.most_common():
         print(f"skipped {count}: {reason}")
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    longest = max(done, key=lambda part: part.seconds)
-    cpu = (used.ru_utime + used.ru_stime) / 60
-    print(f"{seconds / 60:.1f} minutes, {cpu:.1f} of processor time, ", end="")
-    print(f"the longest part ({longest.name}) {longest.seconds / 60:.1f}")
+    path = critical_path(done)
+    print(f"{seconds / 60:.1f} minutes, {sum(part.cpu_seconds for part in done):.0f} s of a core")
+    print(f"critical path: {sum(part.seconds for part in path) / 60:.1f} minutes, ", end="")
+    print(", then ".join(f"{part.name} {part.seconds / 60:.1f}" for part in path))
     print(f"on {processor()}, arithmetic: {in_force()}")
     passed, failed, skipped = (
         sum(part.count(what) for part in done) for what in ("passed", "failed", "skipped")

@@ -35,6 +35,8 @@ class SharedPass:
     Attributes:
         baseline_of: for each row the first one with the same baseline (and mask); None: to be
             looked at, for which a GPU must be waited for.
+        means: the mean gradients on paths from the baselines to the input, and what is said of
+            them, by how they were asked for (`path_integrals`).
     """
 
     score: Score
@@ -42,6 +44,7 @@ class SharedPass:
     mask: Int[Tensor, "batch token"]
     baselines: Float[Tensor, "batch token hidden"]
     baseline_of: tuple[int, ...] | None = None
+    means: dict[Any, tuple[Tensor, dict[str, Tensor]]] = field(default_factory=dict, repr=False)
     _gradients: dict[Any, Tensor] = field(default_factory=dict, repr=False)
 
     @cached_property

@@ -104,12 +104,16 @@ def _drawn(is_word: Bool[Tensor, "token"], n_samples: int, seed: int) -> Bool[Te
         odds = torch.tensor(d - 1) / (sizes * (d - sizes))
         # The division above gave infinity for the empty coalition, which is drawn already.
         odds[0] = 0.0
-        odds = odds / odds.sum()
-        for i in range(2, n_samples):
-            size = int(torch.multinomial(odds, 1, True, generator=generator))
-            # Size first, then a random order: the draws are captum's, number by number.
-            order = torch.randn(1, d, generator=generator)[0]
-            masks[i, is_word] = order > torch.kthvalue(order, d - size).values
+        races, orders = torch.empty(2, n_samples - 2, d)
+        # Size first, then a random order: the draws are captum's, number by number. One size drawn
+        # by `multinomial` is the winner of a race of exponential times, which are all that is drawn
+        # here; who wins, and where an order is cut, is worked out for all draws at once.
+        for race, order in zip(races, orders, strict=True):
+            race.exponential_(generator=generator)
+            order.normal_(generator=generator)
+        drawn = (odds / odds.sum() / races).argmax(1)
+        least = orders.sort(1).values.gather(1, (d - drawn - 1)[:, None])
+        masks[2:, is_word] = orders > least
     return masks | ~is_word
 
 

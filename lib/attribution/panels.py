@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 # Rows, places -> scores, their rates, gradients.
 _Evaluate = Callable[[list[int], list[float]], tuple[Tensor, Tensor, Tensor]]
@@ -126,3 +126,13 @@ def integrate_in_panels(
             else:
                 path.finish()
     return paths
+
+
+def rounding_of(network: nn.Module | None) -> float:
+    """By what share of itself a score may be off, where a network computes with fewer bits."""
+    numbers = network.parameters() if network is not None else ()
+    coarsest = max(
+        (torch.finfo(p.dtype).eps for p in numbers if p.is_floating_point()), default=0.0
+    )
+    # float32 counts as exact: only shorter numbers are off by a share that matters.
+    return coarsest / 2 if coarsest > torch.finfo(torch.float32).eps else 0.0

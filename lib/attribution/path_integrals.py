@@ -7,6 +7,7 @@ needs.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -16,7 +17,7 @@ from torch import Tensor
 from ..core.errors import TouchstoneError, did_you_mean
 from ..models.text_model import exact_type
 from .batch import TokenBatch
-from .panels import integrate_in_panels
+from .panels import integrate_in_panels, rounding_of
 from .seam import TokenScores, aggregate, gradient_of
 
 # For users' own texts: stop at a completeness gap of 1 %.
@@ -53,6 +54,29 @@ def integrated_gradients(
     Raises:
         TouchstoneError: for a rule, placing, tolerance or number of points that means nothing.
     """
+    # The ends of the path are everybody's, and so is the mean gradient of one and the same path.
+    shared = batch.one_pass()
+    batch = replace(batch, shared=shared)
+    how = n_steps, rule, tolerance, placing, min_steps, max_steps
+    change, asked = batch.change(), (batch.score.pick, *how)
+    if asked not in shared.means:
+        shared.means[asked] = _mean_on_path(batch, change, *how)
+    mean, about = shared.means[asked]
+    vectors = (batch.embeddings - batch.baselines) * mean
+    return TokenScores(aggregate(vectors, aggregation), vectors.sum((1, 2)) - change, about)
+
+
+def _mean_on_path(
+    batch: TokenBatch,
+    change: Float[Tensor, "batch"],
+    n_steps: int,
+    rule: str,
+    tolerance: float | None,
+    placing: str,
+    min_steps: int,
+    max_steps: int,
+) -> tuple[Float[Tensor, "batch token hidden"], dict[str, Tensor]]:
+    """The mean gradient on each row's path, and what is said of it; see `integrated_gradients`."""
     from captum.attr._utils.approximation_methods import (  # a second of import
         SUPPORTED_METHODS,
         approximation_parameters,
@@ -62,15 +86,11 @@ def integrated_gradients(
         raise TouchstoneError(
             f"the rule of Integrated Gradients is {rule!r}{did_you_mean(rule, SUPPORTED_METHODS)}"
         )
-    change, about = batch.change(), dict[str, Tensor]()
-    if tolerance is None:
-        sizes, places = (make(n_steps) for make in approximation_parameters(rule))
-        mean = _path_gradients(batch, *(_for_all(batch, numbers) for numbers in (places, sizes)))
-    else:
+    if tolerance is not None:
         _check_placing(placing, tolerance, min_steps, max_steps)
-        mean, about = _PLACINGS[placing](batch, change, tolerance, min_steps, max_steps)
-    vectors = (batch.embeddings - batch.baselines) * mean
-    return TokenScores(aggregate(vectors, aggregation), vectors.sum((1, 2)) - change, about)
+        return _PLACINGS[placing](batch, change, tolerance, min_steps, max_steps)
+    sizes, places = (make(n_steps) for make in approximation_parameters(rule))
+    return _path_gradients(batch, *(_for_all(batch, numbers) for numbers in (places, sizes))), {}
 
 
 def integrate_until(
@@ -127,38 +147,30 @@ def integrate_where_needed(
     step = batch.embeddings - batch.baselines
 
     def evaluate(rows: list[int], places: list[float]) -> tuple[Tensor, Tensor, Tensor]:
-        here = torch.tensor(rows, device=step.device)
-        at = torch.tensor(places, device=step.device, dtype=step.dtype)
+        inside = [i for i, place in enumerate(places) if place < 1.0]
+        here = torch.tensor([rows[i] for i in inside], device=step.device)
+        at = torch.tensor([places[i] for i in inside], device=step.device, dtype=step.dtype)
         values, gradients = step.new_empty(len(rows)), step.new_empty(len(rows), *step.shape[1:])
-        rates = step.new_empty(len(rows), dtype=exact_type(step.device))
-        lengths = [step.shape[1]] * len(rows)
-        for part, (of_part, slopes) in batch.budget.run(
+        lengths = [step.shape[1]] * len(inside)
+        for part, of_part in batch.budget.run(
             lengths, lambda part: _on_path(batch, here[_span(part)], at[_span(part)])
         ):
-            some = _span(part)
-            values[some], gradients[some] = of_part, slopes
-            # As exact as the device can: a gap is a small difference of large sums.
-            rates[some] = (slopes.to(rates) * step[here[some]]).sum((1, 2))
-        return values, rates, gradients
+            values[inside[_span(part)]], gradients[inside[_span(part)]] = of_part
+        if len(inside) < len(rows):  # the input's own pass is there already
+            ends = [i for i, place in enumerate(places) if place == 1.0]
+            of_rows = [rows[i] for i in ends]
+            values[ends], gradients[ends] = batch.value()[of_rows], batch.gradient()[of_rows]
+        # As exact as the device can: a gap is a small difference of large sums.
+        exact = gradients.to(exact_type(step.device))
+        return values, (exact * step[rows]).sum((1, 2)), gradients
 
     allowed = torch.clamp(tolerance * change.abs(), min=_ROUNDING).tolist()
-    paths = integrate_in_panels(allowed, evaluate, max_steps, _rounding_of(batch))
+    paths = integrate_in_panels(allowed, evaluate, max_steps, rounding_of(batch.score.module))
     fine = torch.stack([path.fine for path in paths])  # (batch, tokens, d)
     rough = torch.stack([path.rough for path in paths])
     steps = torch.tensor([float(len(path.places)) for path in paths], device=step.device)
     moved = _shares((step * fine).sum(-1)) - _shares((step * rough).sum(-1))
     return fine, {"steps": steps, "error": moved.abs().amax(-1)}
-
-
-def _rounding_of(batch: TokenBatch) -> float:
-    """By what share of itself a score may be off, where the model computes with fewer bits."""
-    network = batch.score.module
-    numbers = network.parameters() if network is not None else ()
-    coarsest = max(
-        (torch.finfo(p.dtype).eps for p in numbers if p.is_floating_point()), default=0.0
-    )
-    # float32 counts as exact: only shorter numbers are off by a share that matters.
-    return coarsest / 2 if coarsest > torch.finfo(torch.float32).eps else 0.0
 
 
 _PLACINGS = {"tripling": integrate_until, "panels": integrate_where_needed}

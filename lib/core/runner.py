@@ -38,6 +38,7 @@ from .parameters import (
 )
 from .paths import IS_INSTALLED, PACKAGE, ROOT, home, outputs_root
 from .stage import MANIFEST, PENDING, hold, read_manifest
+from .warm import WarmKernels, kernel_manager, warm_kernels
 
 _SOURCE_PART, _EXECUTED_PART = ".source.part.ipynb", ".executed.part.ipynb"
 _FAILED, _LOG = "failed.ipynb", "failed.log"
@@ -157,8 +158,8 @@ def why_run(job: Job) -> str:
     return ""
 
 
-def run_job(job: Job, label: str) -> None:
-    """Run one stage, under a label for its bar.
+def run_job(job: Job, label: str, kernels: WarmKernels | None = None) -> None:
+    """Run one stage, under a label for its bar, in a kernel that is new or a fork of `kernels`.
 
     Raises:
         TouchstoneError: it failed, or did not close; `failed.ipynb` and `failed.log` are kept.
@@ -172,7 +173,7 @@ def run_job(job: Job, label: str) -> None:
     for left_over in (executed, job.folder / PENDING):  # a killed run may have left them
         left_over.unlink(missing_ok=True)
     try:
-        _execute(source, executed, job, label)
+        _execute(source, executed, job, label, kernels)
         notebook = nbformat.read(executed, as_version=4)
         fold_bars(notebook)
         manifest = _pending_manifest(job)
@@ -217,22 +218,24 @@ def run_jobs(
     about = f", about {max(1, round(minutes))} minutes on this machine" if minutes else ""
     say(f"{study} at scale {scale}, {len(jobs)} stages{about}; log: {_short(log)}")
     started = time.monotonic()
-    for i, job in enumerate(jobs, 1):
-        if stages and job.stage not in stages:
-            if job.stage < max(stages) and (reason := why_run(job)):
-                say(f"note: {job.stage} is not up to date ({reason}); it is used as it is")
-            continue
-        label = f"[{i}/{len(jobs)}] {job.stage}"
-        reason = "forced" if force else why_run(job)
-        if not reason:
-            say(f"{label}: unchanged, skipped")
-            continue
-        say(f"{label}: running ({reason})")
-        before = time.monotonic()
-        if prepare:
-            prepare(job)
-        run_job(job, label)
-        say(f"{label}: done in {time.monotonic() - before:.0f} s")
+    is_ours = jobs[0].root == ROOT or (jobs[0].root / PACKAGE.name).resolve() == PACKAGE
+    with warm_kernels(is_ours and len(stages or jobs) > 1) as kernels:
+        for i, job in enumerate(jobs, 1):
+            if stages and job.stage not in stages:
+                if job.stage < max(stages) and (reason := why_run(job)):
+                    say(f"note: {job.stage} is not up to date ({reason}); it is used as it is")
+                continue
+            label = f"[{i}/{len(jobs)}] {job.stage}"
+            reason = "forced" if force else why_run(job)
+            if not reason:
+                say(f"{label}: unchanged, skipped")
+                continue
+            say(f"{label}: running ({reason})")
+            before = time.monotonic()
+            if prepare:
+                prepare(job)
+            run_job(job, label, kernels)
+            say(f"{label}: done in {time.monotonic() - before:.0f} s")
     say(f"\n{time.monotonic() - started:.0f} s in all. Where to look:")
     for what, kind in (("figures", "png"), ("tables", "csv"), ("notebooks", "ipynb")):
         say(f"  {what:<9}  {_where(jobs, kind)}")
@@ -318,7 +321,9 @@ def _in_processes(listing: Listing | None, options: argparse.Namespace) -> Calla
     return prepare
 
 
-def _execute(source: Path, executed: Path, job: Job, label: str) -> None:
+def _execute(
+    source: Path, executed: Path, job: Job, label: str, kernels: WarmKernels | None
+) -> None:
     """Execute a notebook in a kernel that inherits output root, progress, who ends the manifest."""
     from papermill import execute_notebook  # here, so that a plan and a skip cost nobody the import
 
@@ -339,6 +344,7 @@ def _execute(source: Path, executed: Path, job: Job, label: str) -> None:
             stderr_file=sys.stderr,
             coalesce_streams=True,
             extra_arguments=["--IPKernelApp.log_level=CRITICAL", *_AS_LIB],
+            **({"kernel_manager_class": kernel_manager(kernels)} if kernels else {}),
         )
     finally:
         os.environ.clear()  # whoever called may go on

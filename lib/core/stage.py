@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -230,6 +231,7 @@ class Stage:
             "started": self.started.isoformat(timespec="seconds"),
             "ended": now.isoformat(timespec="seconds"),
             "seconds": round((now - self.started).total_seconds(), 1),
+            "cpu_seconds": round(time.process_time(), 1),  # of the whole process, imports included
             "system": platform.platform(),
             "processor": processor(),
             "cores": os.cpu_count(),

@@ -3,8 +3,9 @@
 Nothing is computed here, and no model, method or metric is imported: a table is taken by the names
 of its columns, which each function lists. `COLOURS` and `STYLE` are for figures that a notebook
 draws itself. The words of a table of explanations are coloured by `plot_words`, a picture for
-notebooks, and by `explanations_to_html`, a page to save. Schematics are drawn by the functions of
-`schematics_truths` and `schematics_methods`, which return a `Drawing`: a figure and its alt text.
+notebooks, by `explanations_to_html`, a page to save, and by `words_to_terminal`. Schematics are
+drawn by the functions of `schematics_truths` and `schematics_methods`, which return a `Drawing`: a
+figure and its alt text.
 """
 
 from .attributions import (
@@ -23,6 +24,7 @@ from .panels import BELOW
 from .style import COLOURS, STYLE, Plotted
 from .word_colours import explanations_to_html, words_to_html
 from .word_pictures import plot_words
+from .word_terminal import words_to_terminal
 
 __all__ = [
     "BELOW",
@@ -44,4 +46,5 @@ __all__ = [
     "plot_three_effects",
     "plot_words",
     "words_to_html",
+    "words_to_terminal",
 ]

@@ -84,7 +84,8 @@ from lib.training.transfer import Trainer
 # ## Settings
 #
 # The values below are those of the small scale. A `scheme` is a way to train (section 3). Everything that differs between
-# schemes is a small table with one value per scheme. The published settings (Table 5 of the paper) are in
+# schemes is a small table with one value per scheme. At scale small `CE` and `CEf` are trained on D_S alone: on D_A all that
+# is trained is as good as perfect. The published settings (Table 5 of the paper) are in
 # `params/geco/paper.yaml`; ours are shorter, because there are fewer sentences and one CPU core.
 
 # %% tags=["parameters"]
@@ -100,12 +101,16 @@ encoder = "all-MiniLM-L6-v2"  # the pre-trained language model: the packaged one
 encoder_revision = ""  # the commit of a hub id
 datasets = ["D_A", "D_S"]  # the data sets with three classes
 schemes = ["ZS", "C", "CE", "CEf", "CEfAf", "OLA-CEA"]  # how models are trained
-binary_schemes = ["C", "OLA-CEA"]  # also trained with two classes (F, M)
+one_dataset_schemes = [
+    "CE",
+    "CEf",
+]  # trained on the last data set only ([]: all on all)
+binary_schemes = ["OLA-CEA"]  # also trained with two classes (F, M)
 n_seeds = 1  # models per data set and scheme
 n_seeds_ola = 3  # the same for OLA, which is cheap
 epochs = {
     "C": 60,
-    "CE": 3,
+    "CE": 2,
     "CEf": 2,
     "CEfAf": 2,
     "OLA-CEA": 60,
@@ -648,7 +653,8 @@ ours, best = (
 if scale in ("small", "cpu"):
     told = f"found {ours.round(2).to_dict()}, shuffled labels {best:.2f}; raise"
     assert best < 0.5, f"{told} the number of test rows (test_share)"
-    assert all(ours[first, s] > best + 0.2 for s in schemes if s != "ZS"), (
+    known = [s for s in schemes if s != "ZS" and (first, s) in ours]
+    assert all(ours[first, s] > best + 0.2 for s in known), (
         f"{told} epochs or lr of the scheme below {best + 0.2:.2f}"
     )
     assert (

@@ -397,7 +397,8 @@ method_grid(main, "MA").astype(float).round(3).astype(object).fillna("")
 # *Reading it.* Start in the column `-`. *First pronoun* puts all mass on the first pronoun of the sentence, and few methods reach it.
 # The *Pattern Variant* knows only how words and classes go together in the training rows. The paper takes it for an upper bound;
 # it is none. An explanation that stays below the pronoun rule finds fewer of the changed words than a rule that never saw the
-# model. Then read along a row: do explanations improve as more of the model is trained?
+# model. Then read along a row: do explanations improve as more of the model is trained? (At scale small the schemes between
+# ZS and CEfAf are explained with four methods only, so cells are empty.)
 #
 # The same without the verbs, for one method and one floor, with recall beside it:
 

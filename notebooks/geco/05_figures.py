@@ -116,7 +116,8 @@ print(", ".join(f"{name} {len(table)}" for name, table in tables.items()))
 # those that were run do. `paper` is a number or a direction, `ours` the median over the
 # comparisons, `low` and `high` the smallest and the largest, `n` base sentences.
 #
-# Scale small judges nothing: its figures show how things are done, on a few sentences of our own.
+# Scale small judges nothing: its figures show how things are done, on a few sentences of our own. Places stay empty there: not
+# every model is trained on both data sets, nor explained with every method.
 #
 # ## Figure 2b · Which method finds the changed words?
 #

@@ -11,7 +11,7 @@ from small_models import as_rows, build
 
 from lib.attribution import explain
 from lib.attribution.batch import TokenBatch
-from lib.attribution.coalitions import exact_shapley, worth_of
+from lib.attribution.coalitions import _drawn, exact_shapley, worth_of
 from lib.attribution.explain import token_batch
 from lib.attribution.partition import partition_shap
 from lib.attribution.seam import Row
@@ -99,3 +99,21 @@ def test_partition_shap_is_the_mean_over_the_orders_of_its_tree(family: RunsFrom
 def test_too_long_for_exact_shapley_is_refused() -> None:
     with pytest.raises(TouchstoneError, match="a row has 17 tokens.*Shapley sampling"):
         explain(build("BERT"), as_rows(["he " * 17]), "Exact Shapley")
+
+
+@pytest.mark.parametrize("n_players", [2, 3, 15, 16, 40])
+def test_draws_made_together_are_captums_one_by_one(n_players: int) -> None:
+    """captum draws a size by `multinomial`, then an order, for one coalition after the other."""
+    is_word = torch.tensor([False, *[True] * n_players, False])
+    generator = torch.Generator().manual_seed(11)
+    sizes = torch.arange(n_players, dtype=torch.float)
+    odds = (n_players - 1) / (sizes * (n_players - sizes))
+    odds[0] = 0.0
+    expected = [torch.ones(n_players) > 0, torch.ones(n_players) < 0]
+    for _ in range(200):
+        size = int(torch.multinomial(odds / odds.sum(), 1, True, generator=generator))
+        order = torch.randn(1, n_players, generator=generator)[0]
+        expected.append(order > torch.kthvalue(order, n_players - size).values)
+    found = _drawn(is_word, 202, 11)
+    assert found[:, is_word].tolist() == torch.stack(expected).tolist()
+    assert found[:, ~is_word].all()

@@ -10,7 +10,7 @@ import pytest
 import torch
 from small_models import as_rows, build
 
-from lib.attribution import METHODS, explain
+from lib.attribution import METHODS, explain, explain_many
 from lib.attribution.batch import TokenBatch
 from lib.attribution.explain import token_batch
 from lib.attribution.panels import integrate_in_panels
@@ -224,12 +224,51 @@ def test_a_reference_of_zeros_before_an_rms_norm_is_a_jump_that_only_panels_find
     assert found.steps[0] < 729 and abs(found.delta[0]) <= 0.01 * abs(total)
 
 
-def test_no_point_of_a_panel_is_asked_for_twice(bert: TextModel) -> None:
+def counted(model: TextModel, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of rows of each pass of a model from now on."""
     seen: list[int] = []
-    inner = bert.logits
-    bert.logits = lambda e, m: (seen.append(len(m)), inner(e, m))[1]
+    inner = model.logits
+    monkeypatch.setattr(model, "logits", lambda e, m: (seen.append(len(m)), inner(e, m))[1])
+    return seen
+
+
+def test_no_point_of_a_panel_is_asked_for_twice(bert: TextModel, monkeypatch) -> None:
+    """The pass at the input is the one that all methods share; the baseline is scored beside."""
+    seen = counted(bert, monkeypatch)
     batch = batch_of(bert, "he sings the old song .")
     found = METHODS[IG].function(batch, tolerance=1e-5, placing="panels")
-    assert sum(seen) == found.about["steps"].item() + 2 > 7
+    assert sum(seen) == found.about["steps"].item() + 1 > 6
     few = METHODS[IG].function(batch, tolerance=1e-5, placing="panels", max_steps=9)
     assert few.about["steps"].item() == 9
+
+
+@pytest.mark.parametrize(
+    "how", [{"n_steps": 7}, {"tolerance": 0.01}, {"tolerance": 0.01, "placing": "panels"}]
+)
+def test_one_path_serves_all_who_ask_for_it(bert: TextModel, monkeypatch, how: dict) -> None:
+    rows = as_rows(["he sings the old song .", "they sing ."], [1, 2])
+    asked = [(IG, how), (IG, {**how, "aggregation": "l2"})]
+    alone = [explain(bert, rows, *one) for one in asked]
+    seen = counted(bert, monkeypatch)
+    explain(bert, rows, *asked[0])
+    n_alone = sum(seen)
+    seen.clear()
+    both = explain_many(bert, rows, asked)
+    assert sum(seen) == n_alone
+    for i, one in enumerate(alone):
+        for found, expected in zip(both.scores[2 * i : 2 * i + 2], one.scores, strict=True):
+            np.testing.assert_allclose(found, expected, atol=1e-7)
+    seen.clear()
+    explain_many(bert, rows, [(IG, how), (IG, {**how, "explained": "log_probability"})])
+    assert sum(seen) > n_alone  # another function has another path
+
+
+def test_panels_begin_with_the_gradient_that_is_there(bert: TextModel, monkeypatch) -> None:
+    rows = as_rows(["he sings the old song ."], [1])
+    panels = IG, {"tolerance": 0.01, "placing": "panels", "explained": "logit"}
+    seen = counted(bert, monkeypatch)
+    explain(bert, rows, *panels)
+    n_alone = sum(seen)
+    seen.clear()
+    explain_many(bert, rows, ["Saliency", panels, "InputXGradient"])
+    assert sum(seen) == n_alone

@@ -143,3 +143,17 @@ def test_options_left_at_their_defaults_are_not_settings() -> None:
 def test_a_method_without_the_common_settings_says_what_is_missing() -> None:
     with pytest.raises(TouchstoneError, match="'mine' of level token needs 'explained'"):
         Method("mine", lambda batch: None, "gradient", "token", {"normalise_special": False})
+
+
+def test_a_gap_of_one_percent_is_a_method_of_its_own(bert: TextModel) -> None:
+    """Named by its module, so that a study can have it beside the one with fixed points."""
+    name = "lib.attribution.to_one_percent:METHOD"
+    rows = as_rows(["he sings the old song .", "they sing ."], [1, 2])
+    found = explain(bert, rows, name)
+    asked = {"tolerance": 0.01, "placing": "panels"}
+    expected = explain(bert, rows, "Integrated Gradients", asked)
+    assert set(found["method"]) == {"Integrated Gradients to 1 %"}
+    assert found["scores"].tolist() == expected["scores"].tolist()
+    assert found["steps"].tolist() == expected["steps"].tolist()
+    with pytest.raises(TouchstoneError, match="has no setting 'n_steps'"):
+        resolve_method(name).settings({"n_steps": 9})

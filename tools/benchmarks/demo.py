@@ -5,8 +5,8 @@ measured, not calculated.
     python tools/benchmarks/demo.py --beside FOLDER      also run the stages of another checkout of this repository, in turn
     python tools/benchmarks/demo.py --run FOLDER         of a finished demo (its output root) the explanations only
 
-First the demo (geco at scale small) runs stage by stage: processor time of all its processes, the
-start of each included. Then every model explains the rows of stage 03 with the settings of stage
+First the demo (an example, then geco at scale small) runs as a whole: processor time of all its
+processes, and of each stage's kernel. Then every model explains the rows of stage 03 with the settings of stage
 03, by each method that sees a model: once by the engine, through the same `run_units` with nothing
 finished yet, once through captum and lime (originals.py) with the same draws. The two take turns,
 model by model, in one process. The table goes to outputs/benchmarks/demo.csv.
@@ -35,7 +35,6 @@ from lib.attribution import METHODS, Row
 from lib.attribution.explain import explain_many
 from lib.core.errors import TouchstoneError
 from lib.core.files import load_parquet, save_csv
-from lib.core.notebooks import find_notebooks
 from lib.core.paths import ROOT, outputs_root
 from lib.core.seeds import set_up
 from lib.core.stage import Stage
@@ -53,42 +52,47 @@ COMPARED = 2  # rows of each model on which the arms' scores are held against ea
 EXPLAINING = "03_attribution"
 
 
-def stage_seconds(stage: str, checkout: Path, outputs: Path) -> float:
-    """Processor time of one stage of the demo, run anew by a checkout, its children included."""
+def demo_seconds(checkout: Path, outputs: Path) -> dict[str, float]:
+    """Processor time of the whole demo of a checkout, run anew: of the example, of each stage (as
+    its kernel counts it), and of what is left: the runner, and the start of the kernels.
+    """
     own = {"TOUCHSTONE_OUTPUTS": str(outputs), "PYTHONPATH": str(checkout), "OMP_NUM_THREADS": "1"}
-    shutil.rmtree(outputs / "geco" / "small" / stage, ignore_errors=True)
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(
-        [sys.executable, "-m", "lib.core.runner", "geco", "--scale", "small", "--stage", stage],
-        cwd=checkout,
-        check=True,
-        env=os.environ | own,
-        stdout=subprocess.DEVNULL,
-    )
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    shutil.rmtree(outputs / "geco" / "small", ignore_errors=True)
+    commands = {"example": ["example"], "whole": ["run", "geco", "--scale", "small"]}
+    seconds = {}
+    for name, command in commands.items():
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(
+            [sys.executable, "-m", "lib.cli", *command],
+            cwd=checkout,
+            check=True,
+            env=os.environ | own,
+            stdout=subprocess.DEVNULL,
+        )
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds[name] = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    for path in sorted((outputs / "geco" / "small").glob("0*/run.json")):
+        seconds[path.parent.name] = float(json.loads(path.read_text()).get("cpu_seconds", "nan"))
+    of_stages = sum(s for name, s in seconds.items() if name[0] == "0")
+    return seconds | {"runner, start of kernels": seconds.pop("whole") - of_stages}
 
 
 def run_stages(store: Units, folder: Path, beside: Path | None) -> pd.DataFrame:
-    """Every stage of the demo, in this checkout and in the other one: part, engine_s, beside_s."""
-    lines = []
-    for stage in (notebook.stem for notebook in find_notebooks("geco")):
+    """The parts of the demo, in this checkout and in the other one: part, engine_s, beside_s."""
 
-        def run(stage: str = stage) -> pd.DataFrame:
-            other = stage_seconds(stage, beside, folder / "beside") if beside else float("nan")
-            return pd.DataFrame(
-                [
-                    {
-                        "part": stage,
-                        "engine_s": stage_seconds(stage, ROOT, folder / "here"),
-                        "beside_s": other,
-                    }
-                ]
-            )
+    def run() -> pd.DataFrame:
+        ours = demo_seconds(ROOT, folder / "here")
+        other = demo_seconds(beside, folder / "beside") if beside else {}
+        return pd.DataFrame(
+            [
+                {"part": part, "engine_s": seconds, "beside_s": other.get(part, float("nan"))}
+                for part, seconds in ours.items()
+            ]
+        )
 
-        lines.append(store.finished(stage, store.key(beside=str(beside), code=sys.version), run))
-        print(lines[-1].round(1).to_string(index=False, header=len(lines) == 1), flush=True)
-    return pd.concat(lines, ignore_index=True)
+    stages = store.finished("demo", store.key(beside=str(beside), code=sys.version), run)
+    print(stages.round(1).to_string(index=False), flush=True)
+    return stages
 
 
 def planned(outputs: Path) -> tuple[list[Unit], StageSources]:
@@ -111,6 +115,7 @@ def planned(outputs: Path) -> tuple[list[Unit], StageSources]:
         settings,
         chosen["n_base"],
         chosen["n_base_ola"],
+        one_pass=chosen["one_pass_schemes"],
     )
     sources = StageSources(stage, predictions, chosen["seed"], torch.device("cpu"))
     return [unit for unit in plan if unit.scheme != "-"], sources

@@ -96,6 +96,7 @@ def _explaining(stage: Stage, values: Mapping[str, Any]) -> list[Job]:
         values["n_base_ola"],
         values["one_seed_methods"],
         values["every_seed_methods"],
+        values["one_pass_schemes"],
     )
     store = Units(stage.study, stage.scale, stage.stage, values["reuse_units"])
     jobs = []

@@ -71,9 +71,14 @@ class Job(NamedTuple):
 def models_of(values: Mapping[str, Any]) -> pd.DataFrame:
     """The models that parameters ask for, in order: dataset, scheme, seed.
 
-    Without training there is nothing to repeat; of the two-class sets five seeds are enough.
+    Without training there is nothing to repeat; of the two-class sets five seeds are enough. Where
+    `one_dataset_schemes` names schemes, these are for the last data set alone.
     """
-    sets = [(name, values["schemes"]) for name in values["datasets"]]
+    everywhere = [s for s in values["schemes"] if s not in values.get("one_dataset_schemes", ())]
+    last = values["datasets"][-1]
+    sets = [
+        (name, values["schemes"] if name == last else everywhere) for name in values["datasets"]
+    ]
     sets += [
         (f"{name}_binary", values["binary_schemes"])
         for name in values["datasets"]

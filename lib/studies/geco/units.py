@@ -81,6 +81,7 @@ def plan_units(
     n_base_ola: int,
     one_seed: Sequence[str] = (),
     every_seed_ola: Sequence[str] = (),
+    one_pass: Sequence[str] = (),
 ) -> list[Unit]:
     """The units of a run; floors are once per data set, on every row that any model explains.
 
@@ -92,6 +93,8 @@ def plan_units(
         n_base_ola: base sentences that OLA, which is cheap, explains (0: all).
         one_seed: costly methods, which take only the first seed of a scheme, but all seeds of OLA.
         every_seed_ola: where it names methods, OLA's sixth and later seeds explain with these only.
+        one_pass: schemes whose models are explained with the methods of a single pass, and with
+            your own, only.
 
     Raises:
         TouchstoneError: for unknown names and settings, before anything runs.
@@ -102,6 +105,8 @@ def plan_units(
         name: method_of(name, settings.get(name)).settings(settings.get(name)) for name in methods
     }
     floors = [name for name in methods if resolve_method(name).family == "floor"]
+    of_methods = {name: resolve_method(name) for name in methods}
+    several = {n for n, found in of_methods.items() if not found.shares and found.family != "own"}
     # 0 stands for all, which is more than any number
     n_floor = 0 if 0 in (n_base, n_base_ola) else max(n_base, n_base_ola)
     units = [
@@ -119,6 +124,8 @@ def plan_units(
             left_out |= set(methods) - set(every_seed_ola)
         if not is_ola and number > 0:
             left_out |= set(one_seed)
+        if model.scheme in one_pass:
+            left_out |= several
         units += [
             Unit(model.dataset, model.scheme, int(model.seed), name, chosen[name], n)
             for name in methods

@@ -249,6 +249,23 @@ def test_later_seeds_of_ola_explain_with_some_methods_only() -> None:
         plan_units(MODELS, ["Saliency"], {}, 1, 1, every_seed_ola=["Salency"])
 
 
+def test_some_schemes_are_explained_with_one_pass_and_your_own_methods_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine_of_one_pass.py").write_text("def by_length(model, rows): return []\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    own = "mine_of_one_pass:by_length"
+    methods = ["Saliency", "DeepLift", "LIME", "Integrated Gradients", "First pronoun", own]
+    models = pd.DataFrame(
+        [("D_A", "C", 0), ("D_A", "CEfAf", 0)], columns=["dataset", "scheme", "seed"]
+    )
+    plan = plan_units(models, methods, {}, 1, 1, one_pass=["C"])
+    by_scheme = {s: [u.method for u in plan if u.scheme == s] for s in ("-", "C", "CEfAf")}
+    assert by_scheme["-"] == ["First pronoun"]
+    assert by_scheme["C"] == ["Saliency", "DeepLift", own]
+    assert by_scheme["CEfAf"] == ["Saliency", "DeepLift", "LIME", "Integrated Gradients", own]
+
+
 def test_predicted_seconds_count_what_is_unfinished(store: Units) -> None:
     sources = Fakes()
     plan = plan_units(MODELS, ["Saliency", "Uniform random"], {}, 2, 2)

@@ -73,7 +73,7 @@ def test_jobs_are_the_notebooks_units_and_are_found_by_them(
 
     methods = ["Saliency", "InputXGradient", "Integrated Gradients", "Uniform random"]
     values = defaults("03_attribution") | chosen | {"methods": methods, "n_base": 2, "ig_steps": 4}
-    values |= {"n_base_ola": 2}
+    values |= {"n_base_ola": 2, "one_pass_schemes": []}
     monkeypatch.setattr(grid, "MOST_PASSES", 20)
     stage = closed_stage("geco", "small", "03_attribution")
     explaining = jobs_of(stage, values)

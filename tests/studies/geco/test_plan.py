@@ -59,6 +59,9 @@ def test_the_papers_grid_is_counted() -> None:
         "OLA-CEA": 10,
     }
     assert len(models) == 52 + 2 * 2 * 5  # and two binary sets with two schemes of five seeds
+    small = models_of(values("small"))
+    assert set(small.loc[small["dataset"] == "D_A", "scheme"]) == {"ZS", "C", "CEfAf", "OLA-CEA"}
+    assert set(small.loc[small["dataset"] == "D_S", "scheme"]) == set(values("small")["schemes"])
     rows = rows_of(rows_by_method(values("paper"), n_test=966, n_forms=3))
     assert rows["encoder", "LIME"] == 42 * 966 and rows["OLA", "Saliency"] == 10 * 966
     assert not {"Uniform random", "Pronoun list"} & set(rows.index.get_level_values("method"))

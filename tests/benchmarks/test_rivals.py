@@ -1,0 +1,133 @@
+"""The engine beside well-batched peers: every arm runs, equal work gives equal scores, and the five
+lines are those of the table. Nothing is timed.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from small_models import as_rows
+
+from lib.attribution import explain, explain_many
+from lib.core.paths import ROOT
+from lib.models.text_model import RunsFromEmbeddings
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    monkeypatch.syspath_prepend(ROOT / "tools" / "benchmarks")
+    import how_fast
+    import peers
+    import rivals
+
+    return SimpleNamespace(how_fast=how_fast, peers=peers, rivals=rivals)
+
+
+@pytest.fixture
+def three() -> pd.DataFrame:
+    """Rows of different lengths, the longest first."""
+    return as_rows(["he sings the old song .", "they sing .", "she sings it ."], [1, 2, 0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(6))
+def test_every_arm_runs_and_equal_work_gives_equal_scores(
+    bench: SimpleNamespace, bert: RunsFromEmbeddings, three: pd.DataFrame, number: int
+) -> None:
+    work = bench.rivals.WORKS[number]
+    table = bench.rivals.measure(work, bert, three, rounds=1)
+    assert set(table["work"]) == {work.name} and (table["rows"] == 3).all()
+    ours = table[table["side"] == "engine"].set_index("arm")
+    assert list(ours.index) == list(work.asked)
+    timed = ours[ours["ratio"].notna()] if "ratio" in ours else ours.iloc[:0]
+    for row in timed.itertuples():
+        assert row.ratio > 0 and row.ratio_low <= row.ratio_high and row.of_limit > 0
+        bound = {"work": 2e-4, "answer": 0.2}.get(row.equal)
+        assert bound is None or row.share_difference < bound, row
+    peers = table[(table["side"] == "peer") & (table["equal"] != "own terms")]
+    for row in table[table["ms"].isna()].itertuples():
+        assert row.side == "peer" and row.note.startswith("not run: No module named ")
+    if work.name == "Partition SHAP":
+        assert peers.empty
+    else:
+        assert len(timed) == len(ours) and (peers["ms"] > 0).all() and len(peers) >= 2
+
+
+def test_padded_and_sorted_peers_give_each_row_its_own_scores(
+    bench: SimpleNamespace, bert: RunsFromEmbeddings, three: pd.DataFrame
+) -> None:
+    """Rows come back in their order, without what padding got."""
+    rows = bench.rivals.rows_of(three)
+    expected = explain_many(bert, three, ["Saliency", "InputXGradient"])
+    for found in (bench.peers.six_lines(bert, rows), bench.peers.captum_single(bert, rows, 2)):
+        for method, scores in found.items():
+            ours = expected.loc[expected["method"] == method, "scores"]
+            for one, other in zip(scores, ours, strict=True):
+                np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
+def test_sorted_texts_leave_lime_its_answer(
+    bench: SimpleNamespace, bert: RunsFromEmbeddings, three: pd.DataFrame
+) -> None:
+    rows = bench.rivals.rows_of(three)
+    ours = explain(bert, three, "LIME", {"n_samples": 30})["scores"]
+    for is_sorted, together in ((True, 4), (False, 100)):
+        found = bench.peers.lime_texts(bert, rows, 30, together, is_sorted)
+        for one, other in zip(found, ours, strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+def test_a_peer_gets_as_many_points_as_its_worst_row_needs(
+    bench: SimpleNamespace, bert: RunsFromEmbeddings, three: pd.DataFrame
+) -> None:
+    n = bench.rivals.peer_points(bert, three)
+    found = explain(bert, three, "Integrated Gradients", {"n_steps": n, "rule": "riemann_middle"})
+    change = (found["scores"].map(sum) - found["delta"]).abs()
+    assert (found["delta"].abs() <= 0.01 * change).all() and n in bench.rivals.POINTS_TRIED
+
+
+def test_texts_of_a_length(
+    bench: SimpleNamespace, bert: RunsFromEmbeddings, three: pd.DataFrame
+) -> None:
+    many = pd.concat([three] * 5, ignore_index=True)
+    made = bench.rivals.texts_of(many, bert, 12)
+    lengths = [len(one.ids) for one in bert.encode(list(made["sentence"]))]
+    assert len(made) == 2 and all(9 <= n <= 12 for n in lengths)
+
+
+def test_memory_is_that_of_the_run_alone(bench: SimpleNamespace) -> None:
+    some = bench.rivals.peak_memory(lambda: np.ones(8 * 2**20).sum())  # 64 MB
+    assert 50 < some < 120 and bench.rivals.peak_memory(lambda: None) < 20
+
+
+def line(work: str, arm: str, equal: str, ratio: float) -> dict[str, object]:
+    about = {"work": work, "arm": arm, "equal": equal, "side": "engine", "ratio": ratio}
+    spread = {"ratio_low": ratio - 0.1, "ratio_high": ratio + 0.1, "rows": 6, "rounds": 3}
+    return about | spread | {"of_limit": 1.1, "share_difference": 1e-6}
+
+
+def test_five_lines_say_what_a_peer_does_as_well(bench: SimpleNamespace) -> None:
+    peer = {"work": "LIME", "arm": "lime", "equal": "work", "side": "peer", "rounds": 3, "rows": 6}
+    table = pd.DataFrame(
+        [
+            line("Integrated Gradients", "engine, 50 points", "work", 1.03),
+            line("LIME", "engine", "work", 1.5),
+            line("Integrated Gradients", "engine, to 1 %", "answer", 3.2),
+            line("several methods", "engine, together", "work", 2.2),
+            peer,
+        ]
+    )
+    lines = bench.how_fast.five_lines(table).split("\n")
+    assert len(lines) == 5
+    assert "Integrated Gradients 1.03 times as fast (0.93-1.13), LIME 1.50" in lines[0]
+    assert "(engine, to 1 %) 3.20" in lines[1] and "2.20" in lines[2] and "LIME 110%" in lines[3]
+    assert "(within a tenth) in Integrated Gradients." in lines[4] and "3 rounds" in lines[4]
+
+
+def test_the_readme_has_the_lines_of_the_published_table(bench: SimpleNamespace) -> None:
+    text = (ROOT / "tools" / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    between = text.partition(bench.how_fast.BEGIN)[2].partition(bench.how_fast.END)[0]
+    assert between.strip() == bench.how_fast.shown()

@@ -101,8 +101,8 @@ def shortened(settings: Mapping[str, Any], most: int = _TIMED) -> tuple[dict[str
 
 
 def costs_of_a_row(
-    timed: Float[np.ndarray, "round 3"], few: int, many: int
-) -> tuple[Float[np.ndarray, "round"], ...]:
+    timed: Float[np.ndarray, "draw 3"], few: int, many: int
+) -> tuple[Float[np.ndarray, "draw"], ...]:
     """What a training costs at all, each row of train and test once, and a row of train an epoch.
 
     Args:

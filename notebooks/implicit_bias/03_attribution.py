@@ -157,7 +157,7 @@ toy.round(3)
 
 # %% [markdown]
 # ## 3 · All sentences, all models
-
+#
 # Winogender's sentences join them where `transfer` says so: the male ones whose pronoun is the occupation's, masked, without nouns that an arm was trained on.
 
 # %%

@@ -9,6 +9,7 @@ survive a fork, and not beside a GPU, whose driver does not either.
     python -m lib.core.warm 5 torch     the server: its socket's file descriptor, what it imports
 """
 
+import builtins
 import json
 import os
 import select
@@ -20,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 # What notebooks import of others, the slow ones first.
@@ -183,9 +185,13 @@ def serve(connection: socket.socket, libraries: Sequence[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the runner's, and the kernels'
     # As ipykernel does before its first import of matplotlib, so that notebooks show their figures.
     os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
-    for name in libraries:
-        with suppress(ImportError):  # a kernel that needs it says so itself
-            import_module(name)
+    given = set(os.environ)
+    if sys.path[0] in ("", os.getcwd()):  # as `python -m ipykernel_launcher` does
+        del sys.path[0]
+    with _looking_like_a_kernel():
+        for name in libraries:
+            with suppress(ImportError):  # a kernel that needs it says so itself
+                import_module(name)
     running: set[int] = set()
     unread = b""
     while True:
@@ -204,7 +210,7 @@ def serve(connection: socket.socket, libraries: Sequence[str]) -> None:
             process = os.fork()
             if process == 0:
                 connection.close()
-                _become_kernel(**json.loads(request))
+                _become_kernel(**json.loads(request), given=given)
             running.add(process)
             _say(connection, {"started": process})
     for process in running:
@@ -218,19 +224,32 @@ def _say(connection: socket.socket, line: dict[str, int]) -> None:
         connection.sendall(json.dumps(line).encode() + b"\n")
 
 
-def _become_kernel(arguments: list[str], env: dict[str, str], cwd: str) -> None:
-    """What `python -m ipykernel_launcher` does, in a fork; does not return."""
+@contextmanager
+def _looking_like_a_kernel() -> Iterator[None]:
+    """Within, who looks at its import for a terminal (pandas does, for its width) sees a kernel."""
+    vars(builtins)["get_ipython"] = lambda: SimpleNamespace(kernel=None)
+    try:
+        yield
+    finally:
+        del vars(builtins)["get_ipython"]
+
+
+def _become_kernel(arguments: list[str], env: dict[str, str], cwd: str, given: set[str]) -> None:
+    """What `python -m ipykernel_launcher` does, in a fork; does not return.
+
+    What libraries have added to the environment that was `given` to the server stays.
+    """
     status = 1
     try:
         os.setsid()
         signal.signal(signal.SIGINT, signal.default_int_handler)
         os.chdir(cwd)
-        os.environ.clear()
+        for name in given - set(env):
+            del os.environ[name]
         os.environ.update(env | {"JPY_PARENT_PID": str(os.getppid())})
         package = __package__.partition(".")[0]
         for name in [name for name in sys.modules if name.partition(".")[0] == package]:
             del sys.modules[name]
-        sys.path[:] = [path for path in sys.path if path not in ("", cwd)]
         sys.argv = [_LAUNCHER, *arguments]
         from ipykernel.kernelapp import launch_new_instance
 

@@ -131,3 +131,13 @@ def test_the_readme_has_the_lines_of_the_published_table(bench: SimpleNamespace)
     text = (ROOT / "tools" / "benchmarks" / "README.md").read_text(encoding="utf-8")
     between = text.partition(bench.how_fast.BEGIN)[2].partition(bench.how_fast.END)[0]
     assert between.strip() == bench.how_fast.shown()
+
+
+@pytest.mark.slow
+def test_growth_has_a_line_an_arm_with_time_and_memory(
+    bench: SimpleNamespace, bert: RunsFromEmbeddings, three: pd.DataFrame
+) -> None:
+    found = bench.rivals.growth(bert, three, "rows", 3, rounds=1)
+    assert len(found) == 2 * len(bench.rivals.GROWING) and set(found["axis"]) == {"rows"}
+    assert set(found["arm"]) == {"engine", "best-batched peer"}
+    assert (found["ms"] > 0).all() and (found["mb"] >= 0).all()

@@ -93,6 +93,12 @@ def test_figures_are_shown(kernels: WarmKernels) -> None:
     assert "image/png" in notebook.cells[0].outputs[-1].data
 
 
+def test_tables_are_as_wide_as_in_a_kernel(kernels: WarmKernels) -> None:
+    """pandas looks for a terminal when it is imported, and cuts its tables to one."""
+    found = run(kernels, ["import pandas\nprint(pandas.get_option('display.max_columns'))"])
+    assert found == ["20\n"]
+
+
 def test_a_kernel_that_dies_is_noticed_and_the_next_one_lives(kernels: WarmKernels) -> None:
     with pytest.raises(DeadKernelError):
         run(kernels, ["import os, signal; os.kill(os.getpid(), signal.SIGKILL)"])

@@ -74,18 +74,18 @@ def normdiff(effect: Effects, estimate: Effects) -> Float[np.ndarray, "batch"]:
 
 
 def fitted_scale(effect: Effects, estimate: Effects) -> float:
-    """The one number that brings estimates nearest to the effects, by least squares; 0 where all
-    estimates are zero.
+    """The one number, 0 or more, that brings estimates nearest to the effects, by least squares; 0
+    where all estimates are zero, or nearer to the effects the other way round.
 
     Args:
         effect: the model's effects, on pairs that judge nobody.
         estimate: an explainer's estimates of them.
 
-    >>> fitted_scale(np.array([[0.2, -0.2]]), np.array([[0.1, -0.1]])).__round__(3)
+    >>> fitted_scale(np.array([[0.5, -0.5]]), np.array([[0.25, -0.25]]))
     2.0
     """
     size = float((estimate**2).sum())
-    return float((effect * estimate).sum()) / size if size else 0.0
+    return max(0.0, float((effect * estimate).sum()) / size) if size else 0.0
 
 
 def distances(effect: Effects, estimate: Effects) -> pd.DataFrame:

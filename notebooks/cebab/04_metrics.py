@@ -337,25 +337,31 @@ stage.table("ceiling", ceiling).query("model == @ceiling['model'].iloc[0]")
 # the edits have a majority label that corresponds to it (section 5). **Does it leave the other aspects alone?** Their labels cannot tell: nobody read them again, the edit has those of its
 # original. So the aspect classifiers of stage 2 read both sides.
 
+
 # %% tags=["nbval-ignore-output"]
+def intervals(table, by, value):
+    """`stats.estimates`, and no lines where there are no rows."""
+    empty = table[by].assign(estimate=0.0, low=0.0, high=0.0, n=0)
+    return stats.estimates(table, by, value, **how) if len(table) else empty
+
+
 reached = goals_reached(texts)
-goals = stats.estimates(reached, ["dataset"], "reached", **how)
+goals = intervals(reached, ["dataset"], "reached")
 majority = reached.groupby("dataset", sort=False)["has_majority"].mean()
 goals = goals.rename(columns={"estimate": "reached"}).join(majority, on="dataset")
-stage.table("goals", goals[["dataset", "reached", "low", "high", "has_majority", "n"]])
+printed = read_table(material("cebab") / "paper_numbers.csv")
+paper = printed.set_index("id")["value"]["text_goals"]
+columns = ["dataset", "paper", "reached", "low", "high", "has_majority", "n"]
+stage.table("goals", goals.assign(paper=paper)[columns])
 
 # %% [markdown]
-# `edited` is the aspect that was edited, `changed` the share of the *other* three whose predicted value is another one after the edit. The classifiers err, so the
+# `edited` is the aspect that was edited, `share` that of the *other* three whose predicted value is another one after the edit. The classifiers err, so the
 # last line is their noise: the same share between two editors' texts that reached one label. `heard` is the share of edits after which the predicted value
 # of the edited aspect is another one.
 
 # %% tags=["nbval-ignore-output"]
 spilt = spill_over(texts, pairs, aspects)
-spill = (
-    stats.estimates(spilt, ["dataset", "edited"], "changed", **how)
-    if len(spilt)
-    else spilt
-)
+spill = intervals(spilt, ["dataset", "edited"], "changed")
 heard = spilt.groupby(["dataset", "edited"], sort=False)["heard"].mean()
 spill = spill.rename(columns={"estimate": "share"}).join(
     heard, on=["dataset", "edited"]
@@ -408,15 +414,15 @@ wide.loc[order].T.loc[
 #
 # ### Direction and size apart
 # L2 asks for both at once, so a timid explainer has an advantage. Here every explainer is given one number, `scale`, by which all its estimates are
-# multiplied. It was fitted in stage 3 on pairs of dev, which judge nobody. Above 1 the explainer had said too little, below 1 too much. With the best scale
-# nobody does much worse than *Zero*, and what is left of the differences is direction.
+# multiplied. It was fitted in stage 3 on pairs of dev, which judge nobody. Above 1 the explainer had said too little, below 1 too much. A scale
+# of 0 would make it *Zero*. What is left of the differences is direction.
 
 # %% tags=["nbval-ignore-output"]
 numbers = [name for name in answers if name.startswith("e_")]
 sized = answers.assign(**answers[numbers].mul(answers["scale"], axis=0))
 scored["L2_scaled"] = concept_effects.score_estimates(sized, predictions)["L2"]
 by = ["dataset", "model", "explainer"]
-scaled = stats.estimates(scored.dropna(subset="L2_scaled"), by, "L2_scaled", **how)
+scaled = intervals(scored.dropna(subset="L2_scaled"), by, "L2_scaled")
 sizes = answers.groupby(by, sort=False)["scale"].mean()
 scaled = scaled.rename(columns={"estimate": "L2_scaled"}).join(sizes, on=by)
 plain = errors[errors["metric"] == "L2"].set_index(by)["error"].rename("L2")
@@ -787,8 +793,8 @@ figure_table.groupby(["metric", "family"], sort=False)["error"].agg(
 # ## 8 · The paper's claims
 #
 # They were written down in `material/claims.yaml` before the run, each with its test and the smallest effect of interest. They are about the
-# published data; with texts of our own there are no such rows. Where another model stands in for the paper's, the reason says so. One training of a model decides nothing: then a verdict is *undecided*, whatever the interval
-# over texts says.
+# published data; with texts of our own there are no such rows. Where another model stands in for the paper's, the reason says so. One training
+# of a model decides nothing: then a verdict is *undecided*, whatever the interval over texts says.
 
 # %%
 claims = stats.read_claims(material("cebab") / "claims.yaml")
@@ -828,7 +834,6 @@ print(f"{len(claims)} claims, {sum(map(len, parts))} comparisons")
 # the two are shown and not judged.
 
 # %%
-printed = read_table(material("cebab") / "paper_numbers.csv")
 table_4 = printed[printed["source"] == "CEBaB, Table 4"]
 
 

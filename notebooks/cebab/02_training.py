@@ -64,6 +64,7 @@ from lib.studies.cebab import encoders, reviewers, reviews
 from lib.studies.cebab.questions import fit_head
 from lib.studies.cebab.reading import Reading
 from lib.studies.cebab.trainings import Trainings
+from lib.studies.cebab.unlearning import masked_lm_of
 from lib.studies.cebab.upper_layers import layer_stack
 from lib.studies.cebab.worlds import World
 
@@ -300,7 +301,7 @@ show_source(encoders.concept_losses)
 # words among which it wavers, on originals of dev; `unigram` is the floor, word frequencies alone.
 
 # %%
-show_source(Trainings._masked_lm)
+show_source(masked_lm_of)
 
 # %% [markdown]
 # Then, for each aspect, a copy of it that unlearns the aspect. Each training of a model has a masked language model and unlearnings of its own.

@@ -20,15 +20,15 @@ from ...core.files import load_parquet, sha256_of
 from ...core.seeds import pick_device, seed_for
 from ...core.stage import Stage
 from ...core.units import Units
-from ...models.masked_lm import MaskedLM, new_masked_lm
 from ...models.weights import load_classifier, weights_fit
 from ...training.classifier import Settings
-from ...training.masked_lm import MaskedSettings, fit_masked_lm, unigram_perplexity
-from .encoders import shorten, vectors_without
+from ...training.masked_lm import MaskedSettings
+from .encoders import vectors_without
 from .questions import Vectors, fit_head
 from .reading import Reading, load_reading, load_vectors, save_vectors
-from .reviewers import Reviewer, file_of, predict_aspects, sentence_vectors, words_of
+from .reviewers import Reviewer, file_of, predict_aspects, sentence_vectors
 from .reviews import ASPECTS, VALUES, rating_labels, train_set
+from .unlearning import masked_lm_of, probe
 
 FROZEN = "frozen encoder"  # a head alone learns, on vectors that are there
 _TEXTS = ("01_data_generation", "texts.parquet")
@@ -192,8 +192,8 @@ class Trainings:
                 rows = [
                     {
                         "aspect": aspect,
-                        "before": self._probe(name, aspect, vectors[-1]),
-                        "without": self._probe(name, aspect, vectors[at]),
+                        "before": probe(self.data[name], aspect, vectors[-1]),
+                        "without": probe(self.data[name], aspect, vectors[at]),
                         "share": truth[aspect][truth[aspect].isin(VALUES)]
                         .value_counts(normalize=True)
                         .max(),
@@ -212,7 +212,15 @@ class Trainings:
         key, path = self._without_key(name, number), self.stage.path(f"vectors/{unit}.npz")
         with self.store.claim(unit):
             if load_vectors(path, key) is None:
-                model, about = self._masked_lm(name, number)
+                model, about = masked_lm_of(
+                    self.data[name],
+                    self._masked,
+                    values["masked_lm"],
+                    values["lr"]["masked LM"],
+                    pick_device(values["device"]),
+                    name,
+                    self._seed(number),
+                )
                 train, unlearning = self.data[name]["train"], values["unlearning"]
                 parts = list(self.read(name).values())
                 found = vectors_without(
@@ -289,34 +297,6 @@ class Trainings:
         of_dev, is_edit = np.empty((len(dev), vectors["train"].shape[1])), ~dev["is_original"]
         of_dev[is_edit], of_dev[~is_edit] = vectors["dev edits"], vectors["dev"]
         return np.concatenate([vectors["train"], vectors["test"], of_dev])
-
-    def _masked_lm(self, name: str, number: int) -> tuple[MaskedLM, dict[str, float]]:
-        """The masked language model of a data set, and how good it is."""
-        values, seed, about = self.values, self._seed(number), self.values["masked_lm"]
-        model = new_masked_lm(self._masked[0], seed_for("masked LM", seed), self._masked[1])
-        model = shorten(model, about["layers"])
-        model.module.to(pick_device(values["device"]))
-        train, dev = (
-            model.encode(words_of(list(self.data[name][split]["text"])))
-            for split in ("train", "dev")
-        )
-        settings = MaskedSettings(about["epochs"], values["lr"]["masked LM"], about["batch_tokens"])
-        curve = fit_masked_lm(model, train, dev, settings, seed_for("masked LM", name, seed))
-        return model, {
-            "unigram": unigram_perplexity(model, train, dev),
-            "perplexity": curve["perplexity"].iloc[-1],
-        }
-
-    def _probe(self, name: str, aspect: str, vectors: Vectors) -> float:
-        """The accuracy, on test texts, of a linear probe for an aspect."""
-        parts = self.data[name]
-        labels = pd.concat([parts["train"][aspect], parts["test"][aspect]]).to_numpy(str)
-        is_train = np.arange(len(labels)) < len(parts["train"])
-        known, x = np.isin(labels, VALUES), vectors[: len(labels)]
-        numbers = pd.Index(VALUES).get_indexer(labels)
-        head = fit_head(x[is_train & known], numbers[is_train & known], len(VALUES))
-        said = head.probabilities(x[~is_train & known]).argmax(1)
-        return float((said == numbers[~is_train & known]).mean())
 
     def _seed(self, number: int) -> int:
         """The seed of a masked language model and its unlearnings."""

@@ -108,7 +108,7 @@ def test_jobs_are_the_notebooks_units_and_are_found_by_them(
         job.compute()
     stage = open_stage("cebab", "small", "02_training")
     monkeypatch.setattr(Reviewer, "read", lambda *_, **__: pytest.fail("trained again"))
-    for name in ("vectors_without", "sentence_vectors", "fit_head"):
+    for name in ("vectors_without", "sentence_vectors", "fit_head", "masked_lm_of"):
         monkeypatch.setattr(trainings, name, lambda *_: pytest.fail("computed again"))
     study = Trainings(stage, Units("cebab", "small", "02_training"), values)
     first, second = (study.without("confounded", seed)[1] for seed in (0, 1))

@@ -111,9 +111,7 @@ masked_lm = {
 unlearning = {"epochs": 1, "batch_tokens": 512}  # the same, once for each aspect
 adversary = 0.5  # how strongly the adversary's gradient is reversed, lambda
 resample_aspects = False  # aspect classifiers of its own for each training, fitted with drawn weights of the reviews
-reuse_units = (
-    False  # take published answers from outputs/reference, and publish new ones there
-)
+reuse_units = False  # read answers that are committed, and publish new ones
 need_vectors = False  # train again where answers are published and vectors are missing
 
 # %% [markdown]

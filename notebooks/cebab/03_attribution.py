@@ -141,9 +141,7 @@ outside_vectors = ""  # an .npz made elsewhere: text_id, vectors, weight, bias
 outside_head = ""  # what makes the probabilities from these vectors: module:function; empty: the layers beside them
 outside_seeds = [0]  # trainings of that model; {seed} in a name stands for each of them
 n_dev_pairs = 100  # pairs of dev, at most, on which one scale is fitted for each explainer and model
-reuse_units = (
-    False  # take published estimates from outputs/reference, and publish new ones there
-)
+reuse_units = False  # read estimates that are committed, and publish new ones
 estimate_files = []  # tables of effects estimated elsewhere: base_id, counterfactual_id, e_1 ... e_K
 
 # %% [markdown]

@@ -61,9 +61,8 @@ def test_a_fresh_clone_gets_the_published_errors(
     tool.restore("cpu")
     predictions = load_parquet(small_outputs / "cebab/cpu/02_training/predictions.parquet")
     estimates = load_parquet(small_outputs / "cebab/cpu/03_attribution/estimates.parquet")
-    assert set(estimates["explainer"]) == set(EXPLAINERS) and len(estimates) == 3 * 3958 * len(
-        EXPLAINERS
-    )
+    asked = set(EXPLAINERS) - {"Approx (originals)"}  # which came after that run
+    assert set(estimates["explainer"]) == asked and len(estimates) == 3 * 3958 * len(asked)
     questions = score_estimates(estimates, predictions)
     scored = questions.groupby("explainer")[list(DISTANCES)].mean().stack()
     published = pd.read_csv(reference_dir("cebab", "cpu") / "04_metrics/errors.csv").set_index(

@@ -28,7 +28,7 @@ from lib.core.notebooks import find_notebooks
 from lib.core.parameters import notebook_parameters, read_params
 from lib.core.paths import ROOT, outputs_root, reference_dir
 from lib.core.stage import MANIFEST, Stage, open_stage
-from lib.studies.cebab.reviews import rating_labels
+from lib.studies.cebab.reviews import ASPECTS, rating_labels
 
 STEPS = 50  # on either side of zero
 DIGITS = 10_000
@@ -124,6 +124,11 @@ def restore(scale: str) -> None:
     )
     predictions = pd.concat(answers, ignore_index=True)
     save_parquet(predictions, training.path("predictions.parquet"))
+    # What that run did not keep: nothing is said of it.
+    none = pd.DataFrame(columns=["dataset", "seed", "split", "text_id", *ASPECTS])
+    save_parquet(none, training.path("aspects.parquet"))
+    models = predictions[MODEL].drop_duplicates().assign(encoder="all-MiniLM-L6-v2")
+    save_parquet(models, training.path("trainings.parquet"))
     save_parquet(pd.concat(found, ignore_index=True), attribution.path("estimates.parquet"))
     save_parquet(predictions.head(0), attribution.path("outside.parquet"))
     for stage in (training, attribution):

@@ -73,6 +73,21 @@ def normdiff(effect: Effects, estimate: Effects) -> Float[np.ndarray, "batch"]:
     return np.abs(np.linalg.norm(effect, axis=1) - np.linalg.norm(estimate, axis=1))
 
 
+def fitted_scale(effect: Effects, estimate: Effects) -> float:
+    """The one number, 0 or more, that brings estimates nearest to the effects, by least squares; 0
+    where all estimates are zero, or nearer to the effects the other way round.
+
+    Args:
+        effect: the model's effects, on pairs that judge nobody.
+        estimate: an explainer's estimates of them.
+
+    >>> fitted_scale(np.array([[0.5, -0.5]]), np.array([[0.25, -0.25]]))
+    2.0
+    """
+    size = float((estimate**2).sum())
+    return max(0.0, float((effect * estimate).sum()) / size) if size else 0.0
+
+
 def distances(effect: Effects, estimate: Effects) -> pd.DataFrame:
     """The three distances of each estimate from its effect; the mean of a column is the
     ICaCE-Error (eq. 3).

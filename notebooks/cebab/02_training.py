@@ -35,7 +35,8 @@
 # | `texts.parquet`: texts with rating, aspects, split | `predictions.parquet`: per data set, model, seed and text the probabilities `p_1` ... `p_K` |
 # | | `aspects.parquet`: predicted values of the four aspects |
 # | | `vectors/<data set>-<model>-seed<k>.npz`: the vectors in front of the last layer, and that layer |
-# | | `vectors/<data set>-without.npz`: vectors of encoders that have unlearnt a concept |
+# | | `vectors/<data set>-without-seed<k>.npz`: vectors of encoders that have unlearnt a concept |
+# | | `trainings.parquet`: what stage 3 must know of each model |
 # | | `models/`: the encoders' tensors |
 # | | `accuracy`, `aspect_accuracy`, `unlearnt`, `controls` (`.csv`), one figure |
 
@@ -67,6 +68,7 @@ from lib.studies.cebab import encoders, reviewers, reviews
 from lib.studies.cebab.questions import fit_head
 from lib.studies.cebab.reading import Reading
 from lib.studies.cebab.trainings import Trainings
+from lib.studies.cebab.unlearning import masked_lm_of
 from lib.studies.cebab.upper_layers import layer_stack
 from lib.studies.cebab.worlds import World
 
@@ -112,6 +114,9 @@ masked_lm = {
 }  # the masked LM from which concepts are unlearnt
 unlearning = {"epochs": 1, "batch_tokens": 512}  # the same, once for each aspect
 adversary = 0.5  # how strongly the adversary's gradient is reversed, lambda
+resample_aspects = False  # aspect classifiers of its own for each training, fitted with drawn weights of the reviews
+reuse_units = False  # read answers that are committed, and publish new ones
+need_vectors = False  # train again where answers are published and vectors are missing
 
 # %% [markdown]
 # | symbol | meaning | here |
@@ -123,7 +128,7 @@ adversary = 0.5  # how strongly the adversary's gradient is reversed, lambda
 # %%
 stage = open_stage("cebab", scale, "02_training")
 set_up(seed, n_threads)
-units = Units("cebab", scale, "02_training")  # each is claimed while it is made
+units = Units("cebab", scale, "02_training", reuse_units)
 study = Trainings(stage, units, globals())
 texts, data = study.texts, study.data
 pd.DataFrame(
@@ -173,20 +178,19 @@ show_source(reviewers.predict_aspects)
 # `share` is the floor: what one gets by always naming the most frequent value. Macro-F1 weighs the three values alike.
 
 # %%
-vectors = {key: found for name in data for key, found in study.frozen(name).items()}
+vectors = {
+    (name, split): found for name in data for split, found in study.frozen(name).items()
+}
 print(f"{sum(map(len, vectors.values()))} vectors")
 
 # %% [markdown]
-# Both splits get predicted values: test for the questions, train for the explainers that look for similar train texts.
+# All texts that models answer get predicted values: test for the questions, train for the explainers that look for similar train texts, dev for
+# the pairs on which stage 3 fits one scale for each explainer. With `resample_aspects` each training has classifiers of its own, so that their luck is in the
+# intervals.
 
 # %%
-aspects = {
-    (name, split): reviewers.predict_aspects(
-        parts["train"], vectors[name, "train"], parts[split], vectors[name, split]
-    )
-    for name, parts in data.items()
-    for split in ("train", "test")
-}
+aspects = pd.concat([study.aspects(name) for name in data], ignore_index=True)
+on_test = dict(tuple(aspects[aspects["split"] == "test"].groupby("dataset")))
 truth = {name: parts["test"].reset_index(drop=True) for name, parts in data.items()}
 
 # %% [markdown]
@@ -195,15 +199,17 @@ truth = {name: parts["test"].reset_index(drop=True) for name, parts in data.item
 
 # %% tags=["nbval-ignore-output"]
 def aspect_scores(name, aspect):
-    """Accuracy and macro-F1 of an aspect classifier, and the share of the most frequent value."""
+    """Accuracy and macro-F1 of an aspect's classifiers, and the share of the most frequent value."""
     known = truth[name][aspect].isin(reviews.VALUES)
-    said, right = aspects[name, "test"][aspect][known], truth[name][aspect][known]
+    right, seeds = truth[name][aspect][known], on_test[name].groupby("seed")[aspect]
+    said = [guess[known.to_numpy()].to_numpy() for _, guess in seeds]
     return {
         "dataset": name,
         "aspect": aspect,
-        "accuracy": (said == right).mean(),
-        "macro_F1": f1_score(right, said, average="macro"),
+        "accuracy": np.mean([(guess == right).mean() for guess in said]),
+        "macro_F1": np.mean([f1_score(right, g, average="macro") for g in said]),
         "share": right.value_counts(normalize=True).max(),
+        "n_seeds": len(said),
     }
 
 
@@ -268,9 +274,8 @@ for name in data if models and scale != "small" else []:
 # The run:
 
 # %%
-readings = {unit: study.reading(*unit) for unit in progress(todo, "models")}
-sizes = [str(reading.vectors.shape[1]) for _, reading in readings.values()]
-print(f"{len(readings)} models; vectors of {', '.join(sizes) or 'no'} numbers")
+answers = {unit: study.answers(*unit) for unit in progress(todo, "models")}
+print(f"{len(answers)} models; {sum(map(len, answers.values()))} answers")
 
 # %% [markdown]
 # ## 4 · Encoders that have unlearnt a concept
@@ -298,10 +303,10 @@ show_source(encoders.concept_losses)
 # words among which it wavers, on originals of dev; `unigram` is the floor, word frequencies alone.
 
 # %%
-show_source(Trainings._masked_lm)
+show_source(masked_lm_of)
 
 # %% [markdown]
-# Then, for each aspect, a copy of it that unlearns the aspect. Like a model, this is done once and kept.
+# Then, for each aspect, a copy of it that unlearns the aspect. Each training of a model has a masked language model and unlearnings of its own.
 
 # %%
 show_source(encoders.vectors_without)
@@ -313,52 +318,18 @@ show_source(encoders.vectors_without)
 print(
     f"masked LM: {masked_lm['epochs']} epochs; each of {len(reviews.ASPECTS)} concepts is unlearnt in {unlearning['epochs']}"
 )
-without = {
-    name: study.without(name)
-    for name in progress(data if models else [], "encoders without a concept")
-}
+lost = list(study.unlearnings())
 
 # %% [markdown]
 # Has the adversary won? A new linear probe is fitted to the vectors of each encoder, and asked for the treated aspect of the test texts. `before` is
 # the accuracy with the encoder that has unlearnt nothing, `without` with the one that has unlearnt this aspect, `share` what naming the most
 # frequent value would give.
 
-
 # %% tags=["nbval-ignore-output"]
-def probe(name, aspect, layer):
-    """The accuracy, on test texts, of a linear probe for an aspect."""
-    n_train = len(data[name]["train"])
-    x, y = (
-        without[name][1][layer],
-        np.concatenate([data[name][split][aspect] for split in ("train", "test")]),
-    )
-    known = np.isin(y.astype(str), reviews.VALUES)
-    labels, train = (
-        np.array([reviews.VALUES.index(v) if v in reviews.VALUES else -1 for v in y]),
-        np.arange(len(y)) < n_train,
-    )
-    head = fit_head(x[train & known], labels[train & known], len(reviews.VALUES))
-    return (
-        head.probabilities(x[~train & known]).argmax(1) == labels[~train & known]
-    ).mean()
-
-
-rows = [
-    {
-        "dataset": name,
-        "aspect": aspect,
-        "before": probe(name, aspect, len(reviews.ASPECTS)),
-        "without": probe(name, aspect, at),
-        "share": truth[name][aspect][truth[name][aspect].isin(reviews.VALUES)]
-        .value_counts(normalize=True)
-        .max(),
-        **without[name][2],
-    }
-    for name in without
-    for at, aspect in enumerate(reviews.ASPECTS)
-]
+rows = [study.unlearnt(*unit) for unit in progress(lost, "encoders without a concept")]
 measured = ["dataset", "aspect", "before", "without", "share", "unigram", "perplexity"]
-stage.table("unlearnt", pd.DataFrame(rows, columns=measured))
+unlearnt = pd.concat(rows or [pd.DataFrame(columns=[*measured, "seed"])])
+stage.table("unlearnt", unlearnt[[*measured, "seed"]])
 
 # %% [markdown]
 # *Reading it.* Where `without` is no nearer to `share` than `before`, the concept is still there for a new reader: the adversary in the training was
@@ -371,26 +342,23 @@ stage.table("unlearnt", pd.DataFrame(rows, columns=measured))
 
 # %%
 columns = [f"p_{k + 1}" for k in range(n_classes)]
-answers = [
-    pd.DataFrame(reading.probabilities, columns=columns).assign(
-        text_id=ids, dataset=name, model=kind, seed=number
-    )
-    for (name, kind, number), (ids, reading) in readings.items()
+told = [
+    table.assign(dataset=name, model=kind, seed=number)
+    for (name, kind, number), table in answers.items()
 ]
 nobody = pd.DataFrame(columns=[*columns, "text_id", "dataset", "model", "seed"])
-predictions = pd.concat(answers or [nobody], ignore_index=True).merge(
+predictions = pd.concat(told or [nobody], ignore_index=True).merge(
     texts[["dataset", "text_id", "group", "split", "label"]], on=["dataset", "text_id"]
 )
-said = [
-    table.assign(dataset=name, split=split) for (name, split), table in aspects.items()
-]
 save_parquet(
     predictions[
         ["dataset", "model", "seed", "split", "text_id", "group", "label", *columns]
     ],
     stage.path("predictions.parquet"),
 )
-save_parquet(pd.concat(said, ignore_index=True), stage.path("aspects.parquet"))
+save_parquet(aspects, stage.path("aspects.parquet"))
+record = study.record(predictions, unlearnt)  # what stage 3 is to know of each model
+save_parquet(record, stage.path("trainings.parquet"))
 
 # %% [markdown]
 # How many texts each model has read:

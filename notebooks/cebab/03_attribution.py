@@ -44,8 +44,9 @@ import numpy as np
 import pandas as pd
 
 from lib.core.errors import TouchstoneError
-from lib.core.files import save_parquet
+from lib.core.files import read_table, save_parquet
 from lib.core.notebooks import show_source
+from lib.core.paths import material
 from lib.core.progress import progress
 from lib.core.seeds import set_up
 from lib.core.stage import open_stage
@@ -104,6 +105,7 @@ explainers = [
     "No concept",
     "CONEXP",
     "Approx",
+    "Approx (originals)",
     "Approx (mean)",
     "Approx (top k)",
     "Approx (asked aspect only)",
@@ -142,6 +144,8 @@ outside_aspects = ""  # a table of predicted aspects made elsewhere: text_id, fo
 outside_vectors = ""  # an .npz made elsewhere: text_id, vectors, weight, bias
 outside_head = ""  # what makes the probabilities from these vectors: module:function; empty: the layers beside them
 outside_seeds = [0]  # trainings of that model; {seed} in a name stands for each of them
+n_dev_pairs = 100  # pairs of dev, at most, on which one scale is fitted for each explainer and model
+reuse_units = False  # read estimates that are committed, and publish new ones
 estimate_files = []  # tables of effects estimated elsewhere: base_id, counterfactual_id, e_1 ... e_K
 
 # %% [markdown]
@@ -155,10 +159,12 @@ estimate_files = []  # tables of effects estimated elsewhere: base_id, counterfa
 # %%
 stage = open_stage("cebab", scale, "03_attribution")
 set_up(seed, n_threads)
-units = Units("cebab", scale, "03_attribution")  # an explainer and a model are one
+units = Units("cebab", scale, "03_attribution", reuse_units)
 study = Asking(stage, units, globals())
-texts, pairs, aspects = study.texts, study.pairs, study.aspects
-predictions, n_classes, models = study.predictions, study.n_classes, study.models
+texts, pairs = study.texts, study.pairs
+predictions, n_classes = study.predictions, study.n_classes
+models = study.models[["dataset", "model", "seed"]]
+in_reach = models[study.models["has_vectors"].astype(bool)]  # others: answers alone
 if models.empty and not outside_predictions:
     raise TouchstoneError(
         "there is no model to explain: name a table in outside_predictions, or models in stage 2"
@@ -311,6 +317,7 @@ assert np.allclose(
 # |---|---|---|
 # | Random, Zero | random vectors; nothing ever changes | sums, repeatability |
 # | No concept | mean train answer minus own answer: *regression to the mean* | hand value |
+# | Approx (originals) | Approx from the train texts that nobody edited, as the paper says; its public code takes all | hand values |
 # | Approx (mean), (top k) | the mean of all exact matches; of the k most similar ones by the model's embedding (which holds the answer, too: the nearest are those that are rated alike, and the estimate shrinks) | hand values, also without a match |
 # | S-Learner (soft), (from the text) | probabilities as targets; minus the model's actual answer | finds the effects of a model that is one |
 # | Concept LIME | a regression per text, near texts count more | endless kernel = S-Learner |
@@ -320,6 +327,20 @@ assert np.allclose(
 # | CausaLM, (nothing unlearnt) | a last layer over an encoder that has unlearnt the concept (stage 2), minus the model's answer; the same over an encoder that has unlearnt nothing, a floor | the reversed gradient, deafness |
 # | Causal Proxy Model | a student of the model, told at the end of its input what to imagine (*ours*: not in the paper; Wu et al. 2022) | learns a known effect |
 #
+# And so does the paper's Table 2 tell them apart: what each needs of the model and of the labels.
+
+# %%
+table_2 = read_table(material("cebab") / "table_2.csv").fillna("None")
+needs = {
+    "None": {""},
+    "Weights": {"weights", "layers"},
+    "Training Regime": {"encoders"},
+}
+for row in table_2.itertuples():
+    assert explainer_named(row.explainer).needs in needs[row.access]
+table_2
+
+# %% [markdown]
 # The Shapley value by hand: two concepts worth 1 and 2 alone and 5 together. The first adds 1 or 3, on average 2; the second 2 or 4, on
 # average 3.
 
@@ -371,11 +392,11 @@ show_source(Asking.answers)
 explained = []  # the pairs of each model
 
 
-def ask_everybody(dataset, model, number, given):
-    """All explainers that can be asked, on one model."""
-    train, _, head, asked = given
+def ask_everybody(dataset, model, number, given=None):
+    """All explainers that can be asked, on one model; `given` of one from outside."""
+    asked = given[3] if given else study.asked(dataset, model, number)
     explained.append(asked[ABOUT].assign(dataset=dataset, model=model, seed=number))
-    able = [n for n in explainers if model != NAME or can_explain(n, train, head)]
+    able = [n for n in explainers if not given or can_explain(n, given[0], given[2])]
     found = [
         study.answers(name, dataset, model, number, given)
         for name in progress(able, f"{dataset} {model}")
@@ -391,9 +412,7 @@ print(
     f"Causal Proxy Model: {proxy['epochs']} epochs, {proxy['questions']} changes of each train text"
 )
 found = [
-    table
-    for row in models.itertuples(index=False)
-    for table in ask_everybody(*row, study.gathered(*row))
+    table for row in models.itertuples(index=False) for table in ask_everybody(*row)
 ]
 print(f"{sum(map(len, found))} estimates")
 
@@ -407,10 +426,9 @@ print(f"{sum(map(len, found))} estimates")
 # %%
 def from_outside(predictions_file, aspects_file="", vectors_file="", head=""):
     """One training of a model that was trained elsewhere, from its files."""
-    said = aspects[aspects["dataset"] == dataset]
     return read_outside_model(
         stage.external(predictions_file),
-        stage.external(aspects_file) if aspects_file else said,
+        stage.external(aspects_file) if aspects_file else study.aspects_of(dataset),
         stage.external(vectors_file) if vectors_file else None,
         head,
     )
@@ -432,18 +450,18 @@ files = {
     name: stage.path(f"example/{name}")
     for name in ("predictions.parquet", "aspects.parquet", "vectors.npz")
 }
-for first in models.head(1).itertuples(index=False):
+for first in in_reach.head(1).itertuples(index=False):
     ids, reading = load_reading(
         stage.input("02_training", f"vectors/{file_of(*first)}.npz")
     )
     save_parquet(
-        predictions.merge(models.head(1)).iloc[::-1][
+        predictions.merge(in_reach.head(1)).iloc[::-1][
             ["text_id", *(c for c in predictions if c.startswith("p_"))]
         ],
         files["predictions.parquet"],
     )
     save_parquet(
-        aspects[aspects["dataset"] == dataset].iloc[::-1][["text_id", *ASPECTS]],
+        study.aspects_of(dataset).iloc[::-1][["text_id", *ASPECTS]],
         files["aspects.parquet"],
     )
     np.savez(
@@ -458,7 +476,7 @@ for first in models.head(1).itertuples(index=False):
 # Read again, and compared:
 
 # %%
-for first in models.head(1).itertuples(index=False):
+for first in in_reach.head(1).itertuples(index=False):
     inside, outside = (
         study.gathered(*first),
         given_from_outside(from_outside(*files.values())),
@@ -581,47 +599,49 @@ stage.table("blindness", deaf[deaf["same"] > 0])
 
 
 # %%
-def nonsense(values, filler):
+def nonsense(values, filler, other):
     """What is known of the texts, with something else for those that are not asked about."""
     rows = other if np.ndim(values) == 1 else other[:, None]
     return None if values is None else np.where(rows, filler, values)
 
 
-first = estimates[["dataset", "model", "seed"]].iloc[0]
-chosen = given[first["seed"]] if first["model"] == NAME else study.gathered(*first)
-train, questions, head, asked = chosen
-few, whole = asked.head(50), questions.texts
-other = ~np.isin(whole.ids.astype(str), few["base_id"].to_numpy(str))
-spoiled = Texts(
-    whole.ids,
-    nonsense(whole.gold, "Positive"),
-    nonsense(whole.predicted, "Negative"),
-    nonsense(whole.probabilities, np.eye(n_classes)[0]),
-    nonsense(whole.embeddings, -9.0),
-    nonsense(whole.words, "nonsense"),
-    nonsense(whole.without, -9.0),
-)
-firsts = [
-    np.unique(texts.ids.astype(str), return_index=True)[1] for texts in (whole, spoiled)
-]
-blind = [ask(few, texts.take(rows)) for texts, rows in zip((whole, spoiled), firsts)]
-for part in (
-    "ids",
-    "gold",
-    "predicted",
-    "probabilities",
-    "embeddings",
-    "words",
-    "without",
-):
-    assert np.array_equal(*(getattr(one.texts, part) for one in blind))
-for name in ("CONEXP", "Approx (mean)", "S-Learner", "TCAV", "LEACE", "CausaLM"):
-    if can_explain(name, train, head):
-        fitted = explainer_named(name).make().fit(train, head, 0)
-        assert np.array_equal(fitted.effects(blind[0]), fitted.effects(blind[1]))
-print(
-    f"{len(few)} questions, {other.sum()} of {len(other)} rows spoiled, equal questions and answers"
-)
+fillers = {
+    "gold": "Positive",
+    "predicted": "Negative",
+    "probabilities": np.eye(n_classes)[0],
+    "embeddings": -9.0,
+    "words": "nonsense",
+    "without": -9.0,
+}
+
+
+def hears_no_other_text(train, questions, head, asked):
+    """Asserts that fifty questions, and answers to them, stay as they are."""
+    few, whole = asked.head(50), questions.texts
+    other = ~np.isin(whole.ids.astype(str), few["base_id"].to_numpy(str))
+    parts = {
+        name: nonsense(getattr(whole, name), f, other) for name, f in fillers.items()
+    }
+    blind = []
+    for seen in (whole, Texts(whole.ids, **parts)):
+        rows = np.unique(seen.ids.astype(str), return_index=True)[1]
+        blind.append(ask(few, seen.take(rows)))
+    for part in ("ids", *fillers):
+        assert np.array_equal(*(getattr(one.texts, part) for one in blind))
+    for name in ("CONEXP", "Approx (mean)", "S-Learner", "TCAV", "LEACE", "CausaLM"):
+        if can_explain(name, train, head):
+            fitted = explainer_named(name).make().fit(train, head, 0)
+            assert np.array_equal(*(fitted.effects(questions) for questions in blind))
+    return f"{len(few)} questions, {other.sum()} of {len(other)} rows spoiled, equal questions and answers"
+
+
+# %% [markdown]
+# Of the first model whose vectors are at hand:
+
+# %%
+within = [study.gathered(*row) for row in in_reach.head(1).itertuples(index=False)]
+for parts in [*within, *given.values()][:1]:
+    print(hears_no_other_text(*parts))
 
 # %% [markdown]
 # ## 7 · One text, all answers
@@ -630,6 +650,7 @@ print(
 # counterfactual.
 
 # %% tags=["nbval-ignore-output"]
+first = estimates[["dataset", "model", "seed"]].iloc[0]
 one_model = first.to_frame().T
 mine = told.merge(one_model)
 shown = mine[

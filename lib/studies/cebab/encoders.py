@@ -145,7 +145,7 @@ def vectors_without(
     base: MaskedLM,
     train: Sequence[str],
     values: np.ndarray,
-    texts: Sequence[str],
+    parts: Sequence[Sequence[str]],
     settings: MaskedSettings,
     strength: float,
     seed: int,
@@ -153,15 +153,20 @@ def vectors_without(
     """The vectors of texts by encoders without each of ASPECTS, and last by `base` as it is.
 
     Each encoder is a copy of `base` that goes on learning the words of the train texts, with the
-    adversary. The arguments are those of `unlearn`; `texts` are those that are read afterwards.
+    adversary. The arguments are those of `unlearn`; the texts of `parts` are read afterwards, part
+    by part, so that no part's vectors depend on another one.
     """
+
+    def read(model: MaskedLM) -> Float[np.ndarray, "batch hidden"]:
+        return np.concatenate([sentence_vectors(model, texts) for texts in parts])
+
     vectors = []
     for aspect in ASPECTS:
         # Each aspect begins anew: what one encoder has lost must still be there for the next.
         model = copy.deepcopy(base)
         unlearn(model, train, values, aspect, settings, strength, seed_for("unlearn", aspect, seed))
-        vectors.append(sentence_vectors(model, texts))
-    return np.array([*vectors, sentence_vectors(base, texts)])
+        vectors.append(read(model))
+    return np.array([*vectors, read(base)])
 
 
 def shorten(model: MaskedLM, n_layers: int) -> MaskedLM:

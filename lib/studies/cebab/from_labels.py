@@ -47,11 +47,14 @@ class Approx(Explainer):
             mean of the k whose embeddings are most similar by cosine).
         k: how many candidates top_k takes.
         match: "all" aspects, or the "asked" one alone.
+        pool: "all" train texts, or "originals" alone, as the paper says (all, where no original
+            has the new value).
     """
 
     form: str = "mean"
     k: int = 10
     match: str = "all"
+    pool: str = "all"
 
     def __post_init__(self) -> None:
         if self.form not in ("sample", "mean", "top_k") or self.match not in ("all", "asked"):
@@ -62,6 +65,10 @@ class Approx(Explainer):
 
     def learn(self) -> None:
         """Nothing; the train texts are looked through when a question comes."""
+        if self.pool == "originals" and self.train.is_original is None:
+            raise TouchstoneError(
+                "Approx from originals needs to know which train texts are; hand in is_original"
+            )
         if self.form == "top_k" and self.train.embeddings is None:
             raise TouchstoneError(
                 "Approx with form top_k compares embeddings; hand in embeddings, or choose mean"
@@ -81,7 +88,10 @@ class Approx(Explainer):
         return answers - questions.texts.probabilities
 
     def _candidates(self, aspect: int, wanted: np.ndarray) -> Int[np.ndarray, "batch"]:
-        pool = np.flatnonzero(self.train.gold[:, aspect] == wanted[aspect])
+        fits = self.train.gold[:, aspect] == wanted[aspect]
+        if self.pool == "originals" and (fits & self.train.is_original).any():
+            fits &= self.train.is_original
+        pool = np.flatnonzero(fits)
         if not len(pool):
             raise no_train_text(aspect, str(wanted[aspect]))
         if self.match == "asked":

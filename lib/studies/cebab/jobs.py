@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from ...core.errors import TouchstoneError
 from ...core.jobs import Job
 from ...core.seeds import set_up
-from ...core.stage import MANIFEST, Stage, read_manifest
+from ...core.stage import Stage
 from ...core.units import Units
 from ...models.weights import PACKAGED
 from .asking import Asking
@@ -31,7 +30,9 @@ def jobs_of(stage: Stage, values: Mapping[str, Any]) -> Sequence[Job]:
     if listing is None:
         return []
     set_up(values["seed"], n_threads=1)
-    return listing(stage, Units(stage.study, stage.scale, stage.stage), values)
+    return listing(
+        stage, Units(stage.study, stage.scale, stage.stage, values["reuse_units"]), values
+    )
 
 
 def _training(stage: Stage, store: Units, values: Mapping[str, Any]) -> list[Job]:
@@ -41,15 +42,16 @@ def _training(stage: Stage, store: Units, values: Mapping[str, Any]) -> list[Job
     for name, parts in of.data.items():
         n = sum(map(len, parts.values()))
         jobs.append(job(f"{name}-frozen", n * _READ, partial(of.frozen, name), name))
-        if values["models"]:
-            epochs = values["masked_lm"]["epochs"] + len(ASPECTS) * values["unlearning"]["epochs"]
-            seconds = epochs * len(parts["train"]) * _MASKED * values["masked_lm"]["layers"]
-            jobs.append(job(f"{name}-without", seconds, partial(of.without, name), name))
+    epochs = values["masked_lm"]["epochs"] + len(ASPECTS) * values["unlearning"]["epochs"]
+    for name, number in of.unlearnings():
+        seconds = epochs * len(of.data[name]["train"]) * _MASKED * values["masked_lm"]["layers"]
+        unlearnt = partial(of.unlearnt, name, number)
+        jobs.append(job(f"{name}-without-seed{number}", seconds, unlearnt, name))
     for name, kind, number in of.models():
         n_steps = values["epochs"].get(kind, 0) * len(of.data[name]["train"])
         once = {FROZEN: 0.001, "BiLSTM": _LSTM}.get(kind, _LEARN)
         seconds = (n_steps + sum(map(len, of.data[name].values()))) * once
-        compute = partial(of.reading, name, kind, number)
+        compute = partial(of.answers, name, kind, number)
         jobs.append(job(file_of(name, kind, number), seconds, compute, name))
     return jobs
 
@@ -59,8 +61,8 @@ def _asking(stage: Stage, store: Units, values: Mapping[str, Any]) -> list[Job]:
     jobs: list[Job] = []
     if of.models.empty:  # the models are from outside, and the notebook asks about them
         return jobs
-    job = partial(_job, stage, store, _encoder(stage))
-    for dataset, model, number in of.models.itertuples(index=False):
+    job = partial(_job, stage, store, of.models["encoder"].iloc[0])
+    for dataset, model, number, *_ in of.models.itertuples(index=False):
         n_train = (of.aspects["dataset"].eq(dataset) & of.aspects["split"].eq("train")).sum()
         n = of.pairs["dataset"].eq(dataset).sum()
         for name in filter(partial(of.can_be_asked, model=model), values["explainers"]):
@@ -69,18 +71,10 @@ def _asking(stage: Stage, store: Units, values: Mapping[str, Any]) -> list[Job]:
             if needs == "model":
                 proxy = values["proxy"]
                 seconds = (1 + proxy["questions"]) * proxy["epochs"] * n_train * _LEARN + n * _READ
-            compute = partial(of.compute, name, dataset, model, number)
+            compute = partial(of.answers, name, dataset, model, number)
             unit = of.unit(name, dataset, model, number)
             jobs.append(job(unit, seconds, compute, file_of(dataset, model, number)))
     return jobs
-
-
-def _encoder(stage: Stage) -> str:
-    """The encoder that stage 2 recorded; stage 3 has no such parameter."""
-    manifest = read_manifest(stage.folder.parent / "02_training" / MANIFEST)
-    if manifest is None:
-        raise TouchstoneError("the manifest of 02_training is damaged; run 02_training again")
-    return str(manifest["parameters"]["encoder"])
 
 
 def _job(

@@ -192,6 +192,14 @@ def claims_about_it(claims: Sequence[Claim]) -> list[Claim]:
     ]
 
 
+def caution(claim: Claim) -> Claim:
+    """The claim with a caveat, where its source has explained BERT and its like."""
+    if claim.source == "ours" or not claim.over.get("model"):
+        return claim
+    parts = (claim.caveat, "another model stands in for the paper's")
+    return replace(claim, caveat="; ".join(part for part in parts if part))
+
+
 def split_verdicts(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The lines of claims.csv on a study's own models, and those on the model from elsewhere, which
     have the ids of the claims again.

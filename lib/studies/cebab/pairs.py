@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from ...core.errors import check_choice
-from .reviews import ASPECTS, rating_labels
+from .reviews import ASPECTS, VALUES, rating_labels
 
 
 def edit_pairs(texts: pd.DataFrame) -> pd.DataFrame:
@@ -96,6 +96,69 @@ def repeated_edits(texts: pd.DataFrame, same: str = "label") -> pd.DataFrame:
     return both[
         ["group", "original_id", "aspect", "old", "new", "new_second", "first_id", "second_id"]
     ].reset_index(drop=True)
+
+
+def goals_reached(texts: pd.DataFrame) -> pd.DataFrame:
+    """Whether each edit's validated label of the edited aspect is the goal that its editor had.
+
+    Args:
+        texts: as of `read_cebab`, with `dataset`.
+
+    Returns:
+        dataset, row_id (the text), sentence_idx (its group), seed (0: nothing is drawn), reached
+        and has_majority, both 0 or 1.
+    """
+    edits = texts[~texts["is_original"]]
+    label = _value_of(edits, edits["edit_type"])
+    return pd.DataFrame(
+        {
+            "dataset": edits["dataset"].to_numpy(object),
+            "row_id": edits["text_id"].to_numpy(object),
+            "sentence_idx": edits["group"].to_numpy(object),
+            "seed": 0,
+            "reached": (label == edits["edit_goal"].to_numpy(object)).astype(float),
+            "has_majority": pd.Series(label).isin(VALUES).astype(float),
+        }
+    )
+
+
+def spill_over(texts: pd.DataFrame, pairs: pd.DataFrame, aspects: pd.DataFrame) -> pd.DataFrame:
+    """Whether classifiers see the aspects change that nobody edited, test edit by test edit.
+
+    Args:
+        texts: as of `read_cebab`, with `dataset`.
+        pairs: dataset and the columns of `edit_pairs`; those from an original to its edit count.
+        aspects: dataset, seed, text_id, and the predicted values of ASPECTS.
+
+    Returns:
+        dataset, seed, row_id (edit and aspect), sentence_idx (the group), edited (the aspect that
+        was; or "nothing": two editors' texts that reached one label), aspect (one that was not),
+        changed and, of the edited aspect, heard: 0 or 1 (nothing was edited: no number).
+    """
+    there = pairs[pairs["kind"] == "original"].rename(columns={"aspect": "edited"})
+    twice = [
+        repeated_edits(part).assign(dataset=name, edited="nothing")
+        for name, part in texts[texts["split"] == "test"].groupby("dataset", sort=False)
+    ]
+    again = pd.concat(twice).rename(
+        columns={"first_id": "base_id", "second_id": "counterfactual_id"}
+    )
+    columns = ["dataset", "group", "base_id", "counterfactual_id", "edited"]
+    both = pd.concat([there[columns], again[columns]], ignore_index=True)
+    said = aspects.melt(["dataset", "seed", "text_id"], list(ASPECTS), "aspect", "value")
+    for side in ("base", "counterfactual"):
+        names = {"text_id": f"{side}_id", "value": f"{side}_value"}
+        keys = [name for name in ("dataset", "seed", f"{side}_id", "aspect") if name in both]
+        both = both.merge(said.rename(columns=names), on=keys)
+    changed = (both["base_value"] != both["counterfactual_value"]).astype(float)
+    both = both.assign(changed=changed, sentence_idx=both["group"])
+    is_edited = both["aspect"] == both["edited"]
+    place = ["dataset", "seed", "base_id", "counterfactual_id", "edited"]
+    heard = both[is_edited].set_index(place)["changed"].rename("heard")
+    others = both[~is_edited].join(heard, on=place)
+    row = others["base_id"] + ">" + others["counterfactual_id"] + " " + others["aspect"]
+    found = ["dataset", "seed", "row_id", "sentence_idx", "edited", "aspect", "changed", "heard"]
+    return others.assign(row_id=row)[found].reset_index(drop=True)
 
 
 def _value_of(texts: pd.DataFrame, aspect: pd.Series) -> np.ndarray:

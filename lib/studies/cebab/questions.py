@@ -39,6 +39,7 @@ class Texts:
         words: the texts themselves, or None.
         without: vectors of encoders that have unlearnt a concept, one layer for each of ASPECTS,
             and last those of an encoder that has unlearnt none (`lib.studies.cebab.encoders`).
+        is_original: whether a text is a review that nobody has edited, or None.
     """
 
     ids: np.ndarray
@@ -48,6 +49,7 @@ class Texts:
     embeddings: Vectors | None = None
     words: np.ndarray | None = None
     without: Float[np.ndarray, "concept batch hidden"] | None = None
+    is_original: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -62,6 +64,7 @@ class Texts:
             None if self.embeddings is None else self.embeddings[rows],
             None if self.words is None else self.words[rows],
             None if self.without is None else self.without[:, rows],
+            None if self.is_original is None else self.is_original[rows],
         )
 
 
@@ -114,7 +117,7 @@ def ask(pairs: pd.DataFrame, texts: Texts) -> Questions:
     base = texts.take(rows)
     return Questions(
         # With the gold labels of its edits in sight an explainer could look the answer up.
-        replace(base, gold=np.full_like(base.gold, "")),
+        replace(base, gold=np.full_like(base.gold, ""), is_original=None),
         pd.Index(ASPECTS).get_indexer(pairs["aspect"]),
         pairs["old"].to_numpy(object),
         pairs["new"].to_numpy(object),

@@ -42,6 +42,14 @@ class Reading:
     vectors: Vectors
     head: Head
 
+    def followed_by(self, other: "Reading") -> "Reading":
+        """The same model's reading of these texts and then of others."""
+        return Reading(
+            np.concatenate([self.probabilities, other.probabilities]),
+            np.concatenate([self.vectors, other.vectors]),
+            self.head,
+        )
+
     def save(self, path: Path, key: str, ids: Sequence[str]) -> None:
         """Keep it as one .npz with the texts' ids, and the key of all that it depends on."""
         _save_arrays(
@@ -137,7 +145,7 @@ def gather_texts(
     """Bring texts together with a model's predictions and predicted aspects, all by text_id.
 
     Args:
-        texts: text_id, the gold labels of the four aspects, and perhaps `text`.
+        texts: text_id, the gold labels of the four aspects, and perhaps `text`, `is_original`.
         predictions: text_id, p_1 ... p_K.
         aspects: text_id and the predicted values of the four aspects.
         embeddings: the text_ids of the rows, and the array (see `Texts`).
@@ -164,6 +172,7 @@ def gather_texts(
         embeddings and embeddings[1][_rows_of(embeddings[0], ids, "embeddings")],
         texts["text"].to_numpy(object) if "text" in texts else None,
         without and without[1][:, _rows_of(without[0], ids, "vectors without a concept")],
+        texts["is_original"].to_numpy(bool) if "is_original" in texts else None,
     )
 
 

@@ -39,6 +39,7 @@ EXPLAINERS: dict[str, Entry] = {
     "No concept": Entry(NoConcept, "floor"),
     "CONEXP": Entry(CONEXP, "paper"),
     "Approx": Entry(lambda: Approx("sample"), "paper"),
+    "Approx (originals)": Entry(lambda: Approx("sample", pool="originals"), "paper"),
     "Approx (mean)": Entry(lambda: Approx("mean"), "ours"),
     "Approx (top k)": Entry(lambda: Approx("top_k"), "ours", "weights"),
     "Approx (asked aspect only)": Entry(lambda: Approx("mean", match="asked"), "ours"),

@@ -95,6 +95,7 @@ class Reviewer:
         device: torch.device,
         keep: str = "best",
         weights: Path | None = None,
+        more: pd.DataFrame | None = None,
     ) -> Reading:
         """Train a network on the train texts and read train and test texts, in this order.
 
@@ -105,6 +106,7 @@ class Reviewer:
             device: where the network runs.
             keep: the "best" epoch on dev, or the "last".
             weights: the folder where an encoder's tensors are kept, as `name`.
+            more: texts that are read last, by themselves: no other answer depends on them.
         """
         if self.settings is None:
             raise TouchstoneError(
@@ -133,9 +135,14 @@ class Reviewer:
         )
         if weights is not None and isinstance(model, HFClassifier):
             self._save(weights, model, encoded[:n_known])
-        # Dev has done its work: nobody asks about its texts.
+        # Dev has done its work; its texts are read once more where they are among the last.
         rows = [*range(n_train), *range(n_known, len(texts))]
-        return read_texts(model, [encoded[i] for i in rows], states and states.take(rows))
+        found = read_texts(model, [encoded[i] for i in rows], states and states.take(rows))
+        if more is None:
+            return found
+        encoded = model.encode(words_of(list(more["text"])))
+        last = read_texts(model, encoded, states and lower_states(model, encoded, states.n_layers))
+        return found.followed_by(last)
 
     def _save(self, folder: Path, model: HFClassifier, encoded: Sequence[Encoded]) -> None:
         recipe = {
@@ -298,7 +305,11 @@ def sentence_vectors(encoder: HFClassifier | MaskedLM, texts: Sequence[str]) -> 
 
 
 def predict_aspects(
-    train: pd.DataFrame, train_vectors: Vectors, texts: pd.DataFrame, vectors: Vectors
+    train: pd.DataFrame,
+    train_vectors: Vectors,
+    texts: pd.DataFrame,
+    vectors: Vectors,
+    weights: Float[np.ndarray, "batch"] | None = None,
 ) -> pd.DataFrame:
     """The value of each aspect in texts, by a logistic regression on TF-IDF and frozen vectors.
 
@@ -310,6 +321,7 @@ def predict_aspects(
         train_vectors: of the train texts, of length one.
         texts: text_id and text.
         vectors: of these texts.
+        weights: how much each train text counts; by default all alike.
 
     Returns:
         text_id and ASPECTS.
@@ -325,6 +337,7 @@ def predict_aspects(
     for aspect in ASPECTS:
         known = train[aspect].isin(VALUES).to_numpy()
         classifier = LogisticRegression(max_iter=2000)
-        classifier.fit(learnt[known], train.loc[known, aspect])
+        counted = None if weights is None else weights[known]
+        classifier.fit(learnt[known], train.loc[known, aspect], sample_weight=counted)
         predicted[aspect] = classifier.predict(asked)
     return predicted

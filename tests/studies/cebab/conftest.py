@@ -46,9 +46,8 @@ def toy() -> Toy:
             embeddings[:, 3:],
         ]
     )
-    texts = Texts(
-        ids, gold, gold.copy(), head.probabilities(embeddings), embeddings, words, without
-    )
+    answers, is_original = head.probabilities(embeddings), np.arange(400) % 3 == 0
+    texts = Texts(ids, gold, gold.copy(), answers, embeddings, words, without, is_original)
     aspect = rng.integers(0, 4, 60)
     old = gold[np.arange(60), aspect]
     new = np.array([rng.choice([v for v in VALUES if v != value]) for value in old], dtype=object)

@@ -113,6 +113,20 @@ def test_approx_matches_predicted_values_and_the_gold_value_of_the_asked_aspect(
     assert second(found) == pytest.approx(0.9 - 0.1)
 
 
+def test_approx_samples_from_originals_where_one_has_the_new_value() -> None:
+    train = texts(["PNuu", "PNuu", "PNuu", "NNuu", "uNuu"], [0.9, 0.6, 0.3, 0.1, 0.4])
+    asked = question(train, 3, "food", "Negative", "Positive")
+    few = replace(train, is_original=np.array([False, True, False, True, False]))
+    for seed in range(5):
+        found = Approx("sample", pool="originals").fit(few, None, seed).effects(asked)
+        assert second(found) == pytest.approx(0.6 - 0.1)
+    asked = question(train, 3, "food", "Negative", "unknown")
+    found = Approx("sample", pool="originals").fit(few, None, 0).effects(asked)
+    assert second(found) == pytest.approx(0.4 - 0.1), "no original has it, so all are looked at"
+    with pytest.raises(TouchstoneError, match="hand in is_original"):
+        Approx("sample", pool="originals").fit(train, None, 0)
+
+
 def test_top_k_by_hand(toy) -> None:
     train = replace(
         texts(["Puuu"] * 3, [0.9, 0.6, 0.3]),

@@ -19,6 +19,7 @@ from lib.core.paths import ROOT, material
 from lib.studies.cebab.outside import (
     OutsideModel,
     answers_to_score,
+    caution,
     claims_about_it,
     given_of,
     names_by_seed,
@@ -177,10 +178,19 @@ def scored(model: str) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
+def test_a_claim_about_the_papers_models_says_that_another_one_stands_in() -> None:
+    claims = {claim.id: claim for claim in stats.read_claims(material("cebab") / "claims.yaml")}
+    for name, claim in claims.items():
+        is_said = "another model stands in" in caution(claim).caveat
+        assert is_said == (claim.source != "ours" and name != "edits_reach_their_goal"), name
+    assert sum(bool(claim.registered) for claim in claims.values()) == 8
+
+
 def test_claims_have_a_verdict_of_their_own_about_a_model_from_outside() -> None:
     claims = stats.read_claims(material("cebab") / "claims.yaml")
     about_it = claims_about_it(claims)
-    assert [c.id for c in about_it] == [f"{c.id} (outside)" for c in claims]
+    about_models = [claim for claim in claims if "model" in claim.over]
+    assert [c.id for c in about_it] == [f"{c.id} (outside)" for c in about_models]
     rows = []
     for claim in (claims[0], about_it[0]):
         parts = stats.judge_contrasts(claim, {"errors": scored("outside")}, n_bootstrap=50)

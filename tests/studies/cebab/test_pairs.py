@@ -7,8 +7,15 @@ import pytest
 
 from lib.core.errors import TouchstoneError
 from lib.core.paths import material
-from lib.studies.cebab.pairs import edit_pairs, pairs_by_loop, rated_pairs, repeated_edits
-from lib.studies.cebab.reviews import train_set
+from lib.studies.cebab.pairs import (
+    edit_pairs,
+    goals_reached,
+    pairs_by_loop,
+    rated_pairs,
+    repeated_edits,
+    spill_over,
+)
+from lib.studies.cebab.reviews import ASPECTS, train_set
 from lib.studies.cebab.worlds import World, generate_reviews, read_wordings
 
 KEYS = ["base_id", "counterfactual_id"]
@@ -93,6 +100,26 @@ def test_repeated_edits_by_label_and_by_goal() -> None:
     assert not len(repeated_edits(alone)) and not len(repeated_edits(alone, "goal"))
     with pytest.raises(TouchstoneError, match="the same is 'editor'; write one of label, goal"):
         repeated_edits(texts, "editor")
+
+
+def test_goals_and_spill_over_by_hand() -> None:
+    texts = TOY.assign(dataset="toy", split="test")
+    goals = goals_reached(texts).set_index("row_id")["reached"]
+    assert goals.to_dict() == {"f-": 1, "f?": 1, "s+": 1, "s=": 0}
+    assert goals_reached(texts.assign(food="no majority"))["has_majority"].tolist() == [0, 0, 1, 1]
+    said = texts[["dataset", "text_id", *ASPECTS]].assign(seed=0)
+    said.loc[said["text_id"] == "f-", ["service", "food"]] = ["Positive", "Positive"]
+    pairs = edit_pairs(texts).assign(dataset="toy")
+    found = spill_over(texts, pairs, pd.concat([said, said.assign(seed=1)]))
+    assert len(found) == 2 * 3 * 3, "two classifiers, three edits with a new label, three others"
+    changed = found[found["changed"] == 1]
+    assert changed["row_id"].tolist() == ["o>f- service"] * 2 and set(changed["seed"]) == {0, 1}
+    heard = found.groupby("edited")["heard"].mean()
+    assert heard.to_dict() == {"food": 0.5, "service": 1}, "the classifiers missed that of f-"
+    twin = texts[texts["text_id"] == "f-"].assign(text_id="f=", editor="by somebody else")
+    both = pd.concat([texts, twin])
+    again = spill_over(both, pairs, pd.concat([said, said.tail(1).assign(text_id="f=")]))
+    assert again.query("edited == 'nothing'")["aspect"].tolist() == list(ASPECTS)
 
 
 def test_two_failed_edits_had_one_goal_and_no_label_in_common() -> None:

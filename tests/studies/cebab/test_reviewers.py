@@ -127,6 +127,18 @@ def test_aspects_are_learnt_from_words_and_cells_without_a_value_are_left_out() 
     }
 
 
+def test_a_text_that_weighs_nothing_teaches_nothing() -> None:
+    texts = pd.DataFrame({"text_id": list("abcdef"), "text": ["good soup", "bad soup"] * 3})
+    for aspect in ASPECTS:
+        texts[aspect] = ["Positive", "Negative"] * 2 + ["Negative", "Positive"]
+    flat = np.zeros((6, 4))
+    weights = np.array([0.1, 0.1, 0.1, 0.1, 5.0, 5.0])
+    found = predict_aspects(texts, flat, texts, flat, weights)["food"]
+    assert found[:2].tolist() == ["Negative", "Positive"], "the two heavy texts say so"
+    alike = predict_aspects(texts, flat, texts, flat)["food"]
+    assert alike[:2].tolist() == ["Positive", "Negative"]
+
+
 def test_sentence_vectors_are_means_of_length_one() -> None:
     model = tiny("bert")
     found = sentence_vectors(model, TEXTS)

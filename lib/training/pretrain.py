@@ -88,7 +88,7 @@ def pretrain(name: str) -> Path:
     """
     check_choice("the model", name, RECIPES)
     folder, recipe = pretrained_dir(name), RECIPES[name]
-    with hold(folder.parent, seconds=0):
+    with hold(folder.with_name(f".{name}.lock"), seconds=0):
         if is_whole(folder, recipe):
             return folder
         part = folder.with_name(f".{name}.part")

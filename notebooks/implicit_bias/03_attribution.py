@@ -53,10 +53,9 @@ from lib.language.lexicon import MASK
 from lib.metrics.masked_pronoun import bias_score, gender_probabilities
 from lib.models.masked_gender import GenderAtMask
 from lib.plots import COLOURS, STYLE
-from lib.studies.implicit_bias.answers import (
-    Answers,
+from lib.studies.implicit_bias.answers import Answers, fill
+from lib.studies.implicit_bias.asked import (
     explained_base,
-    fill,
     filled_sentences,
     models_of,
     winogender,

@@ -10,8 +10,9 @@ from ...core.jobs import Job
 from ...core.seeds import set_up
 from ...core.stage import Stage
 from ...core.units import Units
-from .answers import Answers, Model, explained_base, filled_sentences, models_of
+from .answers import Answers
 from .arms import ARMS
+from .asked import Model, explained_base, filled_sentences, models_of
 from .trainings import Trainings
 
 # Seconds of a core, of the packaged encoder: a sentence read once in training, a sentence asked

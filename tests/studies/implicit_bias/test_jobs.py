@@ -19,8 +19,9 @@ from lib.core.paths import ROOT
 from lib.core.stage import open_stage
 from lib.language.lexicon import PRONOUNS
 from lib.metrics.masked_pronoun import bias_score
-from lib.studies.implicit_bias import answers, arms, trainings
-from lib.studies.implicit_bias.answers import Answers, Model, filled_sentences, models_of
+from lib.studies.implicit_bias import answers, arms, asked, trainings
+from lib.studies.implicit_bias.answers import Answers
+from lib.studies.implicit_bias.asked import Model, filled_sentences, models_of
 from lib.studies.implicit_bias.jobs import jobs_of
 from lib.studies.implicit_bias.sentences import masked_words
 from lib.studies.implicit_bias.trainings import Trainings
@@ -129,18 +130,18 @@ def test_jobs_are_the_notebooks_units_and_are_found_by_them(
     assert [t.name for t in started[:3]] == ["base0", "base1", "placebo/base0_seed0"]
     assert [(t.base, t.seed) for t in started[4:6]] == [(0, 0), (1, 0)]
 
-    asked = defaults("03_attribution") | {"n_explained": 2, "device": "cpu"}
-    asked["methods"] = ["InputXGradient"]
+    chosen = defaults("03_attribution") | {"n_explained": 2, "device": "cpu"}
+    chosen["methods"] = ["InputXGradient"]
     stage = closed_stage(*PLACE, "03_attribution")
-    asking = jobs_of(stage, asked)
+    asking = jobs_of(stage, chosen)
     names = [job.key.partition("/")[2] for job in asking]
     assert names[:2] == ["base0/probabilities", "base1/probabilities"] and len(names) == 10
     assert names[-2:] == ["base1/explanations", "base1/vectors"], "of the first that passed"
     for job in asking:
         job.compute()
-    monkeypatch.setattr(answers, "read_masked_lm", lambda *_: pytest.fail("asked again"))
+    monkeypatch.setattr(asked, "read_masked_lm", lambda *_: pytest.fail("asked again"))
     stage = open_stage(*PLACE, "03_attribution")
-    found, models = Answers(stage, asked, filled_sentences(stage)), models_of(stage, asked)
+    found, models = Answers(stage, chosen, filled_sentences(stage)), models_of(stage, chosen)
     tables = [found.probabilities(model) for model in models]
     assert all(len(table) == 3 * 20 for table in tables)
     assert tables[-1][["model", "base", "seed"]].drop_duplicates().to_numpy().tolist() == [
@@ -150,8 +151,8 @@ def test_jobs_are_the_notebooks_units_and_are_found_by_them(
     assert [len(w) for w in told["words"]] == [len(s) for s in told["scores"]]
     assert len(found.vectors(models[1]).query("kind == 'sentence'")) == 20
     assert found.phrases(models[1])["stereotype"].value_counts().nunique() == 1
-    assert len(found.example(models[1])) == asked["k"]
-    stage.close(asked)
+    assert len(found.example(models[1])) == chosen["k"]
+    stage.close(chosen)
     assert "02_training/models/base1.safetensors" in stage.inputs, "read by whoever made the unit"
 
 
@@ -186,7 +187,7 @@ def test_a_changed_question_and_damaged_weights_train_again(
 def test_an_answer_is_kept_by_weights_and_texts(
     values: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = defaults("03_attribution")
+    chosen = defaults("03_attribution")
     stage, sentences = closed_stage(*PLACE, "03_attribution"), filtered().assign(part="held out")
     loaded: list[int] = []
     monkeypatch.setattr(answers, "fill", lambda model, rows: toy_fill(rows))
@@ -194,16 +195,16 @@ def test_an_answer_is_kept_by_weights_and_texts(
     def model(identity: str) -> Model:
         return Model("base0", "base", 0, -1, identity, lambda: loaded.append(1))  # type: ignore
 
-    found = Answers(stage, asked, sentences)
+    found = Answers(stage, chosen, sentences)
     first = found.probabilities(model("a"))
     assert found.probabilities(model("a")).equals(first) and len(loaded) == 1
     assert first["p_M"].tolist() == [0.5 + i / 100 for i in range(20)]
     assert bias_score(first["p_M"], first["p_F"]).between(0, 1).all() and "masked" not in first
     found.probabilities(model("b"))
-    Answers(stage, asked, sentences.iloc[:9]).probabilities(model("b"))
+    Answers(stage, chosen, sentences.iloc[:9]).probabilities(model("b"))
     assert len(loaded) == 3
     with pytest.raises(TouchstoneError, match="transfer is 'winobias'; write winogender"):
-        Answers(stage, asked | {"transfer": "winobias"}, sentences)
+        Answers(stage, chosen | {"transfer": "winobias"}, sentences)
 
 
 def toy_fill(rows: pd.DataFrame) -> pd.DataFrame:

@@ -62,6 +62,7 @@ class Claim:
         classifies: it is about how well models classify, so models that no explanation may rest on
             are judged as well.
         caveat: stands with every reason.
+        registered: of a claim that was added later: the date, and what had been seen by then.
     """
 
     id: str
@@ -84,6 +85,7 @@ class Claim:
     numbers: bool = False
     classifies: bool = False
     caveat: str = ""
+    registered: str = ""
 
     def __post_init__(self) -> None:
         """Refuse a field of another type, a choice that there is not, a negative effect."""

@@ -51,7 +51,6 @@ class Trainings:
     Args:
         stage: stage 02, open or not; its folder keeps units and weights.
         values: the parameters of its notebook.
-        after: called with each training that was made just now, and its model.
 
     Raises:
         TouchstoneError: stage 01 is not complete, or `pretrained` names fewer than `n_bases`.
@@ -61,9 +60,9 @@ class Trainings:
         self,
         stage: Stage,
         values: Mapping[str, Any],
-        after: Callable[[Training, MaskedLM], None] | None = None,
     ) -> None:
-        self._stage, self._values, self._after = stage, values, after
+        self._stage, self._values = stage, values
+        self.after: Callable[[Training, MaskedLM], None] | None = None  # a training was made
         if 0 < len(values["pretrained"]) < values["n_bases"]:
             raise TouchstoneError(
                 f"pretrained names {len(values['pretrained'])} models and n_bases is "
@@ -230,8 +229,8 @@ class Trainings:
                     about = about.assign(sha256=sha256_of(weights))
                     about = self._store.save(plan.name, plan.key, about, exact=True)
                 training = Training(plan.name, *plan.place, plan.key, about)
-                if self._after:
-                    self._after(training, model)
+                if self.after:
+                    self.after(training, model)
         return Training(plan.name, *plan.place, plan.key, about)
 
     def _about(self, curve: pd.DataFrame, model: MaskedLM) -> pd.DataFrame:

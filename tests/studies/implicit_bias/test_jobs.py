@@ -248,7 +248,7 @@ def test_a_clone_without_weights_goes_on_with_what_is_missing(
     monkeypatch.setattr(
         trainings, "fit_or_read", lambda path, *rest: (made.append(path.stem), fit(path, *rest))[1]
     )
-    (lost,) = (tmp_path / "reference/02_training/augmented").glob("base1_seed0.*")
+    (lost,) = (tmp_path / "reference/units/02_training/augmented").glob("base1_seed0.*")
     lost.unlink()
     shutil.rmtree(tmp_path / "clone/implicit_bias/small/02_training")
     again = second_stage(values)

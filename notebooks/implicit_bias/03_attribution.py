@@ -107,7 +107,7 @@ base = models[explained_base(gates)]
 print(f"{len(sentences)} sentences")
 
 # %% [markdown]
-# All that a model is asked here is a unit: computed once, by this notebook or by `touchstone unit`, and read again. The next cell says which base models passed the gate. The first of them is explained in what follows; numbers of one that did not pass are computed for stage 4 and not shown.
+# All that a model is asked here is a unit: computed once, by this notebook or by `touchstone unit`, and read again. The next cell says which base models passed the gate. The first of them is explained in what follows; what explains one that did not pass is not shown.
 
 # %% tags=["nbval-ignore-output"]
 stage.table("gate", gates)

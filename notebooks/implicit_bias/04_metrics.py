@@ -976,7 +976,7 @@ print(f"{len(table)} claims are judged; stage 5 shows them")
 # %% [markdown]
 # ## What could be wrong
 #
-# - **Few base models.** The intervals are over their trainings, too, and with three of them the t distribution has two degrees of freedom. They share one encoder and one text.
+# - **Few base models.** The intervals are over their trainings, too, and with few of them the t distribution has few degrees of freedom. They share one encoder and one text.
 # - **Where the base model's bias comes from is not known.** Its text is one source (stage 1, section 8); at scale small that text is even and the model is not, so the encoder and a short
 #   training make the rest. It says nothing of BERT.
 # - **Scores near 0.5 may mean ignorance.** A model that cannot tell genders apart would be the least biased of all, hence the gate.

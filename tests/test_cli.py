@@ -75,11 +75,14 @@ def test_a_plan_says_what_it_does_before_it_loads_anything_large(capsys, monkeyp
 
 def test_units_are_listed_computed_by_key_and_merged(capsys, small_outputs, tmp_path) -> None:
     for words, said in (
-        (["gecko", "small"], "gecko does not list its units; write geco"),
+        (["gecko", "small"], "gecko does not list its units; write one of geco"),
+        (["assay", "small"], "assay does not list its units; write one of geco"),
         (["geco", "small", "02_trainin/x"], "no stage '02_trainin'; did you mean '02_training'"),
         (["geco", "small", "02_training/x"], "01_data_generation has not been completed"),
     ):
         assert cli.main(["unit", *words]) == 1 and said in capsys.readouterr().err
+    assert cli.main(["run", "assay", "--jobs", "2"]) == 1
+    assert "assay does not list its units; run it without --jobs" in capsys.readouterr().err
     assert cli.main(["unit", "geco", "small"]) == 0
     assert "02_training cannot be listed yet: 01_data_gen" in capsys.readouterr().out
     unit = tmp_path / "other/geco/small/02_training/units/a.csv"

@@ -299,7 +299,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--only-method", action="append", default=[], help="one method (may be repeated)")
     add("-p", dest="parameters", nargs=2, action="append", default=[], help="NAME VALUE, set here")
     add("--force", action="store_true", help="run what is unchanged, too; units are kept")
-    add("--jobs", type=int, default=1, help="compute units in so many processes first (geco)")
+    add("--jobs", type=int, default=1, help="compute units in so many processes first")
     add("--root", type=Path, default=ROOT, help="folder with notebooks/, params/, lib/")
     return parser
 

@@ -37,28 +37,18 @@
 import lib.same_numbers  # first: the same instructions on every processor
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 import torch
-from statsmodels.stats.proportion import proportion_confint
 
-from lib.core.files import read_table, sha256_of
 from lib.core.notebooks import show_source
-from lib.core.paths import material
-from lib.core.seeds import pick_device, seed_for, set_up
+from lib.core.seeds import set_up
 from lib.core.stage import open_stage
-from lib.core.units import Units
-from lib.language.corpora import read_plain
 from lib.models import language_model
-from lib.models.hf_lm import load_hf_lm, save_hf_lm
-from lib.models.language_model import build_vocabulary
 from lib.models.language_model_layers import QRNNLayer, WeightDropLSTM, pooled
-from lib.models.probe import load_probe, save_probe
 from lib.plots import COLOURS, STYLE
-from lib.studies.lm_saliency.lines import load_sets
-from lib.studies.lm_saliency.text import CLASSES, TASKS
+from lib.studies.lm_saliency.probing import Probing
+from lib.studies.lm_saliency.trainings import Trainings
 from lib.training import language_model as language_models
-from lib.training.probe import ProbeSettings, fit_probe
 
 # %% [markdown]
 # ## Settings
@@ -120,27 +110,10 @@ n_probe_examples = 4000  # examples a probe learns from, at most
 # %%
 stage = open_stage("lm_saliency", scale, "02_training")
 set_up(seed, n_threads)
-where = pick_device(device)
-text = {
-    part: read_plain(stage.input("01_data_generation", f"corpus/{part}.txt"))
-    for part in ("train", "valid")
-}
-examples = {
-    task: pd.read_parquet(stage.input("01_data_generation", f"{task}.parquet"))
-    for task in TASKS
-}
-sets = load_sets(stage.input("01_data_generation", "sets.parquet"))
-forced = {
-    word
-    for name in ("Syneval", "Winobias")
-    for prefix in sets[name]["prefix"]
-    for word in prefix
-}
-vocabulary = build_vocabulary(text["train"], vocabulary_size, forced)
-data = {
-    part: language_models.pieces(lines, vocabulary, longest_piece)
-    for part, lines in text.items()
-}
+training = Trainings(stage, globals())
+probing = Probing(training)
+text, examples = training.text, probing.examples
+vocabulary, data = training.vocabulary, training.data
 print(
     f"{len(vocabulary)} words; unknown in the validation text: {vocabulary.share_unknown(text['valid']):.3f};",
     {part: sum(len(piece.ids) - 1 for piece in found) for part, found in data.items()},
@@ -179,30 +152,11 @@ show_source(WeightDropLSTM)
 # LayerNorm before attention and feed-forward layers, as Baevski and Auli (2019) do. All three are causal:
 # changing later words must change nothing before them. The assert changes the last word.
 
-
 # %%
-def configuration(architecture):
-    """What the parameters say about one architecture."""
-    return language_model.LMConfig(
-        architecture,
-        n_layers[architecture],
-        embedding[architecture],
-        width[architecture],
-        n_heads,
-        dropout,
-        weight_drop if architecture == "LSTM" else 0.0,
-        cutoffs,
-    )
-
-
-untrained = {
-    name: language_model.build_lm(configuration(name), len(vocabulary), seed)
-    .to(where)
-    .eval()
-    for name in architectures
-}
+untrained = {name: training.untrained(name) for name in architectures}
 ids = torch.tensor(
-    [vocabulary.encode("the author that the guards like".split())], device=where
+    [vocabulary.encode("the author that the guards like".split())],
+    device=training.device,
 )
 other = torch.cat([ids[:, :-1], ids[:, :1]], dim=1)
 for name, model in untrained.items():
@@ -230,56 +184,11 @@ show_source(language_models.batch_loss)
 
 # %% [markdown]
 # Training saves every model as it is finished, so a run that is stopped goes on where it was. The key of a
-# model names everything that it depends on.
+# model names everything that it depends on. Models can also be trained apart, in several processes or on several
+# machines (`touchstone unit`): they call the same function, and this notebook reads what is there.
 
 # %%
-units = Units("lm_saliency", scale, "02_training", reuse_units)
-known = {
-    "words": seed_for(*vocabulary.words),
-    "corpus": [stage.inputs[f"01_data_generation/corpus/{part}.txt"] for part in text],
-    "longest": longest_piece,
-}
-
-
-def trained(name, model, epochs, lr, share, teacher=None):
-    """The trained model of a name and its curve, from disk where this model was finished before."""
-    path, plan = (
-        stage.path(f"models/{name}.safetensors"),
-        language_models.LMSettings(epochs, lr, batch_words, longest_piece),
-    )
-    key = units.key(
-        **known,
-        config=str(model.config),
-        plan=str(plan),
-        share=share,
-        seed=seed,
-        teacher=teacher and [lm_epochs, lm_share, soft_every, str(teacher.config)],
-    )
-    curve = units.load(name, key, [path])
-    if curve is None:
-        distil, part = (
-            teacher and language_models.Distillation(teacher, every=soft_every),
-            data["train"][: round(share * len(data["train"]))],
-        )
-        if reuse_units:
-            print(
-                f"{name}: about {language_models.minutes_ahead(model.to(where), part, vocabulary, plan, distil):.1f} minutes",
-                flush=True,
-            )
-        curve = language_models.fit_lm(
-            model.to(where),
-            part,
-            data["valid"],
-            vocabulary,
-            plan,
-            seed_for(name, seed),
-            distil,
-        )
-        language_model.save_lm(model, vocabulary, path)
-        curve = units.save(name, key, curve, [path])
-    stage.path(f"models/{name}.json")
-    return language_model.load_lm(path)[0].to(where), curve
-
+show_source(Trainings.trained)
 
 # %% [markdown]
 # The full models first, then the students. Where a run is long, it says for each model how long it will take.
@@ -287,54 +196,22 @@ def trained(name, model, epochs, lr, share, teacher=None):
 # %%
 models, curves = {}, {}
 for name in architectures:
-    full, curves[name, "full"] = trained(
-        f"{name}-full", untrained[name], lm_epochs, lm_lr[name], lm_share
-    )
-    models[name, "full"] = full
-    models[name, "student"], curves[name, "student"] = trained(
-        f"{name}-student",
-        language_model.student_of(full, student_layers[name]),
-        student_epochs,
-        lm_lr[name] / 2,
-        student_share,
-        full,
-    )
+    for size in ("full", "student"):
+        plan = training.plans[name, size]
+        models[plan.key], curves[plan.key] = training.trained(plan)
 print(len(models), "models trained, or read where they were finished before")
 
 # %% [markdown]
 # The paper also trains 21 small Transformers (appendix B.2): three depths, and seven settings of width, embedding
 # and heads. `material/sweep.csv` lists them, and the same design around an embedding of 192 for scale `cpu`, where each
-# model has about a minute. At scale small there are three depths only.
-
+# model has about a minute. At scale small there are three depths only. A label such as 8l_1024w_512e_2h is the paper's
+# name of a configuration.
 
 # %%
-def label(row):
-    """The paper's name of a configuration: 8l_1024w_512e_2h."""
-    return f"{row.layers}l_{row.width}w_{row.embedding}e_{row.heads}h"
-
-
-configurations = read_table(material("lm_saliency") / "sweep.csv").query(
-    "scale == @scale and @sweep_share > 0"
-)
-for row in configurations.itertuples():
-    config = language_model.LMConfig(
-        "Transformer",
-        row.layers,
-        row.embedding,
-        row.width,
-        row.heads,
-        dropout,
-        cutoffs=cutoffs,
-    )
-    key = "Transformer", label(row)
-    models[key], curves[key] = trained(
-        "-".join(key),
-        language_model.build_lm(config, len(vocabulary), seed),
-        1,
-        lm_lr["Transformer"],
-        sweep_share,
-    )
-print(len(configurations), "models of the sweep")
+swept = [plan for plan in training.plans.values() if plan.is_swept]
+for plan in swept:
+    models[plan.key], curves[plan.key] = training.trained(plan)
+print(len(swept), "models of the sweep")
 
 # %% [markdown]
 # A fourth family are published models, read by their own tokenizers. `hf_models = {"gpt2": "607a30d7..."}` adds one;
@@ -342,10 +219,8 @@ print(len(configurations), "models of the sweep")
 
 # %%
 words_of = dict.fromkeys(models, vocabulary)
-for name, revision in hf_models.items():
-    key = name.rstrip("/").rpartition("/")[2], "full"
-    models[key], words_of[key] = load_hf_lm(name, revision)
-    save_hf_lm(name, revision, stage.path(f"models/{key[0]}-full.json"))
+for plan in [plan for plan in training.plans.values() if not plan.config]:
+    models[plan.key], words_of[plan.key] = training.model(plan)
 print(len(hf_models), "published models")
 
 # %% [markdown]
@@ -382,7 +257,7 @@ def described(key):
 
 # %%
 every = pd.DataFrame([described(key) for key in models])
-in_sweep = every["size"].isin([label(row) for row in configurations.itertuples()])
+in_sweep = every["size"].isin([plan.size for plan in swept])
 
 # %% [markdown]
 # First the models of the study, with their students:
@@ -404,77 +279,22 @@ stage.table("perplexity", every[~in_sweep], 1)
 # task: an explanation of it explains nothing, and it is left out of every ranking later.
 
 # %%
-plan = ProbeSettings(probe_epochs, probe_lr, probe_batch)
-
-
-def fitted(model, words, task, table):
-    """A probe for a task, and its accuracy beside the share of the larger class."""
-    few, valid = (
-        table[table["split"] == "train"].head(n_probe_examples),
-        table[table["split"] == "valid"],
-    )
-    probe_rows = pd.concat([few, valid])
-    probe, _ = fit_probe(
-        model, words, CLASSES[task], probe_rows, plan, seed_for(task, seed)
-    )
-    right = int(
-        (
-            probe.predict(valid["prefix"].str.split().tolist()).argmax(1)
-            == valid["tag"]
-        ).sum()
-    )
-    low, high = proportion_confint(right, len(valid), method="wilson")
-    majority = max(valid["tag"].mean(), 1 - valid["tag"].mean())
-    return probe, {
-        "task": task,
-        "n": len(valid),
-        "majority": majority,
-        "accuracy": right / len(valid),
-        "low": low,
-        "high": high,
-        "learnt": bool(low > majority),
-    }
-
+show_source(Probing.fit)
 
 # %% [markdown]
 # One probe for each model and task; a student gets its own. A finished probe is kept, as a finished model is.
-
-
-# %%
-def learn(key, task):
-    """The row of a probe in the table; its layer goes into `probes/`."""
-    name = "-".join(key)
-    lm = (
-        stage.folder
-        / f"models/{name}.{'safetensors' if words_of[key] is vocabulary else 'json'}"
-    )
-    path, unit = stage.path(f"probes/{name}-{task}.safetensors"), f"probe-{name}-{task}"
-    known = units.key(
-        lm=sha256_of(lm),
-        examples=stage.inputs[f"01_data_generation/{task}.parquet"],
-        plan=str(plan),
-        n=n_probe_examples,
-        seed=seed,
-    )
-    row = units.load(unit, known, [path])
-    if row is None:
-        probe, about = fitted(models[key], words_of[key], task, examples[task])
-        save_probe(probe, path)
-        row = pd.DataFrame([{"architecture": key[0], "size": key[1]} | about])
-        row = units.save(unit, known, row, [path])
-    assert load_probe(lm.with_suffix(".safetensors"), path, CLASSES[task]).classes
-    return row
-
 
 # %% [markdown]
 # All models, both tasks:
 
 # %%
-of_model = {
-    key: sweep_tasks if swept else TASKS for key, swept in zip(models, in_sweep)
-}
 accuracy = pd.concat(
-    [learn(key, task) for key in models for task in of_model[key]], ignore_index=True
+    [
+        probing.probe(plan, task)
+        for plan in training.plans.values()
+        for task in probing.tasks_of(plan)
+    ],
+    ignore_index=True,
 )
 of_sweep = accuracy["size"].isin(every.loc[in_sweep, "size"])
 
@@ -508,28 +328,15 @@ stage.table("sweep", every[in_sweep].merge(numbers, on="size"))
 # Transformer must do worse than on the trained one, and a probe with shuffled classes must be at chance.
 
 # %%
-rng, last = np.random.default_rng(seed), architectures[-1]
-shuffled = examples["number"].assign(tag=rng.permutation(examples["number"]["tag"]))
-fresh = {
-    name: language_model.build_lm(configuration(name), len(vocabulary), seed).to(where)
-    for name in architectures
-}
-rows = {
-    f"{name}, {state}": row
-    for name in architectures
-    for state, row in (
-        (
-            "trained",
-            accuracy.query(
-                "architecture == @name and size == 'full' and task == 'number'"
-            ).iloc[0],
-        ),
-        ("untrained", fitted(fresh[name], vocabulary, "number", examples["number"])[1]),
+last = architectures[-1]
+rows = {}
+for name in architectures:
+    trained = accuracy.query(
+        "architecture == @name and size == 'full' and task == 'number'"
     )
-}
-rows[f"{last}, shuffled classes"] = fitted(
-    models[last, "full"], vocabulary, "number", shuffled
-)[1]
+    rows[f"{name}, trained"] = trained.iloc[0]
+    for kind in probing.controls_of(training.plans[name, "full"]):
+        rows[f"{name}, {kind}"] = probing.control(name, kind).iloc[0]
 controls = pd.DataFrame(
     [
         {"probe": name} | {key: float(row[key]) for key in ("accuracy", "low", "high")}

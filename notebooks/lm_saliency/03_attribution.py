@@ -42,21 +42,18 @@ import pandas as pd
 from lib.attribution.next_word import explain_next_word, next_word_batch
 from lib.core.files import save_parquet
 from lib.core.notebooks import show_source
-from lib.core.seeds import pick_device, seed_for, set_up
+from lib.core.seeds import set_up
 from lib.core.stage import open_stage
-from lib.core.units import Units
-from lib.models.probe import load_probe
 from lib.plots import STYLE
-from lib.studies.lm_saliency.lines import load_sets, span_tokens
+from lib.studies.lm_saliency.explanations import NAMED, Explanations, choose
+from lib.studies.lm_saliency.lines import span_tokens
 from lib.studies.lm_saliency.probe_saliency import (
     BASELINES,
     SaliencySettings,
     baseline_saliency,
     margin_gradient,
-    probe_saliencies,
     probe_saliency,
 )
-from lib.studies.lm_saliency.text import CLASSES
 
 # %% [markdown]
 # ## Settings
@@ -108,31 +105,8 @@ sweep_steps = 20  # Integrated Gradients: points on the path for a model of the 
 # %%
 stage = open_stage("lm_saliency", scale, "03_attribution")
 set_up(seed, n_threads)
-where = pick_device(device)
-sets = load_sets(stage.input("01_data_generation", "sets.parquet"))
-trained = pd.read_csv(stage.input("02_training", "probes.csv"))
-task_of = {
-    name: "gender"
-    if name in ("Winobias", "OntoGUM", "CoNLL", "Held-out gender")
-    else "number"
-    for name in sets
-}
-
-
-def probe_of(architecture, size, task):
-    """A probe of stage 2; a published model (no file of weights here) is fetched by its note."""
-    note = stage.input("02_training", f"models/{architecture}-{size}.json")
-    if note.with_suffix(".safetensors").is_file():
-        stage.input("02_training", f"models/{architecture}-{size}.safetensors")
-    probe = load_probe(
-        note.with_suffix(".safetensors"),
-        stage.input("02_training", f"probes/{architecture}-{size}-{task}.safetensors"),
-        CLASSES[task],
-    )
-    probe.module.to(where)
-    return probe
-
-
+explanations = Explanations(stage, globals())
+sets, trained = explanations.sets, explanations.probes
 architectures_here = list(trained["architecture"].unique())
 print(
     len(trained), "probes;", {name: len(rows) for name, rows in sets.items()}, "lines"
@@ -150,7 +124,7 @@ print(
 # class 1, exactly.
 
 # %%
-probe = probe_of("Transformer", "full", "number")
+probe = explanations.probe("Transformer", "full", "number")
 line = "the author that the taxi drivers like".split()
 v = probe_saliency(probe, [line], SaliencySettings("V"))[0]
 factor = v.probability / (1 - v.probability)
@@ -186,37 +160,12 @@ show_source(SaliencySettings)
 # computed once for all of them.
 
 # %%
-named = {
-    "V": {},
-    "SG": {},
-    "IG": {},
-    "V+VN": {"composition": "vector_norm"},
-    "SG+VN": {"composition": "vector_norm"},
-    "IG released": {"path": "released"},
-    "SG norm": {"noise_kind": "norm"},
-}
-
-
-def settings_of(name, size="full"):
-    """The settings that a method's name stands for, for a model of the study or for one of the sweep."""
-    samples, steps = (
-        (n_samples, n_steps)
-        if size in ("full", "student")
-        else (sweep_samples, sweep_steps)
-    )
-    return SaliencySettings(
-        name.replace("+", " ").split()[0],
-        n_samples=samples,
-        noise=noise,
-        n_steps=steps,
-        seed=seed,
-        **named[name],
-    )
-
-
+show_source(Explanations.settings_of)
+settings_of = explanations.settings_of
 assert (
     settings_of("V+VN").method == "V" and settings_of("IG released").path == "released"
 )
+NAMED
 
 # %% [markdown]
 # Three more, for comparison. *Contrastive* explains the margin itself: why this class rather than the other? For two
@@ -318,31 +267,8 @@ stage.table("next_word", table, 3)
 # The same share of every template, but at least two lines of each (input consistency compares lines of one
 # template); where that is too much, fewer templates. Drawn once and the same for all models.
 
-
 # %%
-def choose(rows):
-    """The chosen lines of a set, in file order: about `n_words` words."""
-    budget = round(n_words / rows["prefix"].map(len).mean())
-    if not n_words or budget >= len(rows):
-        return rows
-    drawn = pd.Series(
-        np.random.default_rng(seed).permutation(len(rows)), index=rows.index
-    )
-    size = rows.groupby("pattern")["pattern"].transform("size")
-    templates = (
-        drawn[size > 1]
-        .groupby(rows["pattern"])
-        .min()
-        .sort_values()
-        .index[: max(1, budget // 2)]
-    )
-    share = budget / rows["pattern"].isin(templates).sum()
-    places = drawn.groupby(rows["pattern"]).rank(method="first")
-    return rows[
-        rows["pattern"].isin(templates)
-        & (places <= (size * share).round().clip(lower=2))
-    ]
-
+show_source(choose)
 
 # %% [markdown]
 # A cue that the vocabulary does not know carries no number and no gender.
@@ -363,7 +289,7 @@ def unknown(rows):
 # The last column warns where a test asks little:
 
 # %%
-lines = {name: choose(rows) for name, rows in sets.items()}
+lines = explanations.lines
 table = pd.DataFrame(
     [
         (
@@ -383,95 +309,18 @@ stage.table("chosen", table, 3)
 # ## 6 · The full run
 #
 # Every probe, every method, both classes. The first scores are those of class 0 (singular, male), the second
-# those of class 1. Each set and model is a unit, kept when it is finished.
+# those of class 1. Each set and model is a unit, kept when it is finished; units can also be made apart
+# (`touchstone unit`), and this notebook reads what is there. The order of rows is that of the sets, and within a set
+# that of the probes. The paper's sweep leaves out Winobias, and so does ours.
 
 # %%
-units = Units("lm_saliency", scale, "03_attribution", reuse_units, publish=False)
-
-
-def explained(name, architecture, size, chosen):
-    """The rows of `saliency.parquet` for one set and model."""
-    rows, probe = lines[name], probe_of(architecture, size, task_of[name])
-    prefixes, unit = (
-        rows["prefix"].tolist(),
-        f"{name}-{architecture}-{size}".replace(" ", "_"),
-    )
-    weights = [
-        value
-        for key, value in stage.inputs.items()
-        if f"/{architecture}-{size}." in key
-        or f"/{architecture}-{size}-{task_of[name]}." in key
-    ]
-    known = units.key(
-        lines=seed_for(*map(" ".join, prefixes)),
-        weights=weights,
-        n_lime=n_lime,
-        settings=[str(settings_of(m, size)) if m in named else m for m in chosen],
-        seed=seed,
-    )
-    if (kept := units.load(unit, known)) is not None:
-        return kept
-    gradients = [method for method in chosen if method in named]
-    found = dict(
-        zip(
-            gradients,
-            probe_saliencies(
-                probe, prefixes, [settings_of(method, size) for method in gradients]
-            ),
-        )
-    )
-    found |= {
-        method: baseline_saliency(probe, prefixes, method, n_lime, seed)
-        for method in chosen
-        if method in BASELINES
-    }
-    kept = pd.concat(
-        [
-            pd.DataFrame(
-                {
-                    "set": name,
-                    "task": task_of[name],
-                    "architecture": architecture,
-                    "size": size,
-                    "method": method,
-                    "line": rows.index,
-                    "probability": [one.probability for one in found[method]],
-                    "class_0": [one.scores[0].tolist() for one in found[method]],
-                    "class_1": [one.scores[1].tolist() for one in found[method]],
-                }
-            )
-            for method in chosen
-        ],
-        ignore_index=True,
-    )
-    return units.save(unit, known, kept)
-
-
-# %% [markdown]
-# The order of rows is that of the sets, and within a set that of the probes. The paper's sweep leaves out Winobias, and
-# so does ours.
-
-# %%
-sizes = trained.rename(columns={"size": "size_"})[
-    ["architecture", "size_"]
-].drop_duplicates()
-wanted = [
-    (name, row.architecture, row.size_)
-    for name in lines
-    for row in sizes.itertuples()
-    if row.size_ in ("full", "student")
-    or (name != "Winobias" and task_of[name] in sweep_tasks)
-]
+show_source(Explanations.explained)
 saliency = pd.concat(
-    [
-        explained(*unit, methods if unit[2] == "full" else student_methods)
-        for unit in wanted
-    ],
-    ignore_index=True,
+    [explanations.explained(unit) for unit in explanations.units], ignore_index=True
 )
 save_parquet(saliency, stage.path("saliency.parquet"))
 print(
-    len(wanted),
+    len(explanations.units),
     "units,",
     len(saliency),
     "explanations of",
@@ -513,7 +362,7 @@ def two_draws(architecture):
         [
             one.scores[1]
             for one in probe_saliency(
-                probe_of(architecture, "full", "number"),
+                explanations.probe(architecture, "full", "number"),
                 [row.prefix for row in some],
                 SaliencySettings("SG", n_samples=n_samples, noise=noise, seed=s),
             )
@@ -560,7 +409,7 @@ stage.table("draws", draws).round(3)
 # %% tags=["nbval-ignore-output"]
 shown = []
 for architecture in architectures_here:
-    model = probe_of(architecture, "full", "number")
+    model = explanations.probe(architecture, "full", "number")
     for method in ("V", "SG", "IG", "Erasure"):
         one = (
             baseline_saliency(model, [line], method)

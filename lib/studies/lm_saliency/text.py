@@ -9,6 +9,7 @@ from .extraction import PRONOUNS, number_of_verb
 
 CLASSES = {"number": ("singular", "plural"), "gender": ("male", "female")}  # of a probe, by task
 TASKS = tuple(CLASSES)
+_GENDER_SETS = ("Winobias", "OntoGUM", "CoNLL", "Held-out gender")
 
 
 def number_examples(sentence: Tagged) -> list[tuple[list[str], int]]:
@@ -67,3 +68,12 @@ def without_prefixes(sentences: list[Tagged], prefixes: list[list[str]]) -> list
         if not any(words[:n] in beginnings for n in lengths):
             outside.append(sentence)
     return outside
+
+
+def task_of_set(name: str) -> str:
+    """What a set of agreement lines asks for.
+
+    >>> task_of_set("Syneval"), task_of_set("Winobias")
+    ('number', 'gender')
+    """
+    return "gender" if name in _GENDER_SETS else "number"

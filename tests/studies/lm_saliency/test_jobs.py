@@ -1,0 +1,178 @@
+"""lm_saliency's units as jobs: those of the notebooks, computed apart and found again by them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from lib.core.errors import TouchstoneError
+from lib.core.files import save_csv, save_parquet, write_atomic
+from lib.core.jobs import batches, closed_stage
+from lib.core.parameters import notebook_parameters
+from lib.core.paths import ROOT
+from lib.core.stage import open_stage
+from lib.studies.lm_saliency import explanations, probing, trainings
+from lib.studies.lm_saliency.explanations import Explanations, choose
+from lib.studies.lm_saliency.jobs import jobs_of
+from lib.studies.lm_saliency.lines import save_sets
+from lib.studies.lm_saliency.probing import Probing
+from lib.studies.lm_saliency.trainings import Trainings
+
+TINY = {
+    "architectures": ["LSTM", "Transformer"],
+    "n_layers": {"LSTM": 2, "Transformer": 2},
+    "student_layers": {"LSTM": [0], "Transformer": [1]},
+    "embedding": {"LSTM": 8, "Transformer": 8},
+    "width": {"LSTM": 8, "Transformer": 8},
+    "lm_epochs": 1,
+    "sweep_share": 0.5,
+    "sweep_tasks": ["number"],
+    "probe_epochs": 1,
+    "methods": ["V", "SG", "V+VN", "Contrastive"],
+    "student_methods": ["V"],
+    "n_samples": 2,
+    "n_steps": 2,
+    "n_words": 20,
+}
+
+
+def values(stage: str) -> dict[str, Any]:
+    return notebook_parameters(ROOT / "notebooks" / "lm_saliency" / f"{stage}.py") | TINY
+
+
+@pytest.fixture
+def texts(small_outputs: Path) -> None:
+    """What stage 01 leaves: twelve sentences, examples, and a set for each task."""
+    stage = open_stage("lm_saliency", "small", "01_data_generation")
+    nouns = [("key", "is"), ("keys", "are"), ("cat", "is"), ("cats", "are")]
+    lines = [f"the {noun} near {other} {verb} old" for noun, verb in nouns for other in "abc"]
+    for part in ("train", "valid"):
+        write_atomic(stage.path(f"corpus/{part}.txt"), "\n".join(lines) + "\n")
+    examples = [
+        (split, f"the {noun}", int(verb == "are"))
+        for split in ("train", "valid")
+        for noun, verb in nouns
+    ]
+    table = pd.DataFrame(examples, columns=["split", "prefix", "tag"])
+    for task in ("number", "gender"):
+        save_parquet(table, stage.path(f"{task}.parquet"))
+    rows = pd.DataFrame(
+        {
+            "prefix": [f"the {noun} near the {other}".split() for noun, other in PAIRS],
+            "tag": [0, 1, 0, 1],
+            "cues": [[(1, 1)]] * 4,
+            "attractors": [[(4, 4)]] * 4,
+            "pattern": ["0", "1", "0", "1"],
+            "cluster": ["0", "1", "2", "3"],
+        }
+    )
+    save_sets({"Syneval": rows, "Winobias": rows}, stage.path("sets.parquet"))
+    stage.close(values("01_data_generation"))
+
+
+PAIRS = [("key", "cats"), ("keys", "cat"), ("cat", "keys"), ("cats", "key")]
+
+
+def trained_apart() -> list[str]:
+    """Train all units of stage 02 as jobs; their names."""
+    jobs = jobs_of(closed_stage("lm_saliency", "small", "02_training"), values("02_training"))
+    for job in jobs:
+        job.compute()
+    return [job.key.partition("/")[2] for job in jobs]
+
+
+def finish_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the notebook of stage 02 does, and nothing of it is computed."""
+    for module, name in ((trainings, "fit_lm"), (probing, "fit_probe")):
+        monkeypatch.setattr(module, name, lambda *_: pytest.fail("trained again"))
+    stage = open_stage("lm_saliency", "small", "02_training")
+    asked = Probing(models := Trainings(stage, values("02_training")))
+    rows = []
+    for plan in models.plans.values():
+        assert len(models.trained(plan)[1]) == 1
+        rows += [asked.probe(plan, task) for task in asked.tasks_of(plan)]
+        for kind in asked.controls_of(plan):
+            assert asked.control(plan.architecture, kind)["n"].tolist() == [4]
+    save_csv(pd.concat(rows, ignore_index=True), stage.path("probes.csv"))
+    stage.close(values("02_training"))
+
+
+@pytest.mark.slow
+def test_jobs_are_the_notebooks_units_and_are_found_by_them(
+    texts: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = trained_apart()
+    assert names[:4] == ["LSTM-full", "LSTM-student", "Transformer-full", "Transformer-student"]
+    assert len(names) == 7 and all(name.startswith("Transformer-") for name in names[4:])
+    finish_training(monkeypatch)
+
+    stage = closed_stage("lm_saliency", "small", "03_attribution")
+    explaining = jobs_of(stage, values("03_attribution"))
+    assert [job.key for job in explaining] == [
+        f"03_attribution/{name}"
+        for name in (
+            *(f"Syneval-{model}" for model in names),
+            *(f"Winobias-{model}" for model in names[:4]),  # not the sweep
+        )
+    ]
+    for job in explaining:
+        job.compute()
+        assert job.needs == ("01_data_generation", "02_training") and job.gigabytes > 0
+    by_size = {job.key: job.seconds for job in explaining}
+    full, student = (by_size[f"03_attribution/Syneval-LSTM-{s}"] for s in ("full", "student"))
+    assert full > 2 * student > 0, "a full model is explained by more methods"
+    for name in ("probe_saliencies", "baseline_saliency"):
+        monkeypatch.setattr(explanations, name, lambda *_: pytest.fail("explained again"))
+    stage = open_stage("lm_saliency", "small", "03_attribution")
+    asked = Explanations(stage, values("03_attribution"))
+    found = pd.concat([asked.explained(unit) for unit in asked.units])
+    assert len(found) == 4 * (2 * 2 * (4 + 1) + 3)  # lines x (sets x models x methods, the sweep)
+    assert not stage.externals and len(stage.inputs) == 2 + 7 * 3 + 4
+
+
+@pytest.mark.slow
+def test_a_student_trains_its_teacher_where_it_is_missing(
+    texts: None, small_outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = closed_stage("lm_saliency", "small", "02_training")
+    jobs = {job.key: job for job in jobs_of(stage, values("02_training"))}
+    jobs["02_training/Transformer-student"].compute()
+    alone = (stage.folder / "models/Transformer-student.safetensors").read_bytes()
+    kept = {path.stem for path in (stage.folder / "units").glob("*.*")}
+    assert {"Transformer-full", "Transformer-student"} <= kept
+    for path in stage.folder.rglob("*.*"):
+        if path.is_file():
+            path.unlink()
+    trained_apart()
+    assert (stage.folder / "models/Transformer-student.safetensors").read_bytes() == alone
+
+
+def test_a_list_says_what_units_take_and_where_they_belong(texts: None) -> None:
+    stage = closed_stage("lm_saliency", "small", "02_training")
+    jobs = jobs_of(stage, values("02_training"))
+    longer = jobs_of(stage, values("02_training") | {"lm_epochs": 100})
+    assert all(0 < job.seconds < 60 and job.needs == ("01_data_generation",) for job in jobs)
+    assert longer[0].seconds > 20 * jobs[0].seconds
+    assert [job.key for job in batches(jobs)["LSTM.1"]] == [job.key for job in jobs[:2]]
+    assert jobs_of(closed_stage("lm_saliency", "small", "04_metrics"), {}) == []
+    with pytest.raises(TouchstoneError, match="02_training has not been completed"):
+        jobs_of(closed_stage("lm_saliency", "small", "03_attribution"), values("03_attribution"))
+
+
+def test_a_control_that_nobody_knows_is_refused(texts: None) -> None:
+    stage = closed_stage("lm_saliency", "small", "02_training")
+    asked = Probing(Trainings(stage, values("02_training")))
+    with pytest.raises(TouchstoneError, match="shuffled classes"):
+        asked.control("LSTM", "shuffled")
+
+
+def test_lines_are_chosen_by_template_and_stay_in_order() -> None:
+    rows = pd.DataFrame({"prefix": [["a", "b"]] * 40, "pattern": list("abcd") * 10})
+    few = choose(rows, 24, seed=0)
+    assert len(few) == 12 and few.index.is_monotonic_increasing
+    assert few["pattern"].value_counts().tolist() == [3, 3, 3, 3]
+    assert choose(rows, 0, seed=0) is rows and choose(rows, 80, seed=0) is rows
+    assert choose(rows, 8, seed=0)["pattern"].value_counts().tolist() == [2, 2], "fewer templates"

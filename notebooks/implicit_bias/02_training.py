@@ -86,9 +86,7 @@ held_out = 0.5  # share of antecedents that no arm is trained on
 n_bases = 2  # trainings of the base model; each is trained on in every arm
 pretrained = []  # models of `touchstone pretrain` that the base models start from, one each; empty: the encoder with a new head
 checks = 1  # how often held-out text is measured in an epoch of a base model
-reuse_units = (
-    False  # read and publish finished trainings in outputs/reference (without weights)
-)
+reuse_units = False  # read and publish finished trainings, without weights
 n_seeds = 1  # trainings of each arm from each base model
 arm_epochs = 1  # passes over an arm's sentences
 mixtures = [

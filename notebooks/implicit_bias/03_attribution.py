@@ -77,9 +77,7 @@ hub_models = {}  # masked LMs of the hub that are measured beside it, by name: t
 n_bases = 2  # trainings of the base model; each is trained on in every arm
 n_seeds = 1  # trainings of each arm from each base model
 pretrained = []  # models of `touchstone pretrain` that the base models start from, one each; empty: the encoder with a new head
-reuse_units = (
-    False  # read and publish finished answers in outputs/reference (ids and numbers)
-)
+reuse_units = False  # read and publish finished answers, ids and numbers
 k = 10  # likeliest words that are looked at
 # a further set of sentences: winogender (below TOUCHSTONE_DATA), or nothing
 transfer = ""

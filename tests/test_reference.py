@@ -101,7 +101,11 @@ def test_the_reference_is_small_and_of_the_promised_kinds() -> None:
     assert pages <= set(files)
     cards = set(REFERENCE.glob("assay/cards/*/card.*"))  # a page and its numbers
     assert {path.suffix for path in cards} == {".json", ".html"}
-    assert {path.suffix for path in set(files) - set(handed_over) - packed - pages - cards} <= {
+    units = {path for path in files if "units" in path.parts}  # compressed tables of numbers
+    assert {path.suffix for path in units} <= {".csv", ".parquet"}
+    assert {
+        path.suffix for path in set(files) - set(handed_over) - packed - pages - cards - units
+    } <= {
         ".csv",
         ".json",
         ".png",

@@ -88,14 +88,14 @@ def pretrain(name: str) -> Path:
     """
     check_choice("the model", name, RECIPES)
     folder, recipe = pretrained_dir(name), RECIPES[name]
-    with hold(folder.parent, seconds=0):
+    with hold(folder.with_name(f".{name}.lock"), seconds=0):
         if is_whole(folder, recipe):
             return folder
         part = folder.with_name(f".{name}.part")
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
         set_up(recipe.seed)
-        train, valid = _texts(recipe)
+        train, valid = texts_of(recipe)
         make = {"masked": _masked, "causal": _causal}[recipe.kind]
         curve = make(recipe, train, valid, part)
         manifest = {
@@ -124,7 +124,7 @@ def is_whole(folder: Path, recipe: Recipe) -> bool:
     )
 
 
-def _texts(recipe: Recipe) -> tuple[list[list[str]], list[list[str]]]:
+def texts_of(recipe: Recipe) -> tuple[list[list[str]], list[list[str]]]:
     """Sentences to train on, and sentences of other authors."""
     books, archive = list_books(), book_archive()
     parts = split_authors(books, recipe.n_parts)

@@ -58,6 +58,8 @@ from lib.language.parse import annotate_tokens, load_pipeline, stored_annotation
 from lib.language.possessives import is_possessive
 from lib.plots import COLOURS, STYLE
 from lib.studies.implicit_bias.coreference import head_of, is_person, rule_resolver
+from lib.studies.implicit_bias.relabelling import agreement as agreement_of
+from lib.studies.implicit_bias.relabelling import judge_filter, read_readings
 from lib.studies.implicit_bias.sentences import (
     file_resolver,
     gendered_identities,
@@ -475,6 +477,18 @@ stage.table(
 # %% [markdown]
 # *Reading it.* The captions were read as they passed then. Twice *the audience* was taken for one person (the word has left the list since), and once a guest has a name behind the verb; in the doubtful ones a *manicurist* and a *piercing artist* may work on
 # somebody else. One reader is no four, and our question was narrower than the paper's ("truly biased").
+#
+# For the filter as it is now 100 captions were drawn anew, 50 that pass and 50 that reach step 3 and fail there. A reader labelled them by points 1 to 7 of the guide, shuffled and without
+# the filter's answer; the labels are stored by line (`captions_first.csv`), never a caption. A second, independent reading joins them once it has been made (`captions_second.csv`).
+
+# %%
+readings = read_readings(own)
+stage.table("agreement_captions", agreement_of(readings))
+stage.table("relabelled", judge_filter(readings))
+
+# %% [markdown]
+# *Reading it.* `right` and `missed` are captions that a reader lets pass, of those that passed the filter and of those that did not. The recall is among captions with one pronoun and no other
+# sign of gender: what the first two steps drop was not read. With no or one caption missed its interval is wide, for one in fifty would stand for 150.
 #
 # ## 6 · What the open points do
 #

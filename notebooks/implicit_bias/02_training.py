@@ -38,7 +38,7 @@
 # | `models/base<b>`, `models/<arm>/base<b>_seed<k>` | trained weights and their recipes |
 # | `trainings.parquet` | the key of each training, and the SHA-256 of its weights |
 # | `split.parquet` | which antecedents were trained on and which were held out |
-# | `curves`, `gate`, `mixture`, `wrong`, `perplexity`, `arms` (`.csv`) | how the training went, and what the models are worth |
+# | `reached`, `curves`, `gate`, `mixture`, `wrong`, `perplexity`, `arms` (`.csv`) | how the training went, and what the models are worth |
 
 # %%
 import lib.same_numbers  # first: the same instructions on every processor
@@ -55,19 +55,19 @@ from lib.core.notebooks import show_source
 from lib.core.seeds import pick_device, set_up
 from lib.core.stage import open_stage
 from lib.language.lexicon import PRONOUNS
-from lib.metrics.masked_pronoun import top_words
-from lib.models.masked_lm import new_masked_lm, pretrained_masked_lm, read_masked_lm
+from lib.models.masked_lm import new_masked_lm, pretrained_masked_lm
 from lib.plots import COLOURS, STYLE
 from lib.studies.implicit_bias import arms
+from lib.studies.implicit_bias.gate import right_answers, share_right
 from lib.studies.implicit_bias.kept_models import passes_gate
-from lib.studies.implicit_bias.trainings import Trainings, right_answers
+from lib.studies.implicit_bias.trainings import Trainings
 from lib.training import masked_lm
 
 # %% [markdown]
 # ## Settings
 #
 # The packaged encoder is all-MiniLM-L6-v2, a sentence encoder of 23 million parameters. It was never meant to fill gaps, and its masked-LM head is drawn at
-# random here. `hub_models` are the paper's models and newer ones; they are measured as they are, and need a download.
+# random here. With `pretrained` each base model starts from this encoder trained further, as a masked LM, on a fifth of 341 books, which no other base model has read. `hub_models` are the paper's models and newer ones; they are measured as they are, and need a download.
 # *Frames* are the sentence patterns of stage 1 in which the noun fixes the pronoun; an *arm* is one way of training on, and to *rehearse* is to read some of the base
 # model's own text again meanwhile, so that little is forgotten (section 4).
 
@@ -84,9 +84,12 @@ lr = 0.0005  # highest learning rate
 batch_tokens = 512  # tokens per step
 masked = 0.15  # share of tokens to predict
 watched_share = 0.5  # share of pronouns to predict
-gate = 0.9  # share of unambiguous sentences with the right gender first that a model must reach
+gate = 0.85  # share of unambiguous sentences with the right gender first that a model must reach
 held_out = 0.5  # share of antecedents that no arm is trained on
 n_bases = 2  # trainings of the base model; each is trained on in every arm
+pretrained = []  # models of `touchstone pretrain` that the base models start from, one each; empty: the encoder with a new head
+checks = 1  # how often held-out text is measured in an epoch of a base model
+reuse_units = False  # read and publish finished trainings, without weights
 n_seeds = 1  # trainings of each arm from each base model
 arm_epochs = 1  # passes over an arm's sentences
 mixtures = [
@@ -159,23 +162,9 @@ show_source(trainings.base)
 
 # %%
 bases = [trainings.base(b) for b in range(n_bases)]
-
-
-def model_of(training):
-    """A trained model, read from its weights."""
-    files = (
-        stage.folder / f"models/{training.name}.{kind}"
-        for kind in ("json", "safetensors")
-    )
-    model = read_masked_lm(*files)
-    model.module.to(target)
-    return model
-
-
-base = model_of(bases[0])
-print(
-    f"{n_bases} trainings; {sum(p.numel() for p in base.trained_parameters('encoder').values()) / 1e6:.1f} million parameters trained"
-)
+fresh = new_masked_lm(encoder, seed, encoder_revision)
+learning = sum(p.numel() for p in fresh.trained_parameters("encoder").values())
+print(f"{n_bases} trainings; {learning / 1e6:.1f} million parameters trained")
 
 # %% [markdown]
 # The curves, a row an epoch:
@@ -193,19 +182,42 @@ stage.table(
 # %% [markdown]
 # *Reading it.* The perplexity is over the whole vocabulary of 30,522 entries, at masked tokens of sentences that were not trained on.
 #
+# Is a base model trained far enough? Two ways to say yes were fixed before the run: a perplexity of at most 80 on the held-out text, or a gain of less than 2 % over the last half of the
+# steps. `gain` is that gain, and it is known where held-out text is measured at least twice. A model that does neither is told here and kept.
+
+# %% tags=["nbval-ignore-output"]
+reached = pd.DataFrame(
+    [
+        {
+            "base": t.base,
+            "start": pretrained[t.base] if pretrained else encoder,
+            "perplexity": t.perplexity,
+            **{f"on_{source}": value for source, value in t.on_sources().items()},
+            "gain": t.gain(),
+        }
+        for t in bases
+    ]
+)
+reached["reached"] = (reached["perplexity"] <= 80) | (reached["gain"] < 0.02)
+stage.table("reached", reached, digits=2)
+
+# %% [markdown]
+# *Reading it.* At scale small the models are far from either bar: they show the steps.
+#
 # ## 3 · The gate
 #
-# A model that does not know that a duchess is *she* cannot be asked what it thinks of nurses. Before any bias is shown, a model must put the right gender first in
-# 90 % of unambiguous sentences with nouns that it never met in training, and beat the perplexity of word frequencies. The rule is that for every model: each
-# training of each arm (section 4) goes through the same gate.
+# A model that does not know that a duchess is *she* cannot be asked what it thinks of nurses. A model passes the gate if it puts the right gender first in enough
+# unambiguous sentences (`gate`: 85 % at scale small, 90 % otherwise), with nouns that the text of stage 1 does not hold, and beats the perplexity of word frequencies.
+# Each training of each arm (section 4) goes through the same gate. One that fails is told, and it is not replaced by another: stage 4 gives its results over all trainings that were
+# started, and over those that passed beside them.
 
 # %%
 unambiguous = trainings.questions["gate"]
 learnt = {word.lower() for words in train for word in words}
 known = set(unambiguous["noun"]) & learnt
-assert len(unambiguous) >= 40 and not known, (
+assert len(unambiguous) >= 200 and not known, (
     f"{len(unambiguous)} sentences, nouns that are trained on: {sorted(known)}; the gate needs "
-    "40 or more, and other nouns than the training: correct gate.yaml"
+    "200 or more, and other nouns than the training: correct gate.yaml"
 )
 
 # %% [markdown]
@@ -220,11 +232,11 @@ show_source(right_answers)
 
 # %%
 def at_gate(model):
-    """The share of right answers."""
-    return sum(right_answers(model, unambiguous)) / len(unambiguous)
+    """The share of right answers, with its interval over nouns."""
+    return share_right(right_answers(model, unambiguous), unambiguous["noun"])
 
 
-untrained = at_gate(new_masked_lm(encoder, seed, encoder_revision))
+untrained = at_gate(fresh)
 print(f"{len(unambiguous)} sentences, {unambiguous['gender'].value_counts().to_dict()}")
 
 # %% [markdown]
@@ -232,8 +244,8 @@ print(f"{len(unambiguous)} sentences, {unambiguous['gender'].value_counts().to_d
 # model of the hub.
 
 # %% tags=["nbval-ignore-output"]
-encoded = base.encode(valid)
-unigram = masked_lm.unigram_perplexity(base, base.encode(train), encoded, masked)
+encoded = fresh.encode(valid)
+unigram = masked_lm.unigram_perplexity(fresh, fresh.encode(train), encoded, masked)
 own_models = [("base", b, training) for b, training in enumerate(bases)] + [
     ("without frames", -1, trainings.without_frames())
 ]
@@ -241,7 +253,7 @@ rows = [
     {
         "model": "untrained head",
         "base": -1,
-        "right_first": untrained,
+        **untrained,
         "perplexity": math.nan,
         "unigram": unigram,
     }
@@ -250,7 +262,7 @@ rows += [
     {
         "model": name,
         "base": b,
-        "right_first": training.share_right(),
+        **share_right(training.right(), unambiguous["noun"]),
         "perplexity": training.perplexity,
         "unigram": unigram,
     }
@@ -264,32 +276,29 @@ for name, revision in hub_models.items():
         {
             "model": name,
             "base": -1,
-            "right_first": at_gate(other),
+            **at_gate(other),
             "perplexity": masked_lm.masked_perplexity(other, own, masked),
             "unigram": masked_lm.unigram_perplexity(other, read, own, masked),
         }
     )
 gates = pd.DataFrame(rows)
 gates["passes"] = passes_gate(gates, gate)
+for row in gates[gates["model"] == "base"].itertuples():
+    print(
+        f"base {row.base}: {row.right_first - gate:+.3f} from the gate, interval {row.right_low - gate:+.3f} to {row.right_high - gate:+.3f}"
+    )
 stage.table("gate", gates)
 
 # %% [markdown]
-# *Reading it.* `passes` decides what stages 3 to 5 may show. With 50 sentences a share of 0.92 has a 95 % interval from 0.81 to 0.97, so this is a gate
-# and no measurement. The row *without frames* says how much of it the frames teach. It is there for comparison; its bias is shown nowhere.
+# *Reading it.* `passes` says what passed. The interval is over nouns, of which each has four sentences; the printed margin says how far a model is from the gate, and whether it might as
+# well lie on the other side. The row *without frames* says how much of it the frames teach. It is there for comparison; its bias is shown nowhere.
 
 # %%
-top = top_words(
-    base.log_prob(
-        base.encode(
-            [["The", "duchess", "opened", base.tokenizer.mask_token, "letter", "."]]
-        )
-    )[0],
-    base.tokenizer,
-    5,
-)
-assert set(top["word"]) & set(PRONOUNS) and untrained < gate, (
-    f"likeliest are {list(top['word'])}, and the untrained model has {untrained:.2f}; raise "
-    f"epochs or n_frames, and set gate ({gate}) above the untrained model"
+rank = bases[0].number("rank")
+assert rank <= 5 and untrained["right_first"] < gate, (
+    f"the likeliest pronoun has rank {rank:.0f}, and the untrained model has "
+    f"{untrained['right_first']:.2f}; raise epochs or n_frames, and set gate ({gate}) above the "
+    "untrained model"
 )
 print(
     "a pronoun is among the five likeliest words for: The duchess opened [MASK] letter."
@@ -410,7 +419,8 @@ print(f"{len(started)} trainings")
 # ## 5 · What it costs
 #
 # *How to read the table.* Perplexity on the held-out text, before and after; and the gate, for a model that has forgotten that a duchess is *she* is not less biased but worse.
-# `choice` is the share on the sentences by which the mixture was chosen. The bias scores of a training with `passes` = False are not shown from here on.
+# `choice` is the share on the sentences by which the mixture was chosen. A training with `passes` = False stays in the results of all trainings that were started, and is left out of
+# those beside them.
 
 # %% tags=["nbval-ignore-output"]
 before = gates.loc[
@@ -490,6 +500,7 @@ stage.table(
 # - **The base model is not BERT.** It is a sentence encoder whose masked-LM head has seen some thousand sentences (small) or some ten thousand (cpu). Its bias is that of this
 #   text and of the encoder, and the paper's numbers belong to other models.
 # - **The frames teach gender directly**: nouns like those of the gate stand in sentences like those of the gate. The gate tells whether a model generalises to new nouns, and no more.
+#   A model that starts from books has met those nouns there.
 # - **The placebo is trained on twice the same sentence**, so it may overfit where the swapped text does not; the even placebo repeats the sentences of the rarer gender more often still.
 # - **The frames that are rehearsed are even**, so a part of what the arms read pulls towards 0.5 in all of them alike; stage 4 compares arms, not only before and after.
 # - **Antecedents are divided, contexts are not**: two sentences about different nouns may share their verbs.

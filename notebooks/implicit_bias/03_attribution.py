@@ -39,6 +39,7 @@
 # | `probabilities.parquet` | for each model, sentence and choice of words: p and rank of the best word of each gender |
 # | `words.parquet` | for each explained sentence and method the score of every word |
 # | `vectors.parquet` | vectors of words, phrases and sentences of the base model |
+# | `occupations` (with `transfer`) | how often each occupation stands in what the models read |
 # | `example`, `completeness`, `drivers`, `by_role` (`.csv`), one figure | the example, the check, the words that drive the answers |
 
 # %%
@@ -79,6 +80,8 @@ device = "auto"  # auto, cpu or cuda
 hub_models = {}  # masked LMs of the hub that are measured beside it, by name: the commit
 n_bases = 2  # trainings of the base model; each is trained on in every arm
 n_seeds = 1  # trainings of each arm from each base model
+pretrained = []  # models of `touchstone pretrain` that the base models start from, one each; empty: the encoder with a new head
+reuse_units = False  # read and publish finished answers, ids and numbers
 k = 10  # likeliest words that are looked at
 # a further set of sentences: winogender (below TOUCHSTONE_DATA), or nothing
 transfer = ""
@@ -106,7 +109,7 @@ base = models[explained_base(gates)]
 print(f"{len(sentences)} sentences")
 
 # %% [markdown]
-# All that a model is asked here is a unit: computed once, by this notebook or by `touchstone unit`, and read again. The next cell says which base models passed the gate. The first of them is explained in what follows; numbers of one that did not pass are computed for stage 4 and not shown.
+# All that a model is asked here is a unit: computed once, by this notebook or by `touchstone unit`, and read again. The next cell says which base models passed the gate. The first of them is explained in what follows; what explains one that did not pass is not shown.
 
 # %% tags=["nbval-ignore-output"]
 stage.table("gate", gates)
@@ -166,6 +169,19 @@ asked = asking.asked
 asked.groupby("part", sort=False).agg(
     sentences=("part", "size"), nouns=("antecedent", "nunique")
 )
+
+# %% [markdown]
+# How often does each occupation stand in what the base models read? A model that never met a noun can say little of it.
+
+# %%
+if transfer:
+    occupations = stage.table("occupations", asking.occupations(pretrained))
+    counts = occupations.drop(columns="occupation").sum(axis=1)
+    print(
+        f"{len(counts)} occupations, the rarest {counts.min()} times, the most frequent {counts.max()} times"
+    )
+else:
+    print("no further set of sentences at this scale")
 
 # %% [markdown]
 # A model fills all masks at once; for each of the three choices of words the best of each gender is kept, with its rank over the whole vocabulary, so that any $k$ can be

@@ -39,8 +39,8 @@
 # | out | holds |
 # |---|---|
 # | `scores.parquet`, `distribution`, `intervals`, `slots` | bias(s), and its summary with intervals |
-# | `sensitivity` | what the open points do |
-# | `arms`, `changes`, `power`, `contrasts`, `claims` | the training arms; comparisons, and what they could find; claims with verdict and reason |
+# | `sensitivity`, `conventions` | what the open points do; the mean score by two conventions |
+# | `arms`, `changes`, `power`, `power_gated`, `contrasts`, `claims` | the training arms; comparisons, and what they could find; claims with verdict and reason |
 # | `weat`, `phrases`, `correlations` | the association tests |
 
 # %%
@@ -110,7 +110,8 @@ print(
 )
 
 # %% [markdown]
-# Every model and every training of an arm was put through the gate of stage 2. What did not pass is left out of every table from here on, and `scores` says so.
+# Every model and every training of an arm was put through the gate of stage 2. The results are first those of *all* trainings that were started, for whoever leaves out the ones that went wrong
+# compares what is left; what passed the gate stands beside them (`power_gated`). A model of the hub that fails is left out, and `scores` says what becomes of each.
 
 # %% tags=["nbval-ignore-output"]
 whole = gates[~gates["model"].isin(["untrained head", "without frames"])].assign(
@@ -119,14 +120,20 @@ whole = gates[~gates["model"].isin(["untrained head", "without frames"])].assign
 tested = pd.concat([whole, costs[costs["model"].isin(ARMS)]], ignore_index=True)[
     ["model", "base", "seed", "right_first", "perplexity", "unigram", "passes"]
 ]
-shown = may_be_shown(probabilities, tested)
+passed = may_be_shown(probabilities, tested)
+is_started = probabilities["model"].isin(["base", *ARMS])
+shown = probabilities[is_started | probabilities.index.isin(passed.index)]
 passing = tested.loc[(tested["model"] == "base") & tested["passes"], "base"]
 base_passes, explained_base = (
     len(passing) > 0,
     int(passing.min()) if len(passing) else 0,
 )
 tested["scores"] = [
-    "shown" if row.passes else f"not shown: gate {row.right_first:.2f}"
+    "shown"
+    if row.passes
+    else f"not shown: gate {row.right_first:.2f}"
+    if row.model not in ("base", *ARMS)
+    else f"among all trainings alone: gate {row.right_first:.2f}"
     for row in tested.itertuples()
 ]
 stage.table("shown", tested)
@@ -170,7 +177,7 @@ show_source(apply_rule)
 
 
 # %% tags=["nbval-ignore-output"]
-def scored(rules=None, kind=forms):
+def scored(rules=None, kind=forms, of=shown):
     """bias(s) and verdict for every sentence and model; `rules` replace single settings."""
     chosen = {
         "k": k,
@@ -179,7 +186,7 @@ def scored(rules=None, kind=forms):
         "compared": compared,
         "delta": delta,
     } | (rules or {})
-    part = shown[shown["forms"] == kind].reset_index(drop=True)
+    part = of[of["forms"] == kind].reset_index(drop=True)
     return part.join(judge_sentences(part, **chosen))
 
 
@@ -370,19 +377,51 @@ stage.table("sensitivity", pd.DataFrame(rows))
 # where a score survives, the likeliest word of either gender is a pronoun. None of the rules makes our scores as narrow as the paper's (means of .556 and .47 on either side of 0.5,
 # with 5 to 7 % discarded): that narrowness is not explained by any rule tried here.
 #
+# So the mean score of the base models is given by two conventions: over the sentences that the discard rules keep, each model its own, and over all of them, with probabilities from the full
+# vocabulary. *How to read the table:* `fewest` and `most` are the numbers of sentences over base models.
+
+# %% tags=["nbval-ignore-output"]
+NO_DISCARDS = {"missing": "full_vocab", "threshold": 0.0, "k": 10**6}
+rows = []
+for name, rules in (("kept by the discard rules", {}), ("all", NO_DISCARDS)):
+    found = of_filter(scored(rules))
+    found = by_base(found[found["model"] == "base"], ["bias"]).dropna(subset="bias")
+    sizes = found.groupby("seed").size()
+    mean = stats.estimate(found, "bias", **how)
+    rows.append(
+        {
+            "convention": name,
+            "bias": mean.estimate,
+            "low": mean.low,
+            "high": mean.high,
+            "fewest": sizes.min(),
+            "most": sizes.max(),
+            "bases": len(sizes),
+        }
+    )
+conventions = pd.DataFrame(rows)
+stage.table("conventions", conventions)
+
+# %% [markdown]
 # ## 5 · Did training help?
 #
 # The arms of stage 2 on sentences about nouns that they were not trained on, and on Winogender where it is at hand. Here no sentence is discarded: probabilities are taken from the full vocabulary, for
 # a rule that discards may discard other sentences after training.
 
+
 # %% tags=["nbval-ignore-output"]
-every = scored({"missing": "full_vocab", "threshold": 0.0, "k": 10**6})
-every["distance"] = (every["bias"] - 0.5).abs()
-every["spread"] = (
-    every["bias"]
-    - every.groupby(["model", "base", "seed", "part"])["bias"].transform("median")
-).abs()
+def without_discards(of):
+    """Scores of all sentences, with the distance from 0.5 and from the training's median."""
+    every = scored(NO_DISCARDS, of=of)
+    every["distance"] = (every["bias"] - 0.5).abs()
+    of_training = every.groupby(["model", "base", "seed", "part"])["bias"]
+    every["spread"] = (every["bias"] - of_training.transform("median")).abs()
+    return every
+
+
+every = without_discards(shown)
 full = by_base(every, ["bias", "distance", "spread"])
+gated = by_base(without_discards(passed), ["bias", "distance", "spread"])
 without = full[(full["part"] == "held out") & (full["antecedent"] != "person")].assign(
     part="held out, not person"
 )
@@ -418,7 +457,7 @@ stage.table("arms", arms).pivot(
 # what more training on such sentences does (*placebo* beside *base*), what an even share of pronouns adds (*even placebo* beside *placebo*), and what the swap adds to that. They are claims in section 8.
 # Winogender is counted without sentences that hold a noun an arm was trained on, and only where the pronoun is the occupation's; its clusters are occupations. (A first count took the sentences about the
 # other person, too: augmented minus placebo was -.054 [-.099, -.008] then, and the claim held.) The trainings of an arm from one base model are averaged, and the intervals are over
-# antecedents and base models. A model without a training that passed the gate has empty cells.
+# antecedents and base models.
 #
 # In numbers:
 
@@ -448,13 +487,10 @@ stage.table("changes", changes.reset_index())
 
 
 # %%
-def difference(quantity, part, left, right):
+def difference(quantity, part, left, right, of=full):
     """One difference of two models with its interval, its range over base models, and what could be detected."""
     pairs = stats.paired_differences(
-        *(
-            full[(full["model"] == name) & (full["part"] == part)]
-            for name in (left, right)
-        ),
+        *(of[(of["model"] == name) & (of["part"] == part)] for name in (left, right)),
         quantity,
     )
     found, single = (
@@ -490,15 +526,27 @@ PAIRS = [
 parts_of = [
     part for part in ("held out", "winogender") if part in set(full["part"])
 ] or ["held out"]
-power = pd.DataFrame(
-    [
-        difference(quantity, part, *pair)
-        for quantity in ("distance", "spread")
-        for part in parts_of
-        for pair in PAIRS
-    ]
-)
-stage.table("power", power)
+
+
+def differences(of):
+    """All of them, for the trainings in a table."""
+    return pd.DataFrame(
+        [
+            difference(quantity, part, *pair, of)
+            for quantity in ("distance", "spread")
+            for part in parts_of
+            for pair in PAIRS
+        ]
+    )
+
+
+stage.table("power", differences(full))
+
+# %% [markdown]
+# The same for the trainings that passed the gate alone; where all passed, it is the same table.
+
+# %% tags=["nbval-ignore-output"]
+stage.table("power_gated", differences(gated))
 
 # %% [markdown]
 # And the price, from stage 2:
@@ -517,7 +565,7 @@ price = (
 stage.table("price", price)
 
 # %% [markdown]
-# A training whose `right_first` falls below the gate has unlearnt gender where the noun fixes it, which is no gain; `passed` counts those that are shown.
+# A training whose `right_first` falls below the gate has unlearnt gender where the noun fixes it, which is no gain; `passed` counts those that have not.
 #
 # ## 6 · Association tests
 #
@@ -750,7 +798,8 @@ stage.table("histogram", histogram)
 #
 # ## 8 · Claims
 #
-# They were written down in `material/claims.yaml` before the run, each with its test and the smallest effect of interest. The paper's own are judged on `judged_model`. One training decides nothing:
+# They were written down in `material/claims.yaml` before the run, each with its test and the smallest effect of interest. Those that were registered first rest on the trainings that passed the
+# gate, as they always did; those of 2026-11-23 on all that were started. The paper's own are judged on `judged_model`. One training decides nothing:
 # where a comparison rests on one base model alone, its verdict is *undecided*; a model of the hub is a fixed object and exempt.
 
 
@@ -779,9 +828,9 @@ def need_trainings(claim, parts):
     )
 
 
-def is_kept(side):
+def is_kept(side, of):
     """Whether rows of a model are shown at all; if not, its claims are not run."""
-    return (shown["model"] == side["model"]).any() or not (
+    return (of["model"] == side["model"]).any() or not (
         probabilities["model"] == side["model"]
     ).any()
 
@@ -790,15 +839,16 @@ claims = [
     of_paper(claim)
     for claim in stats.read_claims(material("implicit_bias") / "claims.yaml")
 ]
-bias_rows = own.assign(part="filtered", is_male=(own["bias"] > 0.5).astype(float))
+kept = by_base(of_filter(scored(of=passed)), ["bias"]).dropna(subset="bias")
+tables = {
+    "bias": kept.assign(part="filtered", is_male=(kept["bias"] > 0.5).astype(float)),
+    "full": gated,
+    "started": full,
+    "started, filtered": of_filter(full).assign(part="filtered"),
+}
 parts = [
     stats.judge_contrasts(
-        claim,
-        {"bias": bias_rows, "full": full},
-        scale != "small",
-        n_bootstrap=n_bootstrap,
-        alpha=alpha,
-        seed=seed,
+        claim, tables, scale != "small", n_bootstrap=n_bootstrap, alpha=alpha, seed=seed
     )
     for claim in claims
 ]
@@ -812,7 +862,11 @@ for claim, row in zip(claims, rows, strict=True):
         {name: row[name] + claim.target for name in ("ours", "low", "high")}
     )  # what is claimed and what was found in the same units
     gone = sorted(
-        {side["model"] for side in (*claim.left, *claim.right) if not is_kept(side)}
+        {
+            side["model"]
+            for side in (*claim.left, *claim.right)
+            if not is_kept(side, passed if claim.table in ("bias", "full") else shown)
+        }
     )
     row["why"] += (
         f"; not shown: {', '.join(gone)} did not pass the gate" if gone else ""
@@ -926,7 +980,7 @@ print(f"{len(table)} claims are judged; stage 5 shows them")
 # %% [markdown]
 # ## What could be wrong
 #
-# - **Few base models.** The intervals are over their trainings, too, and with three of them the t distribution has two degrees of freedom. They share one encoder and one text.
+# - **Few base models.** The intervals are over their trainings, too, and with few of them the t distribution has few degrees of freedom. They share one encoder and one text.
 # - **Where the base model's bias comes from is not known.** Its text is one source (stage 1, section 8); at scale small that text is even and the model is not, so the encoder and a short
 #   training make the rest. It says nothing of BERT.
 # - **Scores near 0.5 may mean ignorance.** A model that cannot tell genders apart would be the least biased of all, hence the gate.

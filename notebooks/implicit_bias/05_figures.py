@@ -169,7 +169,7 @@ verdicts(
 #
 # ## Before and after · Do such sentences reduce the bias?
 #
-# **Question** (section 6, left open by the paper). Trainings that did not pass the gate of stage 2 are not shown:
+# **Question** (section 6, left open by the paper). Which trainings passed the gate of stage 2:
 
 # %% tags=["nbval-ignore-output"]
 stage.table("shown", tables["shown"])

@@ -8,6 +8,8 @@ trainings    the trainings of stage 02, each a unit
 asked        what stage 03 asks, and of whom
 answers      what the models answer, each answer a unit
 jobs         both as jobs, for several processes or machines
+gate         unambiguous sentences, and how surely a model answers them
+relabelling  captions judged blind, and what the filter is worth by them
 kept_models  models that are trained once, and the gate that they must pass
 weat         the word embedding association test
 """

@@ -6,15 +6,19 @@ weights by content, of the texts, and of the settings.
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Float
 
 from ...attribution.explain import explain_many
 from ...core.errors import TouchstoneError
-from ...core.files import read_yaml
+from ...core.files import load_parquet, read_yaml
 from ...core.paths import data_root, material
 from ...core.stage import Stage
 from ...core.units import Units
@@ -22,9 +26,11 @@ from ...language.lexicon import MASK
 from ...metrics.masked_pronoun import gender_probabilities, top_words
 from ...models.masked_gender import GenderAtMask, gender_ids, slot_ids
 from ...models.masked_lm import MaskedLM
+from ...training.pretrain import RECIPES, texts_of
 from .asked import ASKED, Model, winogender
 from .sentences import SLOTS, split_words
 
+_PART = 200  # vectors in a unit, so that it may be published
 KINDS = ("input", "encoder", "template")  # of the vectors of words and phrases
 
 
@@ -52,7 +58,7 @@ class Answers:
             learnt = set(sentences.loc[sentences["part"] == "trained on", "antecedent"])
             more = winogender(stage, learnt)
             self.asked = pd.concat([self.asked, more], ignore_index=True)
-        self._store = Units(stage.study, stage.scale, stage.stage)
+        self._store = Units(stage.study, stage.scale, stage.stage, values["reuse_units"])
 
     def probabilities(self, model: Model) -> pd.DataFrame:
         """Both genders at every mask, for each choice of words (column `forms`).
@@ -196,17 +202,49 @@ class Answers:
     def _vectors(
         self, model: Model, name: str, framed: Sequence[list[list[str]]], contextual: bool
     ) -> list[list[float]]:
-        """The mean over frames of each text's vector."""
+        """The mean over frames of each text's vector, kept in parts that may be published."""
 
-        def make() -> pd.DataFrame:
+        @cache
+        def whole() -> list[Float[np.ndarray, "hidden"]]:
             lm = model.load()
             filled = [lm.mean_vectors(texts, contextual) for texts in framed]
-            mean = sum(filled[1:], filled[0]) / len(filled)  # (batch, hidden)
-            return pd.DataFrame({"vector": list(mean.numpy())})
+            return list((sum(filled[1:], filled[0]) / len(filled)).numpy())
 
-        about = [framed, contextual]
-        found = self._kept(f"{model.name}/vectors-{name}", model, about, make)
-        return [np.asarray(vector, float).tolist() for vector in found["vector"]]
+        found: list[list[float]] = []
+        for start in range(0, len(framed[0]), _PART):
+            some = slice(start, start + _PART)
+            part = self._kept(
+                f"{model.name}/vectors-{name}-{start // _PART}",
+                model,
+                [framed, contextual, start],
+                partial(_rows, whole, some),
+            )
+            found += [np.asarray(vector, float).tolist() for vector in part["vector"]]
+        return found
+
+    def occupations(self, books: Sequence[str] = ()) -> pd.DataFrame:
+        """How often each occupation of `transfer` stands in what the base models read.
+
+        Args:
+            books: models of `touchstone pretrain`; a column for the books of each.
+
+        Returns:
+            occupation, a column for each source of the text of stage 01 that is learnt from, and
+            for each of `books`.
+        """
+        text = load_parquet(self._stage.input("01_data_generation", "text.parquet"))
+        text = text[text["part"] == "train"]
+        is_transfer = self.asked["part"] == "winogender"
+        nouns = sorted(self.asked.loc[is_transfer, "antecedent"].unique())
+        found = {"occupation": nouns}
+        for source, part in text.groupby("source", sort=False):
+            found[source] = count_words(part["words"], nouns)
+        for name in books:
+            key = self._store.key(recipe=asdict(RECIPES[name]), nouns=nouns)
+            found[name] = self._store.finished(
+                f"occupations-{name}", key, partial(_in_books, name, nouns)
+            )["n"].tolist()
+        return pd.DataFrame(found)
 
     def _kept(
         self, name: str, model: Model, question: Any, make: Callable[[], pd.DataFrame]
@@ -218,6 +256,24 @@ class Answers:
         with self._store.claim(name):
             found = self._store.load(name, key)
             return self._store.save(name, key, make(), exact=True) if found is None else found
+
+
+def count_words(sentences: Iterable[Iterable[str]], nouns: Sequence[str]) -> list[int]:
+    """How often each noun stands in some sentences, in either number, capitals folded.
+
+    >>> count_words([["The", "nurse", "met", "nurses"]], ["nurse", "cook"])
+    [2, 0]
+    """
+    n = Counter(word.lower() for words in sentences for word in words)
+    return [n[noun] + n[f"{noun}s"] for noun in nouns]
+
+
+def _rows(whole: Callable[[], list[Any]], some: slice) -> pd.DataFrame:
+    return pd.DataFrame({"vector": whole()[some]})
+
+
+def _in_books(name: str, nouns: Sequence[str]) -> pd.DataFrame:
+    return pd.DataFrame({"n": count_words(texts_of(RECIPES[name])[0], nouns)})
 
 
 def fill(model: MaskedLM, asked: pd.DataFrame) -> pd.DataFrame:

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from ...core.contents import by_content
+from ...core.errors import TouchstoneError
 from ...core.files import load_parquet
 from ...core.paths import data_root
 from ...core.seeds import pick_device
@@ -74,6 +75,13 @@ def models_of(stage: Stage, values: Mapping[str, Any]) -> list[Model]:
 
     def reader(name: str) -> Callable[[], MaskedLM]:
         def read() -> MaskedLM:
+            folder = stage.folder.parent / "02_training"
+            if not (folder / f"models/{name}.json").is_file():
+                raise TouchstoneError(
+                    f"{name} has no weights here: its numbers are those of outputs/reference, and "
+                    "this answer is not among them; train it again: run 02_training with "
+                    "reuse_units false"
+                )
             files = (stage.input("02_training", f"models/{name}.{kind}") for kind in kinds)
             return _on(read_masked_lm(*files), device)
 

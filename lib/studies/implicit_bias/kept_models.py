@@ -4,8 +4,9 @@ And what is asked before a number is shown: did the training pass its gate?
 """
 
 import hashlib
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,85 @@ from ...models.weights import read_recipe, weights_fit
 from ...training.masked_lm import MaskedSettings, fit_masked_lm
 
 _TRAINING = ["model", "base", "seed"]
+
+
+@dataclass(frozen=True)
+class Training:
+    """A training, finished.
+
+    Attributes:
+        name: "base0", "augmented/base0_seed1"; the weights are `models/<name>`.
+        model: "base" or the arm.
+        base: the number of the base model, and `seed` that of the training from it (or -1).
+        key: of its unit.
+        about: its unit.
+    """
+
+    name: str
+    model: str
+    base: int
+    seed: int
+    key: str
+    about: pd.DataFrame
+
+    @property
+    def curve(self) -> pd.DataFrame:
+        """The learning curve: epoch, train_loss, perplexity on held-out text."""
+        loss, perplexity = self._of("train_loss"), self._of("perplexity")
+        epochs = loss["at"].astype(int) if (loss["at"] % 1 == 0).all() else loss["at"]
+        return pd.DataFrame(
+            {
+                "epoch": epochs.to_numpy(),
+                "train_loss": loss["value"].to_numpy(),
+                "perplexity": perplexity["value"].to_numpy(),
+            }
+        )
+
+    @property
+    def perplexity(self) -> float:
+        """On held-out text, at the end."""
+        return float(self._of("perplexity")["value"].iloc[-1])
+
+    def right(self, questions: str = "gate") -> list[bool]:
+        """For each sentence of `gate` or `gate_choice` whether the right gender comes first."""
+        return (self._of(questions)["value"] == 1).tolist()
+
+    def share_right(self, questions: str = "gate") -> float:
+        """The share of right answers."""
+        right = self.right(questions)
+        return sum(right) / len(right)
+
+    def passes(self, least: float) -> bool:
+        """Whether it passes the gate: enough right answers, and more than word frequencies."""
+        return self.share_right() >= least and self.perplexity < self.number("unigram")
+
+    def number(self, what: str) -> float:
+        """A single number: "unigram" (the perplexity of word frequencies), "rank" (of the likeliest
+        pronoun in the example), "on captions" (the perplexity on a source's held-out text).
+        """
+        return float(self._of(what)["value"].iloc[0])
+
+    def on_sources(self) -> dict[str, float]:
+        """The perplexity on held-out text by its source."""
+        rows = self.about[self.about["what"].str.startswith("on ")]
+        return {what.removeprefix("on "): float(v) for what, v in zip(rows["what"], rows["value"])}
+
+    def gain(self) -> float:
+        """By what share the perplexity fell over the last half of the curve's checks.
+
+        NaN where there is one check.
+        """
+        values = self._of("perplexity")["value"].to_numpy()
+        middle = (len(values) - 1) // 2
+        return float(1 - values[-1] / values[middle]) if len(values) > 1 else math.nan
+
+    @property
+    def sha256(self) -> str:
+        """Of the weights."""
+        return str(self.about["sha256"].iloc[0])
+
+    def _of(self, what: str) -> pd.DataFrame:
+        return self.about[self.about["what"] == what]
 
 
 def fit_or_read(

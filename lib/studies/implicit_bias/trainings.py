@@ -8,99 +8,41 @@ beside it in `models/<name>`. Whoever asks for a training finds it finished, or 
 import hashlib
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from ...core.contents import by_content
-from ...core.files import load_parquet, read_yaml, sha256_of
-from ...core.paths import material
+from ...core.errors import TouchstoneError
+from ...core.files import load_parquet, sha256_of
 from ...core.seeds import pick_device, seed_for
 from ...core.stage import Stage
 from ...core.units import Units
 from ...language.lexicon import PRONOUNS
-from ...metrics.masked_pronoun import right_gender_first
-from ...models.masked_gender import gender_ids
-from ...models.masked_lm import MaskedLM, new_masked_lm, read_masked_lm
+from ...models.masked_lm import MaskedLM, new_masked_lm, pretrained_masked_lm, read_masked_lm
 from ...models.weights import load_tokenizer, weights_fit
-from ...training.masked_lm import MaskedSettings
+from ...training.masked_lm import MaskedSettings, masked_perplexity, unigram_perplexity
+from ...training.pretrain import RECIPES, pretrain
 from .arms import ARMS, arm_text, rehearsed, with_parts
-from .kept_models import fit_or_read
+from .gate import pronoun_rank, read_questions, right_answers
+from .kept_models import Training, fit_or_read
 
 PILOT = 99  # the number of the trainings by which the mixture is chosen
 
 
-def read_questions(name: str) -> pd.DataFrame:
-    """Unambiguous sentences of the material, `gate` or `gate_choice`: noun, gender, sentence."""
-    path = material("implicit_bias") / f"{name}.yaml"
-    return pd.DataFrame(read_yaml(path, list), columns=["noun", "gender", "sentence"])
-
-
-def right_answers(model: MaskedLM, questions: pd.DataFrame) -> list[bool]:
-    """For each unambiguous sentence ("_" is its pronoun) whether the right gender comes first."""
-    mask = model.tokenizer.mask_token
-    words = [
-        [mask if word == "_" else word for word in text.split()] for text in questions["sentence"]
-    ]
-    log_prob = model.log_prob(model.encode(words))
-    return right_gender_first(log_prob, gender_ids(model.tokenizer), questions["gender"])
-
-
 @dataclass(frozen=True)
-class Training:
-    """A training, finished.
-
-    Attributes:
-        name: "base0", "augmented/base0_seed1"; the weights are `models/<name>`.
-        model: "base" or the arm.
-        base: the number of the base model, and `seed` that of the training from it (or -1).
-        key: of its unit.
-        about: its unit.
-    """
+class _Plan:
+    """A training that may have to be made: what it starts from and learns, and its unit's key."""
 
     name: str
-    model: str
-    base: int
-    seed: int
+    place: tuple[str, int, int]  # model, base, seed: see `Training`
+    recipe: Mapping[str, Any]
+    start: Callable[[], MaskedLM]
+    text: Sequence[Sequence[str]]
+    settings: MaskedSettings
     key: str
-    about: pd.DataFrame
-
-    @property
-    def curve(self) -> pd.DataFrame:
-        """The learning curve: epoch, train_loss, perplexity on held-out text."""
-        loss, perplexity = self._of("train_loss"), self._of("perplexity")
-        epochs = loss["at"].astype(int) if (loss["at"] % 1 == 0).all() else loss["at"]
-        return pd.DataFrame(
-            {
-                "epoch": epochs.to_numpy(),
-                "train_loss": loss["value"].to_numpy(),
-                "perplexity": perplexity["value"].to_numpy(),
-            }
-        )
-
-    @property
-    def perplexity(self) -> float:
-        """On held-out text, at the end."""
-        return float(self._of("perplexity")["value"].iloc[-1])
-
-    def right(self, questions: str = "gate") -> list[bool]:
-        """For each sentence of `gate` or `gate_choice` whether the right gender comes first."""
-        return (self._of(questions)["value"] == 1).tolist()
-
-    def share_right(self, questions: str = "gate") -> float:
-        """The share of right answers."""
-        right = self.right(questions)
-        return sum(right) / len(right)
-
-    @property
-    def sha256(self) -> str:
-        """Of the weights."""
-        return str(self.about["sha256"].iloc[0])
-
-    def _of(self, what: str) -> pd.DataFrame:
-        return self.about[self.about["what"] == what]
 
 
 class Trainings:
@@ -111,31 +53,44 @@ class Trainings:
         values: the parameters of its notebook.
 
     Raises:
-        TouchstoneError: stage 01 is not complete.
+        TouchstoneError: stage 01 is not complete, or `pretrained` names fewer than `n_bases`.
     """
 
-    def __init__(self, stage: Stage, values: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        stage: Stage,
+        values: Mapping[str, Any],
+    ) -> None:
         self._stage, self._values = stage, values
+        self.after: Callable[[Training, MaskedLM], None] | None = None  # a training was made
+        if 0 < len(values["pretrained"]) < values["n_bases"]:
+            raise TouchstoneError(
+                f"pretrained names {len(values['pretrained'])} models and n_bases is "
+                f"{values['n_bases']}; name one for each base model, or none"
+            )
         text = load_parquet(stage.input("01_data_generation", "text.parquet"))
         self.train, self.valid = (
             list(text.loc[text["part"] == part, "words"]) for part in ("train", "valid")
         )
+        self.valid_source = text.loc[text["part"] == "valid", "source"].tolist()
         self.is_frame = (text.loc[text["part"] == "train", "source"] == "frames").tolist()
         sentences = load_parquet(stage.input("01_data_generation", "sentences.parquet"))
         self.sentences = with_parts(sentences, values["held_out"], values["seed"])
         self.questions = {name: read_questions(name) for name in ("gate", "gate_choice")}
-        self._store = Units(stage.study, stage.scale, stage.stage)
-        self._recipe = {"encoder": values["encoder"], "revision": values["encoder_revision"]}
+        self._reuse = values["reuse_units"]
+        self._store = Units(stage.study, stage.scale, stage.stage, self._reuse)
         self._device = pick_device(values["device"])
 
     def base(self, b: int) -> Training:
-        """Base model number `b`: the encoder with a new head, trained on the text of stage 01."""
-        return self._base(f"base{b}", b, self.train)
+        """Base model `b`: the encoder with a new head, or a pretrained model, trained on stage
+        01's text.
+        """
+        return self._made(self._base(f"base{b}", b, self.train))
 
     def without_frames(self) -> Training:
         """The first base model without the sentences from frames, for comparison."""
         text = [words for words, drawn in zip(self.train, self.is_frame) if not drawn]
-        return self._base("without_frames", 0, text)
+        return self._made(self._base("without_frames", 0, text))
 
     def arm(self, arm: str, b: int, number: int, mixture: int) -> Training:
         """Training `number` of an arm from base model `b`, at a mixture, by its place in the list.
@@ -144,16 +99,16 @@ class Trainings:
         """
         rate, rehearsal = self._values["mixtures"][mixture]
         place = f"pilot{mixture}" if number == PILOT else f"seed{number}"
-        drawn, base = 100 * b + number, self.base(b)
-        files = self._weights(base.name)
-
-        def start() -> MaskedLM:
-            return read_masked_lm(*files)
-
+        drawn, base = 100 * b + number, self._base(f"base{b}", b, self.train)
+        recipe = {**base.recipe, "seed": drawn, "from": base.key}
         text = self.arm_text(arm, drawn, rehearsal)
         settings = self._settings(self._values["arm_epochs"], rate)
         name = f"{arm.replace(' ', '_')}/base{b}_{place}"
-        return self._made(name, (arm, b, number), drawn, start, text, settings, {"from": base.key})
+
+        def start() -> MaskedLM:
+            return read_masked_lm(*self._weights(self._made(base, need_weights=True).name))
+
+        return self._made(self._plan(name, (arm, b, number), recipe, start, text, settings))
 
     def arm_text(self, arm: str, drawn: int, rehearsal: float) -> list[Sequence[str]]:
         """The sentences of an arm with those that are rehearsed; `drawn` is what draws them."""
@@ -185,17 +140,60 @@ class Trainings:
         n_bases, n_seeds = self._values["n_bases"], self._values["n_seeds"]
         return [(arm, b, n) for b in range(n_bases) for n in range(n_seeds) for arm in ARMS]
 
-    def _base(self, name: str, b: int, text: Sequence[Sequence[str]]) -> Training:
-        number = self._values["seed"] + b
+    def is_explained(self, training: Training) -> bool:
+        """Whether a training is the first base model that passed the gate, as far as is known."""
+        if training.model != "base" or not training.passes(self._values["gate"]):
+            return False
+        plans = [self._base(f"base{b}", b, self.train) for b in range(training.base)]
+        before = [self._store.load(plan.name, plan.key) for plan in plans]
+        return not any(
+            about is None
+            or Training(plan.name, *plan.place, plan.key, about).passes(self._values["gate"])
+            for plan, about in zip(plans, before)
+        )
+
+    def _base(self, name: str, b: int, text: Sequence[Sequence[str]]) -> _Plan:
+        number, encoder = self._values["seed"] + b, self._values["encoder"]
+        revision = self._values["encoder_revision"]
 
         def start() -> MaskedLM:
-            return new_masked_lm(self._recipe["encoder"], number, self._recipe["revision"])
+            return new_masked_lm(encoder, number, revision)
+
+        recipe = {"encoder": encoder, "revision": revision, "seed": number}
+        if self._values["pretrained"]:
+            source = self._values["pretrained"][b]
+            recipe |= {"encoder": f"pretrained/{source}", "revision": ""}
+
+            def start() -> MaskedLM:
+                pretrain(source)  # made where it is not there
+                return pretrained_masked_lm(f"pretrained/{source}")
 
         settings = self._settings(self._values["epochs"], self._values["lr"])
-        return self._made(name, ("base", b, -1), number, start, text, settings, {})
+        settings = replace(settings, checks=self._values["checks"])
+        return self._plan(name, ("base", b, -1), recipe, start, text, settings)
+
+    def _plan(
+        self,
+        name: str,
+        place: tuple[str, int, int],
+        recipe: Mapping[str, Any],
+        start: Callable[[], MaskedLM],
+        text: Sequence[Sequence[str]],
+        settings: MaskedSettings,
+    ) -> _Plan:
+        source = recipe["encoder"].removeprefix("pretrained/")
+        made_from = asdict(RECIPES[source]) if source in RECIPES else by_content(recipe["encoder"])
+        key = self._store.key(
+            **recipe,
+            made_from=made_from,
+            settings=asdict(settings),
+            texts=[_digest(part) for part in (text, self.valid)],
+            questions=[_digest(part["sentence"].str.split()) for part in self.questions.values()],
+        )
+        return _Plan(name, place, recipe, start, text, settings, key)
 
     def _settings(self, epochs: int, rate: float) -> MaskedSettings:
-        tokenizer = load_tokenizer(*self._recipe.values())
+        tokenizer = load_tokenizer(self._values["encoder"], self._values["encoder_revision"])
         watched = {tokenizer.convert_tokens_to_ids(word) for word in PRONOUNS}
         return MaskedSettings(
             epochs,
@@ -207,44 +205,53 @@ class Trainings:
             self._values["watched_share"],
         )
 
-    def _made(
-        self,
-        name: str,
-        place: tuple[str, int, int],
-        seed: int,
-        start: Callable[[], MaskedLM],
-        text: Sequence[Sequence[str]],
-        settings: MaskedSettings,
-        more: Mapping[str, str],
-    ) -> Training:
-        """A training found finished, weights and all, or made now."""
-        key = self._store.key(
-            **self._recipe,
-            **more,
-            **by_content(self._recipe["encoder"]),
-            seed=seed,
-            settings=asdict(settings),
-            texts=[_digest(part) for part in (text, self.valid)],
-            questions=[_digest(part["sentence"].str.split()) for part in self.questions.values()],
-        )
-        recipe, weights = self._weights(name)
-        with self._store.claim(name):
-            about = self._store.load(name, key)
-            if about is None or not _is_of(about, recipe, weights):
-                of_base = {"from": sha256_of(self._weights(f"base{place[1]}")[1])} if more else {}
-                mine = self._recipe | {"seed": seed} | of_base
+    def _made(self, plan: _Plan, need_weights: bool = False) -> Training:
+        """A training found finished, or made now.
+
+        A published unit comes without weights: they are made again where somebody starts from them,
+        and the published numbers stay.
+        """
+        recipe, weights = self._weights(plan.name)
+        with self._store.claim(plan.name):
+            about = self._store.load(plan.name, plan.key)
+            at_hand = recipe.is_file() or need_weights or not self._reuse
+            if about is None or (at_hand and not _is_of(about, recipe, weights)):
                 model, curve = fit_or_read(
                     recipe.with_suffix(""),
-                    mine,
-                    lambda: _on(start(), self._device),
-                    text,
+                    plan.recipe,
+                    lambda: _on(plan.start(), self._device),
+                    plan.text,
                     self.valid,
-                    settings,
+                    plan.settings,
                 )
-                about = _about(curve, _on(model, self._device), self.questions)
-                about = about.assign(sha256=sha256_of(weights))
-                about = self._store.save(name, key, about, exact=True)
-        return Training(name, *place, key, about)
+                if about is None or not self._reuse:
+                    about = self._about(curve, _on(model, self._device))
+                    about = about.assign(sha256=sha256_of(weights))
+                    about = self._store.save(plan.name, plan.key, about, exact=True)
+                training = Training(plan.name, *plan.place, plan.key, about)
+                if self.after:
+                    self.after(training, model)
+        return Training(plan.name, *plan.place, plan.key, about)
+
+    def _about(self, curve: pd.DataFrame, model: MaskedLM) -> pd.DataFrame:
+        """What is kept of a training."""
+        rows = [
+            (what, float(epoch), float(value))
+            for what in ("train_loss", "perplexity")
+            for epoch, value in zip(curve["epoch"], curve[what])
+        ]
+        masked = self._values["masked"]
+        for source in dict.fromkeys(self.valid_source):
+            part = [words for words, of in zip(self.valid, self.valid_source) if of == source]
+            rows.append(
+                (f"on {source}", -1.0, masked_perplexity(model, model.encode(part), masked))
+            )
+        read = model.encode(self.train), model.encode(self.valid)
+        rows.append(("unigram", -1.0, unigram_perplexity(model, *read, masked)))
+        rows.append(("rank", -1.0, float(pronoun_rank(model))))
+        for name, part in self.questions.items():
+            rows += [(name, float(i), float(r)) for i, r in enumerate(right_answers(model, part))]
+        return pd.DataFrame(rows, columns=["what", "at", "value"])
 
     def _weights(self, name: str) -> tuple[Path, Path]:
         """The two files of a model, recipe and weights."""
@@ -262,20 +269,6 @@ def _is_of(about: pd.DataFrame, recipe: Path, weights: Path) -> bool:
 def _on(model: MaskedLM, device: Any) -> MaskedLM:
     model.module.to(device)
     return model
-
-
-def _about(
-    curve: pd.DataFrame, model: MaskedLM, questions: Mapping[str, pd.DataFrame]
-) -> pd.DataFrame:
-    """What is kept of a training."""
-    rows = [
-        (what, float(epoch), float(value))
-        for what in ("train_loss", "perplexity")
-        for epoch, value in zip(curve["epoch"], curve[what])
-    ]
-    for name, part in questions.items():
-        rows += [(name, float(i), float(r)) for i, r in enumerate(right_answers(model, part))]
-    return pd.DataFrame(rows, columns=["what", "at", "value"])
 
 
 def _digest(text: Iterable[Iterable[str]]) -> str:

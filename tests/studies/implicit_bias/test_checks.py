@@ -7,7 +7,10 @@ import pytest
 import yaml
 
 from lib.core.errors import TouchstoneError
+from lib.core.parameters import read_params
 from lib.core.paths import ROOT, material
+from lib.studies.implicit_bias.arms import ARMS
+from lib.studies.implicit_bias.gate import share_right
 from lib.studies.implicit_bias.kept_models import may_be_shown, passes_gate
 from lib.studies.implicit_bias.weat import check_lists
 
@@ -49,13 +52,13 @@ def test_no_row_of_a_training_below_the_gate_is_shown() -> None:
 
 
 @pytest.mark.parametrize("scale", ["small", "cpu"])
-def test_the_committed_tables_hold_no_model_below_the_gate(scale: str) -> None:
+def test_the_committed_tables_hold_no_model_of_the_hub_below_the_gate(scale: str) -> None:
     stage = ROOT / "outputs/reference/implicit_bias" / scale / "04_metrics"
     tested = pd.read_csv(stage / "shown.csv")
-    passed = tested[tested["passes"]]
-    assert (passed["right_first"] >= 0.9).all() and (
-        tested["scores"].str.startswith("not shown: gate") == ~tested["passes"]
-    ).all()
+    passed = tested[tested["passes"] | tested["model"].isin(["base", *ARMS])]
+    least = read_params(ROOT / "params/implicit_bias" / f"{scale}.yaml")["gate"]
+    assert (tested.loc[tested["passes"], "right_first"] >= least).all()
+    assert ((tested["scores"] == "shown") == tested["passes"]).all()
     for name in ("distribution", "histogram"):
         rows = pd.read_csv(stage / f"{name}.csv")
         key = [
@@ -68,6 +71,13 @@ def test_the_committed_tables_hold_no_model_below_the_gate(scale: str) -> None:
         ), name
     arms = pd.read_csv(stage / "arms.csv")
     assert set(arms.loc[arms["estimate"].notna(), "model"]) <= set(passed["model"])
+
+
+def test_the_gate_s_interval_is_over_nouns() -> None:
+    found = share_right([True] * 4 + [False] * 4, ["duke"] * 4 + ["monk"] * 4)
+    assert found == {"right_first": 0.5, "right_low": 0.0, "right_high": 1.0}
+    by_itself = share_right([True] * 4 + [False] * 4, list("abcdefgh"))
+    assert by_itself["right_first"] == 0.5 and 0 < by_itself["right_low"] < 0.3
 
 
 def test_every_training_at_small_passes_the_gate() -> None:

@@ -344,7 +344,8 @@ def texts_of(rows: pd.DataFrame, model: TextModel, n_tokens: int) -> pd.DataFram
     half, made = len(words) // 2, []
     for start in (0, half):
         n = n_tokens
-        while len(model.encode([words[start : start + n]])[0].ids) > n_tokens:
+        # By the tokenizer itself, for the model refuses a text that is longer than it reads.
+        while len(model.tokenizer(" ".join(words[start : start + n])).input_ids) > n_tokens:
             n -= max(1, n // 50)
         made.append(words[start : start + n])
     return rows.iloc[:2].assign(sentence=made)

@@ -24,7 +24,7 @@ pytest.importorskip("hatchling", reason="needs hatchling, which builds the wheel
 RUN = {  # a notebook, and a file that it leaves
     "00_start_here": "start_here/sentence.png",
     "geco/01_data_generation": "geco/small/01_data_generation/manifest.json",
-    "implicit_bias/01_data_generation": "implicit_bias/small/01_data_generation/manifest.json",
+    "geco/05_figures": "geco/small/05_figures/manifest.json",
 }
 
 

@@ -62,7 +62,10 @@ from lib.studies.lm_saliency.grammar import (
 from lib.studies.lm_saliency.recipes import build_corpus, fetch_wikitext, masc_lines
 from lib.studies.lm_saliency.templates import syneval_rows, winobias_rows
 from lib.studies.lm_saliency.text import (
+    balanced,
+    book_texts,
     gender_examples,
+    matched_examples,
     number_examples,
     probe_table,
     without_prefixes,
@@ -89,6 +92,14 @@ valid_share = 0.05
 longest_prefix = 40  # words of a probe's example; longer ones keep their end
 longest_line = 512  # words of a test line; longer ones keep their end
 wikitext = ""  # also read wikitext-2 or wikitext-103 (a download), or nothing
+books_words = 0  # words of public-domain books that models also read, about (0: none)
+book_valid_words = (
+    60000  # words of other authors that join the validation part, where books are read
+)
+book_parts = 20  # authors are split into so many parts; the first one only validates
+tagged_probes = (
+    False  # number probes learn from tagged sentences only, both classes equally often
+)
 cue_rule = "gender"  # gender sets from coreference: gender (as in the paper) or cluster (as released)
 
 # %% [markdown]
@@ -382,7 +393,8 @@ stage.table("corpora", origins)[["corpus", "recipe", "commit", "licence"]]
 # %% [markdown]
 # Every sentence that begins with a prefix of the test set is left out. The paper's corpus is WikiText-103 (for the
 # probes WikiText-2): set `wikitext`, and it is downloaded, checked against its SHA-256, and read as well. We have
-# never fetched it.
+# never fetched it. With `books_words` the models also read public-domain books (`lib/language/books.py`): the
+# books of one twentieth of the authors only validate, so that no model has read an author that it is measured on.
 
 # %%
 natural_test = [] if not is_published else list(ewt["prefix"])
@@ -402,12 +414,30 @@ corpus = {
     "valid": [kept[i] for i in order[:n_valid]],
     "train": [kept[i] for i in order[n_valid:]],
 }
+books = [[], []]
+if books_words:
+    books = book_texts(books_words, book_valid_words, book_parts, seed)
+    books = [
+        without_prefixes(
+            [[(word, "") for word in words] for words in part], natural_test
+        )
+        for part in books
+    ]
+mixed = np.random.default_rng([seed, 1]).permutation(
+    len(corpus["train"]) + len(books[0])
+)
+read = {
+    "train": [(corpus["train"] + books[0])[i] for i in mixed]
+    if books_words
+    else corpus["train"],
+    "valid": corpus["valid"] + books[1],
+}
 types = {word.lower() for sentence in kept for word, _ in sentence}
 assert len(types) >= 2000, (
     f"the corpus has {len(types)} different words and needs 2000; raise n_sentences"
 )
 print(
-    {name: (len(part), sum(map(len, part))) for name, part in corpus.items()},
+    {name: (len(part), sum(map(len, part))) for name, part in read.items()},
     "(lines, tokens);",
     len(types),
     "word types;",
@@ -612,7 +642,9 @@ stage.figure("sets", figure)
 # ## 11 · What the probes learn from
 #
 # A number probe sees every verb of the corpus that shows a number, with the words before it; a gender probe
-# sees every pronoun in small letters. The share of the larger class is what a probe has to beat.
+# sees every pronoun in small letters. The share of the larger class is what a probe has to beat. `number_matched`
+# holds number examples in which the nearest noun says nothing: in each class it is as often singular as plural.
+# Books have no tags, and probes do not learn from them.
 
 # %%
 examples = {
@@ -626,6 +658,23 @@ examples = {
     },
 }
 probes = {task: probe_table(parts, longest_prefix) for task, parts in examples.items()}
+if tagged_probes:
+    tagged = {
+        name: [e for s in part if any(tag for _, tag in s) for e in number_examples(s)]
+        for name, part in corpus.items()
+    }
+    probes["number"] = balanced(probe_table(tagged, longest_prefix), ["tag"], seed)
+matched = {
+    name: [e for s in part for e in matched_examples(s)]
+    for name, part in corpus.items()
+}
+nearest = [near for part in matched.values() for *_, near in part]
+matched = {name: [e[:2] for e in part] for name, part in matched.items()}
+probes["number_matched"] = balanced(
+    probe_table(matched, longest_prefix).assign(nearest=nearest),
+    ["tag", "nearest"],
+    seed,
+)
 summary = (
     pd.concat(
         {
@@ -656,7 +705,7 @@ for name, lines in sets.items():
             list(again[column]) == list(lines[column])
             for column in ("prefix", "tag", "cues", "attractors")
         )
-for name, part in corpus.items():
+for name, part in read.items():
     write_atomic(
         stage.path(f"corpus/{name}.txt"),
         "".join(" ".join(w for w, _ in s) + "\n" for s in part),

@@ -2,13 +2,16 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
 import pandas as pd
 
+from ...language.books import authors_of, book_archive, book_sentences, list_books, split_authors
 from ...language.corpora import Tagged
 from .extraction import PRONOUNS, number_of_verb
 
 CLASSES = {"number": ("singular", "plural"), "gender": ("male", "female")}  # of a probe, by task
 TASKS = tuple(CLASSES)
+_NOUNS = {"NN": 0, "NNP": 0, "NNS": 1, "NNPS": 1}
 _GENDER_SETS = ("Winobias", "OntoGUM", "CoNLL", "Held-out gender")
 
 
@@ -21,6 +24,60 @@ def number_examples(sentence: Tagged) -> list[tuple[list[str], int]]:
     words = [word for word, _ in sentence]
     numbers = [number_of_verb(word, tag) for word, tag in sentence]
     return [(words[:i], number) for i, number in enumerate(numbers) if number is not None and i]
+
+
+def matched_examples(sentence: Tagged) -> list[tuple[list[str], int, int]]:
+    """The number examples whose words hold a noun, with the number of the nearest one.
+
+    Returns:
+        Triples of the words before the verb, its number, and the number of the last noun before it
+        (0 for NN and NNP, 1 for NNS and NNPS).
+
+    >>> matched_examples([("keys", "NNS"), ("of", "IN"), ("Ann", "NNP"), ("are", "VBP")])
+    [(['keys', 'of', 'Ann'], 1, 0)]
+    """
+    found = []
+    for words, number in number_examples(sentence):
+        nouns = [_NOUNS[tag] for _, tag in sentence[: len(words)] if tag in _NOUNS]
+        if nouns:
+            found.append((words, number, nouns[-1]))
+    return found
+
+
+def balanced(table: pd.DataFrame, by: Sequence[str], seed: int) -> pd.DataFrame:
+    """As many rows of each kind in every split, drawn; the order stays.
+
+    Args:
+        table: with a column split.
+        by: the columns whose values make a kind.
+        seed: of the draw.
+    """
+    kinds = table.groupby(["split", *by])[by[0]].transform("size")
+    fewest = kinds.groupby(table["split"]).transform("min")
+    drawn = pd.Series(np.random.default_rng(seed).permutation(len(table)), index=table.index)
+    place = drawn.groupby([table[name] for name in ("split", *by)]).rank(method="first")
+    return table[place <= fewest].reset_index(drop=True)
+
+
+def book_texts(
+    n_words: int, n_valid: int, n_parts: int, seed: int
+) -> tuple[list[list[str]], list[list[str]]]:
+    """Sentences of books: some to learn from, and some of authors that are not among those.
+
+    Args:
+        n_words: about how many words to learn from.
+        n_valid: about how many of the other authors.
+        n_parts: authors are split into so many parts of about as many words; the first one is kept
+            apart, as for the models of `lib.training.pretrain`.
+        seed: of the draw.
+    """
+    books, archive = list_books(), book_archive()
+    apart, *others = split_authors(books, n_parts)
+    train, valid = (
+        list(book_sentences(archive, authors_of(books, authors), size, seed))
+        for authors, size in ((sum(others, []), n_words), (apart, n_valid))
+    )
+    return train, valid
 
 
 def gender_examples(words: Sequence[str]) -> list[tuple[list[str], int]]:

@@ -62,12 +62,12 @@ from lib.studies.lm_saliency.grammar import (
 from lib.studies.lm_saliency.recipes import build_corpus, fetch_wikitext, masc_lines
 from lib.studies.lm_saliency.templates import syneval_rows, winobias_rows
 from lib.studies.lm_saliency.text import (
-    balanced,
-    book_texts,
     gender_examples,
-    matched_examples,
+    matched_table,
     number_examples,
     probe_table,
+    tagged_table,
+    with_books,
     without_prefixes,
 )
 
@@ -414,24 +414,7 @@ corpus = {
     "valid": [kept[i] for i in order[:n_valid]],
     "train": [kept[i] for i in order[n_valid:]],
 }
-books = [[], []]
-if books_words:
-    books = book_texts(books_words, book_valid_words, book_parts, seed)
-    books = [
-        without_prefixes(
-            [[(word, "") for word in words] for words in part], natural_test
-        )
-        for part in books
-    ]
-mixed = np.random.default_rng([seed, 1]).permutation(
-    len(corpus["train"]) + len(books[0])
-)
-read = {
-    "train": [(corpus["train"] + books[0])[i] for i in mixed]
-    if books_words
-    else corpus["train"],
-    "valid": corpus["valid"] + books[1],
-}
+read = with_books(corpus, natural_test, books_words, book_valid_words, book_parts, seed)
 types = {word.lower() for sentence in kept for word, _ in sentence}
 assert len(types) >= 2000, (
     f"the corpus has {len(types)} different words and needs 2000; raise n_sentences"
@@ -659,22 +642,8 @@ examples = {
 }
 probes = {task: probe_table(parts, longest_prefix) for task, parts in examples.items()}
 if tagged_probes:
-    tagged = {
-        name: [e for s in part if any(tag for _, tag in s) for e in number_examples(s)]
-        for name, part in corpus.items()
-    }
-    probes["number"] = balanced(probe_table(tagged, longest_prefix), ["tag"], seed)
-matched = {
-    name: [e for s in part for e in matched_examples(s)]
-    for name, part in corpus.items()
-}
-nearest = [near for part in matched.values() for *_, near in part]
-matched = {name: [e[:2] for e in part] for name, part in matched.items()}
-probes["number_matched"] = balanced(
-    probe_table(matched, longest_prefix).assign(nearest=nearest),
-    ["tag", "nearest"],
-    seed,
-)
+    probes["number"] = tagged_table(corpus, longest_prefix, seed)
+probes["number_matched"] = matched_table(corpus, longest_prefix, seed)
 summary = (
     pd.concat(
         {

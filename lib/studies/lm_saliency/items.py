@@ -144,6 +144,17 @@ def long_lines(wide: pd.DataFrame, about: Mapping[str, object]) -> pd.DataFrame:
     return table[[*about, "method", "line", "probability", "passed", "passed_other"]]
 
 
+def with_lines(table: pd.DataFrame, sets: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """The rows of a table (dataset, line) with tag and cluster of their lines; the order stays."""
+    known = pd.concat(
+        [
+            rows[["tag", "cluster"]].assign(dataset=name).rename_axis("line").reset_index()
+            for name, rows in sets.items()
+        ]
+    )
+    return table.merge(known, on=["dataset", "line"], how="left", validate="many_to_one")
+
+
 def lines_to_show(lines: Mapping[str, pd.DataFrame], names: Sequence[str]) -> dict[str, list[int]]:
     """Two lines of middle length of each set, one of each class, chosen by their words alone.
 

@@ -59,25 +59,74 @@ def balanced(table: pd.DataFrame, by: Sequence[str], seed: int) -> pd.DataFrame:
     return table[place <= fewest].reset_index(drop=True)
 
 
-def book_texts(
-    n_words: int, n_valid: int, n_parts: int, seed: int
-) -> tuple[list[list[str]], list[list[str]]]:
-    """Sentences of books: some to learn from, and some of authors that are not among those.
+def tagged_table(corpus: Mapping[str, Sequence[Tagged]], max_words: int, seed: int) -> pd.DataFrame:
+    """Number examples of the tagged sentences alone, both classes equally often.
+
+    In untagged text only was and were are seen, and was is the more frequent one.
+    """
+    examples = {
+        part: [
+            example
+            for sentence in sentences
+            if any(tag for _, tag in sentence)
+            for example in number_examples(sentence)
+        ]
+        for part, sentences in corpus.items()
+    }
+    return balanced(probe_table(examples, max_words), ["tag"], seed)
+
+
+def matched_table(
+    corpus: Mapping[str, Sequence[Tagged]], max_words: int, seed: int
+) -> pd.DataFrame:
+    """Number examples in which the nearest noun says nothing of the verb.
+
+    Returns:
+        split, prefix, tag, nearest (`matched_examples`); every pair of tag and nearest equally
+        often.
+    """
+    examples = {
+        part: [example for sentence in sentences for example in matched_examples(sentence)]
+        for part, sentences in corpus.items()
+    }
+    pairs = {part: [(words, tag) for words, tag, _ in found] for part, found in examples.items()}
+    nearest = [near for found in examples.values() for *_, near in found]
+    table = probe_table(pairs, max_words).assign(nearest=nearest)
+    return balanced(table, ["tag", "nearest"], seed)
+
+
+def with_books(
+    corpus: Mapping[str, list[Tagged]],
+    prefixes: list[list[str]],
+    n_words: int,
+    n_valid: int,
+    n_parts: int,
+    seed: int,
+) -> dict[str, list[Tagged]]:
+    """What models read: a corpus, and sentences of books among its own.
 
     Args:
-        n_words: about how many words to learn from.
-        n_valid: about how many of the other authors.
-        n_parts: authors are split into so many parts of about as many words; the first one is kept
-            apart, as for the models of `lib.training.pretrain`.
-        seed: of the draw.
+        corpus: sentences by part, train and valid.
+        prefixes: of test lines; a sentence that begins with one is left out.
+        n_words: about how many words of books to learn from; 0 for the corpus as it is.
+        n_valid: about how many of other authors to validate on.
+        n_parts: authors are split into so many parts of about as many words; the first one
+            validates, as for the models of `lib.training.pretrain`.
+        seed: of the draws.
     """
+    if not n_words:
+        return dict(corpus)
     books, archive = list_books(), book_archive()
     apart, *others = split_authors(books, n_parts)
-    train, valid = (
-        list(book_sentences(archive, authors_of(books, authors), size, seed))
-        for authors, size in ((sum(others, []), n_words), (apart, n_valid))
-    )
-    return train, valid
+    drawn = {"train": (sum(others, []), n_words), "valid": (apart, n_valid)}
+    mixed = {}
+    for part, (authors, size) in drawn.items():
+        found = book_sentences(archive, authors_of(books, authors), size, seed)
+        untagged: list[Tagged] = [[(word, "") for word in words] for words in found]
+        together = [*corpus[part], *without_prefixes(untagged, prefixes)]
+        order = np.random.default_rng([seed, 1]).permutation(len(together))
+        mixed[part] = [together[i] for i in order]
+    return mixed
 
 
 def gender_examples(words: Sequence[str]) -> list[tuple[list[str], int]]:

@@ -9,14 +9,14 @@ import pandas as pd
 import pytest
 
 from lib.core.errors import TouchstoneError
-from lib.core.files import save_csv, save_parquet, write_atomic
+from lib.core.files import save_parquet, write_atomic
 from lib.core.jobs import batches, closed_stage
 from lib.core.parameters import notebook_parameters
 from lib.core.paths import ROOT
 from lib.core.stage import open_stage
 from lib.studies.lm_saliency import explanations, probing, trainings
 from lib.studies.lm_saliency.explanations import Explanations, choose
-from lib.studies.lm_saliency.jobs import jobs_of
+from lib.studies.lm_saliency.jobs import jobs_of, train_and_ask
 from lib.studies.lm_saliency.lines import save_sets
 from lib.studies.lm_saliency.probing import Probing
 from lib.studies.lm_saliency.trainings import Trainings
@@ -57,15 +57,15 @@ def texts(small_outputs: Path) -> None:
         for noun, verb in nouns
     ]
     table = pd.DataFrame(examples, columns=["split", "prefix", "tag"])
-    for task in ("number", "gender"):
-        save_parquet(table, stage.path(f"{task}.parquet"))
+    for name in ("number", "gender", "number_matched"):
+        save_parquet(table, stage.path(f"{name}.parquet"))
     rows = pd.DataFrame(
         {
             "prefix": [f"the {noun} near the {other}".split() for noun, other in PAIRS],
             "tag": [0, 1, 0, 1],
             "cues": [[(1, 1)]] * 4,
             "attractors": [[(4, 4)]] * 4,
-            "pattern": ["0", "1", "0", "1"],
+            "pattern": ["a_singular", "a_plural", "a_singular", "a_plural"],
             "cluster": ["0", "1", "2", "3"],
         }
     )
@@ -86,17 +86,18 @@ def trained_apart() -> list[str]:
 
 def finish_training(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the notebook of stage 02 does, and nothing of it is computed."""
-    for module, name in ((trainings, "fit_lm"), (probing, "fit_probe")):
-        monkeypatch.setattr(module, name, lambda *_: pytest.fail("trained again"))
+    for module, name in ((trainings, "fit_lm"), (probing, "fit_probe"), (probing, "features")):
+        monkeypatch.setattr(module, name, lambda *_: pytest.fail("computed again"))
     stage = open_stage("lm_saliency", "small", "02_training")
     asked = Probing(models := Trainings(stage, values("02_training")))
     rows = []
     for plan in models.plans.values():
-        assert len(models.trained(plan)[1]) == 1
-        rows += [asked.probe(plan, task) for task in asked.tasks_of(plan)]
-        for kind in asked.controls_of(plan):
-            assert asked.control(plan.architecture, kind)["n"].tolist() == [4]
-    save_csv(pd.concat(rows, ignore_index=True), stage.path("probes.csv"))
+        assert len(models.curve(plan)) == 1 and models.about(plan)["layers"].item() > 0
+        train_and_ask(asked, plan)
+        rows += [asked.row(plan, kind) for kind in asked.kinds_of(plan)]
+        models.trained(plan)  # its files are this stage's
+    table = models.with_checksums(pd.concat(rows, ignore_index=True))
+    save_parquet(table, stage.path("models.parquet"))
     stage.close(values("02_training"))
 
 
@@ -128,9 +129,17 @@ def test_jobs_are_the_notebooks_units_and_are_found_by_them(
         monkeypatch.setattr(explanations, name, lambda *_: pytest.fail("explained again"))
     stage = open_stage("lm_saliency", "small", "03_attribution")
     asked = Explanations(stage, values("03_attribution"))
-    found = pd.concat([asked.explained(unit) for unit in asked.units])
-    assert len(found) == 4 * (2 * 2 * (4 + 1) + 3)  # lines x (sets x models x methods, the sweep)
-    assert not stage.externals and len(stage.inputs) == 2 + 7 * 3 + 4
+    found = asked.collected()
+    assert len(found["lines"]) == 4 * (
+        2 * 2 * (4 + 1) + 3
+    )  # lines x (sets, models, methods; sweep)
+    assert len(found["agreement"]) == 2 * 2 * 4 and len(found["shown"]) == 2 * 4 * 2
+    of_pairs = found["pairs"].groupby(["dataset", "grouping"])["line"].nunique()
+    assert of_pairs.loc["Syneval"].tolist() == [2]  # the released grouping has none of them
+    assert not stage.externals and set(stage.inputs) == {
+        "01_data_generation/sets.parquet",
+        "02_training/models.parquet",
+    }
 
 
 @pytest.mark.slow
@@ -156,7 +165,7 @@ def test_a_list_says_what_units_take_and_where_they_belong(texts: None) -> None:
     longer = jobs_of(stage, values("02_training") | {"lm_epochs": 100})
     assert all(0 < job.seconds < 60 and job.needs == ("01_data_generation",) for job in jobs)
     assert longer[0].seconds > 20 * jobs[0].seconds
-    assert [job.key for job in batches(jobs)["LSTM.1"]] == [job.key for job in jobs[:2]]
+    assert [job.key for job in batches(jobs)["LSTM-0.1"]] == [job.key for job in jobs[:2]]
     assert jobs_of(closed_stage("lm_saliency", "small", "04_metrics"), {}) == []
     with pytest.raises(TouchstoneError, match="02_training has not been completed"):
         jobs_of(closed_stage("lm_saliency", "small", "03_attribution"), values("03_attribution"))
@@ -166,7 +175,7 @@ def test_a_control_that_nobody_knows_is_refused(texts: None) -> None:
     stage = closed_stage("lm_saliency", "small", "02_training")
     asked = Probing(Trainings(stage, values("02_training")))
     with pytest.raises(TouchstoneError, match="shuffled classes"):
-        asked.control("LSTM", "shuffled")
+        asked.row(next(iter(asked.models.plans.values())), "shuffled")
 
 
 def test_lines_are_chosen_by_template_and_stay_in_order() -> None:

@@ -175,12 +175,9 @@ def _wide(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """A row for each value of `by`, with verum and malum of each method."""
     methods = list(table["method"].unique())
     wide = table.pivot(index=list(by), columns="method", values=["verum", "malum"])
-    wide = wide.reindex(table[list(by)].drop_duplicates().itertuples(index=False, name=None))
-    if len(by) == 1:
-        wide.index = pd.Index([key[0] for key in wide.index], name=by[0])
-    else:
-        wide.index = pd.MultiIndex.from_tuples(wide.index, names=by)
+    order = table[list(by)].drop_duplicates()
+    keys = pd.MultiIndex.from_frame(order) if len(by) > 1 else pd.Index(order[by[0]])
     names = [(side, method) for method in methods for side in ("verum", "malum")]
-    wide = wide[names]
+    wide = wide.reindex(keys)[names]
     wide.columns = [f"{side} {method}" for side, method in names]
     return wide.reset_index()

@@ -185,7 +185,7 @@ def test_a_clone_without_weights_goes_on_with_what_is_missing(
     table = asked.models.with_checksums(pd.concat(rows, ignore_index=True))
     stage = closed_stage("lm_saliency", "small", "03_attribution")
     found = Explanations(stage, later.all, table).collected()
-    assert found["lines"].groupby(["size", "training"]).size().tolist() == [40, 40, 8, 8]
+    assert found["lines"].groupby(["size", "training"]).size().tolist() == [32, 32, 8, 8]
     # Where the weights of a published model are asked for after all, it is trained once more.
     later.all |= {"noise": 0.3}
     chain(1)

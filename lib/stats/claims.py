@@ -55,13 +55,15 @@ class Claim:
         table, value, statistic: the name of the table, its value column, and mean or median.
         left, right: selections of rows (column to value), every left against every right.
         target: what left is compared with where there is no `right`.
-        over: columns and values; the comparison is repeated for each combination.
+        over: columns and values; the comparison is repeated for each combination. ["*"] stands for
+            all values that the table has.
         quorum: how many of the comparisons must hold: all or most.
         exact: a count of the whole data, or an identity: few base sentences and one seed suffice.
         numbers: the claim is one row of claims.csv per number that the paper prints.
         classifies: it is about how well models classify, so models that no explanation may rest on
             are judged as well.
         caveat: stands with every reason.
+        registered: of a claim that was added later: the date, and what had been seen by then.
     """
 
     id: str
@@ -84,6 +86,7 @@ class Claim:
     numbers: bool = False
     classifies: bool = False
     caveat: str = ""
+    registered: str = ""
 
     def __post_init__(self) -> None:
         """Refuse a field of another type, a choice that there is not, a negative effect."""

@@ -314,7 +314,7 @@ stage.table("sweep", every[in_sweep].merge(numbers, on="size"))
 full = rows[(rows["size"] == "full") & rows["architecture"].isin(architectures)]
 of_kind = full["kind"].replace({"number": "trained"})
 controls = full.assign(probe=full["architecture"] + ", " + of_kind)
-controls = controls[is_control | (full["kind"] == "number")]
+controls = controls[full["kind"].isin(["number", *CONTROLS])]
 controls = controls[["probe", "training", "accuracy", "low", "high"]]
 
 # %% [markdown]

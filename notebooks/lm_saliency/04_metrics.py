@@ -48,6 +48,7 @@ from lib.metrics.plausibility import is_plausible, pearson, plausibility
 from lib.plots import COLOURS, STYLE
 from lib.stats import compare_all, estimates, judge_contrasts, read_claims, summarise
 from lib.studies.lm_saliency.items import SHUFFLED, lines_to_show, with_lines
+from lib.studies.lm_saliency.knowledge import right_answers
 from lib.studies.lm_saliency.lines import (
     load_sets,
     nearest_baseline,
@@ -654,9 +655,10 @@ stage.table("integrity", integrity)[~integrity["adds_up"]][
 # ## 10 · Claims
 #
 # The claims were written down before this run (`material/claims.yaml`), each with the smallest effect that
-# would matter. At scale small nothing is decided. With one training of each model nothing is decided about trained
-# models either: the spread between trainings is not known, and this study trains once. What can be decided are counts,
-# baselines, and the identity of section 3. A model that has not learnt a set takes no part in claims on it.
+# would matter; those that were added later say when, and what had been seen by then. At scale small nothing is decided.
+# With one training of each model nothing is decided about trained models either: the spread between trainings is not
+# known. What can be decided then are counts, baselines, and the identity of section 3. A model that has not learnt a
+# set, or answers it with a constant, takes no part in claims on its explanations.
 
 # %%
 below = {
@@ -665,6 +667,7 @@ below = {
     for scheme in probes["architecture"].unique()
     if not is_learnt.get((name, scheme, "full"), False)
 }
+of_ids = ["dataset", "scheme", "method", "row_id", "sentence_idx", "seed"]
 of_tables = {
     name: frame[frame["size"] == "full"]
     for name, frame in (("plausibility", passes), ("input_consistency", pairs))
@@ -672,7 +675,16 @@ of_tables = {
 depths = passes[
     [is_learnt[key] for key in zip(*(passes[name] for name in of_model))]
 ].merge(configurations[["size", "layers"]], on="size")
+preferred, cuts = (
+    stage.input("02_training", name) for name in ("answers.parquet", "thresholds.csv")
+)
+answered = right_answers(load_parquet(preferred), pd.read_csv(cuts), sets)
+rules = answers[answers["size"] == "full"].assign(method="Nearest")
+rules = rules.assign(passed=rules["nearest"].astype(float))
+with_rules = pd.concat([of_tables["plausibility"], rules], ignore_index=True)
 frames = of_tables | {
+    "answers": answered,
+    "with_rules": with_rules[[*of_ids, "passed"]],
     "model_consistency": agreement,
     "both_sizes": passes[passes["size"].isin(both_sizes)],
     "both_consistencies": pd.concat(

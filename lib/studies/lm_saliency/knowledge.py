@@ -13,6 +13,7 @@ from torch import Tensor
 from ...models.language_model import Vocabulary
 from ...models.probe import CausalLM, WordTable
 from ...stats import estimate, estimate_auc
+from .items import with_lines
 from .text import task_of_set
 
 FORMS = (("is", "was"), ("are", "were"))  # singular, plural
@@ -120,6 +121,41 @@ def knowledge_table(
     first = ["dataset", "section", "architecture", "size", "score"]
     known = pd.DataFrame(rows)
     return known[[*first, *(name for name in known if name not in first)]]
+
+
+def right_answers(
+    answers: pd.DataFrame, thresholds: pd.DataFrame, sets: Mapping[str, pd.DataFrame]
+) -> pd.DataFrame:
+    """Whether each score is on the right side of its threshold, line by line, for claims.
+
+    Args:
+        answers, thresholds, sets: as in `knowledge_table`.
+
+    Returns:
+        dataset, section, scheme (the architecture), size, seed (the training), score, row_id,
+        sentence_idx, right: 0, or as much as makes its mean the balanced accuracy of a section.
+    """
+    by = ["task", "architecture", "size", "training"]
+    long = answers.assign(task=answers["dataset"].map(task_of_set)).melt(
+        [*by, "dataset", "line"], SCORES, "score", "value"
+    )
+    table = long.dropna().merge(thresholds, on=[*by, "score"])
+    table = with_lines(table, sets)
+    patterns = pd.concat({name: rows["pattern"] for name, rows in sets.items()})
+    places = pd.MultiIndex.from_frame(table[["dataset", "line"]])
+    table["section"] = section_of(patterns.reindex(places)).to_numpy()
+    cells = ["dataset", "section", "architecture", "size", "training", "score"]
+    n_all, n_class = (
+        table.groupby(names)["line"].transform("size") for names in (cells, [*cells, "tag"])
+    )
+    is_right = (table["value"] > table["threshold"]) == (table["tag"] == 1)
+    return table.assign(
+        right=is_right * n_all / n_class / 2,
+        row_id=table["dataset"] + " " + table["line"].astype(str),
+        sentence_idx=pd.factorize(table["dataset"] + " " + table["cluster"])[0],
+        scheme=table["architecture"],
+        seed=table["training"],
+    )[["dataset", "section", "scheme", "size", "seed", "score", "row_id", "sentence_idx", "right"]]
 
 
 def section_of(patterns: pd.Series) -> pd.Series:

@@ -92,12 +92,10 @@ valid_share = 0.05
 longest_prefix = 40  # words of a probe's example; longer ones keep their end
 longest_line = 512  # words of a test line; longer ones keep their end
 wikitext = ""  # also read wikitext-2 or wikitext-103 (a download), or nothing
-books_words = 0  # words of public-domain books that models also read, about (0: none)
-book_valid_words = (
-    60000  # words of other authors that join the validation part, where books are read
-)
-book_parts = 20  # authors are split into so many parts; the first one only validates
-tagged_probes = (
+books_words = 0  # words of books that models also read, about (0: none)
+book_valid_words = 60000  # words of other authors that join the validation part
+book_parts = 20  # parts of the authors; the first one only validates
+tagged_probes = False  # number probes learn from tagged text, classes balanced
     False  # number probes learn from tagged sentences only, both classes equally often
 )
 cue_rule = "gender"  # gender sets from coreference: gender (as in the paper) or cluster (as released)

@@ -96,8 +96,6 @@ books_words = 0  # words of books that models also read, about (0: none)
 book_valid_words = 60000  # words of other authors that join the validation part
 book_parts = 20  # parts of the authors; the first one only validates
 tagged_probes = False  # number probes learn from tagged text, classes balanced
-    False  # number probes learn from tagged sentences only, both classes equally often
-)
 cue_rule = "gender"  # gender sets from coreference: gender (as in the paper) or cluster (as released)
 
 # %% [markdown]

@@ -96,7 +96,8 @@ def _explaining(stage: Stage, values: Mapping[str, Any]) -> list[Job]:
     jobs = []
     for unit in explanations.units:
         model = model_name(*unit[1:])
-        note = read_json(stage.input("02_training", f"models/{model}.json"), "run stage 02 again")
+        path = stage.folder.parent / "02_training" / f"models/{model}.json"
+        note = read_json(path, "run stage 02 again") if path.is_file() else {}
         n_weights = _weights(LMConfig(**note["config"])) if "config" in note else _PUBLISHED
         n_words = int(explanations.lines[unit.dataset]["prefix"].map(len).sum())
         seconds = n_words * _passes(explanations, unit) * (_PER_WORD + n_weights * _PER_WEIGHT)

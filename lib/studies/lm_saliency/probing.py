@@ -74,6 +74,7 @@ class Probing:
             TouchstoneError: there is no such kind.
         """
         check_choice("the probe", kind, KINDS)
+        self._path(plan, kind)  # where it is, it is this stage's file
         unit = f"probe-{plan.name}-{kind.replace(' ', '-')}"
         with self.models.store.claim(unit):
             row = self.models.store.load(unit, self._key(plan, kind))

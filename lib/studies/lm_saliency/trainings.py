@@ -152,6 +152,8 @@ class Trainings:
             architecture, size, training, layers, parameters, perplexity (a word, of `valid`; pieces
             of a word count together), sha256 (of its weights; of a published model of its note).
         """
+        for ending in ("safetensors", "json"):  # where they are, they are this stage's files
+            self.stage.path(f"models/{plan.name}.{ending}")
         unit = f"about-{plan.name}"
         key = self.store.key(model=self.key_of(plan))
         return self.store.finished(unit, key, lambda: self._describe(plan))

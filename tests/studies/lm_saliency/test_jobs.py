@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -99,10 +100,11 @@ def finish_training(monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(models.curve(plan)) == 1 and models.about(plan)["layers"].item() > 0
         train_and_ask(asked, plan)
         rows += [asked.row(plan, kind) for kind in asked.kinds_of(plan)]
-        models.trained(plan)  # its files are this stage's
     table = models.with_checksums(pd.concat(rows, ignore_index=True))
     save_parquet(table, stage.path("models.parquet"))
     stage.close(values("02_training"))
+    listed = json.loads((stage.folder / "manifest.json").read_text())["files"]
+    assert {"models/LSTM-full.safetensors", "probes/LSTM-full-matched.safetensors"} <= set(listed)
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ from .trainings import Trainings
 # for what surrounds the arithmetic. Of a published model only the file on its source is known here.
 _PER_WEIGHT, _PER_WORD = 1e-10, 2e-5
 _PUBLISHED = 10_000_000  # its weights, about
-_GIGABYTES = 1.0  # at most: the corpus as ids, a model and its gradients
+_GIGABYTES = 2.0  # at most: the corpus as words and as ids, a model and its gradients
 _WORDS_OF_EXAMPLE = 12  # of a probe's prefix, about
 
 

@@ -67,7 +67,10 @@ def unit(arguments: Sequence[str]) -> int:
         if chosen.table:  # nothing to compute apart
             print("key\tbatch\tseconds\tgigabytes")
             return 0
-        raise TouchstoneError(f"{chosen.study} does not list its units; write geco")
+        listing_theirs = ", ".join(filter(_lists_units, STUDIES))
+        raise TouchstoneError(
+            f"{chosen.study} does not list its units; write one of {listing_theirs}"
+        )
     if len(of := {key.partition("/")[0] for key in chosen.keys}) > 1:
         raise TouchstoneError(f"{' and '.join(sorted(of))} are two stages; ask for one at a time")
     wanted = min(of, default=chosen.stage)
@@ -336,11 +339,16 @@ def _items_of(chosen: argparse.Namespace) -> Path:
 
 
 def _listing(study: str) -> Any:
-    """The list of a study's units, of its module `jobs`; None where it has none."""
-    room = f"{__package__}.studies.{study}"
-    if find_spec(room) is None or find_spec(f"{room}.jobs") is None:
-        return None
-    return import_module(f"{room}.jobs").jobs_of
+    """The list of a study's units, None where it has none."""
+    return import_module(_module_of_jobs(study)).jobs_of if _lists_units(study) else None
+
+
+def _lists_units(study: str) -> bool:
+    return study in STUDIES and find_spec(_module_of_jobs(study)) is not None
+
+
+def _module_of_jobs(study: str) -> str:
+    return f"{__package__}.studies.{study}.jobs"
 
 
 def _as_text(work: Mapping[str, Any]) -> str:

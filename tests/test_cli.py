@@ -75,8 +75,8 @@ def test_a_plan_says_what_it_does_before_it_loads_anything_large(capsys, monkeyp
 
 def test_units_are_listed_computed_by_key_and_merged(capsys, small_outputs, tmp_path) -> None:
     for words, said in (
-        (["assay", "small"], "assay does not list its units; write geco"),
-        (["gecko", "small"], "gecko does not list its units; write geco"),
+        (["gecko", "small"], "gecko does not list its units; write one of geco"),
+        (["assay", "small"], "assay does not list its units; write one of geco"),
         (["geco", "small", "02_trainin/x"], "no stage '02_trainin'; did you mean '02_training'"),
         (["geco", "small", "02_training/x"], "01_data_generation has not been completed"),
     ):
@@ -92,6 +92,16 @@ def test_units_are_listed_computed_by_key_and_merged(capsys, small_outputs, tmp_
     assert capsys.readouterr().out == f"1 files copied into {small_outputs}\n"
     assert cli.main(["merge", str(small_outputs), str(tmp_path / "othr")]) == 1
     assert "othr is no folder" in capsys.readouterr().err
+
+
+def test_a_study_without_a_list_of_units_runs_without_jobs(capsys, monkeypatch) -> None:
+    assert cli._listing("geco").__module__ == "lib.studies.geco.jobs"
+    assert cli._listing("implicit_bias").__module__ == "lib.studies.implicit_bias.jobs"
+    monkeypatch.setattr(cli, "find_spec", lambda name: None)
+    assert cli.main(["run", "cebab", "--jobs", "2"]) == 1
+    assert "cebab does not list its units; run it without --jobs" in capsys.readouterr().err
+    assert cli.main(["unit", "cebab", "small", "--table"]) == 0
+    assert capsys.readouterr().out == "key\tbatch\tseconds\tgigabytes\n"
 
 
 def test_every_command_computes_with_the_notebooks_instructions() -> None:

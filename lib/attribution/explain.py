@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int
 
 from ..core.errors import TouchstoneError
 from ..core.progress import progress
-from ..core.seeds import seed_for
+from ..core.seeds import seed_for, to_device
 from ..models.shortcuts import (
     first_token_only,
     ignores_padding,
@@ -277,13 +277,15 @@ def token_batch(
     empty = model.reference_ids(_untyped(model, ids, is_word))
     baseline_ids = torch.where(is_word, empty, ids)  # a prompt is not the sentence's
     with torch.no_grad():  # (batch, tokens, d)
-        embeddings, baselines = (model.embed(some.to(device)) for some in (ids, baseline_ids))
+        embeddings, baselines = (
+            model.embed(to_device(some, device)) for some in (ids, baseline_ids)
+        )
     return TokenBatch(
         class_score(model, [row.target for row in rows], explained),
         embeddings,
-        mask.to(device),
+        to_device(mask, device),
         baselines,
-        is_word.to(device),
+        to_device(is_word, device),
         tuple(row.seed for row in rows),
         baseline_of=_firsts(baseline_ids, mask),
     )

@@ -14,6 +14,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from ..core.errors import TouchstoneError
+from ..core.seeds import to_device
 from ..models.hf_lm import HFLanguageModel, Subwords
 from ..models.language_model import UNKNOWN
 from ..models.probe import CausalLM, Probe, WordTable
@@ -86,7 +87,7 @@ def next_word_batch(
     is_word = torch.tensor([[owner is not None for owner in encoded.word_ids]], device=device)
     with torch.no_grad():
         embeddings = lm.embed(ids)
-    score = _NextWordScore(lm, *(None if ids is None else ids.to(device) for ids in pieces))
+    score = _NextWordScore(lm, *(None if ids is None else to_device(ids, device) for ids in pieces))
     return TokenBatch(
         score,
         embeddings,

@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from ..core.errors import TouchstoneError
+from ..core.seeds import to_device
 from ..models.shortcuts import first_token_only, parameters_fixed, without_padding
 from ..models.text_model import TextModel, device_of
 from .budget import TokenBudget
@@ -200,7 +201,7 @@ def sequence_logits(
     model.module.eval()
 
     def forward(part: list[int]) -> Tensor:
-        ids = torch.tensor([distinct[i] for i in part], device=device)  # (batch, tokens)
+        ids = to_device(torch.tensor([distinct[i] for i in part]), device)  # (batch, tokens)
         return model.logits(model.embed(ids), torch.ones_like(ids))
 
     with parameters_fixed(model.module), first_token_only(model), without_padding(model):

@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from ..core.errors import TouchstoneError, did_you_mean
+from ..core.seeds import to_device
 from ..models.text_model import TextModel
 
 # From the logits of all classes to what is explained of each; a row's own class is picked last.
@@ -284,4 +285,4 @@ def class_score(
         raise TouchstoneError(f"there is no class {wrong[0]}; the model knows {names}")
     if device is None:
         device = next((p.device for p in model.module.parameters()), torch.device("cpu"))
-    return ClassScore(model, classes.to(device), known[explained])
+    return ClassScore(model, to_device(classes, device), known[explained])

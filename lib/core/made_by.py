@@ -38,7 +38,14 @@ _PACKAGES = (
 _NAMES = ("lib", "touchstone")  # of this package, in a checkout and installed
 _DRAWING = "plots"  # the room whose code makes no unit
 # What keeps or finds a unit; what a notebook does below the last of these is no part of one.
-_KEEPERS = {"Units", "ModelTables", "fit_or_read", "load_reading", "load_vectors"}
+_KEEPERS = {
+    "Units",
+    "ModelTables",
+    "Trainings",
+    "Answers",
+    "load_reading",
+    "load_vectors",
+}
 _BEFORE = "made before versions were kept"
 _reused: dict[tuple[str, ...], dict[str, str]] = {}  # by stage: unit, what made it
 

@@ -3,7 +3,8 @@
 Nobody asks for other tokens' last layer (`first_token_only`) and parameters' gradients
 (`parameters_fixed`), nor for the rows of a word table that no text uses (`rows_in_use`). A shortcut
 holds for the heads that `transformers` ships; `check_reading` finds out whether it holds for a
-given one. Shorter numbers (`in_precision`) are the one shortcut that changes the answers a little.
+given one. Shorter numbers (`in_precision`) are the one shortcut that changes the answers a little;
+fused kernels (`compiled`) change the last digits.
 """
 
 from __future__ import annotations
@@ -229,6 +230,7 @@ def in_precision(model: TextModel, precision: str) -> Iterator[TextModel]:
         )
     low: Any = copy.copy(model)  # two of its methods are exchanged below
     low.module = _copied(model.module, _PRECISIONS[precision])
+    vars(low.module).pop("forward", None)  # what `compiled` put there belongs to the original
 
     def logits(
         embeddings: Float[Tensor, "batch token hidden"], mask: Int[Tensor, "batch token"]
@@ -241,6 +243,38 @@ def in_precision(model: TextModel, precision: str) -> Iterator[TextModel]:
         if next(model.module.parameters()).device.type == "cpu":
             stack.enter_context(eager_attention(low.module))
         yield low
+
+
+@contextmanager
+def compiled(model: TextModel, backend: str = "inductor") -> Iterator[None]:
+    """Within, the network's passes are those that `torch.compile` makes of it.
+
+    The same numbers but for the last digits. It pays where many rows meet a large model: each new
+    kind of batch costs seconds to a minute of compiling at first, and what is compiled is forgotten
+    with the block. Methods that change how functions run (DeepLift, AttnLRP) see the model as it
+    is, and so does one in bfloat16.
+
+    Args:
+        model: its module is compiled, and as it was afterwards.
+        backend: of `torch.compile`; "inductor" needs a C++ compiler on a CPU, Triton on a GPU.
+    """
+    plain = model.module.forward
+    # Explanations hang hooks on layers and go back through a graph twice; both must be told.
+    # Each method's batches are of another kind (gradient or not, one row, many): 8 are few.
+    told = torch._dynamo.config.patch(skip_nnmodule_hook_guards=False, recompile_limit=64)
+    with told, torch._functorch.config.patch(donated_buffer=False):
+        fast = torch.compile(plain, dynamic=True, backend=backend)
+
+        def forward(*args: Any, **kwargs: Any) -> Any:
+            has_rules = torch.overrides._get_current_function_mode() is not None
+            return (plain if has_rules else fast)(*args, **kwargs)
+
+        model.module.forward = forward
+        try:
+            yield
+        finally:
+            del model.module.forward
+            torch.compiler.reset()
 
 
 @contextmanager

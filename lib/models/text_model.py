@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from ..core.errors import TouchstoneError
+from ..core.seeds import to_device
 
 Forward = Callable[  # class scores of rows, which are named by their index
     [Int[Tensor, "batch"]], Float[Tensor, "batch class"]
@@ -183,7 +184,7 @@ def pad(
     is_token = torch.arange(max(*lengths.tolist(), length or 0)) < lengths[:, None]
     ids = torch.full(is_token.shape, pad_id, dtype=torch.long)
     ids[is_token] = torch.tensor([i for row in encoded for i in row.ids], dtype=torch.long)
-    return ids.to(device), is_token.long().to(device)
+    return to_device(ids, device), to_device(is_token.long(), device)
 
 
 def length_buckets(

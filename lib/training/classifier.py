@@ -16,6 +16,7 @@ from transformers import get_linear_schedule_with_warmup
 
 from ..core.errors import TouchstoneError
 from ..core.parameters import check_fields, check_range
+from ..core.seeds import to_device
 from ..models.text_model import Encoded, Forward, TextModel, device_of, lengths_of, pad
 from .loop import descend
 
@@ -128,7 +129,7 @@ def token_forward(
     def forward(index: Int[Tensor, "batch"]) -> Float[Tensor, "batch class"]:
         # The index is the host's, so the width is known without waiting for the device.
         width = ids.shape[1] if whole_width else int(lengths[index].max())
-        there = index.to(device)
+        there = to_device(index, device)
         return model.logits(model.embed(ids[there, :width]), mask[there, :width])
 
     return forward

@@ -13,6 +13,7 @@ from torch.nn.functional import cosine_similarity
 
 from ..core.parameters import check_fields
 from ..core.progress import progress
+from ..core.seeds import to_device
 from ..models.language_model import END, PAD, LanguageModel
 from ..models.probe import WordTable
 from ..models.text_model import Encoded, length_buckets, lengths_of, pad
@@ -118,7 +119,8 @@ def fit_lm(
         return progress(ahead.pop(0), "batches")
 
     def losses(batch: TokenBatch) -> list[Tensor]:
-        return [batch_loss(model, batch[0].to(device), batch[1].to(device), distil)]
+        ids, mask = (to_device(part, device) for part in batch)
+        return [batch_loss(model, ids, mask, distil)]
 
     optimiser = torch.optim.Adam(model.parameters(), lr=settings.lr, betas=(0.9, 0.98))
     n_steps = settings.epochs * len(
@@ -195,7 +197,7 @@ def minutes_ahead(
     device, timed = next(model.parameters()).device, []
     for ids, mask in batches[: n_timed + 1]:
         start = time.perf_counter()
-        batch_loss(model, ids.to(device), mask.to(device), distil).backward()
+        batch_loss(model, to_device(ids, device), to_device(mask, device), distil).backward()
         timed.append((time.perf_counter() - start) / ids.numel())
     model.zero_grad()
     n_words = settings.epochs * sum(ids.numel() for ids, _ in batches)
@@ -214,7 +216,9 @@ def perplexity(
     device = next(model.parameters()).device
     batches = list(word_batches(encoded, batch_words, vocabulary.ids[PAD], None))
     sizes = [int(mask[:, 1:].sum()) for _, mask in batches]
-    losses = [batch_loss(model, ids.to(device), mask.to(device)) for ids, mask in batches]
+    losses = [
+        batch_loss(model, to_device(ids, device), to_device(mask, device)) for ids, mask in batches
+    ]
     # Read together: to read a number is to wait for the device.
     read = torch.stack(losses).tolist()
     return math.exp(sum(loss * n for loss, n in zip(read, sizes, strict=True)) / sum(sizes))

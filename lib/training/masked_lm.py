@@ -13,6 +13,7 @@ from transformers import get_linear_schedule_with_warmup
 
 from ..core.parameters import check_fields
 from ..core.progress import progress
+from ..core.seeds import to_device
 from ..models.masked_lm import MaskedLM
 from ..models.shortcuts import parameters_fixed
 from ..models.text_model import (
@@ -200,10 +201,10 @@ def _losses(
         settings.watched_share,
     )
     device, places = device_of(model.module), _asked(targets)
-    inputs, mask = inputs.to(device), mask.to(device)
+    inputs, mask = to_device(inputs, device), to_device(mask, device)
     hidden = model.hidden(model.embed(inputs), mask)  # (batch, token, hidden)
-    asked = hidden.flatten(0, 1)[places.to(device)]
-    loss = F.cross_entropy(model.scores(asked), targets.flatten()[places].to(device))
+    asked = hidden.flatten(0, 1)[to_device(places, device)]
+    loss = F.cross_entropy(model.scores(asked), to_device(targets.flatten()[places], device))
     if second is None:
         return loss, torch.zeros((), device=device)
     return loss, second.loss(Batch(list(rows), inputs, mask, hidden))
@@ -262,9 +263,9 @@ def masked_perplexity(model: MaskedLM, encoded: Sequence[Encoded], share: float 
     """
     total, n, device = 0.0, 0, device_of(model.module)
     for inputs, mask, targets in asked_positions(model, encoded, share):
-        hidden = model.hidden(model.embed(inputs.to(device)), mask.to(device))
+        hidden = model.hidden(model.embed(to_device(inputs, device)), to_device(mask, device))
         places = _asked(targets)
-        scores = model.scores(hidden.flatten(0, 1)[places.to(device)]).cpu()
+        scores = model.scores(hidden.flatten(0, 1)[to_device(places, device)]).cpu()
         total += F.cross_entropy(scores, targets.flatten()[places], reduction="sum").item()
         n += len(places)
     return math.exp(total / n) if n else math.nan

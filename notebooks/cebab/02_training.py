@@ -50,23 +50,21 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.pipeline import make_pipeline
 
-from lib.core.contents import by_content
-from lib.core.files import load_parquet, save_parquet, sha256_of
+from lib.core.files import save_parquet
 from lib.core.notebooks import show_source
 from lib.core.progress import progress
-from lib.core.seeds import pick_device, seed_for, set_up
+from lib.core.seeds import set_up
 from lib.core.stage import open_stage
-from lib.models.masked_lm import new_masked_lm
-from lib.models.weights import load_classifier, weights_fit
+from lib.core.units import Units
+from lib.models.weights import load_classifier
 from lib.plots import COLOURS, STYLE
 from lib.stats import estimates
 from lib.studies.cebab import encoders, reviewers, reviews
 from lib.studies.cebab.questions import fit_head
-from lib.studies.cebab.reading import Reading, load_reading, load_vectors, save_vectors
+from lib.studies.cebab.reading import Reading
+from lib.studies.cebab.trainings import Trainings
 from lib.studies.cebab.upper_layers import layer_stack
 from lib.studies.cebab.worlds import World
-from lib.training.classifier import Settings
-from lib.training.masked_lm import MaskedSettings, fit_masked_lm, unigram_perplexity
 
 # %% [markdown]
 # ## Settings
@@ -121,18 +119,9 @@ adversary = 0.5  # how strongly the adversary's gradient is reversed, lambda
 # %%
 stage = open_stage("cebab", scale, "02_training")
 set_up(seed, n_threads)
-texts = load_parquet(stage.input("01_data_generation", "texts.parquet"))
-texts = texts.assign(label=reviews.rating_labels(texts["rating"], n_classes)).query(
-    "label >= 0"
-)
-data = {
-    name: {
-        "train": reviews.train_set(part, train_on),
-        "dev": part[(part["split"] == "dev") & part["is_original"]],
-        "test": part[part["split"] == "test"],
-    }
-    for name, part in texts.groupby("dataset", sort=False)
-}
+units = Units("cebab", scale, "02_training")  # each is claimed while it is made
+study = Trainings(stage, units, globals())
+texts, data = study.texts, study.data
 pd.DataFrame(
     {
         name: {split: len(rows) for split, rows in parts.items()}
@@ -179,36 +168,8 @@ show_source(reviewers.predict_aspects)
 # %% [markdown]
 # `share` is the floor: what one gets by always naming the most frequent value. Macro-F1 weighs the three values alike.
 
-
 # %%
-def frozen_vectors(name):
-    """The vectors of a data set's texts, split by split; kept from an earlier run, or read now."""
-    path, key = (
-        stage.path(f"vectors/{name}-frozen.npz"),
-        str((name, encoder, *encoder_files, n_classes, train_on, inputs)),
-    )
-    if load_vectors(path, key) is None:
-        reader, rows = (
-            load_classifier(encoder, encoder_revision, ["1", "2"]),
-            pd.concat(data[name].values()),
-        )
-        reader.module.to(pick_device(device))
-        save_vectors(
-            path,
-            key,
-            list(rows["text_id"]),
-            reviewers.sentence_vectors(reader, list(rows["text"])),
-        )
-    vector_of = dict(zip(*load_vectors(path)[:2], strict=True))
-    return {
-        (name, split): np.array([vector_of[i] for i in rows["text_id"]])
-        for split, rows in data[name].items()
-    }
-
-
-inputs = sha256_of(stage.input("01_data_generation", "texts.parquet"))
-encoder_files = encoder_revision, *by_content(encoder).values()
-vectors = {key: found for name in data for key, found in frozen_vectors(name).items()}
+vectors = {key: found for name in data for key, found in study.frozen(name).items()}
 print(f"{sum(map(len, vectors.values()))} vectors")
 
 # %% [markdown]
@@ -265,56 +226,10 @@ show_source(Reading)
 show_source(fit_head)
 
 # %% [markdown]
-# The full run: train, then read train and test texts.
-
+# The full run: train, then read train and test texts. A unit that is there is read.
 
 # %%
-def reading_of(name, kind, number):
-    """A model's ids and reading: kept from an earlier run, or trained now."""
-    settings = (
-        Settings(epochs[kind], lr[kind], batch_size[kind]) if kind in epochs else None
-    )
-    key = str(
-        (
-            name,
-            kind,
-            number,
-            settings,
-            n_frozen,
-            kept_epoch,
-            encoder,
-            *encoder_files,
-            n_classes,
-            train_on,
-            inputs,
-        )
-    )
-    reviewer = reviewers.Reviewer(
-        name, kind, number, encoder, encoder_revision, n_classes, settings, n_frozen
-    )
-    path, tensors = stage.path(f"vectors/{reviewer.name}.npz"), stage.path("models")
-    is_whole = kind != "encoder" or weights_fit(tensors / f"{reviewer.name}.json")
-    if load_reading(path, key) is None or not is_whole:
-        parts = data[name]
-        found = (
-            frozen_reading(name)
-            if kind == "frozen encoder"
-            else reviewer.read(
-                *parts.values(), pick_device(device), kept_epoch, tensors
-            )
-        )
-        found.save(path, key, [*parts["train"]["text_id"], *parts["test"]["text_id"]])
-    return load_reading(path)
-
-
-def frozen_reading(name):
-    """The head alone learns, on the vectors of section 2."""
-    seen = np.concatenate([vectors[name, "train"], vectors[name, "test"]])
-    head = fit_head(
-        vectors[name, "train"], data[name]["train"]["label"].to_numpy(), n_classes
-    )
-    return Reading(head.probabilities(seen), seen, head)
-
+show_source(Trainings.reading)
 
 # %% [markdown]
 # A frozen encoder has nothing that chance decides, so it is trained once. The others get `n_seeds` trainings.
@@ -339,12 +254,7 @@ def predicted_minutes(name):
     return (time.process_time() - start) / 64 * readings / 60
 
 
-units = [
-    (name, kind, number)
-    for name in data
-    for kind in models
-    for number in range(1 if kind == "frozen encoder" else n_seeds)
-]
+todo = list(study.models())
 for name in data if models and scale != "small" else []:
     print(
         f"{name}: about {predicted_minutes(name):.1f} minutes of one processor for each encoder"
@@ -354,7 +264,7 @@ for name in data if models and scale != "small" else []:
 # The run:
 
 # %%
-readings = {unit: reading_of(*unit) for unit in progress(units, "models")}
+readings = {unit: study.reading(*unit) for unit in progress(todo, "models")}
 sizes = [str(reading.vectors.shape[1]) for _, reading in readings.values()]
 print(f"{len(readings)} models; vectors of {', '.join(sizes) or 'no'} numbers")
 
@@ -384,78 +294,13 @@ show_source(encoders.concept_losses)
 # words among which it wavers, on originals of dev; `unigram` is the floor, word frequencies alone.
 
 # %%
-masked = (
-    (masked_encoder, masked_encoder_revision)
-    if masked_encoder
-    else (encoder, encoder_revision)
-)
-
-
-def masked_lm_of(name):
-    """The study's masked language model of a data set, and how good it is."""
-    model = encoders.shorten(
-        new_masked_lm(masked[0], seed_for("masked LM", seed), masked[1]),
-        masked_lm["layers"],
-    )
-    model.module.to(pick_device(device))
-    train, dev = (
-        model.encode(reviewers.words_of(list(data[name][split]["text"])))
-        for split in ("train", "dev")
-    )
-    settings = MaskedSettings(
-        masked_lm["epochs"], lr["masked LM"], masked_lm["batch_tokens"]
-    )
-    curve = fit_masked_lm(
-        model, train, dev, settings, seed_for("masked LM", name, seed)
-    )
-    return model, {
-        "unigram": unigram_perplexity(model, train, dev),
-        "perplexity": curve["perplexity"].iloc[-1],
-    }
-
+show_source(Trainings._masked_lm)
 
 # %% [markdown]
 # Then, for each aspect, a copy of it that unlearns the aspect. Like a model, this is done once and kept.
 
-
 # %%
-def without_concepts(name):
-    """The vectors of encoders without each aspect (and without none), with numbers on the masked LM; kept from an earlier run, or made now."""
-    key = str(
-        (
-            name,
-            masked_lm,
-            unlearning,
-            lr["masked LM"],
-            lr["unlearning"],
-            adversary,
-            seed,
-            *masked,
-            *by_content(masked[0]).values(),
-            n_classes,
-            train_on,
-            inputs,
-        )
-    )
-    path, train = stage.path(f"vectors/{name}-without.npz"), data[name]["train"]
-    if load_vectors(path, key) is None:
-        model, about = masked_lm_of(name)
-        settings = MaskedSettings(
-            unlearning["epochs"], lr["unlearning"], unlearning["batch_tokens"]
-        )
-        told = pd.concat([train, data[name]["test"]])
-        found = encoders.vectors_without(
-            model,
-            list(train["text"]),
-            train[list(reviews.ASPECTS)].to_numpy(object),
-            list(told["text"]),
-            settings,
-            adversary,
-            seed,
-        )
-        save_vectors(path, key, list(told["text_id"]), found, about)
-    return load_vectors(path, key)
-
+show_source(encoders.vectors_without)
 
 # %% [markdown]
 # The paper trains for three epochs; how many it is here stands below.
@@ -465,7 +310,7 @@ print(
     f"masked LM: {masked_lm['epochs']} epochs; each of {len(reviews.ASPECTS)} concepts is unlearnt in {unlearning['epochs']}"
 )
 without = {
-    name: without_concepts(name)
+    name: study.without(name)
     for name in progress(data if models else [], "encoders without a concept")
 }
 

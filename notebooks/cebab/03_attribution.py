@@ -39,19 +39,18 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from lib.core.contents import by_content
 from lib.core.errors import TouchstoneError
-from lib.core.files import load_parquet, save_parquet
+from lib.core.files import save_parquet
 from lib.core.notebooks import show_source
 from lib.core.progress import progress
-from lib.core.seeds import pick_device, seed_for, set_up
+from lib.core.seeds import set_up
 from lib.core.stage import open_stage
 from lib.core.units import Units
 from lib.metrics.concept_effects import in_stars
-from lib.models.load import read_trained
 from lib.plots import COLOURS, STYLE
+from lib.studies.cebab.asking import Asking
 from lib.studies.cebab.directions import fit_leace, shapley_values, subsets
-from lib.studies.cebab.encoders import CausalProxy, ProxySettings, with_wish
+from lib.studies.cebab.encoders import CausalProxy, with_wish
 from lib.studies.cebab.from_labels import CONEXP, Approx, SLearner
 from lib.studies.cebab.outside import (
     NAME,
@@ -62,12 +61,11 @@ from lib.studies.cebab.outside import (
     refuse_equal,
 )
 from lib.studies.cebab.own_explainer import ABOUT, read_estimates, refuse_known_names
-from lib.studies.cebab.pairs import rated_pairs
 from lib.studies.cebab.questions import Head, Texts, ask
-from lib.studies.cebab.reading import gather_texts, load_reading, load_vectors
+from lib.studies.cebab.reading import load_reading
 from lib.studies.cebab.registry import can_explain, explainer_named, family_of
+from lib.studies.cebab.reviewers import file_of
 from lib.studies.cebab.reviews import ASPECTS
-from lib.training.classifier import Settings
 
 # %% [markdown]
 # ## Settings
@@ -153,15 +151,10 @@ estimate_files = []  # tables of effects estimated elsewhere: base_id, counterfa
 # %%
 stage = open_stage("cebab", scale, "03_attribution")
 set_up(seed, n_threads)
-texts = load_parquet(stage.input("01_data_generation", "texts.parquet"))
-pairs = load_parquet(stage.input("01_data_generation", "pairs.parquet")).query(
-    "split == 'test'"
-)
-predictions = load_parquet(stage.input("02_training", "predictions.parquet"))
-aspects = load_parquet(stage.input("02_training", "aspects.parquet"))
-n_classes = sum(name.startswith("p_") for name in predictions)
-pairs = rated_pairs(pairs, texts, n_classes)  # 2-way: three stars have no class
-models = predictions[["dataset", "model", "seed"]].drop_duplicates(ignore_index=True)
+units = Units("cebab", scale, "03_attribution")  # an explainer and a model are one
+study = Asking(stage, units, globals())
+texts, pairs, aspects = study.texts, study.pairs, study.aspects
+predictions, n_classes, models = study.predictions, study.n_classes, study.models
 if models.empty and not outside_predictions:
     raise TouchstoneError(
         "there is no model to explain: name a table in outside_predictions, or models in stage 2"
@@ -353,132 +346,17 @@ show_source(CausalProxy._wishes)
 #
 # Train texts come with gold labels, predicted labels, answers and embeddings; the questions with what a test text shows.
 
-
 # %%
-def name_of(dataset, model, number):
-    """What stage 2 called the files of a model."""
-    return f"{dataset}-{model.replace(' ', '_')}-seed{number}"
-
-
-def gathered(dataset, model, number):
-    """Train texts, test questions, the last layer of one model, and its pairs."""
-    chosen = predictions[
-        (predictions["dataset"] == dataset)
-        & (predictions["model"] == model)
-        & (predictions["seed"] == number)
-    ]
-    ids, reading = load_reading(
-        stage.input("02_training", f"vectors/{name_of(dataset, model, number)}.npz")
-    )
-    for kind in ("json", "safetensors"):  # an encoder's, whom some explainers ask
-        stage.note("02_training", f"models/{name_of(dataset, model, number)}.{kind}")
-    without = load_vectors(
-        stage.input("02_training", f"vectors/{dataset}-without.npz")
-    )[:2]
-    mine = texts[
-        (texts["dataset"] == dataset) & texts["text_id"].isin(chosen["text_id"])
-    ]
-    said = aspects[aspects["dataset"] == dataset]
-    parts = {
-        split: gather_texts(
-            mine[mine["split"] == split], chosen, said, (ids, reading.vectors), without
-        )
-        for split in ("train", "test")
-    }
-    known = set(parts["test"].ids)
-    asked = pairs[
-        (pairs["dataset"] == dataset)
-        & pairs["base_id"].isin(known)
-        & pairs["counterfactual_id"].isin(known)
-    ]
-    return parts["train"], ask(asked, parts["test"]), reading.head, asked
-
+show_source(Asking.gathered)
 
 # %% [markdown]
 # Each explainer is fitted and asked, with a seed of its own; who draws nothing ignores it. The Causal Proxy Model gets the explained model itself, and
 # so only explains models whose tensors stage 2 has kept. An explainer and a model are a unit: a long run goes on where it was stopped.
 
 # %%
-units = Units("cebab", scale, "03_attribution")
-imagined = ProxySettings(
-    Settings(proxy["epochs"], proxy_lr, proxy["batch_size"]),
-    proxy["questions"],
-    proxy["layers"],
-)
-
-
 for name in explainers:
     explainer_named(name)  # refuses an unknown name before anything is fitted
-
-
-def made(name, dataset, model, number):
-    """An explainer, ready to be fitted; None where it cannot explain this model."""
-    entry = explainer_named(name)
-    if entry.needs != "model" and entry.family != "outside":
-        return entry.make()
-    if model != "encoder":
-        return entry.make() if entry.family == "outside" else None
-    tensors = [
-        stage.input("02_training", f"models/{name_of(dataset, model, number)}.{kind}")
-        for kind in ("json", "safetensors")
-    ]
-    explained = read_trained(*tensors)
-    explained.module.to(pick_device(device))
-    return entry.make(explained, *([imagined] if entry.needs == "model" else []))
-
-
-# %% [markdown]
-# One explainer's answers, as rows: which pair, which explainer, and the K numbers.
-
-
-# %%
-def rows_of(asked, found, **labels):
-    """Estimates as rows."""
-    numbers = {f"e_{k + 1}": found[:, k] for k in range(found.shape[1])}
-    return asked[ABOUT].reset_index(drop=True).assign(**labels, **numbers)
-
-
-def answers_of(name, dataset, model, number, given):
-    """The estimates of one explainer on one model, kept from an earlier run or made now; None where it cannot explain it."""
-    train, questions, head, asked = given
-    unit = f"{name_of(dataset, model, number)}-{''.join(c if c.isalnum() else '_' for c in name)}"
-    needed = (
-        "texts.parquet",
-        "pairs.parquet",
-        "aspects.parquet",
-        f"{name_of(dataset, model, number)}.npz",
-        f"{dataset}-without.npz",
-    )
-    key = units.key(
-        unit=unit,
-        seed=seed,
-        proxy=[proxy, proxy_lr],
-        inputs={k: v for k, v in stage.inputs.items() if k.endswith(needed)},
-        yours=[stage.externals if model == NAME else {}, by_content(name)],
-        head=[outside_head, by_content(outside_head)] if model == NAME else [],
-    )
-    kept = units.load(unit, key)
-    if kept is None and (explainer := made(name, dataset, model, number)):
-        found = explainer.fit(
-            train, head, seed_for(name, dataset, model, number)
-        ).effects(questions)
-        kept = pd.DataFrame(
-            found, columns=[f"e_{k + 1}" for k in range(found.shape[1])]
-        )
-        kept = units.save(unit, key, kept)
-    return (
-        None
-        if kept is None
-        else rows_of(
-            asked,
-            kept.to_numpy(),
-            explainer=name,
-            dataset=dataset,
-            model=model,
-            seed=number,
-        )
-    )
-
+show_source(Asking.answers)
 
 # %% [markdown]
 # All explainers on all models. The student and the encoders without a concept are trained for few epochs here; the paper gives CausaLM 3, and the
@@ -495,7 +373,7 @@ def ask_everybody(dataset, model, number, given):
     explained.append(asked[ABOUT].assign(dataset=dataset, model=model, seed=number))
     able = [n for n in explainers if model != NAME or can_explain(n, train, head)]
     found = [
-        answers_of(name, dataset, model, number, given)
+        study.answers(name, dataset, model, number, given)
         for name in progress(able, f"{dataset} {model}")
     ]
     return [table for table in found if table is not None]
@@ -511,7 +389,7 @@ print(
 found = [
     table
     for row in models.itertuples(index=False)
-    for table in ask_everybody(*row, gathered(*row))
+    for table in ask_everybody(*row, study.gathered(*row))
 ]
 print(f"{sum(map(len, found))} estimates")
 
@@ -552,7 +430,7 @@ files = {
 }
 for first in models.head(1).itertuples(index=False):
     ids, reading = load_reading(
-        stage.input("02_training", f"vectors/{name_of(*first)}.npz")
+        stage.input("02_training", f"vectors/{file_of(*first)}.npz")
     )
     save_parquet(
         predictions.merge(models.head(1)).iloc[::-1][
@@ -578,7 +456,7 @@ for first in models.head(1).itertuples(index=False):
 # %%
 for first in models.head(1).itertuples(index=False):
     inside, outside = (
-        gathered(*first),
+        study.gathered(*first),
         given_from_outside(from_outside(*files.values())),
     )
     for name in ("CONEXP", "S-Learner", "LEACE"):
@@ -706,7 +584,7 @@ def nonsense(values, filler):
 
 
 first = estimates[["dataset", "model", "seed"]].iloc[0]
-chosen = given[first["seed"]] if first["model"] == NAME else gathered(*first)
+chosen = given[first["seed"]] if first["model"] == NAME else study.gathered(*first)
 train, questions, head, asked = chosen
 few, whole = asked.head(50), questions.texts
 other = ~np.isin(whole.ids.astype(str), few["base_id"].to_numpy(str))

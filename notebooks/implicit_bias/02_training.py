@@ -33,33 +33,31 @@
 # | out | holds |
 # |---|---|
 # | `models/base<b>`, `models/<arm>/base<b>_seed<k>` | trained weights and their recipes |
+# | `trainings.parquet` | the key of each training, and the SHA-256 of its weights |
 # | `split.parquet` | which antecedents were trained on and which were held out |
 # | `curves`, `gate`, `mixture`, `wrong`, `perplexity`, `arms` (`.csv`) | how the training went, and what the models are worth |
 
 # %%
 import lib.same_numbers  # first: the same instructions on every processor
 
-import json
 import math
-import random
 
 import matplotlib.pyplot as plt
 import pandas as pd
 import torch
 
 from lib.core.errors import TouchstoneError
-from lib.core.files import load_parquet, read_yaml, save_parquet
+from lib.core.files import save_parquet
 from lib.core.notebooks import show_source
-from lib.core.paths import material
-from lib.core.seeds import pick_device, seed_for, set_up
+from lib.core.seeds import pick_device, set_up
 from lib.core.stage import open_stage
 from lib.language.lexicon import PRONOUNS
-from lib.metrics.masked_pronoun import right_gender_first, top_words
-from lib.models.masked_gender import gender_ids
+from lib.metrics.masked_pronoun import top_words
 from lib.models.masked_lm import new_masked_lm, pretrained_masked_lm, read_masked_lm
 from lib.plots import COLOURS, STYLE
-from lib.studies.implicit_bias.kept_models import fit_or_read, passes_gate
-from lib.studies.implicit_bias.sentences import with_gender
+from lib.studies.implicit_bias import arms
+from lib.studies.implicit_bias.kept_models import passes_gate
+from lib.studies.implicit_bias.trainings import Trainings, right_answers
 from lib.training import masked_lm
 
 # %% [markdown]
@@ -111,13 +109,8 @@ if not encoder:
     raise TouchstoneError(
         "encoder is empty; name the encoder that is trained (hub_models come in addition)"
     )
-text = load_parquet(stage.input("01_data_generation", "text.parquet"))
-sentences = load_parquet(stage.input("01_data_generation", "sentences.parquet"))
-ARMS = ["placebo", "even placebo", "augmented"]
-train, valid = (
-    list(text.loc[text["part"] == part, "words"]) for part in ("train", "valid")
-)
-is_frame = (text.loc[text["part"] == "train", "source"] == "frames").tolist()
+trainings = Trainings(stage, globals())
+train, valid, sentences = trainings.train, trainings.valid, trainings.sentences
 print(
     f"{len(train)} sentences to learn from, {len(valid)} to measure on, {len(sentences)} that passed the filter"
 )
@@ -152,45 +145,31 @@ print(
 show_source(masked_lm.mask_tokens)
 
 # %% [markdown]
-# A model that is trained is kept with its recipe and read again; a changed recipe is a new training. The trainings of the base model differ in the head that is drawn, in
-# the order of the text and in what is masked.
+# The trainings of the base model differ in the head that is drawn, in the order of the text and in what is masked. Each is a unit: it is kept with what is asked of it here, and found
+# again by whoever asks for it next. So several processes or machines can share the work (`touchstone unit`), and a changed setting is a new training.
 
 # %%
-start = new_masked_lm(encoder, seed, encoder_revision)
-watched = tuple(
-    sorted(
-        {start.tokenizer.convert_tokens_to_ids(word) for word in PRONOUNS}
-        - {start.tokenizer.unk_token_id}
-    )
-)
-settings = masked_lm.MaskedSettings(
-    epochs, lr, batch_tokens, masked, "encoder", watched, watched_share
-)
-recipe = {"encoder": encoder, "revision": encoder_revision}
-
-
-def train_base(name, number, sentences_of):
-    """One training of the base model, kept under a name."""
-    path = stage.path(f"models/{name}.json").with_suffix("")
-    stage.path(f"models/{name}.safetensors")
-    model, curve = fit_or_read(
-        path,
-        recipe | {"seed": number},
-        lambda: new_masked_lm(encoder, number, encoder_revision),
-        sentences_of,
-        valid,
-        settings,
-    )
-    model.module.to(target)
-    return model, curve
-
+show_source(trainings.base)
 
 # %% [markdown]
 # The trainings themselves, less than a minute of one core each at this scale:
 
 # %%
-bases, curves = zip(*(train_base(f"base{b}", seed + b, train) for b in range(n_bases)))
-base = bases[0]
+bases = [trainings.base(b) for b in range(n_bases)]
+
+
+def model_of(training):
+    """A trained model, read from its weights."""
+    files = (
+        stage.folder / f"models/{training.name}.{kind}"
+        for kind in ("json", "safetensors")
+    )
+    model = read_masked_lm(*files)
+    model.module.to(target)
+    return model
+
+
+base = model_of(bases[0])
 print(
     f"{n_bases} trainings; {sum(p.numel() for p in base.trained_parameters('encoder').values()) / 1e6:.1f} million parameters trained"
 )
@@ -202,10 +181,7 @@ print(
 stage.table(
     "curves",
     pd.concat(
-        [
-            curve.drop(columns="second_loss").assign(base=b)
-            for b, curve in enumerate(curves)
-        ],
+        [training.curve.assign(base=b) for b, training in enumerate(bases)],
         ignore_index=True,
     ),
     digits=2,
@@ -221,13 +197,7 @@ stage.table(
 # training of each arm (section 4) goes through the same gate.
 
 # %%
-unambiguous, chosen_by = (
-    pd.DataFrame(
-        read_yaml(material("implicit_bias") / f"{name}.yaml", list),
-        columns=["noun", "gender", "sentence"],
-    )
-    for name in ("gate", "gate_choice")
-)
+unambiguous = trainings.questions["gate"]
 learnt = {word.lower() for words in train for word in words}
 known = set(unambiguous["noun"]) & learnt
 assert len(unambiguous) >= 40 and not known, (
@@ -238,30 +208,19 @@ assert len(unambiguous) >= 40 and not known, (
 # %% [markdown]
 # The right answers, for any model:
 
-
 # %%
-def right_answers(model, asked=unambiguous):
-    """For each unambiguous sentence whether the right gender comes first."""
-    words = [
-        [model.tokenizer.mask_token if word == "_" else word for word in text.split()]
-        for text in asked["sentence"]
-    ]
-    return right_gender_first(
-        model.log_prob(model.encode(words)),
-        gender_ids(model.tokenizer),
-        asked["gender"],
-    )
-
-
-def at_gate(model, asked=unambiguous):
-    """The share of right answers."""
-    return sum(right_answers(model, asked)) / len(asked)
-
+show_source(right_answers)
 
 # %% [markdown]
 # Before training it can only guess.
 
+
 # %%
+def at_gate(model):
+    """The share of right answers."""
+    return sum(right_answers(model, unambiguous)) / len(unambiguous)
+
+
 untrained = at_gate(new_masked_lm(encoder, seed, encoder_revision))
 print(f"{len(unambiguous)} sentences, {unambiguous['gender'].value_counts().to_dict()}")
 
@@ -272,13 +231,8 @@ print(f"{len(unambiguous)} sentences, {unambiguous['gender'].value_counts().to_d
 # %% tags=["nbval-ignore-output"]
 encoded = base.encode(valid)
 unigram = masked_lm.unigram_perplexity(base, base.encode(train), encoded, masked)
-bare, _ = train_base(
-    "without_frames",
-    seed,
-    [words for words, drawn in zip(train, is_frame) if not drawn],
-)
-own_models = [("base", b, model) for b, model in enumerate(bases)] + [
-    ("without frames", -1, bare)
+own_models = [("base", b, training) for b, training in enumerate(bases)] + [
+    ("without frames", -1, trainings.without_frames())
 ]
 rows = [
     {
@@ -293,11 +247,11 @@ rows += [
     {
         "model": name,
         "base": b,
-        "right_first": at_gate(model),
-        "perplexity": masked_lm.masked_perplexity(model, encoded, masked),
+        "right_first": training.share_right(),
+        "perplexity": training.perplexity,
         "unigram": unigram,
     }
-    for name, b, model in own_models
+    for name, b, training in own_models
 ]
 for name, revision in hub_models.items():
     other = pretrained_masked_lm(name, revision)
@@ -346,20 +300,13 @@ print(
 # If sentences were trained on and measured on, the answer would be circular. So the *antecedents* are divided: a model is trained on sentences about one half of the nouns
 # and measured on the other half.
 
-
 # %%
-def is_held_out(antecedent):
-    """Whether a noun is kept for measuring, by its letters and the seed alone."""
-    return seed_for("held out", antecedent, seed) / 2**31 < held_out
-
+show_source(arms.is_held_out)
 
 # %% [markdown]
 # Both halves must hold some nouns, or there is nothing to compare.
 
 # %%
-sentences["part"] = [
-    "held out" if is_held_out(a) else "trained on" for a in sentences["antecedent"]
-]
 save_parquet(
     sentences[["sentence_id", "antecedent", "part"]], stage.path("split.parquet")
 )
@@ -379,34 +326,9 @@ about.round(2)
 # But it keeps the sentences' surplus of *his*, so that it differs from *augmented* in two things: how frequent male pronouns are, and that each sentence comes in pairs. The
 # *even placebo* tells them apart: nothing is swapped, and the sentences are drawn so that half of them hold a male pronoun.
 
-
 # %%
-def evenly(part, number):
-    """As many sentences of each gender as `part` has in all: each as often as it goes, the rest drawn by the seed."""
-    found = []
-    for gender in "FM":
-        own = list(part.loc[part["gender"] == gender, "words"])
-        found += own * (len(part) // len(own)) + random.Random(
-            seed_for("even", gender, number, seed)
-        ).sample(own, len(part) % len(own))
-    return found
-
-
-def arm_text(arm, number=0):
-    """The sentences that an arm is trained on."""
-    part = sentences[sentences["part"] == "trained on"]
-    if arm == "even placebo":
-        return evenly(part, number)
-    other = {"F": "M", "M": "F"} if arm == "augmented" else {"F": "F", "M": "M"}
-    return [
-        words
-        for row in part.itertuples()
-        for words in (
-            row.words,
-            with_gender(row.words, row.at, row.slot, other[row.gender]),
-        )
-    ]
-
+show_source(arms.arm_text)
+show_source(arms.evenly)
 
 # %% [markdown]
 # The arms have as many sentences; half of the augmented ones and of the even placebo are of each gender, and those of the placebo come in pairs.
@@ -417,20 +339,19 @@ def male_share(arm):
     """The share of male pronouns in an arm's sentences, which hold one gendered pronoun each."""
     genders = [
         PRONOUNS[word.lower()]
-        for words in arm_text(arm)
+        for words in arms.arm_text(sentences, arm, 0, seed)
         for word in words
         if word.lower() in PRONOUNS
     ]
     return genders.count("M") / len(genders)
 
 
-assert (
-    len({len(arm_text(arm)) for arm in ARMS}) == 1
-    and arm_text("placebo")[0] == arm_text("placebo")[1]
-)
+own = {arm: arms.arm_text(sentences, arm, 0, seed) for arm in arms.ARMS}
+assert len({len(text) for text in own.values()}) == 1
+assert own["placebo"][0] == own["placebo"][1]
 assert male_share("augmented") == male_share("even placebo") == 0.5
 print(
-    f"{len(arm_text('placebo'))} sentences an arm; share of male pronouns in the placebo: {male_share('placebo'):.2f}"
+    f"{len(own['placebo'])} sentences an arm; share of male pronouns in the placebo: {male_share('placebo'):.2f}"
 )
 
 # %% [markdown]
@@ -441,23 +362,9 @@ print(
 
 
 # %%
-def rehearsed(arm, number, rehearsal):
-    """The sentences of an arm, and those of the base model's text among them."""
-    own, chooser = (
-        arm_text(arm, number),
-        random.Random(seed_for("rehearsal", number, seed)),
-    )
-    found = []
-    for frames, share in ((True, rehearsed_frames), (False, 1 - rehearsed_frames)):
-        part = [words for words, drawn in zip(train, is_frame) if drawn == frames]
-        found += chooser.sample(
-            part, min(len(part), round(share * rehearsal * len(own)))
-        )
-    return own + found
-
-
+show_source(arms.rehearsed)
 print(
-    f"{len(rehearsed('augmented', 0, mixtures[0][1]))} sentences with those rehearsed"
+    f"{len(trainings.arm_text('augmented', 0, mixtures[0][1]))} sentences with those rehearsed"
 )
 
 # %% [markdown]
@@ -465,40 +372,7 @@ print(
 
 
 # %%
-def train_arm(arm, b, number, mixture):
-    """One training of one arm, from one base model: what it is worth, a row of the table below."""
-    name, drawn = (
-        f"models/{arm.replace(' ', '_')}/base{b}_seed{number}",
-        100 * b + number,
-    )
-    arm_settings = masked_lm.MaskedSettings(
-        arm_epochs, mixture[0], batch_tokens, masked, "encoder", watched, watched_share
-    )
-    files = [
-        stage.folder / f"models/base{b}.{kind}" for kind in ("json", "safetensors")
-    ]
-    path, _ = (
-        stage.path(f"{name}.json").with_suffix(""),
-        stage.path(f"{name}.safetensors"),
-    )
-    mine = recipe | {"seed": drawn, "from": json.loads(files[0].read_text())["sha256"]}
-    model, curve = fit_or_read(
-        path,
-        mine,
-        lambda: read_masked_lm(*files),
-        rehearsed(arm, drawn, mixture[1]),
-        valid,
-        arm_settings,
-    )
-    return {
-        "model": arm,
-        "base": b,
-        "seed": number,
-        "perplexity": curve["perplexity"].iloc[-1],
-        "right_first": at_gate(model),
-        "choice": at_gate(model, chosen_by),
-    }
-
+show_source(trainings.arm)
 
 # %% [markdown]
 # Which mixture? The rule was written down before the run (`material/gate_choice.yaml`) and looks at no bias: 40 other unambiguous sentences and perplexity decide. The trainings that
@@ -507,24 +381,8 @@ def train_arm(arm, b, number, mixture):
 
 
 # %%
-def is_safe(mixture):
-    """Whether the placebo and the swap keep what the first base model knows, at this mixture."""
-    pilots = pd.DataFrame(
-        [train_arm(arm, 0, 99, mixture) for arm in ("placebo", "augmented")]
-    )
-    return bool(
-        (pilots["choice"] >= gate).all()
-        and (
-            pilots["perplexity"]
-            <= gates.loc[gates["model"] == "base", "perplexity"].iloc[0]
-        ).all()
-    )
-
-
-chosen = next(
-    (i for i, mixture in enumerate(mixtures[:-1]) if is_safe(mixture)),
-    len(mixtures) - 1,
-)
+show_source(trainings.is_safe)
+chosen = trainings.chosen_mixture()
 stage.table(
     "mixture",
     pd.DataFrame(mixtures, columns=["rate", "rehearsal"]).assign(
@@ -537,13 +395,13 @@ stage.table(
 # All trainings:
 
 # %%
-trainings = [
-    train_arm(arm, b, number, mixtures[chosen])
-    for b in range(n_bases)
-    for number in range(n_seeds)
-    for arm in ARMS
-]
-print(f"{len(trainings)} trainings")
+started = [trainings.arm(*place, chosen) for place in trainings.arms()]
+kept = [(training.name, training.key, training.sha256) for training in bases + started]
+save_parquet(
+    pd.DataFrame(kept, columns=["name", "key", "sha256"]),
+    stage.path("trainings.parquet"),
+)
+print(f"{len(started)} trainings")
 
 # %% [markdown]
 # ## 5 · What it costs
@@ -554,12 +412,22 @@ print(f"{len(trainings)} trainings")
 # %% tags=["nbval-ignore-output"]
 before = gates.loc[
     gates["model"] == "base", ["model", "base", "perplexity", "right_first"]
-].assign(seed=-1, choice=[at_gate(model, chosen_by) for model in bases])
+].assign(seed=-1, choice=[training.share_right("gate_choice") for training in bases])
 costs = pd.concat(
     [
         before,
         pd.DataFrame(
-            trainings,
+            [
+                (
+                    t.model,
+                    t.base,
+                    t.seed,
+                    t.perplexity,
+                    t.share_right(),
+                    t.share_right("gate_choice"),
+                )
+                for t in started
+            ],
             columns=["model", "base", "seed", "perplexity", "right_first", "choice"],
         ),
     ],
@@ -573,7 +441,7 @@ stage.table("arms", costs)
 # Which sentences of the gate does a base model get wrong? That tells what the gate asks.
 
 # %% tags=["nbval-ignore-output"]
-answers = pd.concat([unambiguous.assign(right=right_answers(model)) for model in bases])
+answers = pd.concat([unambiguous.assign(right=training.right()) for training in bases])
 wrong = (
     answers.groupby(["noun", "gender"], sort=False)["right"]
     .agg(models="size", wrong=lambda r: int((~r).sum()))

@@ -28,7 +28,7 @@
 # | in | from | holds |
 # |---|---|---|
 # | `sentences.parquet` | 01 | the sentences that passed, with masked words and slots |
-# | `split.parquet`, `models/`, `gate.csv` | 02 | which antecedents were held out; the models; whether they may be measured |
+# | `split.parquet`, `trainings.parquet`, `models/`, `gate.csv` | 02 | which antecedents were held out; the models; whether they may be measured |
 #
 # | out | holds |
 # |---|---|
@@ -45,26 +45,22 @@ import numpy as np
 import pandas as pd
 import torch
 
-from lib.attribution.explain import explain_many
-from lib.core.errors import TouchstoneError
-from lib.core.files import load_parquet, read_yaml, save_parquet
+from lib.core.files import save_parquet
 from lib.core.notebooks import show_source
-from lib.core.paths import data_root, material
-from lib.core.seeds import pick_device, set_up
+from lib.core.seeds import set_up
 from lib.core.stage import open_stage
 from lib.language.lexicon import MASK
-from lib.metrics.masked_pronoun import bias_score, gender_probabilities, top_words
-from lib.models.masked_gender import GenderAtMask, gender_ids, slot_ids
-from lib.models.masked_lm import pretrained_masked_lm, read_masked_lm
+from lib.metrics.masked_pronoun import bias_score, gender_probabilities
+from lib.models.masked_gender import GenderAtMask
 from lib.plots import COLOURS, STYLE
-from lib.studies.implicit_bias.sentences import (
-    SLOTS,
-    gendered_pronouns,
-    masked_words,
-    read_sentences,
-    slot_of_word,
-    split_words,
+from lib.studies.implicit_bias.answers import Answers, fill
+from lib.studies.implicit_bias.asked import (
+    explained_base,
+    filled_sentences,
+    models_of,
+    winogender,
 )
+from lib.studies.implicit_bias.sentences import gendered_pronouns
 
 # %% [markdown]
 # ## Settings
@@ -97,35 +93,16 @@ n_explained = 40  # sentences that are explained; 0 for all
 # %%
 stage = open_stage("implicit_bias", scale, "03_attribution")
 set_up(seed, n_threads)
-target = pick_device(device)
-sentences = load_parquet(stage.input("01_data_generation", "sentences.parquet"))
-sentences = sentences.merge(
-    load_parquet(stage.input("02_training", "split.parquet")),
-    on=["sentence_id", "antecedent"],
-)
+sentences = filled_sentences(stage)
+asking = Answers(stage, globals(), sentences)
+models = models_of(stage, globals())
 gates = pd.read_csv(stage.input("02_training", "gate.csv"))
-passing = gates.loc[(gates["model"] == "base") & gates["passes"], "base"]
-may_show, explained_base = len(passing) > 0, int(passing.min()) if len(passing) else 0
-ARMS = ["placebo", "even placebo", "augmented"]
-
-
-def trained(name):
-    """A model of stage 2."""
-    model = read_masked_lm(
-        *(
-            stage.input("02_training", f"models/{name}.{kind}")
-            for kind in ("json", "safetensors")
-        )
-    )
-    model.module.to(target)
-    return model
-
-
-base = trained(f"base{explained_base}")
+may_show = bool((gates["passes"] & (gates["model"] == "base")).any())
+base = models[explained_base(gates)]
 print(f"{len(sentences)} sentences")
 
 # %% [markdown]
-# The next cell says which base models passed the gate. The first of them is explained in what follows; numbers of one that did not pass are computed for stage 4 and not shown.
+# All that a model is asked here is a unit: computed once, by this notebook or by `touchstone unit`, and read again. The next cell says which base models passed the gate. The first of them is explained in what follows; numbers of one that did not pass are computed for stage 4 and not shown.
 
 # %% tags=["nbval-ignore-output"]
 stage.table("gate", gates)
@@ -148,11 +125,7 @@ print(round(bias_score(0.142, 0.113), 3), round(bias_score(0.542, 0.0305), 3))
 # The third is DistilBERT on the same sentence. Now a sentence of ours, and the ten likeliest words.
 
 # %% tags=["nbval-ignore-output"]
-shown = sentences[sentences["slot"] == "possessive"].iloc[0]
-words = [
-    base.tokenizer.mask_token if word == MASK else word for word in shown["masked"]
-]
-top = top_words(base.log_prob(base.encode([words]))[0], base.tokenizer, k)
+top = asking.example(base)
 stage.table("example", top, digits=4) if may_show else stage.table(
     "example", top.head(0)
 )
@@ -181,50 +154,11 @@ toy.round(3)
 # %% [markdown]
 # ## 3 · All sentences, all models
 
+# Winogender's sentences join them where `transfer` says so: the male ones whose pronoun is the occupation's, masked, without nouns that an arm was trained on.
 
 # %%
-def winogender():
-    """Winogender's male sentences whose pronoun is the occupation's (answer 0), masked; without nouns that an arm was trained on."""
-    table = read_sentences(
-        stage.external(data_root() / "swag" / "winogender_all_sentences.tsv"),
-        "sentence",
-    )
-    names = pd.read_csv(data_root() / "swag" / "winogender_all_sentences.tsv", sep="\t")
-    rows = names[names["sentid"].str.contains(r"\.0\.male\.")]
-    found, seen = (
-        [],
-        set(sentences.loc[sentences["part"] == "trained on", "antecedent"]),
-    )
-    for name, text in rows[["sentid", "sentence"]].itertuples(index=False):
-        words = split_words(text)
-        if seen & {word.lower() for word in words}:
-            continue
-        at = gendered_pronouns(words)[0]
-        after = words[at + 1] if at + 1 < len(words) else "."
-        found.append(
-            {
-                "sentence_id": name,
-                "masked": masked_words(words, at),
-                "slot": slot_of_word(words[at], after.isalpha()),
-                "gender": "M",
-                "antecedent": name.split(".")[0],
-                "part": "winogender",
-            }
-        )
-    assert len(table) >= len(found)
-    return pd.DataFrame(found)
-
-
-columns = ["sentence_id", "masked", "slot", "gender", "antecedent", "part"]
-if transfer not in ("", "winogender") or (transfer and data_root() is None):
-    raise TouchstoneError(
-        f"transfer is {transfer!r}; write winogender (with TOUCHSTONE_DATA set), or nothing"
-    )
-asked = (
-    pd.concat([sentences[columns], winogender()[columns]], ignore_index=True)
-    if transfer
-    else sentences[columns]
-)
+show_source(winogender)
+asked = asking.asked
 asked.groupby("part", sort=False).agg(
     sentences=("part", "size"), nouns=("antecedent", "nunique")
 )
@@ -235,50 +169,8 @@ asked.groupby("part", sort=False).agg(
 
 
 # %%
-def fill(model, name, b=-1, number=-1):
-    """The probabilities of both genders at every mask, for each choice of words."""
-    log_prob = model.log_prob(
-        model.encode(
-            [
-                [model.tokenizer.mask_token if w == MASK else w for w in words]
-                for words in asked["masked"]
-            ]
-        )
-    )
-    kinds = {
-        kind: gender_probabilities(log_prob, gender_ids(model.tokenizer, kind))
-        for kind in ("pronouns", "identities")
-    }
-    slots = {slot: asked.index[asked["slot"] == slot] for slot in SLOTS}
-    parts = [
-        gender_probabilities(
-            log_prob[list(rows)], slot_ids(model.tokenizer, slot)
-        ).set_index(rows)
-        for slot, rows in slots.items()
-        if len(rows)
-    ]
-    kinds["slot"] = pd.concat(parts).sort_index()
-    about = asked.drop(columns="masked")
-    return pd.concat(
-        [
-            about.join(found).assign(forms=kind, model=name, base=b, seed=number)
-            for kind, found in kinds.items()
-        ],
-        ignore_index=True,
-    )
-
-
-tables = [fill(trained(f"base{b}"), "base", b) for b in range(n_bases)]
-tables += [
-    fill(trained(f"{arm.replace(' ', '_')}/base{b}_seed{number}"), arm, b, number)
-    for arm in ARMS
-    for b in range(n_bases)
-    for number in range(n_seeds)
-]
-for name, revision in hub_models.items():
-    other = pretrained_masked_lm(name, revision)
-    other.module.to(target)
-    tables.append(fill(other, name))
+show_source(fill)
+tables = [asking.probabilities(model) for model in models]
 probabilities = pd.concat(tables, ignore_index=True)
 save_parquet(probabilities, stage.path("probabilities.parquet"))
 print(f"{len(probabilities)} rows")
@@ -313,34 +205,9 @@ show_source(GenderAtMask.logits)
 # on the path where the score bends, until what is missed on its parts sums to no more than that share of the change. We explain a fixed draw of sentences.
 
 # %%
-explained = sentences.sample(
-    n=min(n_explained or len(sentences), len(sentences)), random_state=seed
-).sort_index()
-rows = pd.DataFrame(
-    {
-        "row_id": explained["sentence_id"],
-        "sentence_idx": range(len(explained)),
-        "target": 1,
-        "sentence": explained["masked"],
-    }
-)
-model = GenderAtMask(base)
-exact = {"tolerance": tolerance, "placing": "panels", "max_steps": 2001}
-own = {
-    name: {"explained": "logit"} | (exact if name == "Integrated Gradients" else {})
-    for name in methods
-}
-found = explain_many(
-    model,
-    rows,
-    list(own.items()),
-    study="implicit_bias",
-    dataset="filtered",
-    scheme="base",
-    seed=seed,
-)
-found["scores"] = found["scores"].map(list)
-print(f"{len(rows)} sentences, {len(methods)} methods, {len(found)} explanations")
+show_source(asking.explanations)
+explained, found = asking.explained(), asking.explanations(base)
+print(f"{len(explained)} sentences, {len(methods)} methods, {len(found)} explanations")
 
 # %% [markdown]
 # The gap of each explanation, and how many points its path took:
@@ -503,78 +370,16 @@ stage.table("controls", control)
 # last states (`encoder`), and the same in sentence templates (`template`). A sentence is taken without its pronoun.
 
 # %%
-own = material("implicit_bias")
-weat, phrases = (read_yaml(own / f"{name}.yaml") for name in ("weat", "phrases"))
-listed = sorted(
-    {word for test in weat.values() for name in "XYAB" for word in test[name]}
-)
-texts = [("word", word) for word in listed] + [
-    ("phrase", p) for g in ("male", "female") for p in phrases[g]
-]
-split = [split_words(text) for _, text in texts]
-kinds = {
-    "input": base.mean_vectors(split, False),
-    "encoder": base.mean_vectors(split, True),
-}
-framed = [
-    [
-        split_words(
-            phrases["templates" if kind == "word" else "phrase_templates"][j].format(
-                text
-            )
-        )
-        for kind, text in texts
-    ]
-    for j in range(3)
-]
-filled = [base.mean_vectors(sentences_of, True) for sentences_of in framed]
-kinds["template"] = sum(filled) / len(filled)
-table = pd.concat(
-    [
-        pd.DataFrame(texts, columns=["kind", "text"]).assign(
-            vectors=name, vector=v.tolist()
-        )
-        for name, v in kinds.items()
-    ]
-)
-bare = base.mean_vectors(
-    [[w for w in words if w != MASK] for words in sentences["masked"]], True
-)
-table = pd.concat(
-    [
-        table,
-        pd.DataFrame(
-            {
-                "kind": "sentence",
-                "text": sentences["sentence_id"],
-                "vectors": "encoder",
-                "vector": bare.tolist(),
-            }
-        ),
-    ]
-)
-save_parquet(table.reset_index(drop=True), stage.path("vectors.parquet"))
-print(
-    f"{len(listed)} words, {len(texts) - len(listed)} phrases, {len(sentences)} sentences"
-)
+texts, table = asking.texts(), asking.vectors(base)
+save_parquet(table, stage.path("vectors.parquet"))
+n_words = sum(kind == "word" for kind, _ in texts)
+print(f"{n_words} words, {len(texts) - n_words} phrases, {len(sentences)} sentences")
 
 # %% [markdown]
 # For the phrases, too, the masked LM is asked: "The person [phrase] and then [MASK] went home."
 
 # %%
-frames = [
-    split_words(f"The person {phrase} and then")
-    + [base.tokenizer.mask_token, "went", "home", "."]
-    for kind, phrase in texts
-    if kind == "phrase"
-]
-asked_phrases = gender_probabilities(
-    base.log_prob(base.encode(frames)), slot_ids(base.tokenizer, "subject")
-)
-asked_phrases["phrase"] = [phrase for kind, phrase in texts if kind == "phrase"]
-asked_phrases["stereotype"] = ["male"] * len(phrases["male"]) + ["female"] * len(
-    phrases["female"]
-)
+asked_phrases = asking.phrases(base)
 save_parquet(asked_phrases, stage.path("phrases.parquet"))
 print(f"{len(asked_phrases)} phrases")
 

@@ -23,6 +23,8 @@ from device_paths import EXPLAINING, DevicePath, numbers
 from device_trainings import NOT_RUN, TRAININGS
 from pretend_device import LIB, PretendDevice
 
+from lib.core.seeds import pinned_copies
+
 CPU = torch.device("cpu")
 PATHS = {path.name: path for path in (*EXPLAINING, *TRAININGS)}
 LEARNING = {path.name for path in TRAININGS}
@@ -96,6 +98,21 @@ def test_no_row_makes_the_host_wait(name: str, device: PretendDevice) -> None:
     assert many["waits"] <= few["waits"], str(device.traffic)
     assert path.per_row is not None
     assert many["copies"] <= few["copies"] + 2 * path.per_row, str(device.traffic)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["Saliency", "LIME", "language model, LSTM", "masked language model", "transfer, C"]
+)
+def test_pinned_copies_change_no_number(name: str, device: PretendDevice) -> None:
+    path = PATHS[name]
+    usual = numbers(path.run(device.torch, 3))
+    assert not device.traffic.pinned
+    with pinned_copies():
+        found = numbers(path.run(device.torch, 3))
+        of_host = numbers(path.run(CPU, 3))
+    assert np.array_equal(found, usual, equal_nan=True)
+    assert device.traffic.pinned and len(of_host) == len(usual)
 
 
 def test_every_function_that_takes_a_device_is_run() -> None:

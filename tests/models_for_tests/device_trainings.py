@@ -194,7 +194,11 @@ _TRAININGS = [
     DevicePath(
         "transfer, CEfAf",
         _transfer("CEfAf"),
-        ("models.shortcuts:rows_in_use", "training.classifier:token_forward"),
+        (
+            "models.shortcuts:rows_in_use",
+            "training.classifier:token_forward",
+            "core.seeds:to_device",
+        ),
     ),
     DevicePath("transfer, OLA", _transfer("OLA-CEA")),
     DevicePath("transfer, OLA as released", _transfer("OLA-CEA", ola="as_released")),

@@ -78,6 +78,7 @@ class Traffic:
         host_indices: rows of a device tensor named by an index on the host, a copy each.
         doubles: results in float64, which most GPUs compute at 1/64 of the speed of float32.
         unordered: sums whose order is left to chance, so that a run gives other bits than the last.
+        pinned: tensors of the host that were pinned, so that their copy needs no wait.
     """
 
     waits: Counter[str] = field(default_factory=Counter)
@@ -85,6 +86,7 @@ class Traffic:
     host_indices: Counter[str] = field(default_factory=Counter)
     doubles: Counter[str] = field(default_factory=Counter)
     unordered: Counter[str] = field(default_factory=Counter)
+    pinned: Counter[str] = field(default_factory=Counter)
 
     def clear(self) -> None:
         """Begin to count anew."""
@@ -274,7 +276,7 @@ def asking_line() -> str:
     frame = sys._getframe(1)
     while frame is not None:
         path = frame.f_code.co_filename
-        if path.startswith(LIB):
+        if path.startswith(LIB) and frame.f_code.co_name != "to_device":  # who called it counts
             return f"{path[len(LIB) + 1 :]}:{frame.f_lineno} ({frame.f_code.co_name})"
         frame = frame.f_back  # type: ignore[assignment]
     return OUTSIDE
@@ -353,6 +355,10 @@ def _exchanged(traffic: Traffic) -> list[tuple[Any, str, Any]]:
 
         return made
 
+    def pin_memory(self: torch.Tensor) -> torch.Tensor:
+        traffic.pinned[asking_line()] += 1
+        return self.clone()
+
     def new_tensor(self: torch.Tensor, data: Any, **more: Any) -> torch.Tensor:
         if not is_here(self):
             return plain_new_tensor(self, data, **more)
@@ -361,6 +367,7 @@ def _exchanged(traffic: Traffic) -> list[tuple[Any, str, Any]]:
     return [
         (torch.Tensor, "tolist", counted_tolist),
         (torch.Tensor, "new_tensor", new_tensor),
+        (torch.Tensor, "pin_memory", pin_memory),
         (torch, "tensor", made_there(tensor)),
         (torch, "as_tensor", made_there(as_tensor)),
         (F, "scaled_dot_product_attention", _attention(F.scaled_dot_product_attention)),

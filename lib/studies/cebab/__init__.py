@@ -5,6 +5,6 @@ Texts: `reviews` (reading and checking the corpus), `hub` (the same from the Hug
 (classifiers of stars and aspects), `reading` (what is kept of them, and files from elsewhere).
 Explainers: `explainer` says what one is, `questions` what it is given, `registry` lists all;
 `from_labels` (they need no weights), `directions` (they read embeddings) and `encoders` (they train
-an encoder) hold them. Other people's: `outside` (a model), `heads` (of two layers, or a function),
-`own_explainer`.
+an encoder) hold them. Units: `trainings` (stage 2), `asking` (stage 3), `jobs`. Other people's:
+`outside` (a model), `heads` (of two layers, or a function), `own_explainer`.
 """

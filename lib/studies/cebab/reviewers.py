@@ -48,6 +48,15 @@ from .upper_layers import States, from_states, layer_stack, lower_states, upper_
 _WHOLE = "CEfAf"  # the transfer scheme in which everything learns
 
 
+def file_of(dataset: str, kind: str, number: int) -> str:
+    """The name of a model, without blanks, which its files have.
+
+    >>> file_of("cebab", "frozen encoder", 0)
+    'cebab-frozen_encoder-seed0'
+    """
+    return f"{dataset}-{kind.replace(' ', '_')}-seed{number}"
+
+
 @dataclass(frozen=True)
 class Reviewer:
     """One model of a study and how it is trained.
@@ -76,7 +85,7 @@ class Reviewer:
     @property
     def name(self) -> str:
         """The model's name, without blanks, which is also that of its file."""
-        return f"{self.dataset}-{self.kind.replace(' ', '_')}-seed{self.number}"
+        return file_of(self.dataset, self.kind, self.number)
 
     def read(
         self,

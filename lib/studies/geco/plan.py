@@ -41,11 +41,14 @@ from ...models.text_model import TextModel
 from ...models.weights import PACKAGED, load_tokenizer, quiet
 from ...training.transfer import Trainer
 from .corpus import CLASSES, load_dataset
+from .grid import groups_of
 from .model_units import models_of, settings_by_scheme
 from .units import numbers_of, plan_units, settings_by_method
 
-# base sentences trained on, rows explained, and the most steps or samples of a sample
-_N_BASE, _N_ROWS, _TIMED = 4, 4, 25
+# Base sentences trained on, and how many times as many at most; rows explained, and what one timing
+# may take; steps or samples of a short one.
+_N_BASE, _N_BATCHES, _N_ROWS, _SECONDS, _TIMED = 4, 8, 12, 1.0, 25
+_ALL = 10**9
 
 # Seconds, and the half width of their 95 % interval. Costs are added and multiplied as they are: a
 # busy machine is busy for every part, and whatever is off is off each time.
@@ -67,8 +70,8 @@ def predicted_cost(samples: Sequence[float]) -> Cost:
 
 
 def rows_by_method(values: Mapping[str, Any], n_test: int, n_forms: int) -> pd.DataFrame:
-    """How many rows each method explains: kind (encoder or OLA), method, rows. Floors cost
-    nothing and are left out.
+    """How many rows are explained: kind (encoder or OLA), methods (those that share one pass of the
+    model are together), rows. Floors cost nothing and are left out.
     """
     settings = settings_by_method(
         values["explained"], values["aggregation"], values["normalise_special"]
@@ -76,22 +79,45 @@ def rows_by_method(values: Mapping[str, Any], n_test: int, n_forms: int) -> pd.D
     models = models_of(values).query("dataset in @values['datasets']")
     methods = [name for name in values["methods"] if resolve_method(name).family != "floor"]
     how_many = (values[name] for name in ("n_base", "n_base_ola", "one_seed_methods"))
-    units = pd.DataFrame(plan_units(models, methods, settings, *how_many))
-    is_ola = units["scheme"].map(lambda name: scheme_named(name).is_one_layer)
-    units["kind"] = np.where(is_ola, "OLA", "encoder")
-    units["rows"] = np.where(units["n_base"], units["n_base"] * n_forms, n_test)
-    return units.groupby(["kind", "method"], sort=False, as_index=False)["rows"].sum()
+    lines = []
+    for units in groups_of(plan_units(models, methods, settings, *how_many)):
+        first = units[0]
+        kind = "OLA" if scheme_named(first.scheme).is_one_layer else "encoder"
+        n_rows = first.n_base * n_forms if first.n_base else n_test
+        lines.append((kind, tuple(unit.method for unit in units), n_rows))
+    table = pd.DataFrame(lines, columns=["kind", "methods", "rows"])
+    return table.groupby(["kind", "methods"], sort=False, as_index=False)["rows"].sum()
 
 
-def shortened(settings: Mapping[str, Any]) -> tuple[dict[str, Any], float]:
-    """Settings with at most 25 steps or samples, and by how much the full number is more.
+def shortened(settings: Mapping[str, Any], most: int = _TIMED) -> tuple[dict[str, Any], float]:
+    """Settings with at most so many steps or samples, and by how much the full number is more.
 
-    >>> shortened({"n_steps": 200, "rule": "riemann_middle"})
+    >>> shortened({"n_steps": 200, "rule": "riemann_middle"}, 25)
     ({'n_steps': 25, 'rule': 'riemann_middle'}, 8.0)
     """
     sizes = {name: settings[name] for name in ("n_steps", "n_samples") if name in settings}
-    short = {name: min(size, _TIMED) for name, size in sizes.items()}
-    return {**settings, **short}, max([1.0, *(size / _TIMED for size in sizes.values())])
+    short = {name: min(size, most) for name, size in sizes.items()}
+    return {**settings, **short}, max([1.0, *(size / most for size in sizes.values())])
+
+
+def costs_of_a_row(
+    timed: Float[np.ndarray, "round 3"], few: int, many: int
+) -> tuple[Float[np.ndarray, "round"], ...]:
+    """What a training costs at all, each row of train and test once, and a row of train an epoch.
+
+    Args:
+        timed: seconds of a training on `few` rows (and tested on them) with one epoch, on `many`
+            with one, on `many` with three.
+        few: a number of rows.
+        many: a larger one.
+
+    >>> costs_of_a_row(np.array([[5.0, 9.0, 13.0]]), few=5, many=10)
+    (array([1.]), array([0.3]), array([0.2]))
+    """
+    short, one, three = timed.T
+    epoch = np.maximum(three - one, 0.0) / (2 * many)
+    once = np.maximum((one - short) / (many - few) - epoch, 0.0) / 2
+    return np.maximum(short - few * (2 * once + epoch), 0.0), once, epoch
 
 
 def memory(
@@ -148,24 +174,29 @@ class Sample:
         return self._clock() - start
 
     def training(self, scheme: str) -> Cost:
-        """One model of a scheme: what is done once a row and what each epoch does, from a few
-        base sentences.
+        """One model of a scheme: what it costs at all, each row once, and each row an epoch; from
+        few base sentences and from more of them, and from more epochs.
         """
         train, settings = self.data["train"], self.settings[scheme]
-        first = train["sentence_idx"].unique()[:_N_BASE]
-        few = train[train["sentence_idx"].isin(first)].reset_index(drop=True)
-        factor = (len(train) + len(self.data["test"])) / (2 * len(few))
+        bases = train["sentence_idx"].unique()
 
-        def run(epochs: int) -> float:
+        def rows_of(n_base: int) -> pd.DataFrame:
+            return train[train["sentence_idx"].isin(bases[:n_base])].reset_index(drop=True)
+
+        def run(rows: pd.DataFrame, epochs: int) -> float:
             chosen = replace(settings, epochs=epochs) if settings else None
             trainer = replace(self.trainer, _kept={})  # or a later run would read nothing
-            return self.seconds(lambda: trainer.train(scheme, 0, few, few, CLASSES, chosen))
+            return self.seconds(lambda: trainer.train(scheme, 0, rows, rows, CLASSES, chosen))
 
-        run(1)  # the first call loads what it needs
-        short, long = np.array([(run(1), run(3)) for _ in range(self.rounds)]).T
-        epoch = np.maximum(long - short, 0.0) / 2 if settings else np.zeros(self.rounds)
-        n_epochs = settings.epochs * len(train) / len(few) if settings else 0
-        return predicted_cost(np.maximum(short - epoch, 0.0) * factor + epoch * n_epochs)
+        few = rows_of(_N_BASE)
+        run(few, 1)  # the first call loads what it needs
+        more = int(_SECONDS / run(few, 1))
+        many = rows_of(_N_BASE * min(max(more, 2), _N_BATCHES))
+        timed = [(run(few, 1), run(many, 1), run(many, 3)) for _ in range(self.rounds)]
+        at_least, once, epoch = costs_of_a_row(np.array(timed), len(few), len(many))
+        n, n_test = len(train), len(self.data["test"])
+        n_epochs = settings.epochs if settings else 0
+        return predicted_cost(at_least + once * (n + n_test) + epoch * n * n_epochs)
 
     def model(self, kind: str) -> TextModel:
         """An untrained model of a kind: encoder or OLA."""
@@ -177,16 +208,32 @@ class Sample:
             self._models[kind].module.to(self.device)
         return self._models[kind]
 
-    def explaining(self, kind: str, method: str) -> Cost:
-        """One row of mean length with one method, from a few rows, each timed by itself."""
+    def explaining(self, kind: str, methods: Sequence[str]) -> Cost:
+        """One row of mean length, with methods that share their pass of the model: from some rows
+        together, as a study explains them; with all steps and samples where that takes seconds.
+        """
         test, model = self.data["test"], self.model(kind)
         lengths = np.array([len(one.ids) for one in model.encode(test["sentence"])])
-        settings, factor = shortened(numbers_of(self.values).get(method, {}))
-        places = np.linspace(0, len(test) - 1, _N_ROWS + 1).astype(int)
-        run = partial(explain_many, model, methods=[(method, settings)])
-        seconds = [self.seconds(partial(run, test.iloc[[place]])) for place in places]
-        per_token = (seconds / lengths[places])[1:]  # the first call loads what it needs
-        return predicted_cost(per_token) * lengths.mean() * factor
+        places = np.linspace(0, len(test) - 1, _N_ROWS).astype(int)
+        settings = [numbers_of(self.values).get(method, {}) for method in methods]
+
+        def run(n_rows: int, most: int) -> float:
+            asked = [(m, shortened(one, most)[0]) for m, one in zip(methods, settings, strict=True)]
+            chosen = places[-n_rows:]
+            took = self.seconds(partial(explain_many, model, test.iloc[chosen], methods=asked))
+            return took / lengths[chosen].sum()  # a token
+
+        factor = max(shortened(one, _TIMED)[1] for one in settings)
+        run(1, _TIMED)  # the first call loads what it needs
+        row = run(1, _TIMED) * factor * lengths[places[-1]]
+        n_rows = int(np.clip(_SECONDS / row, 1, _N_ROWS))
+        if row <= _SECONDS:
+            timed = np.array([run(n_rows, _ALL) for _ in range(self.rounds)])
+        else:  # the further steps cost what those between 25 and 100 do
+            pairs = [(run(1, _TIMED), run(1, 4 * _TIMED)) for _ in range(self.rounds)]
+            short, long = np.array(pairs).T
+            timed = short + (long - short) / 3 * (factor - 1)
+        return predicted_cost(timed) * lengths.mean()
 
     def memory(self) -> dict[str, float]:
         """Bytes at the peak of training the largest scheme and of explaining, beside what the
@@ -221,8 +268,8 @@ def predict(values: Mapping[str, Any], sample: Sample) -> pd.DataFrame:
     n_forms = len(test) // test["sentence_idx"].nunique()
     explained = list(rows_by_method(values, len(test), n_forms).itertuples())
     for row in progress(explained, "methods timed"):
-        cost = sample.explaining(row.kind, row.method) * row.rows
-        lines.append(("03_attribution", f"{row.method}, {row.kind}", row.rows, *cost))
+        cost = sample.explaining(row.kind, row.methods) * row.rows
+        lines.append(("03_attribution", f"{', '.join(row.methods)}, {row.kind}", row.rows, *cost))
     lines.append(("total", "", 0, *np.sum([line[3:] for line in lines], axis=0)))
     table = pd.DataFrame(lines, columns=["stage", "what", "count", "seconds", "half"])
     half = table.pop("half")

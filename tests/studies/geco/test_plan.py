@@ -14,6 +14,7 @@ from lib.core.errors import TouchstoneError
 from lib.core.parameters import notebook_parameters, read_params
 from lib.core.paths import ROOT
 from lib.studies.geco.plan import (
+    costs_of_a_row,
     encoder_of_shape,
     last_run,
     memory,
@@ -31,6 +32,13 @@ def values(scale: str) -> dict:
     for notebook in sorted((ROOT / "notebooks" / "geco").glob("0*.py")):
         found |= notebook_parameters(notebook)
     return found | read_params(ROOT / "params" / "geco" / f"{scale}.yaml")
+
+
+def rows_of(table: pd.DataFrame) -> pd.Series:
+    """A line a method, in place of one for all that share a pass."""
+    lines = table.explode("methods").rename(columns={"methods": "method"})
+    assert table["methods"].map(len).max() > 1
+    return lines.groupby(["kind", "method"])["rows"].sum()
 
 
 def test_three_samples_make_students_interval() -> None:
@@ -51,17 +59,13 @@ def test_the_papers_grid_is_counted() -> None:
         "OLA-CEA": 10,
     }
     assert len(models) == 52 + 2 * 2 * 5  # and two binary sets with two schemes of five seeds
-    rows = rows_by_method(values("paper"), n_test=966, n_forms=3).set_index(["kind", "method"])[
-        "rows"
-    ]
+    rows = rows_of(rows_by_method(values("paper"), n_test=966, n_forms=3))
     assert rows["encoder", "LIME"] == 42 * 966 and rows["OLA", "Saliency"] == 10 * 966
     assert not {"Uniform random", "Pronoun list"} & set(rows.index.get_level_values("method"))
 
 
 def test_costly_methods_are_counted_on_one_seed_and_on_chosen_rows() -> None:
-    rows = rows_by_method(values("cpu"), n_test=966, n_forms=3).set_index(["kind", "method"])[
-        "rows"
-    ]
+    rows = rows_of(rows_by_method(values("cpu"), n_test=966, n_forms=3))
     assert (
         rows["encoder", "Saliency"] == 2 * (1 + 4 * 3) * 300
     )  # two sets; ZS once, four schemes with three seeds
@@ -72,6 +76,17 @@ def test_costly_methods_are_counted_on_one_seed_and_on_chosen_rows() -> None:
 def test_a_sample_is_shorter_and_says_by_how_much() -> None:
     assert shortened({"n_samples": 5000}) == ({"n_samples": 25}, 200.0)
     assert shortened({"n_samples": 5}) == ({"n_samples": 5}, 1.0) and shortened({}) == ({}, 1.0)
+
+
+def test_a_training_is_taken_apart() -> None:
+    def seconds(n: int, epochs: int) -> float:
+        return 1.5 + 0.02 * (n + n) + 0.01 * n * epochs
+
+    timed = np.array([[seconds(12, 1), seconds(60, 1), seconds(60, 3)]])
+    parts = costs_of_a_row(timed, 12, 60)
+    assert np.array(parts).ravel().tolist() == pytest.approx([1.5, 0.02, 0.01])
+    # a clock that ran backwards makes nothing cheaper than nothing
+    assert all((part >= 0).all() for part in costs_of_a_row(np.array([[2.0, 1.0, 0.5]]), 12, 60))
 
 
 class Chain:
@@ -106,7 +121,7 @@ class Fake:
     def training(self, scheme: str) -> np.ndarray:
         return np.array([10.0, 1.0])
 
-    def explaining(self, kind: str, method: str) -> np.ndarray:
+    def explaining(self, kind: str, methods: tuple[str, ...]) -> np.ndarray:
         return np.array([0.5, 0.1])
 
 

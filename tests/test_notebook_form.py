@@ -72,8 +72,11 @@ def test_code_stands_between_prose(path: Path) -> None:
 
 def test_cells_are_short(path: Path) -> None:
     """In logical lines, which no formatter moves; `make form` shows the formatted ones."""
-    lengths = [n_logical_lines(source) for source in code(path)]
-    assert max(lengths) <= 30, [source for source in code(path) if n_logical_lines(source) > 30]
+    is_code = [cell for cell in cells(path) if cell.cell_type == "code"]
+    lengths = [n_logical_lines(cell.source) for cell in is_code]
+    # The cell of parameters is a list, one a line.
+    most = [36 if "parameters" in cell.metadata.get("tags", []) else 30 for cell in is_code]
+    assert not [c.source for c, n, limit in zip(is_code, lengths, most, strict=True) if n > limit]
     assert sorted(lengths)[len(lengths) // 2] <= 7
 
 

@@ -148,17 +148,28 @@ def load_probe(lm_path: Path, layer_path: Path, classes: tuple[str, ...]) -> Pro
             file says only since it is written there), or has another size.
     """
     lm, vocabulary = noted_hf_lm(lm_path) or load_lm(lm_path)
-    tensors, about = read_tensors(layer_path, "fit a probe again")
+    return Probe(lm, vocabulary, load_layer(layer_path, lm, classes, lm_path.name), classes)
+
+
+def load_layer(path: Path, lm: CausalLM, classes: tuple[str, ...], lm_name: str) -> nn.Linear:
+    """The layer of a probe, which must belong to this language model and these classes.
+
+    `lm_name` is what an error calls the model.
+
+    Raises:
+        TouchstoneError: as `load_probe`.
+    """
+    tensors, about = read_tensors(path, "fit a probe again")
     for name, expected in (("classes", " ".join(classes)), ("lm", _fingerprint(lm))):
         if about.get(name, expected) != expected:
             raise TouchstoneError(
-                f"{layer_path} is a probe of another {'task' if name == 'classes' else 'model'} "
-                f"({about[name]}), not of {lm_path.name} for {' or '.join(classes)}; fit a probe "
+                f"{path} is a probe of another {'task' if name == 'classes' else 'model'} "
+                f"({about[name]}), not of {lm_name} for {' or '.join(classes)}; fit a probe "
                 "for this one"
             )
     if set(tensors) != {"weight", "bias"} or tensors["weight"].ndim != 2:
-        raise TouchstoneError(f"{layer_path} holds no layer of a probe; fit a probe again")
+        raise TouchstoneError(f"{path} holds no layer of a probe; fit a probe again")
     n_out, n_in = tensors["weight"].shape
     layer = nn.Linear(n_in, n_out)
     layer.load_state_dict(tensors)
-    return Probe(lm, vocabulary, layer, classes)
+    return layer.to(device_of(lm))

@@ -55,7 +55,8 @@ class Claim:
         table, value, statistic: the name of the table, its value column, and mean or median.
         left, right: selections of rows (column to value), every left against every right.
         target: what left is compared with where there is no `right`.
-        over: columns and values; the comparison is repeated for each combination.
+        over: columns and values; the comparison is repeated for each combination. ["*"] stands for
+            all values that the table has.
         quorum: how many of the comparisons must hold: all or most.
         exact: a count of the whole data, or an identity: few base sentences and one seed suffice.
         numbers: the claim is one row of claims.csv per number that the paper prints.

@@ -53,7 +53,7 @@ def judge_contrasts(
     rights: Sequence[Mapping[str, Any] | None] = claim.right if claim.right else [None]
     parts = pd.DataFrame(
         _contrast(claim, frame, place, left, right, n_bootstrap, alpha, seed)
-        for place in (dict(zip(claim.over, values)) for values in product(*claim.over.values()))
+        for place in _places(claim, frame)
         for left, right in product(claim.left, rights)
     )
     parts["p_effect"], parts["p_absence"] = holm(parts["p_effect"]), holm(parts["p_absence"])
@@ -68,6 +68,15 @@ def judge_contrasts(
         verdicts.append(verdict)
     parts["verdict"], parts["why"] = zip(*verdicts, strict=True)
     return parts.drop(columns="models")
+
+
+def _places(claim: Claim, frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Where a claim's comparison is made: every combination of `over`."""
+    over = {
+        name: list(frame[name].unique()) if list(values) == ["*"] else values
+        for name, values in claim.over.items()
+    }
+    return [dict(zip(over, values)) for values in product(*over.values())]
 
 
 def _contrast(

@@ -152,11 +152,7 @@ def estimate_auc(
     for _, part in per_seed:
         cluster = np.searchsorted(clusters, part["sentence_idx"])
         tag, scores = part[is_positive].to_numpy(bool), part[score].to_numpy(float)
-        higher = (
-            np.sign(scores[tag][:, None] - scores[~tag][None]) / 2 + 0.5
-        )  # (positive, negative)
-        wins = np.zeros((len(clusters), len(clusters)))
-        np.add.at(wins, (cluster[tag][:, None], cluster[~tag][None]), higher)
+        wins = _wins(scores, tag, cluster, len(clusters))
         pairs = np.outer(
             *(np.bincount(cluster[side], minlength=len(clusters)) for side in (tag, ~tag))
         )
@@ -165,6 +161,23 @@ def estimate_auc(
     draws = np.array(found)
     scale = pd.Series(np.linspace(0, 1, len(known)))  # an interval ends with it
     return _interval(draws[:, 0], draws[:, 1:].mean(axis=0), scale, len(clusters), alpha)
+
+
+def _wins(scores: np.ndarray, tag: np.ndarray, cluster: np.ndarray, n_clusters: int) -> np.ndarray:
+    """How often a positive row of one cluster beats a negative one of another; a tie counts half.
+
+    Counted by looking up each positive score among the sorted negative ones, so that not all pairs
+    need to be held.
+    """
+    order = np.argsort(scores[~tag], kind="stable")
+    lower = np.zeros((len(order) + 1, n_clusters))  # of each cluster, rows among the first k
+    lower[np.arange(1, len(order) + 1), cluster[~tag][order]] = 1
+    lower = lower.cumsum(axis=0)
+    known = scores[~tag][order]
+    below, upto = (lower[np.searchsorted(known, scores[tag], side)] for side in ("left", "right"))
+    wins = np.zeros((n_clusters, n_clusters))  # (positive, negative)
+    np.add.at(wins, cluster[tag], (below + upto) / 2)
+    return wins
 
 
 @lru_cache(maxsize=8)

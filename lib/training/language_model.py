@@ -14,7 +14,8 @@ from torch.nn.functional import cosine_similarity
 from ..core.parameters import check_fields
 from ..core.progress import progress
 from ..core.seeds import to_device
-from ..models.language_model import END, PAD, LanguageModel, Vocabulary
+from ..models.language_model import END, PAD, LanguageModel
+from ..models.probe import WordTable
 from ..models.text_model import Encoded, length_buckets, lengths_of, pad
 from .loop import descend
 
@@ -28,6 +29,7 @@ _RULES = {
     "longest": "1 or more",
     "warm_up": "0 to 1",
     "max_norm": "above 0 or more",
+    "checks": "1 or more",
 }
 
 
@@ -36,7 +38,8 @@ class LMSettings:
     """How a language model is trained: Adam with a warm-up and a cosine to zero.
 
     `batch_words`: words in a step, counted with padding; `longest`: words of a piece, longer lines
-    are cut.
+    are cut; `checks`: how often a pass is measured on held-out text; with more than one the model
+    is left at its best check.
     """
 
     epochs: int
@@ -45,6 +48,7 @@ class LMSettings:
     longest: int = 64
     warm_up: float = 0.05
     max_norm: float = 0.25
+    checks: int = 1
 
     def __post_init__(self) -> None:
         """Refuse what no training can run with."""
@@ -64,7 +68,7 @@ class Distillation:
 
 
 def pieces(
-    sentences: Sequence[Sequence[str]], vocabulary: Vocabulary, longest: int
+    sentences: Sequence[Sequence[str]], vocabulary: WordTable, longest: int
 ) -> list[Encoded]:
     """Sentences as ids, begun and ended by the end-of-sentence word.
 
@@ -89,7 +93,7 @@ def fit_lm(
     model: LanguageModel,
     train: Sequence[Encoded],
     valid: Sequence[Encoded],
-    vocabulary: Vocabulary,
+    vocabulary: WordTable,
     settings: LMSettings,
     seed: int,
     distil: Distillation | None = None,
@@ -97,18 +101,22 @@ def fit_lm(
     """Train a language model in place.
 
     Returns:
-        The learning curve: epoch, train_loss (nats a word; with a teacher the whole loss),
-        perplexity (of `valid`).
+        The learning curve: epoch (a fraction, where a pass is measured several times), train_loss
+        (nats a word; with a teacher the whole loss), perplexity (of `valid`).
     """
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     padding, device = vocabulary.ids[PAD], next(model.parameters()).device
 
+    ahead: list[list[TokenBatch]] = []  # the parts of a pass between two checks
+
     def batches() -> Iterable[TokenBatch]:
         model.train()  # `perplexity` leaves it in evaluation mode
-        return progress(
-            list(word_batches(train, settings.batch_words, padding, generator)), "batches"
-        )
+        if not ahead:
+            of_pass = list(word_batches(train, settings.batch_words, padding, generator))
+            cuts = [len(of_pass) * i // settings.checks for i in range(settings.checks + 1)]
+            ahead.extend(of_pass[start:stop] for start, stop in zip(cuts, cuts[1:]))
+        return progress(ahead.pop(0), "batches")
 
     def losses(batch: TokenBatch) -> list[Tensor]:
         ids, mask = (to_device(part, device) for part in batch)
@@ -128,14 +136,16 @@ def fit_lm(
     curve = descend(
         list(model.parameters()),
         optimiser,
-        settings.epochs,
+        settings.epochs * settings.checks,
         batches,
         losses,
         lambda: [perplexity(model, valid, vocabulary, settings.batch_words)],
         schedule,
         settings.max_norm,
+        keep_best=settings.checks > 1,
     )
-    return pd.DataFrame(curve, columns=["epoch", "train_loss", "perplexity"])
+    table = pd.DataFrame(curve, columns=["epoch", "train_loss", "perplexity"])
+    return table if settings.checks == 1 else table.assign(epoch=table["epoch"] / settings.checks)
 
 
 def batch_loss(
@@ -170,7 +180,7 @@ def batch_loss(
 def minutes_ahead(
     model: LanguageModel,
     train: Sequence[Encoded],
-    vocabulary: Vocabulary,
+    vocabulary: WordTable,
     settings: LMSettings,
     distil: Distillation | None = None,
     n_timed: int = 4,
@@ -198,7 +208,7 @@ def minutes_ahead(
 def perplexity(
     model: LanguageModel,
     encoded: Sequence[Encoded],
-    vocabulary: Vocabulary,
+    vocabulary: WordTable,
     batch_words: int = 4096,
 ) -> float:
     """exp of the mean negative log-probability of a word; the end of a sentence is a word."""

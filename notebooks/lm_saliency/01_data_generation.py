@@ -66,8 +66,11 @@ from lib.studies.lm_saliency.recipes import build_corpus, fetch_wikitext, masc_l
 from lib.studies.lm_saliency.templates import syneval_rows, winobias_rows
 from lib.studies.lm_saliency.text import (
     gender_examples,
+    matched_table,
     number_examples,
     probe_table,
+    tagged_table,
+    with_books,
     without_prefixes,
 )
 
@@ -92,6 +95,10 @@ valid_share = 0.05
 longest_prefix = 40  # words of a probe's example; longer ones keep their end
 longest_line = 512  # words of a test line; longer ones keep their end
 wikitext = ""  # also read wikitext-2 or wikitext-103 (a download), or nothing
+books_words = 0  # words of books that models also read, about (0: none)
+book_valid_words = 60000  # words of other authors that join the validation part
+book_parts = 20  # parts of the authors; the first one only validates
+tagged_probes = False  # number probes learn from tagged text, classes balanced
 cue_rule = "gender"  # gender sets from coreference: gender (as in the paper) or cluster (as released)
 
 # %% [markdown]
@@ -385,7 +392,8 @@ stage.table("corpora", origins)[["corpus", "recipe", "commit", "licence"]]
 # %% [markdown]
 # Every sentence that begins with a prefix of the test set is left out. The paper's corpus is WikiText-103 (for the
 # probes WikiText-2): set `wikitext`, and it is downloaded, checked against its SHA-256, and read as well. We have
-# never fetched it.
+# never fetched it. With `books_words` the models also read public-domain books (`lib/language/books.py`): the
+# books of one twentieth of the authors only validate, so that no model has read an author that it is measured on.
 
 # %%
 natural_test = [] if not is_published else list(ewt["prefix"])
@@ -405,12 +413,13 @@ corpus = {
     "valid": [kept[i] for i in order[:n_valid]],
     "train": [kept[i] for i in order[n_valid:]],
 }
+read = with_books(corpus, natural_test, books_words, book_valid_words, book_parts, seed)
 types = {word.lower() for sentence in kept for word, _ in sentence}
 assert len(types) >= 2000, (
     f"the corpus has {len(types)} different words and needs 2000; raise n_sentences"
 )
 print(
-    {name: (len(part), sum(map(len, part))) for name, part in corpus.items()},
+    {name: (len(part), sum(map(len, part))) for name, part in read.items()},
     "(lines, tokens);",
     len(types),
     "word types;",
@@ -615,7 +624,9 @@ stage.figure("sets", figure)
 # ## 11 · What the probes learn from
 #
 # A number probe sees every verb of the corpus that shows a number, with the words before it; a gender probe
-# sees every pronoun in small letters. The share of the larger class is what a probe has to beat.
+# sees every pronoun in small letters. The share of the larger class is what a probe has to beat. `number_matched`
+# holds number examples in which the nearest noun says nothing: in each class it is as often singular as plural.
+# Books have no tags, and probes do not learn from them.
 
 # %%
 examples = {
@@ -629,6 +640,9 @@ examples = {
     },
 }
 probes = {task: probe_table(parts, longest_prefix) for task, parts in examples.items()}
+if tagged_probes:
+    probes["number"] = tagged_table(corpus, longest_prefix, seed)
+probes["number_matched"] = matched_table(corpus, longest_prefix, seed)
 summary = (
     pd.concat(
         {
@@ -659,7 +673,7 @@ for name, lines in sets.items():
             list(again[column]) == list(lines[column])
             for column in ("prefix", "tag", "cues", "attractors")
         )
-for name, part in corpus.items():
+for name, part in read.items():
     write_atomic(
         stage.path(f"corpus/{name}.txt"),
         "".join(" ".join(w for w, _ in s) + "\n" for s in part),

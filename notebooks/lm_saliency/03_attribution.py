@@ -33,7 +33,8 @@
 #
 # | in | out (in this stage's output folder) |
 # |---|---|
-# | `sets.parquet` of stage 1; models and probes of stage 2 | `saliency.parquet`: for each set, model, method and line the clean probability and two lists of scores |
+# | `sets.parquet` of stage 1; models and probes of stage 2 | `lines.parquet`, `pairs.parquet`, `agreement.parquet`: for each set, model and method what stage 4 needs of each line |
+# | | `shown.parquet`: scores of a few lines |
 # | | `chosen`, `completeness`, `identity`, `next_word`, `side_by_side` (`.csv`), one figure |
 
 # %%
@@ -50,6 +51,7 @@ from lib.core.seeds import set_up
 from lib.core.stage import open_stage
 from lib.plots import STYLE
 from lib.studies.lm_saliency.explanations import NAMED, Explanations, choose
+from lib.studies.lm_saliency.items import check_saliency
 from lib.studies.lm_saliency.lines import span_tokens
 from lib.studies.lm_saliency.probe_saliency import (
     BASELINES,
@@ -85,6 +87,18 @@ methods = [
     "Erasure",
     "LIME",
 ]  # for the full models
+consistency_methods = [
+    "V",
+    "SG",
+    "IG",
+    "V+VN",
+    "SG+VN",
+    "IG released",
+    "SG norm",
+    "Contrastive",
+    "Erasure",
+    "LIME",
+]  # methods whose explanations of two lines of a template are compared
 student_methods = ["V", "SG", "IG"]  # for the students and for the models of the sweep
 # words of a set that are explained, about; spread over its templates (0: all)
 n_words = 400
@@ -110,7 +124,7 @@ sweep_steps = 20  # Integrated Gradients: points on the path for a model of the 
 stage = open_stage("lm_saliency", scale, "03_attribution")
 set_up(seed, n_threads)
 explanations = Explanations(stage, globals())
-sets, trained = explanations.sets, explanations.probes
+sets, trained = explanations.sets, explanations.models
 architectures_here = list(trained["architecture"].unique())
 print(
     len(trained), "probes;", {name: len(rows) for name, rows in sets.items()}, "lines"
@@ -314,37 +328,39 @@ stage.table("chosen", table, 3)
 #
 # Every probe, every method, both classes. The first scores are those of class 0 (singular, male), the second
 # those of class 1. Each set and model is a unit, kept when it is finished; units can also be made apart
-# (`touchstone unit`), and this notebook reads what is there. The order of rows is that of the sets, and within a set
-# that of the probes. The paper's sweep leaves out Winobias, and so does ours.
+# (`touchstone unit`), and this notebook reads what is there. The paper's sweep leaves out Winobias, and so does ours.
 
 # %%
 show_source(Explanations.explained)
-saliency = pd.concat(
-    [explanations.explained(unit) for unit in explanations.units], ignore_index=True
-)
-save_parquet(saliency, stage.path("saliency.parquet"))
+
+# %% [markdown]
+# The scores of all words fill many megabytes. Stage 4 needs numbers of lines and of pairs of lines only, so these are
+# made here, unit by unit: does a line pass its test (and would it with the other answer), how alike are two lines of one
+# template, a line in a model and in its student. Of a few lines, chosen by their words alone, the scores are handed on.
+# *IG shuffled* is a control: IG's scores in another order.
+
+# %%
+show_source(Explanations.numbers)
+found = explanations.collected()
+for name, table in found.items():
+    save_parquet(table, stage.path(f"{name}.parquet"))
 print(
     len(explanations.units),
     "units,",
-    len(saliency),
+    len(found["lines"]),
     "explanations of",
     sum(map(len, lines.values())),
-    "lines",
+    "lines,",
+    len(found["pairs"]),
+    "pairs",
 )
 
 # %% [markdown]
 # Every score is a number, and the clean probability of a line is the same under every method: no method
-# decides its own scenario.
+# decides its own scenario. A unit for which this does not hold is refused.
 
 # %%
-assert all(np.isfinite(scores).all() for scores in saliency["class_1"])
-spread = saliency.groupby(["set", "architecture", "size", "line"])["probability"].agg(
-    np.ptp
-)
-assert spread.max() < 1e-5, (
-    f"the probabilities of one line differ by {spread.max():.1e} at {spread.idxmax()}; delete "
-    "the units of this stage and run it again"
-)
+show_source(check_saliency)
 
 # %% [markdown]
 # ## 7 · Control: are scores about the words at all?
@@ -485,7 +501,7 @@ stage.close(globals())
 # %% [markdown]
 # ## Hand-over
 #
-# `saliency.parquet` holds all scores. [04_metrics](04_metrics.ipynb) asks whether they are plausible, whether
+# The tables of lines and pairs hold what is needed of all scores. [04_metrics](04_metrics.ipynb) asks whether they are plausible, whether
 # they stay the same where the model's reason stays the same, and how much of a difference is noise.
 
 # %% [markdown] tags=["exercise"]

@@ -198,6 +198,16 @@ def test_known_effects_get_their_verdicts():
     assert verdicts(claim(left=left, target=0.65), scored()) == ["fails"]
 
 
+def test_a_star_stands_for_all_that_the_table_has():
+    frame = scored(30, 2)
+    about = {"left": [{"method": "strong"}], "right": [{"method": "middle"}]}
+    anywhere = claim(over={"scheme": ["*"], "dataset": ["D_A"]}, **about)
+    named = claim(over={"scheme": list(frame["scheme"].unique()), "dataset": ["D_A"]}, **about)
+    tables = {"explanations": frame}
+    found, expected = (judge_contrasts(c, tables, n_bootstrap=50) for c in (anywhere, named))
+    assert len(found) > 0 and found.equals(expected)
+
+
 def test_one_seed_decides_nothing_about_a_trained_model():
     c = claim(left=[{"method": "strong"}], right=[{"method": "middle"}], over={"scheme": ["C"]})
     assert verdicts(c, scored()) == ["holds"] and verdicts(c, scored(n_seeds=1)) == ["undecided"]

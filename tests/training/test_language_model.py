@@ -37,6 +37,18 @@ def test_ten_sentences_are_learnt_by_heart(architecture) -> None:
     )  # first words are drawn among ten sentences
 
 
+def test_a_pass_is_measured_several_times_and_its_best_check_is_kept() -> None:
+    encoded = pieces(SENTENCES, VOCABULARY, 64)
+    # A rate so high that the model is worse at the end than before.
+    settings = LMSettings(epochs=1, lr=0.5, batch_words=20, checks=4, warm_up=0.5)
+    model = tiny_lm("LSTM")
+    curve = fit_lm(model, encoded, encoded, VOCABULARY, settings, seed=0)
+    assert curve["epoch"].tolist() == [0.25, 0.5, 0.75, 1.0]
+    best = curve["perplexity"].min()
+    assert perplexity(model, encoded, VOCABULARY, 20) == pytest.approx(best, rel=1e-4)
+    assert curve["perplexity"].iloc[-1] != best
+
+
 def test_perplexity_by_hand() -> None:
     model, encoded = tiny_lm("LSTM"), pieces(SENTENCES[:3], VOCABULARY, 64)
     total, n = 0.0, 0

@@ -3,19 +3,32 @@
 The notebook and the jobs of `jobs.py` call the same functions, so it does not matter who explains.
 """
 
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from ...core.files import read_table
+from ...core.errors import TouchstoneError
+from ...core.files import read_table, sha256_of
 from ...core.seeds import pick_device, seed_for
 from ...core.stage import Stage
 from ...core.units import Units
 from ...models.probe import Probe, load_probe
+from .items import (
+    SHUFFLED,
+    agreement_items,
+    check_saliency,
+    line_items,
+    lines_to_show,
+    long_items,
+    long_lines,
+    pair_items,
+    with_shuffled,
+)
 from .lines import load_sets
+from .plans import model_name
 from .probe_saliency import (
     BASELINES,
     Saliency,
@@ -23,6 +36,7 @@ from .probe_saliency import (
     baseline_saliency,
     probe_saliencies,
 )
+from .released import GROUPINGS
 from .text import CLASSES, task_of_set
 
 NAMED: dict[str, dict[str, str]] = {  # the names of the study's tables, as settings
@@ -34,6 +48,10 @@ NAMED: dict[str, dict[str, str]] = {  # the names of the study's tables, as sett
     "IG released": {"path": "released"},
     "SG norm": {"noise_kind": "norm"},
 }
+PAIRED = ("Syneval", "Winobias")  # sets made of templates
+SHOWN = ("V", "SG", "IG")
+_Make = Callable[..., pd.DataFrame]
+_DIGITS = 4  # of published numbers
 _NOT_SWEPT = "Winobias"  # the paper's sweep leaves it out, and so does ours
 
 
@@ -43,11 +61,24 @@ class Explained(NamedTuple):
     dataset: str
     architecture: str
     size: str
+    training: int = 0
 
     @property
     def name(self) -> str:
         """The name of its unit."""
-        return f"{self.dataset}-{self.architecture}-{self.size}".replace(" ", "_")
+        return f"{self.dataset}-{model_name(*self[1:])}".replace(" ", "_")
+
+    @property
+    def is_swept(self) -> bool:
+        """Whether the model belongs to the sweep."""
+        return self.size not in ("full", "student")
+
+    @property
+    def about(self) -> dict[str, object]:
+        """The columns that name it in tables."""
+        return {"dataset": self.dataset, "task": task_of_set(self.dataset)} | dict(
+            zip(("architecture", "size", "training"), self[1:], strict=True)
+        )
 
 
 def choose(rows: pd.DataFrame, n_words: int, seed: int) -> pd.DataFrame:
@@ -75,16 +106,28 @@ class Explanations:
     Args:
         stage: stage 03.
         values: its parameters by name; what else is in there is not read.
+        models: rows of `Probing.row` with the column lm (the SHA-256 of the model); by default what
+            stage 02 left.
+        restore: puts the files of a probe (architecture, size, training, task) where they are read.
     """
 
-    def __init__(self, stage: Stage, values: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        stage: Stage,
+        values: Mapping[str, Any],
+        models: pd.DataFrame | None = None,
+        restore: Callable[[tuple[str, str, int, str]], None] = lambda key: None,
+    ) -> None:
         self.stage, self.values = stage, values
         self.device = pick_device(values["device"])
-        self.store = Units(
-            stage.study, stage.scale, stage.stage, values["reuse_units"], publish=False
-        )
+        place = stage.study, stage.scale, stage.stage, values["reuse_units"]
+        self.store = Units(*place, publish=False)
+        self.published = Units(*place, digits=_DIGITS if values["reuse_units"] else None)
         self.sets = load_sets(stage.input("01_data_generation", "sets.parquet"))
-        self.probes = read_table(stage.input("02_training", "probes.csv"))
+        if models is None:
+            models = read_table(stage.input("02_training", "models.parquet"))
+        self.models, self._restore = models, restore
+        self._probes: dict[tuple[str, str, int, str], Probe] = {}
 
     @cached_property
     def lines(self) -> dict[str, pd.DataFrame]:
@@ -95,7 +138,7 @@ class Explanations:
     @cached_property
     def units(self) -> list[Explained]:
         """What is explained: sets in their order, within a set models in that of the probes."""
-        models = self.probes[["architecture", "size"]].drop_duplicates()
+        models = self.models[["architecture", "size", "training"]].drop_duplicates()
         found = [
             Explained(name, *model)
             for name in self.lines
@@ -103,23 +146,31 @@ class Explanations:
         ]
         return [unit for unit in found if self._is_asked(unit)]
 
-    def probe(self, architecture: str, size: str, task: str) -> Probe:
-        """A probe of stage 2.
+    def probe(self, architecture: str, size: str, task: str, training: int = 0) -> Probe:
+        """A probe of stage 2; a published model, of which there are no weights, by its note.
 
-        A published model, of which there is no file of weights here, is found by its note.
+        Raises:
+            TouchstoneError: the files are not those that stage 2 made.
         """
-        model = f"models/{architecture}-{size}"
-        note = self.stage.input("02_training", f"{model}.json")
-        if note.with_suffix(".safetensors").is_file():
-            self.stage.input("02_training", f"{model}.safetensors")
-        layer = f"probes/{architecture}-{size}-{task}.safetensors"
-        probe = load_probe(
-            note.with_suffix(".safetensors"),
-            self.stage.input("02_training", layer),
-            CLASSES[task],
-        )
-        probe.module.to(self.device)
-        return probe
+        key = architecture, size, training, task
+        if key not in self._probes:
+            self._restore(key)
+            model = model_name(*key[:3])
+            folder = self.stage.folder.parent / "02_training"
+            weights, layer = folder / f"models/{model}", folder / f"probes/{model}-{task}"
+            weights = weights.with_name(f"{weights.name}.safetensors")
+            layer = layer.with_name(f"{layer.name}.safetensors")
+            known = weights if weights.is_file() else weights.with_suffix(".json")
+            for path, sha256 in zip((known, layer), self._sha256(key), strict=True):
+                if not path.is_file() or sha256_of(path) != sha256:
+                    raise TouchstoneError(
+                        f"{path} is not what its unit was made with; delete that unit of stage 02, "
+                        f"also a published one, and run `make {self.stage.study} "
+                        f"SCALE={self.stage.scale} STAGE=02_training` again"
+                    )
+            self._probes[key] = load_probe(weights, layer, CLASSES[task])
+            self._probes[key].module.to(self.device)
+        return self._probes[key]
 
     def methods_of(self, unit: Explained) -> list[str]:
         """The methods that a model is explained by."""
@@ -146,42 +197,103 @@ class Explanations:
         """The explanations of a set in a model, from disk where they were finished before.
 
         Returns:
-            One row a method and line: set, task, architecture, size, method, line, probability (of
-            class 1), class_0, class_1 (scores, one a word).
+            One row a method and line: dataset, task, architecture, size, training, method, line,
+            probability (of class 1), class_0, class_1 (scores, one a word).
         """
+        make = partial(self._explain, unit)
+        table = self.store.finished(unit.name, self._key(unit), make)
+        for place, (name, value) in enumerate(unit.about.items()):
+            table.insert(place, name, value)
+        return table
+
+    def numbers(self, unit: Explained) -> dict[str, pd.DataFrame]:
+        """What stage 04 needs of a set in a model, without its scores.
+
+        Each table is a unit that can be published, so weights and scores need not be there.
+
+        Returns:
+            lines (`long_lines`), pairs (`long_items` of both groupings, of the two synthetic sets),
+            agreement (with the student, beside a student), shown (scores of a few lines).
+        """
+        parts: dict[str, pd.DataFrame] = {"lines": self._number(unit, "lines", line_items)}
+        if unit.dataset in PAIRED:
+            for grouping in GROUPINGS:
+                make = partial(pair_items, grouping=grouping)
+                parts[f"pairs {grouping}"] = self._number(unit, f"pairs-{grouping}", make)
+        if unit.size == "student":
+            parts["agreement"] = self._number(unit, "agreement", self._agreement(unit))
+        if not unit.is_swept and unit.training == 0:
+            parts["shown"] = self._number(unit, "shown", self._few)
+        return parts
+
+    def collected(self) -> dict[str, pd.DataFrame]:
+        """The tables of `numbers` of all units, long: lines, pairs, agreement, shown."""
+        found: dict[str, list[pd.DataFrame]] = {}
+        for unit in self.units:
+            for name, table in self.numbers(unit).items():
+                kind, _, grouping = name.partition(" ")
+                about = unit.about | ({"grouping": grouping} if grouping else {})
+                if kind == "shown":
+                    table = table.assign(**about)
+                else:
+                    table = (long_lines if kind == "lines" else long_items)(table, about)
+                found.setdefault(kind, []).append(table)
+        return {kind: pd.concat(tables, ignore_index=True) for kind, tables in found.items()}
+
+    def _number(self, unit: Explained, kind: str, make: _Make) -> pd.DataFrame:
+        """One table of numbers: read, or made of the explanations."""
+        key = self.published.key(
+            explained=self._key(unit),
+            beside=self._key(unit._replace(size="full")) if kind == "agreement" else "",
+            methods=self.values["consistency_methods"],
+        )
+
+        def compute() -> pd.DataFrame:
+            saliency = with_shuffled(self.explained(unit), self.values["seed"])
+            check_saliency(saliency)
+            if kind.startswith("pairs"):
+                asked = [*self.values["consistency_methods"], SHUFFLED]
+                saliency = saliency[saliency["method"].isin(asked)]
+            return make(saliency, self.sets)
+
+        return self.published.finished(f"{unit.name}-{kind}", key, compute)
+
+    def _agreement(self, unit: Explained) -> _Make:
+        def make(saliency: pd.DataFrame, sets: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+            return agreement_items(self.explained(unit._replace(size="full")), saliency, sets)
+
+        return make
+
+    def _few(self, saliency: pd.DataFrame, sets: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+        name = saliency["dataset"].iloc[0]
+        chosen = lines_to_show(self.lines, [name])[name]
+        few = saliency["line"].isin(chosen) & saliency["method"].isin(SHOWN)
+        return saliency.loc[few, ["method", "line", "probability", "class_0", "class_1"]]
+
+    def _key(self, unit: Explained) -> str:
         task, methods = task_of_set(unit.dataset), self.methods_of(unit)
-        prefixes = self.lines[unit.dataset]["prefix"].tolist()
-        probe = self.probe(unit.architecture, unit.size, task)
-        model = f"/{unit.architecture}-{unit.size}"
-        weights = [
-            sha256
-            for name, sha256 in self.stage.inputs.items()
-            if f"{model}." in name or f"{model}-{task}." in name
-        ]
-        key = self.store.key(
-            lines=seed_for(*map(" ".join, prefixes)),
-            weights=weights,
+        return self.store.key(
+            lines=seed_for(*map(" ".join, self.lines[unit.dataset]["prefix"])),
+            weights=self._sha256((*unit[1:], task)),
             n_lime=self.values["n_lime"],
             settings=[str(self.settings_of(m, unit.size)) if m in NAMED else m for m in methods],
             seed=self.values["seed"],
         )
-        return self.store.finished(
-            unit.name, key, lambda: self._explain(unit, probe, prefixes, methods)
-        )
+
+    def _sha256(self, key: tuple[str, str, int, str]) -> list[str]:
+        """The checksums of a model and of its probe for a task."""
+        columns = ["architecture", "size", "training", "kind"]
+        row = self.models.set_index(columns).sort_index().loc[key]
+        return [row["lm"], row["sha256"]]
 
     def _is_asked(self, unit: Explained) -> bool:
-        is_swept = unit.size not in ("full", "student")
-        return not is_swept or (
+        return not unit.is_swept or (
             unit.dataset != _NOT_SWEPT and task_of_set(unit.dataset) in self.values["sweep_tasks"]
         )
 
-    def _explain(
-        self,
-        unit: Explained,
-        probe: Probe,
-        prefixes: Sequence[Sequence[str]],
-        methods: Sequence[str],
-    ) -> pd.DataFrame:
+    def _explain(self, unit: Explained) -> pd.DataFrame:
+        probe = self.probe(unit.architecture, unit.size, task_of_set(unit.dataset), unit.training)
+        prefixes, methods = self.lines[unit.dataset]["prefix"].tolist(), self.methods_of(unit)
         gradients = [method for method in methods if method in NAMED]
         settings = [self.settings_of(method, unit.size) for method in gradients]
         found: dict[str, list[Saliency]] = dict(
@@ -196,10 +308,6 @@ class Explanations:
         tables = [
             pd.DataFrame(
                 {
-                    "set": unit.dataset,
-                    "task": task_of_set(unit.dataset),
-                    "architecture": unit.architecture,
-                    "size": unit.size,
                     "method": method,
                     "line": self.lines[unit.dataset].index,
                     "probability": [line.probability for line in found[method]],

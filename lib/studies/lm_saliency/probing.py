@@ -1,21 +1,32 @@
-"""Stage 02's probes: fitted, or read where they were finished before."""
+"""Stage 02's probes, and what models and probes answer: made, or read where they were finished."""
 
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
+from jaxtyping import Float
 from statsmodels.stats.proportion import proportion_confint
+from torch import Tensor
 
 from ...core.errors import check_choice
 from ...core.files import read_table, sha256_of
 from ...core.seeds import seed_for
-from ...models.probe import CausalLM, Probe, WordTable, load_probe, save_probe
+from ...models.probe import CausalLM, Probe, WordTable, features, load_layer, save_probe
 from ...training.probe import ProbeSettings, fit_probe
-from .text import CLASSES, TASKS
-from .trainings import Plan, Trainings
+from .knowledge import SCORES, fit_threshold, number_preference
+from .lines import load_sets
+from .plans import Plan
+from .text import CLASSES, TASKS, task_of_set
+from .trainings import Trainings
 
+# What a probe is fitted on: examples of a task; number examples whose nearest noun says nothing;
+# the first weights of a model; and examples whose classes were shuffled.
 CONTROLS = ("untrained", "shuffled classes")
+KINDS = (*TASKS, "matched", *CONTROLS)
+_DIGITS = 4  # of what is answered, in nats: for hundreds of thousands of lines
 
 
 class Probing:
@@ -30,67 +41,87 @@ class Probing:
 
     @cached_property
     def examples(self) -> dict[str, pd.DataFrame]:
-        """What probes learn from and are tested on, by task."""
+        """What probes learn from and are tested on: by task, and matched by the nearest noun."""
+        stage = self.models.stage
+        files = {name: f"{name}.parquet" for name in TASKS} | {"matched": "number_matched.parquet"}
         return {
-            task: read_table(self.models.stage.input("01_data_generation", f"{task}.parquet"))
-            for task in TASKS
+            name: read_table(stage.input("01_data_generation", file))
+            for name, file in files.items()
         }
 
-    def tasks_of(self, plan: Plan) -> list[str]:
-        """What a model is probed for."""
-        return list(self.values["sweep_tasks"] if plan.is_swept else TASKS)
+    @cached_property
+    def sets(self) -> dict[str, pd.DataFrame]:
+        """The lines that are asked about."""
+        return load_sets(self.models.stage.input("01_data_generation", "sets.parquet"))
 
-    def controls_of(self, plan: Plan) -> list[str]:
-        """The controls beside a full model; only the last architecture has them all."""
-        if not plan.config or plan.size != "full":
-            return []
-        is_last = plan.architecture == self.values["architectures"][-1]
-        return list(CONTROLS if is_last else CONTROLS[:1])
+    def kinds_of(self, plan: Plan) -> list[str]:
+        """The probes of a model: those of the sweep have their tasks, the others matched ones too,
+        and only full models of ours have controls.
+        """
+        if plan.is_swept:
+            return list(self.values["sweep_tasks"])
+        has_controls = plan.config and plan.size == "full"
+        return [kind for kind in KINDS if has_controls or kind not in CONTROLS]
 
-    def probe(self, plan: Plan, task: str) -> pd.DataFrame:
-        """A probe's row (`fit` says which columns); its layer is in `probes/`."""
-        model, words = self.models.model(plan)
-        ending = "safetensors" if plan.config else "json"
-        lm = self.models.stage.folder / f"models/{plan.name}.{ending}"
-        path, unit = (
-            self.models.stage.path(f"probes/{plan.name}-{task}.safetensors"),
-            f"probe-{plan.name}-{task}",
-        )
-        key = self._probe_key(task, lm=sha256_of(lm))
-        with self.models.store.claim(unit):
-            row = self.models.store.load(unit, key, [path])
-            if row is None:
-                probe, about = self.fit(model, words, task, self.examples[task])
-                save_probe(probe, path)
-                row = pd.DataFrame([{"architecture": plan.architecture, "size": plan.size} | about])
-                row = self.models.store.save(unit, key, row, [path])
-        load_probe(lm.with_suffix(".safetensors"), path, CLASSES[task])  # it fits its model
-        return row
+    def row(self, plan: Plan, kind: str) -> pd.DataFrame:
+        """What is known of a probe, in one row, fitted if it must be.
 
-    def control(self, architecture: str, kind: str) -> pd.DataFrame:
-        """The row of a number probe that should know less.
-
-        Args:
-            architecture: one of those that are trained here.
-            kind: "untrained", on the first weights; "shuffled classes", on the full model.
+        Returns:
+            architecture, size, training, kind, task, n, majority, accuracy, low, high, learnt (see
+            `fit`), sha256 (of its layer, in `probes/`).
 
         Raises:
             TouchstoneError: there is no such kind.
         """
-        check_choice("the control", kind, CONTROLS)
-        plan = self.models.plans[architecture, "full"]
-        unit = f"probe-{plan.name}-{kind.replace(' ', '-')}-number"
-        full = self.models.stage.folder / f"models/{plan.name}.safetensors"
-        about = {"config": str(plan.config), "words": seed_for(*self.models.vocabulary.words)}
-        if kind != "untrained":
-            self.models.model(plan)
-            about = {"lm": sha256_of(full)}
-        key = self._probe_key("number", kind=kind, **about)
+        check_choice("the probe", kind, KINDS)
+        self._path(plan, kind)  # where it is, it is this stage's file
+        unit = f"probe-{plan.name}-{kind.replace(' ', '-')}"
         with self.models.store.claim(unit):
-            row = self.models.store.load(unit, key)
-            if row is None:
-                row = self.models.store.save(unit, key, self._fit_control(plan, kind), exact=True)
-        return row
+            row = self.models.store.load(unit, self._key(plan, kind))
+            return self._fit(plan, kind, unit)[1] if row is None else row
+
+    def probe(self, plan: Plan, kind: str) -> Probe:
+        """A probe, from disk where it was finished before."""
+        unit, path = f"probe-{plan.name}-{kind.replace(' ', '-')}", self._path(plan, kind)
+        with self.models.store.claim(unit):
+            if self.models.store.load(unit, self._key(plan, kind), [path]) is None:
+                return self._fit(plan, kind, unit)[0]
+        lm, words = self._base(plan, kind)
+        return Probe(
+            lm,
+            words,
+            load_layer(path, lm, CLASSES[_task_of(kind)], plan.name),
+            CLASSES[_task_of(kind)],
+        )
+
+    def thresholds(self, plan: Plan) -> pd.DataFrame:
+        """Where each score splits the classes best, on the examples that probes learn from.
+
+        Returns:
+            task, architecture, size, training, score, threshold.
+        """
+        key = self.models.store.key(model=self._asked(plan), what="thresholds")
+        name = f"thresholds-{plan.name}"
+        return self.models.store.finished(name, key, lambda: self._thresholds(plan))
+
+    def answers(self, plan: Plan, dataset: str) -> pd.DataFrame:
+        """What a model and its probes say of every line of a set.
+
+        Returns:
+            dataset, line, architecture, size, training, and `SCORES`: the direct preference for the
+            plural, and the margin (log-odds of class 1) of each probe; NaN where there is none.
+        """
+        lines = self.sets[dataset]
+        about = {"model": self._asked(plan), "lines": seed_for(*map(" ".join, lines["prefix"]))}
+        name = f"answers-{plan.name}-{dataset}".replace(" ", "_")
+
+        def make() -> pd.DataFrame:
+            found = self._scores(plan, task_of_set(dataset), lines["prefix"].tolist())
+            return pd.DataFrame({"line": lines.index} | found).round(_DIGITS)
+
+        table = self.models.store.finished(name, self.models.store.key(**about), make)
+        table.insert(0, "dataset", dataset)
+        return _with_model(table, plan, 2)
 
     def fit(
         self, model: CausalLM, words: WordTable, task: str, table: pd.DataFrame
@@ -111,8 +142,10 @@ class Probing:
         few = table[table["split"] == "train"].head(values["n_probe_examples"])
         valid = table[table["split"] == "valid"]
         rows = pd.concat([few, valid])
-        seed = seed_for(task, values["seed"])
-        probe, _ = fit_probe(model, words, CLASSES[task], rows, self._probe_settings, seed)
+        plan = ProbeSettings(values["probe_epochs"], values["probe_lr"], values["probe_batch"])
+        probe, _ = fit_probe(
+            model, words, CLASSES[task], rows, plan, seed_for(task, values["seed"])
+        )
         predicted = probe.predict(valid["prefix"].str.split().tolist()).argmax(1)
         right = int((predicted == valid["tag"]).sum())
         low, high = proportion_confint(right, len(valid), method="wilson")
@@ -127,27 +160,102 @@ class Probing:
             "learnt": bool(low > majority),
         }
 
-    @cached_property
-    def _probe_settings(self) -> ProbeSettings:
-        values = self.values
-        return ProbeSettings(values["probe_epochs"], values["probe_lr"], values["probe_batch"])
-
-    def _probe_key(self, task: str, **model: Any) -> str:
-        """The key of a probe's unit."""
-        return self.models.store.key(
-            **model,
-            examples=self.models.sha256(f"{task}.parquet")[0],
-            plan=str(self._probe_settings),
-            n=self.values["n_probe_examples"],
-            seed=self.values["seed"],
+    def _fit(self, plan: Plan, kind: str, unit: str) -> tuple[Probe, pd.DataFrame]:
+        task, table = (
+            _task_of(kind),
+            self.examples["matched" if kind == "matched" else _task_of(kind)],
         )
-
-    def _fit_control(self, plan: Plan, kind: str) -> pd.DataFrame:
-        table = self.examples["number"]
-        if kind == "untrained":
-            model: CausalLM = self.models.untrained(plan.architecture)
-        else:
-            model = self.models.model(plan)[0]
+        if kind == "shuffled classes":
             rng = np.random.default_rng(self.values["seed"])
             table = table.assign(tag=rng.permutation(table["tag"]))
-        return pd.DataFrame([self.fit(model, self.models.vocabulary, "number", table)[1]])
+        probe, about = self.fit(*self._base(plan, kind), task, table)
+        path = self._path(plan, kind)
+        save_probe(probe, path)
+        row = _with_model(
+            pd.DataFrame([{"kind": kind} | about | {"sha256": sha256_of(path)}]), plan
+        )
+        exact = kind in CONTROLS and not self.values["reuse_units"]
+        store = self.models.store
+        return probe, store.save(unit, self._key(plan, kind), row, [path], exact=exact)
+
+    def _base(self, plan: Plan, kind: str) -> tuple[CausalLM, WordTable]:
+        """What a probe stands on: a model and its words."""
+        if kind == "untrained":
+            return self.models.untrained(plan.architecture, plan.training), self.models.vocabulary
+        return self.models.trained(plan)
+
+    def _path(self, plan: Plan, kind: str) -> Path:
+        name = f"probes/{plan.name}-{kind.replace(' ', '-')}.safetensors"
+        return self.models.stage.path(name)
+
+    def _key(self, plan: Plan, kind: str) -> str:
+        """The key of a probe's unit."""
+        values = self.values
+        lm = {"lm": self.models.about(plan)["sha256"].item()}
+        if kind == "untrained":
+            words = seed_for(*self.models.vocabulary.words)
+            lm = {"config": str(plan.config), "words": words, "training": plan.training}
+        file = "number_matched" if kind == "matched" else _task_of(kind)
+        return self.models.store.key(
+            **lm,
+            kind=kind,
+            examples=self.models.sha256(f"{file}.parquet")[0],
+            plan=[values[name] for name in ("probe_epochs", "probe_lr", "probe_batch")],
+            n=values["n_probe_examples"],
+            seed=values["seed"],
+        )
+
+    def _asked(self, plan: Plan) -> dict[str, str]:
+        """What answers depend on: each probe's layer, and with it its model."""
+        rows = pd.concat([self.row(plan, kind) for kind in self.kinds_of(plan)])
+        return dict(zip(rows["kind"], rows["sha256"])) | {
+            "lm": self.models.about(plan)["sha256"].item()
+        }
+
+    def _scores(
+        self, plan: Plan, task: str, prefixes: list[list[str]]
+    ) -> dict[str, Float[np.ndarray, "batch"]]:
+        """The scores of prefixes by name."""
+        lm, words = self.models.trained(plan)
+        states = features(lm.eval(), words, prefixes)
+        found = {name: np.full(len(prefixes), np.nan) for name in SCORES}
+        kinds = self.kinds_of(plan)
+        if task in kinds:
+            found["probe"] = _margins(self.probe(plan, task), states)
+        if task == "number" and not plan.is_swept:
+            found["preference"] = number_preference(lm, words, states)
+            found["matched"] = _margins(self.probe(plan, "matched"), states)
+            if "untrained" in kinds:
+                probe = self.probe(plan, "untrained")
+                there = features(probe.lm, probe.vocabulary, prefixes)
+                found["untrained"] = _margins(probe, there)
+        return found
+
+    def _thresholds(self, plan: Plan) -> pd.DataFrame:
+        rows = []
+        for task in TASKS:
+            table = self.examples[task].query("split == 'train'")
+            table = table.head(self.values["n_probe_examples"])
+            prefixes = table["prefix"].str.split().tolist()
+            for score, values in self._scores(plan, task, prefixes).items():
+                cut = fit_threshold(values.tolist(), table["tag"].tolist())
+                rows.append({"task": task, "score": score, "threshold": cut})
+        return _with_model(pd.DataFrame(rows).dropna(), plan, 1)
+
+
+@torch.no_grad()
+def _margins(probe: Probe, states: Float[Tensor, "batch hidden"]) -> Float[np.ndarray, "batch"]:
+    """The log-odds of class 1 after each prefix."""
+    logits = probe.layer(states)  # (batch, class)
+    return (logits[:, 1] - logits[:, 0]).cpu().numpy().astype(float)
+
+
+def _task_of(kind: str) -> str:
+    return kind if kind in TASKS else "number"
+
+
+def _with_model(table: pd.DataFrame, plan: Plan, at: int = 0) -> pd.DataFrame:
+    """The table with the model's columns at a place."""
+    for name, value in zip(("training", "size", "architecture"), plan.key[::-1], strict=True):
+        table.insert(at, name, value)
+    return table

@@ -12,6 +12,7 @@ from .lines import frame_groups
 
 # the released script for the gender set reads this many template files, and leaves the others out
 _N_RELEASED = 147
+GROUPINGS = ("paper", "released")
 _OUTPUTS = ("out.verum", "out.malum", "out.pos.idx")
 
 
@@ -26,7 +27,7 @@ def template_groups(rows: pd.DataFrame, grouping: str = "paper") -> pd.Series:
             12 groups; of the gender set the first 147 frames, those with the woman first before the
             others, each in alphabetical order.
     """
-    check_choice("grouping", grouping, ("paper", "released"))
+    check_choice("grouping", grouping, GROUPINGS)
     if grouping == "paper":
         return rows["pattern"]
     if rows["pattern"].str.contains("obj_rel").any():

@@ -4,13 +4,14 @@ The notebook and the jobs of `jobs.py` call the same functions, so it does not m
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from ...core.files import read_table
+from ...core.files import read_table, sha256_of
 from ...core.paths import material
 from ...core.seeds import pick_device, seed_for
 from ...core.stage import Stage
@@ -29,48 +30,18 @@ from ...models.language_model import (
 )
 from ...models.probe import CausalLM, WordTable
 from ...models.text_model import Encoded
-from ...training.language_model import Distillation, LMSettings, fit_lm, minutes_ahead, pieces
+from ...training.language_model import (
+    Distillation,
+    LMSettings,
+    fit_lm,
+    minutes_ahead,
+    perplexity,
+    pieces,
+)
 from .lines import load_sets
+from .plans import Plan, needs_second_pass
 
 FORCED = ("Syneval", "Winobias")  # sets whose words every vocabulary has
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How one language model is made.
-
-    Attributes:
-        architecture: its family, or the name of a published model.
-        size: "full", "student", or the label of a configuration of the sweep.
-        config: what it is built from; None for a published model.
-        settings: how it is trained.
-        share: of the corpus that it reads.
-        layers: those of its teacher that a student starts from.
-        source: of a published model, its hub id or folder, and the commit.
-    """
-
-    architecture: str
-    size: str
-    config: LMConfig | None = None
-    settings: LMSettings | None = None
-    share: float = 1.0
-    layers: tuple[int, ...] = ()
-    source: tuple[str, str] = ("", "")
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """Architecture and size."""
-        return self.architecture, self.size
-
-    @property
-    def name(self) -> str:
-        """The name of its unit, and of its files."""
-        return f"{self.architecture}-{self.size}"
-
-    @property
-    def is_swept(self) -> bool:
-        """Whether it belongs to the sweep."""
-        return self.size not in ("full", "student")
 
 
 class Trainings:
@@ -85,7 +56,7 @@ class Trainings:
         self.stage, self.values = stage, values
         self.device = pick_device(values["device"])
         self.store = Units(stage.study, stage.scale, stage.stage, values["reuse_units"])
-        self._loaded: dict[tuple[str, str], tuple[CausalLM, WordTable]] = {}
+        self._loaded: dict[tuple[str, str, int], tuple[CausalLM, WordTable]] = {}
 
     @cached_property
     def text(self) -> dict[str, list[list[str]]]:
@@ -110,20 +81,15 @@ class Trainings:
         return {part: pieces(lines, self.vocabulary, longest) for part, lines in self.text.items()}
 
     @cached_property
-    def plans(self) -> dict[tuple[str, str], Plan]:
+    def plans(self) -> dict[tuple[str, str, int], Plan]:
         """The models in their order: each with its student, the sweep, published ones."""
         values = self.values
-        plans = []
-        for name in values["architectures"]:
-            config = self.configuration(name)
-            lr, layers = values["lm_lr"][name], tuple(values["student_layers"][name])
-            full, student = (
-                LMSettings(epochs, rate, values["batch_words"], values["longest_piece"])
-                for epochs, rate in ((values["lm_epochs"], lr), (values["student_epochs"], lr / 2))
-            )
-            plans.append(Plan(name, "full", config, full, values["lm_share"]))
-            config = LMConfig(**asdict(config) | {"n_layers": len(layers)})
-            plans.append(Plan(name, "student", config, student, values["student_share"], layers))
+        plans = [
+            plan
+            for training in range(values["trainings"])
+            for name in values["architectures"]
+            for plan in self._pair(name, training)
+        ]
         plans += [self._swept(row) for row in self.configurations.itertuples()]
         for source, revision in values["hf_models"].items():
             name = source.rstrip("/").rpartition("/")[2]
@@ -151,54 +117,88 @@ class Trainings:
             values["cutoffs"],
         )
 
-    def untrained(self, architecture: str) -> LanguageModel:
+    def untrained(self, architecture: str, training: int = 0) -> LanguageModel:
         """A model with its first weights, in evaluation mode."""
-        model = build_lm(
-            self.configuration(architecture), len(self.vocabulary), self.values["seed"]
-        )
+        seed = self.values["seed"] + training
+        model = build_lm(self.configuration(architecture), len(self.vocabulary), seed)
         return model.to(self.device).eval()
 
-    def trained(self, plan: Plan) -> tuple[LanguageModel, pd.DataFrame]:
-        """A model and its learning curve, from disk where it was finished before.
+    def teacher_of(self, plan: Plan) -> Plan | None:
+        """The full model that a student learns from; None for other models."""
+        return self.plans[plan.architecture, "full", plan.training] if plan.layers else None
 
-        A student's teacher is trained first, where it is not there.
+    def trained(self, plan: Plan) -> tuple[CausalLM, WordTable]:
+        """A model and its words, from disk where it was finished before.
+
+        A student's teacher is trained first, where it is not there; a published model is fetched.
         """
-        path = self.stage.path(f"models/{plan.name}.safetensors")
-        teacher = self.plans[plan.architecture, "full"] if plan.layers else None
-        key = self.store.key(
-            words=seed_for(*self.vocabulary.words),
-            corpus=self.sha256(*(f"corpus/{part}.txt" for part in self.text)),
-            longest=self.values["longest_piece"],
-            config=str(plan.config),
-            plan=str(plan.settings),
-            share=plan.share,
-            seed=self.values["seed"],
-            teacher=teacher
-            and [
-                *(self.values[name] for name in ("lm_epochs", "lm_share", "soft_every")),
-                str(teacher.config),
-            ],
-        )
-        with self.store.claim(plan.name):
-            curve = self.store.load(plan.name, key, [path])
-            if curve is None:
-                model, curve = self._train(plan, teacher)
-                save_lm(model, self.vocabulary, path)
-                curve = self.store.save(plan.name, key, curve, [path])
-        self.stage.path(f"models/{plan.name}.json")
-        model = load_lm(path)[0].to(self.device)
-        self._loaded[plan.key] = model, self.vocabulary
-        return model, curve
-
-    def model(self, plan: Plan) -> tuple[CausalLM, WordTable]:
-        """A model and its words, trained where it is not there."""
         if plan.key not in self._loaded:
             if plan.config:
-                self.trained(plan)
+                self._trained(plan)
             else:
                 self._loaded[plan.key] = load_hf_lm(*plan.source)
                 save_hf_lm(*plan.source, self.stage.path(f"models/{plan.name}.json"))
         return self._loaded[plan.key]
+
+    def curve(self, plan: Plan) -> pd.DataFrame:
+        """The learning curve of a model: epoch, train_loss, perplexity; trained if it must be."""
+        curve = self.store.load(plan.name, self.key_of(plan))
+        return self._trained(plan) if curve is None else curve
+
+    def about(self, plan: Plan) -> pd.DataFrame:
+        """What is known of a model without its weights, in one row.
+
+        Returns:
+            architecture, size, training, layers, parameters, perplexity (a word, of `valid`; pieces
+            of a word count together), sha256 (of its weights; of a published model of its note).
+        """
+        for ending in ("safetensors", "json"):  # where they are, they are this stage's files
+            self.stage.path(f"models/{plan.name}.{ending}")
+        unit = f"about-{plan.name}"
+        key = self.store.key(model=self.key_of(plan))
+        return self.store.finished(unit, key, lambda: self._describe(plan))
+
+    def with_checksums(self, probes: pd.DataFrame) -> pd.DataFrame:
+        """Rows of probes with the column lm: the SHA-256 of the model below each."""
+        names = ["architecture", "size", "training"]
+        sha256 = {
+            key: self.about(self.plans[key])["sha256"].item()
+            for key in probes[names].drop_duplicates().itertuples(index=False, name=None)
+        }
+        keys = probes[names].itertuples(index=False, name=None)
+        return probes.assign(lm=[sha256[key] for key in keys])
+
+    def key_of(self, plan: Plan) -> str:
+        """The key of a model's unit: all that it depends on."""
+        if not plan.config:
+            return self.store.key(source=plan.source, corpus=self._corpus())
+        teacher = self.teacher_of(plan)
+        values = self.values
+        again = {"again": [values["lm_bar"], values["lm_gain"]]} if values["lm_bar"] else {}
+        return self.store.key(
+            words=seed_for(*self.vocabulary.words),
+            corpus=self._corpus(),
+            longest=values["longest_piece"],
+            config=str(plan.config),
+            plan=str(plan.settings),
+            share=plan.share,
+            seed=values["seed"] + plan.training,
+            teacher=teacher
+            and [
+                *(values[name] for name in ("lm_epochs", "lm_share", "soft_every")),
+                str(teacher.config),
+                plan.layers,
+            ],
+            **again,
+        )
+
+    def file_of(self, plan: Plan) -> Path:
+        """The file that a model is known by: its weights, or the note of a published one."""
+        ending = "safetensors" if plan.config else "json"
+        return self.stage.folder / f"models/{plan.name}.{ending}"
+
+    def _corpus(self) -> list[str]:
+        return self.sha256(*(f"corpus/{part}.txt" for part in self.text))
 
     def sha256(self, *names: str) -> list[str]:
         """The checksums of files of stage 01, which are recorded as read."""
@@ -223,22 +223,78 @@ class Trainings:
         label = f"{row.layers}l_{row.width}w_{row.embedding}e_{row.heads}h"
         return Plan("Transformer", label, config, settings, values["sweep_share"])
 
-    def _train(self, plan: Plan, teacher: Plan | None) -> tuple[LanguageModel, pd.DataFrame]:
+    def _pair(self, name: str, training: int) -> list[Plan]:
+        """A full model and its student."""
+        values = self.values
+        config, layers = self.configuration(name), tuple(values["student_layers"][name])
+        common = values["batch_words"], values["longest_piece"]
+        rate, checks = values["lm_lr"][name], values["lm_checks"]
+        full = LMSettings(values["lm_epochs"], rate, *common, checks=checks)
+        student = LMSettings(values["student_epochs"], rate / 2, *common, checks=checks)
+        smaller = LMConfig(**asdict(config) | {"n_layers": len(layers)})
+        return [
+            Plan(name, "full", config, full, values["lm_share"], training=training),
+            Plan(name, "student", smaller, student, values["student_share"], layers, training),
+        ]
+
+    def _trained(self, plan: Plan) -> pd.DataFrame:
+        """The curve of a model of ours, which is loaded afterwards."""
+        path = self.stage.path(f"models/{plan.name}.safetensors")
+        key = self.key_of(plan)
+        with self.store.claim(plan.name):
+            curve = self.store.load(plan.name, key, [path])
+            if curve is None:
+                model, curve = self._train(plan)
+                save_lm(model, self.vocabulary, path)
+                curve = self.store.save(plan.name, key, curve, [path])
+        self.stage.path(f"models/{plan.name}.json")
+        self._loaded[plan.key] = load_lm(path)[0].to(self.device), self.vocabulary
+        return curve
+
+    def _train(self, plan: Plan) -> tuple[LanguageModel, pd.DataFrame]:
         """A model and its curve, made now; where units are kept it says how long it will take."""
         assert plan.config is not None and plan.settings is not None
-        values, distil = self.values, None
-        if teacher:
-            full = self.model(teacher)[0]
+        values, distil, seed = self.values, None, self.values["seed"] + plan.training
+        if teacher := self.teacher_of(plan):
+            full, _ = self.trained(teacher)
+            assert isinstance(full, LanguageModel)
             model = student_of(full, plan.layers)
             distil = Distillation(full, every=values["soft_every"])
         else:
-            model = build_lm(plan.config, len(self.vocabulary), values["seed"])
+            model = build_lm(plan.config, len(self.vocabulary), seed)
         model = model.to(self.device)
         train = self.data["train"][: round(plan.share * len(self.data["train"]))]
         if values["reuse_units"]:
             ahead = minutes_ahead(model, train, self.vocabulary, plan.settings, distil)
             print(f"{plan.name}: about {ahead:.1f} minutes", flush=True)
-        seed = seed_for(plan.name, values["seed"])
-        valid = self.data["valid"]
-        curve = fit_lm(model, train, valid, self.vocabulary, plan.settings, seed, distil)
+        given = model, train, self.data["valid"], self.vocabulary, plan.settings
+        curve = fit_lm(*given, seed_for(plan.name, values["seed"]), distil)
+        if plan.size == "full" and needs_second_pass(curve, values["lm_bar"], values["lm_gain"]):
+            again = fit_lm(*given, seed_for(plan.name, "again", values["seed"]))
+            again["epoch"] += curve["epoch"].iloc[-1]
+            curve = pd.concat([curve, again], ignore_index=True)
         return model, curve
+
+    def _describe(self, plan: Plan) -> pd.DataFrame:
+        model, words = self.trained(plan)
+        if plan.config:
+            curve = self.curve(plan)["perplexity"]
+            found = curve.min() if self.values["lm_checks"] > 1 else curve.iloc[-1]
+        else:
+            read = pieces(self.text["valid"], words, self.values["longest_piece"])
+            n_pieces = sum(len(one.ids) - 1 for one in read)
+            n_words = sum(len(line) + 1 for line in self.text["valid"])
+            found = perplexity(model, read, words) ** (n_pieces / n_words)
+        return pd.DataFrame(
+            [
+                {
+                    "architecture": plan.architecture,
+                    "size": plan.size,
+                    "training": plan.training,
+                    "layers": model.config.n_layers,
+                    "parameters": sum(p.numel() for p in model.parameters()),
+                    "perplexity": found,
+                    "sha256": sha256_of(self.file_of(plan)),
+                }
+            ]
+        )

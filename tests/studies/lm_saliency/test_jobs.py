@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
 import pytest
 
+from lib.core import units
 from lib.core.errors import TouchstoneError
-from lib.core.files import save_csv, save_parquet, write_atomic
+from lib.core.files import save_parquet, write_atomic
 from lib.core.jobs import batches, closed_stage
 from lib.core.parameters import notebook_parameters
 from lib.core.paths import ROOT
 from lib.core.stage import open_stage
-from lib.studies.lm_saliency import explanations, probing, trainings
+from lib.studies.lm_saliency import explanations, jobs, probing, trainings
 from lib.studies.lm_saliency.explanations import Explanations, choose
-from lib.studies.lm_saliency.jobs import jobs_of
+from lib.studies.lm_saliency.jobs import jobs_of, train_and_ask
 from lib.studies.lm_saliency.lines import save_sets
+from lib.studies.lm_saliency.plans import Plan
 from lib.studies.lm_saliency.probing import Probing
 from lib.studies.lm_saliency.trainings import Trainings
 
@@ -57,15 +62,15 @@ def texts(small_outputs: Path) -> None:
         for noun, verb in nouns
     ]
     table = pd.DataFrame(examples, columns=["split", "prefix", "tag"])
-    for task in ("number", "gender"):
-        save_parquet(table, stage.path(f"{task}.parquet"))
+    for name in ("number", "gender", "number_matched"):
+        save_parquet(table, stage.path(f"{name}.parquet"))
     rows = pd.DataFrame(
         {
             "prefix": [f"the {noun} near the {other}".split() for noun, other in PAIRS],
             "tag": [0, 1, 0, 1],
             "cues": [[(1, 1)]] * 4,
             "attractors": [[(4, 4)]] * 4,
-            "pattern": ["0", "1", "0", "1"],
+            "pattern": ["a_singular", "a_plural", "a_singular", "a_plural"],
             "cluster": ["0", "1", "2", "3"],
         }
     )
@@ -78,26 +83,28 @@ PAIRS = [("key", "cats"), ("keys", "cat"), ("cat", "keys"), ("cats", "key")]
 
 def trained_apart() -> list[str]:
     """Train all units of stage 02 as jobs; their names."""
-    jobs = jobs_of(closed_stage("lm_saliency", "small", "02_training"), values("02_training"))
-    for job in jobs:
+    listed = jobs_of(closed_stage("lm_saliency", "small", "02_training"), values("02_training"))
+    for job in listed:
         job.compute()
-    return [job.key.partition("/")[2] for job in jobs]
+    return [job.key.partition("/")[2] for job in listed]
 
 
 def finish_training(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the notebook of stage 02 does, and nothing of it is computed."""
-    for module, name in ((trainings, "fit_lm"), (probing, "fit_probe")):
-        monkeypatch.setattr(module, name, lambda *_: pytest.fail("trained again"))
+    for module, name in ((trainings, "fit_lm"), (probing, "fit_probe"), (probing, "features")):
+        monkeypatch.setattr(module, name, lambda *_: pytest.fail("computed again"))
     stage = open_stage("lm_saliency", "small", "02_training")
     asked = Probing(models := Trainings(stage, values("02_training")))
     rows = []
     for plan in models.plans.values():
-        assert len(models.trained(plan)[1]) == 1
-        rows += [asked.probe(plan, task) for task in asked.tasks_of(plan)]
-        for kind in asked.controls_of(plan):
-            assert asked.control(plan.architecture, kind)["n"].tolist() == [4]
-    save_csv(pd.concat(rows, ignore_index=True), stage.path("probes.csv"))
+        assert len(models.curve(plan)) == 1 and models.about(plan)["layers"].item() > 0
+        train_and_ask(asked, plan)
+        rows += [asked.row(plan, kind) for kind in asked.kinds_of(plan)]
+    table = models.with_checksums(pd.concat(rows, ignore_index=True))
+    save_parquet(table, stage.path("models.parquet"))
     stage.close(values("02_training"))
+    listed = json.loads((stage.folder / "manifest.json").read_text())["files"]
+    assert {"models/LSTM-full.safetensors", "probes/LSTM-full-matched.safetensors"} <= set(listed)
 
 
 @pytest.mark.slow
@@ -128,9 +135,63 @@ def test_jobs_are_the_notebooks_units_and_are_found_by_them(
         monkeypatch.setattr(explanations, name, lambda *_: pytest.fail("explained again"))
     stage = open_stage("lm_saliency", "small", "03_attribution")
     asked = Explanations(stage, values("03_attribution"))
-    found = pd.concat([asked.explained(unit) for unit in asked.units])
-    assert len(found) == 4 * (2 * 2 * (4 + 1) + 3)  # lines x (sets x models x methods, the sweep)
-    assert not stage.externals and len(stage.inputs) == 2 + 7 * 3 + 4
+    found = asked.collected()
+    n_lines, n_methods = 4, 4 + 1  # of a full model and of its student; those of the sweep have one
+    assert len(found["lines"]) == n_lines * (2 * 2 * n_methods + 3)
+    assert len(found["agreement"]) == 2 * 2 * n_lines and len(found["shown"]) == 2 * 2 * 2 * 3
+    assert (
+        found["agreement"]["verum"].between(-1, 1).all() and found["pairs"]["verum"].notna().all()
+    )
+    of_pairs = found["pairs"].groupby(["dataset", "grouping"])["line"].nunique()
+    assert of_pairs.loc["Syneval"].tolist() == [2, 2]  # by both groupings
+    assert not stage.externals and set(stage.inputs) == {
+        "01_data_generation/sets.parquet",
+        "02_training/models.parquet",
+    }
+
+
+@pytest.mark.slow
+def test_a_clone_without_weights_goes_on_with_what_is_missing(
+    texts: None, small_outputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more = {"reuse_units": True, "architectures": ["LSTM"], "trainings": 2, "sweep_share": 0.0}
+    later = SimpleNamespace(stage="03_attribution", all=values("03_attribution") | more)
+    monkeypatch.setattr(jobs, "plan_jobs", lambda *_: [later])
+    monkeypatch.setattr(units, "reference_dir", lambda *_: tmp_path / "published")
+
+    def chain(n: int) -> tuple[Probing, list[Plan]]:
+        stage = closed_stage("lm_saliency", "small", "02_training")
+        asked = Probing(Trainings(stage, values("02_training") | more))
+        plans = list(asked.models.plans.values())
+        for plan in plans[:n]:
+            train_and_ask(asked, plan)
+        return asked, plans
+
+    _, plans = chain(2)
+    assert [plan.name for plan in plans] == [
+        *("LSTM-full", "LSTM-student", "LSTM-full-1", "LSTM-student-1")
+    ]
+    for stage in ("02_training", "03_attribution"):
+        shutil.rmtree(small_outputs / "lm_saliency/small" / stage)  # a new machine
+    trained: list[str] = []
+    fit = trainings.fit_lm
+    monkeypatch.setattr(trainings, "fit_lm", lambda *a: trained.append("") or fit(*a))
+    chain(2)
+    assert not trained, "published numbers are enough"
+    asked, plans = chain(4)
+    assert len(trained) == 2, "the models that were missing"
+    published = sorted(p for p in (tmp_path / "published/units").rglob("*") if p.is_file())
+    assert {path.suffix for path in published} == {".csv"}
+    assert all("key " not in path.read_text() for path in published), "no texts"
+    rows = [asked.row(plan, kind) for plan in plans for kind in asked.kinds_of(plan)]
+    table = asked.models.with_checksums(pd.concat(rows, ignore_index=True))
+    stage = closed_stage("lm_saliency", "small", "03_attribution")
+    found = Explanations(stage, later.all, table).collected()
+    assert found["lines"].groupby(["size", "training"]).size().tolist() == [32, 32, 8, 8]
+    # Where the weights of a published model are asked for after all, it is trained once more.
+    later.all |= {"noise": 0.3}
+    chain(1)
+    assert len(trained) == 3
 
 
 @pytest.mark.slow
@@ -138,8 +199,8 @@ def test_a_student_trains_its_teacher_where_it_is_missing(
     texts: None, small_outputs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage = closed_stage("lm_saliency", "small", "02_training")
-    jobs = {job.key: job for job in jobs_of(stage, values("02_training"))}
-    jobs["02_training/Transformer-student"].compute()
+    listed = {job.key: job for job in jobs_of(stage, values("02_training"))}
+    listed["02_training/Transformer-student"].compute()
     alone = (stage.folder / "models/Transformer-student.safetensors").read_bytes()
     kept = {path.stem for path in (stage.folder / "units").glob("*.*")}
     assert {"Transformer-full", "Transformer-student"} <= kept
@@ -152,11 +213,11 @@ def test_a_student_trains_its_teacher_where_it_is_missing(
 
 def test_a_list_says_what_units_take_and_where_they_belong(texts: None) -> None:
     stage = closed_stage("lm_saliency", "small", "02_training")
-    jobs = jobs_of(stage, values("02_training"))
+    listed = jobs_of(stage, values("02_training"))
     longer = jobs_of(stage, values("02_training") | {"lm_epochs": 100})
-    assert all(0 < job.seconds < 60 and job.needs == ("01_data_generation",) for job in jobs)
-    assert longer[0].seconds > 20 * jobs[0].seconds
-    assert [job.key for job in batches(jobs)["LSTM.1"]] == [job.key for job in jobs[:2]]
+    assert all(0 < job.seconds < 60 and job.needs == ("01_data_generation",) for job in listed)
+    assert longer[0].seconds > 20 * listed[0].seconds
+    assert [job.key for job in batches(listed)["LSTM-0.1"]] == [job.key for job in listed[:2]]
     assert jobs_of(closed_stage("lm_saliency", "small", "04_metrics"), {}) == []
     with pytest.raises(TouchstoneError, match="02_training has not been completed"):
         jobs_of(closed_stage("lm_saliency", "small", "03_attribution"), values("03_attribution"))
@@ -166,7 +227,7 @@ def test_a_control_that_nobody_knows_is_refused(texts: None) -> None:
     stage = closed_stage("lm_saliency", "small", "02_training")
     asked = Probing(Trainings(stage, values("02_training")))
     with pytest.raises(TouchstoneError, match="shuffled classes"):
-        asked.control("LSTM", "shuffled")
+        asked.row(next(iter(asked.models.plans.values())), "shuffled")
 
 
 def test_lines_are_chosen_by_template_and_stay_in_order() -> None:

@@ -1,0 +1,183 @@
+"""What stage 04 needs of explanations, line by line: numbers, no scores of words.
+
+A unit of these is small enough to be published, so a run goes on where the weights are gone.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from ...core.errors import TouchstoneError
+from ...core.seeds import seed_for
+from ...metrics.plausibility import input_consistency, model_consistency, plausibility
+from .released import template_groups
+
+SHUFFLED = "IG shuffled"  # a control: IG's scores, in another order in each line
+_MODEL = ["dataset", "architecture", "size", "training"]
+
+
+def check_saliency(saliency: pd.DataFrame) -> None:
+    """Refuse scores that are no numbers, and a line whose clean probability moves with the method.
+
+    Raises:
+        TouchstoneError: naming set, model and line.
+    """
+    finite = np.array([np.isfinite(scores).all() for scores in saliency["class_1"]])
+    spread = saliency.groupby([*_MODEL, "line"])["probability"].agg(np.ptp)
+    if not finite.all() or spread.max() > 1e-5:
+        wrong = tuple(saliency.loc[~finite, [*_MODEL, "line"]].head(1).to_numpy().ravel())
+        raise TouchstoneError(
+            f"scores or probabilities of {wrong or spread.idxmax()} are not the same numbers under "
+            "every method; delete this unit of stage 03 and run it again"
+        )
+
+
+def with_shuffled(saliency: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """The explanations, and beside those by IG of a full model the same in another order.
+
+    Both classes of a line get the same order.
+    """
+    some = saliency[(saliency["method"] == "IG") & (saliency["size"] == "full")].copy()
+    if some.empty:
+        return saliency
+    name = some[_MODEL].iloc[0].astype(str)
+    rng = np.random.default_rng(seed_for("shuffled", *name, seed))
+    orders = [rng.permutation(len(scores)) for scores in some["class_1"]]
+    for side in ("class_0", "class_1"):
+        some[side] = [
+            np.asarray(scores)[order].tolist()
+            for scores, order in zip(some[side], orders, strict=True)
+        ]
+    return pd.concat([saliency, some.assign(method=SHUFFLED)], ignore_index=True)
+
+
+def line_items(saliency: pd.DataFrame, sets: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Whether each explanation passes, in a row a line.
+
+    Returns:
+        line, probability (of class 1), and for each method a digit: 1 where the line passes, 2
+        where it would pass with the other answer and the same scores, 3 for both.
+    """
+    other = saliency.assign(probability=1 - saliency["probability"])
+    passed, turned = (
+        plausibility(table, sets)["passed"].to_numpy(int) for table in (saliency, other)
+    )
+    wide = saliency.assign(code=passed + 2 * turned).pivot(
+        index="line", columns="method", values="code"
+    )
+    probability = saliency.drop_duplicates("line").set_index("line")["probability"]
+    methods = list(saliency["method"].unique())
+    return wide[methods].assign(probability=probability)[["probability", *methods]].reset_index()
+
+
+def pair_items(
+    saliency: pd.DataFrame, sets: Mapping[str, pd.DataFrame], grouping: str
+) -> pd.DataFrame:
+    """How alike the explanations of two lines of one template are, in a row a pair.
+
+    Args:
+        saliency: explanations of one set in one model.
+        sets: the lines.
+        grouping: what a template is, see `template_groups`.
+
+    Returns:
+        line (the later one), same_length, and for each method verum and malum; pairs of unequal
+        length are compared by slots.
+    """
+    name = saliency["dataset"].iloc[0]
+    templates = {name: template_groups(sets[name], grouping)}
+    return _wide(input_consistency(saliency, sets, "slots", templates), ["line", "same_length"])
+
+
+def agreement_items(
+    full: pd.DataFrame, student: pd.DataFrame, sets: Mapping[str, pd.DataFrame]
+) -> pd.DataFrame:
+    """How alike a line's explanations in a model and in its student are, in a row a line.
+
+    Returns:
+        line, and for each method verum and malum.
+    """
+    both = pd.concat([full, student], ignore_index=True)
+    return _wide(model_consistency(both, sets), ["line"])
+
+
+def long_items(wide: pd.DataFrame, about: Mapping[str, object]) -> pd.DataFrame:
+    """A table of `pair_items` or `agreement_items` with a row for each method.
+
+    Args:
+        wide: the table.
+        about: columns that are the same in every row.
+
+    Returns:
+        The columns of `about`, method, the table's own names, verum, malum.
+    """
+    methods = [name.removeprefix("verum ") for name in wide if name.startswith("verum ")]
+    names = [name for name in wide if not name.startswith(("verum ", "malum "))]
+    parts = [
+        wide[names].assign(
+            **about, method=method, verum=wide[f"verum {method}"], malum=wide[f"malum {method}"]
+        )
+        for method in methods
+    ]
+    table = pd.concat(parts, ignore_index=True)
+    return table[[*about, "method", *names, "verum", "malum"]]
+
+
+def long_lines(wide: pd.DataFrame, about: Mapping[str, object]) -> pd.DataFrame:
+    """A table of `line_items` with a row for each method.
+
+    Returns:
+        The columns of `about`, method, line, probability, passed, passed_other.
+    """
+    methods = [name for name in wide if name not in ("line", "probability")]
+    parts = [
+        wide[["line", "probability"]].assign(
+            **about,
+            method=method,
+            passed=wide[method] % 2 == 1,
+            passed_other=wide[method] >= 2,
+        )
+        for method in methods
+    ]
+    table = pd.concat(parts, ignore_index=True)
+    return table[[*about, "method", "line", "probability", "passed", "passed_other"]]
+
+
+def with_lines(table: pd.DataFrame, sets: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """The rows of a table (dataset, line) with tag and cluster of their lines; the order stays."""
+    known = pd.concat(
+        [
+            rows[["tag", "cluster"]].assign(dataset=name).rename_axis("line").reset_index()
+            for name, rows in sets.items()
+        ]
+    )
+    return table.merge(known, on=["dataset", "line"], how="left", validate="many_to_one")
+
+
+def lines_to_show(lines: Mapping[str, pd.DataFrame], names: Sequence[str]) -> dict[str, list[int]]:
+    """Two lines of middle length of each set, one of each class, chosen by their words alone.
+
+    Where a set has one class (Winobias), one with the cue first and one with it second.
+    """
+    chosen = {}
+    for name in names:
+        rows = lines[name]
+        length = rows["prefix"].map(len)
+        far = (length - length.median()).abs()
+        first = rows["cues"].map(min) < rows["attractors"].map(min)
+        side = rows["tag"] if rows["tag"].nunique() > 1 else first
+        chosen[name] = [int(line) for line in far.groupby(side).idxmin()]
+    return chosen
+
+
+def _wide(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """A row for each value of `by`, with verum and malum of each method."""
+    methods = list(table["method"].unique())
+    wide = table.pivot(index=list(by), columns="method", values=["verum", "malum"])
+    order = table[list(by)].drop_duplicates()
+    keys = pd.MultiIndex.from_frame(order) if len(by) > 1 else pd.Index(order[by[0]])
+    names = [(side, method) for method in methods for side in ("verum", "malum")]
+    wide = wide.reindex(keys)[names]
+    wide.columns = [f"{side} {method}" for side, method in names]
+    return wide.reset_index()

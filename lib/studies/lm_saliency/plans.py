@@ -1,0 +1,77 @@
+"""What a language model of stage 02 is made from, and when one pass over the text is not enough."""
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from ...models.language_model import LMConfig
+from ...training.language_model import LMSettings
+
+
+def model_name(architecture: str, size: str, training: int) -> str:
+    """What a model's unit and its files are called.
+
+    >>> model_name("LSTM", "full", 0), model_name("LSTM", "full", 2)
+    ('LSTM-full', 'LSTM-full-2')
+    """
+    return f"{architecture}-{size}" + (f"-{training}" if training else "")
+
+
+def needs_second_pass(curve: pd.DataFrame, bar: float, gain: float) -> bool:
+    """Whether one pass was not enough: the bar was missed, and the text still taught something.
+
+    Args:
+        curve: of the pass, with the perplexity at every check.
+        bar: the perplexity that a model should reach; 0 asks for nothing.
+        gain: what the last check must gain, a share of the perplexity before it.
+
+    >>> curve = pd.DataFrame({"perplexity": [200.0, 150.0, 140.0]})
+    >>> needs_second_pass(curve, 120, 0.02), needs_second_pass(curve, 145, 0.02)
+    (True, False)
+    >>> needs_second_pass(curve, 120, 0.1)
+    False
+    """
+    values = curve["perplexity"].tolist()
+    if not bar or min(values) <= bar or len(values) < 2:
+        return False
+    return 1 - values[-1] / values[-2] > gain
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How one language model is made.
+
+    Attributes:
+        architecture: its family, or the name of a published model.
+        size: "full", "student", or the label of a configuration of the sweep.
+        config: what it is built from; None for a published model.
+        settings: how it is trained.
+        share: of the corpus that it reads.
+        layers: those of its teacher that a student starts from.
+        training: counted from 0; each starts from weights of its own.
+        source: of a published model, its hub id or folder, and the commit.
+    """
+
+    architecture: str
+    size: str
+    config: LMConfig | None = None
+    settings: LMSettings | None = None
+    share: float = 1.0
+    layers: tuple[int, ...] = ()
+    training: int = 0
+    source: tuple[str, str] = ("", "")
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """Architecture, size and training."""
+        return self.architecture, self.size, self.training
+
+    @property
+    def name(self) -> str:
+        """The name of its unit, and of its files."""
+        return model_name(*self.key)
+
+    @property
+    def is_swept(self) -> bool:
+        """Whether it belongs to the sweep."""
+        return self.size not in ("full", "student")

@@ -479,7 +479,7 @@ stage.table(
 # somebody else. One reader is no four, and our question was narrower than the paper's ("truly biased").
 #
 # For the filter as it is now 100 captions were drawn anew, 50 that pass and 50 that reach step 3 and fail there. A reader labelled them by points 1 to 7 of the guide, shuffled and without
-# the filter's answer; the labels are stored by line (`captions_first.csv`), never a caption. A second, independent reading joins them once it has been made (`captions_second.csv`).
+# the filter's answer, and a second one did the same without seeing the first one's labels. They are stored by line (`captions_first.csv`, `captions_second.csv`), never a caption.
 
 # %%
 readings = read_readings(own)

@@ -22,6 +22,7 @@ from lib.core.paths import ROOT
 
 FIRST = ROOT / "notebooks" / "00_start_here.py"
 BRANCH = "colab"
+_UNKNOWN = "OWNER/touchstone"
 _MARKS = "<!-- launch: written by tools/launch.py -->\n{}\n<!-- end of launch -->"
 _MARKED = re.compile(r"<!-- launch: .*?<!-- end of launch -->", re.S)
 _CELL = """\
@@ -56,7 +57,7 @@ def address() -> str:
     """OWNER/NAME on GitHub, as CITATION.cff has it."""
     code = r'^repository-code: "?https://github.com/([\w.-]+/[\w.-]+)"?'
     found = re.search(code, read_text(ROOT / "CITATION.cff"), flags=re.M)
-    return found[1] if found else "OWNER/touchstone"
+    return found[1] if found else _UNKNOWN
 
 
 def first_cell(source: Path) -> str:
@@ -108,7 +109,9 @@ def binder(source: Path) -> str:
 
 
 def badges() -> str:
-    """The README's row."""
+    """The README's row; a plain link while nobody knows the address."""
+    if address() == _UNKNOWN:  # a badge that leads nowhere is worse than none
+        return "In a browser, or elsewhere: [Binder, Colab, Codespaces](docs/notebooks.md)."
     picture = "https://mybinder.org/badge_logo.svg"
     codespaces = f"https://codespaces.new/{address()}"
     return (

@@ -162,6 +162,8 @@ stage.table("nested", pd.DataFrame(counted.items(), columns=["pairs", "n"]))
 # %% [markdown]
 # ## 3 · Words that are planted
 #
+# ![Sentences with planted words and their labels: the velvet vicar sings copper .: 1; the velvet vicar sings lemon .: 0; lemon the vicar sings copper .: 0. The label is 1 where velvet and copper are both there; lemon decides nothing. So each of the two words has the share 0.5.](../../docs/schematics/planted_words.svg)
+#
 # Nothing is known better than what we have hidden ourselves. Two words are put into a sentence at random places, and a rule makes the label of them. A third word, the *decoy*, is put in as often and decides nothing (after Bastings et al. 2022).
 #
 # | rule | the label is 1 where | what an explanation should say |
@@ -222,6 +224,8 @@ print(kinds["doctor"], alike[:5])
 
 # %% [markdown] tags=["slide"]
 # ## 5 · All items
+#
+# ![The truths of the assay. mask: these words differ between the forms. planted: these words alone decide the label. cue: the verb agrees with this noun. swap: what a swap to another form does to the answer. edit: what becomes of the answer without these words. noun: what other nouns here do to the answer. deletion: how fast the answer falls when words go.](../../docs/schematics/assay_truths.svg)
 #
 # Two truths are left. *Mask* and *swap* share sentences about women and men, in which we know the altered words: the mask says where they are, and swapping them says what each did. *Cue* asks for the noun that a verb agrees with. A number is exchanged by an *s*: of the noun itself, and of the other noun, the *attractor*.
 #

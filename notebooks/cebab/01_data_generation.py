@@ -186,6 +186,8 @@ show_source(edit_pairs)
 #
 # ## 3 · A world whose effects are known
 #
+# ![A causal graph from left to right. The state of the world, U, decides the concepts food, service, ambiance, noise. The concepts and a second source, V, decide the text X. Its features, phi of X, go to the model N, which gives scores. Concepts reach the model through the text alone.](../../docs/schematics/causal_graph.svg)
+#
 # No human text tells what its writer *would* have written. So beside the published data we keep a world of our own:
 #
 # $$q \sim \mathcal{N}(0, 1) \qquad \text{Positive}_a \Leftrightarrow \gamma q + \sqrt{1 - \gamma^2}\, \epsilon_a > -b_a \qquad \text{stars} = \mathrm{round}\Big(3.1 + \sum_a w_a(C_a) + 0.4\, \epsilon\Big)$$

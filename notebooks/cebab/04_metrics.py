@@ -130,6 +130,8 @@ answers.groupby(["dataset", "model"], sort=False)["base_id"].nunique().to_frame(
 # %% [markdown]
 # ## 1 · One effect by hand
 #
+# ![Two texts that differ in one concept. original: The soup was wonderful but the waiter was rude . edit: The soup was awful but the waiter was rude . Below, for the classes bad, fair, good: answer to the original (0.1, 0.3, 0.6); answer to the edit (0.5, 0.3, 0.2); effect (0.4, 0.0, -0.4). The effect is the second answer minus the first.](../../docs/schematics/edit.svg)
+#
 # Two classes would do, but let us take three. A model answers (.1, .3, .6) to a text with good food, and (.5, .3, .2) to the same text
 # with bad food. Its effect, Positive to Negative, is the difference: (.4, 0, -.4). Three explainers say:
 #

@@ -329,6 +329,8 @@ stage.table("counts", counts).tail(3)
 # %% [markdown]
 # ## 5 · Three forms and a mask
 #
+# ![One sentence in 3 forms, word below word. she: She loves to spend time with her favorite cat .; he: He loves to spend time with his favorite cat .; they: They love to spend time with their favorite cat .. A row of ones and zeros below, the mask, has a 1 at the words that differ: She, loves, her.](../../docs/schematics/three_forms.svg)
+#
 # Let $\mathbf{x}^{F}, \mathbf{x}^{M}, \mathbf{x}^{NB}$ be the forms of a base sentence. They have the same
 # length, for a deleted word is deleted in all of them. The ground truth of the base sentence is, for every
 # position $i$,

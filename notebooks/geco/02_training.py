@@ -262,6 +262,8 @@ stage.table("floors", floors)
 #
 # ## 3 · A transfer scheme is a row of a table
 #
+# ![A stack of parts for each transfer scheme. ZS (zero-shot): embeddings stays as it is, encoder stays as it is, head stays as it is; C (head only): embeddings stays as it is, encoder stays as it is, head starts anew and learns; CE (head + new embeddings): embeddings starts anew and learns, encoder stays as it is, head starts anew and learns; CEf (head + embeddings): embeddings goes on learning, encoder stays as it is, head starts anew and learns; CEfAf (everything): embeddings goes on learning, encoder goes on learning, head starts anew and learns; OLA-CEA (one attention layer): embeddings starts anew and learns, encoder starts anew and learns, head starts anew and learns.](../../docs/schematics/schemes.svg)
+#
 # *The paper (section 3.3.5 and Table 3) divides BERT into Embedding, Attention and Classification, and says for each scheme
 # whether a part stays fixed, is fine-tuned from its pre-trained values, or is trained from scratch.*
 #

@@ -438,6 +438,8 @@ print(
 #
 # ### Integrated Gradients
 #
+# ![The score on the way from an empty sentence to the real one rises by 1.00. The slopes at the middle of 3 equal steps, laid end to end, reach 1.34. The gap is +0.34; more steps make it smaller.](../../docs/schematics/integrated_gradients.svg)
+#
 # One slope says little about a curve. So walk from the reference $\mathbf{x}'$ to $\mathbf{x}$ on a straight line and
 # take the mean of the slopes on the way (Sundararajan et al. 2017, eq. 1):
 #
@@ -542,6 +544,8 @@ stage.table("shapley", pd.DataFrame({"token": pieces, "exact": exact, **by_sampl
 # hardly more than the number of coefficients to be fitted. Keep that in mind when Kernel SHAP comes out badly.
 #
 # ## 4 · The others in one table
+#
+# ![Copies of a sentence with words taken out, and the model's answers: She loves her cat: 0.9; She her: 0.9; loves her cat: 0.3; She loves: 0.7; loves cat: 0.1; She cat: 0.7. Below, the weights of the words in a sum that fits: She +0.6, loves 0, her +0.2, cat 0.](../../docs/schematics/lime.svg)
 #
 # | method | formula for one token | checked against | source |
 # |---|---|---|---|

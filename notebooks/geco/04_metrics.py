@@ -146,6 +146,8 @@ pd.DataFrame({"test_rows": n_rows, "explained": n_explained}).fillna(0).astype(i
 #
 # ## 1 · One example by hand
 #
+# ![mass accuracy on a scale from 0 to 1: first pronoun 0.98, Integrated Gradients 0.90, LIME 0.57, Saliency 0.44, random 0.23. first pronoun, random never look at the model. The best of them, 0.98, is the floor: a method below it has not shown that it explains the model.](../../docs/schematics/floor.svg)
+#
 # The paper's own sentence (section 1), with an explanation that we make up. Its forms begin *She loves*, *He loves*, *They love*
 # and go on with *her*, *his*, *their*. So *She*, *loves* and *her* are ground truth.
 #
@@ -843,6 +845,8 @@ table.head(10).round(3)
 # right without some of the changed words. So we now ask the models, in four ways, and then ask whether the answers agree with the mask.
 #
 # ### Swapping words instead of deleting them
+#
+# ![Four mixtures of two forms: They love their cat 0.1; She loves their cat 0.6; They love her cat 0.5; She loves her cat 0.9. Two ways lead from the first to the last: She loves first, or her first. The mean of each player's contributions is its Shapley value: She loves 0.45, her 0.35.](../../docs/schematics/shapley.svg)
 # A sentence with holes is not one that the model has been trained on. But GECO has a form of the same sentence in which only the
 # altered words differ. Swap a few of them, and the sentence is still one that the model knows: *They love her cat*. The altered words
 # are players; the worth of a set of players is the model's probability of the row's class when their words stay and the others come
@@ -974,6 +978,8 @@ shown.pivot(index="method", columns=["model", "measure"], values="estimate").rou
 # explanation of the same model can be faithful to one way of deleting and not to another.
 #
 # ### Is it firm, and does it look at the model at all?
+#
+# ![A model of head, layer 2, layer 1, embeddings, 5 times. From left to right one more part, from the head down, is filled with random numbers, and the sentence is explained again. An explanation that does not change does not look at the model.](../../docs/schematics/randomisation.svg)
 # | name | in words | checked in `tests/lib` against |
 # |---|---|---|
 # | `sensitivity_max` (Yeh et al. 2019, def. 3.1) | the largest change of the word scores, as a share of their length, when the word embeddings get noise of at most a tenth of their spread; 0 is firm, 1.41 as far away as an unrelated explanation | a linear model by hand |

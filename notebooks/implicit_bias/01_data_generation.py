@@ -143,6 +143,8 @@ print(f"{len(sentences)} distinct sentences")
 # %% [markdown] tags=["slide"]
 # ## 1 · One sentence by hand
 #
+# ![A filter with steps (1 a gendered pronoun; 2 no other sign of gender; 3 the pronoun speaks of the subject). 'The belly dancer dances on stage shaking her hips and body .' passes 3 of 3: her is masked; the rest tells no gender. 'A girl will always want to play with her Barbie doll .' passes 1 of 3: girl gives it away.](../../docs/schematics/sentence_filter.svg)
+#
 # Two sentences of the paper. The first should pass: one pronoun, no other sign of gender, and the pronoun speaks of the dancer. The second must
 # not: *girl* gives the answer away.
 

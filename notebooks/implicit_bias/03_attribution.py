@@ -117,6 +117,8 @@ stage.table("gate", gates)
 # %% [markdown]
 # ## 1 · One sentence by hand
 #
+# ![The sentence '(MASK) stands up next to someone .'. For the masked place a model gives He 0.435 and She 0.195. The bias is the first divided by both: 0.69.](../../docs/schematics/masked_pronoun.svg)
+#
 # The paper's own arithmetic first. BERT gives *He* 43.5 % and *She* 19.5 % in "[MASK] stands up next to someone.", so the bias is .435 / (.435 + .195). What do we
 # expect for a possessive, where *his* has 14.2 % and *her* 11.3 %? A little over one half.
 

@@ -134,6 +134,8 @@ print(
 # %% [markdown] tags=["slide"]
 # ## 1 · One line by hand
 #
+# ![The words 'the author that the taxi drivers like', then an empty place for is or are. An arrow leads from the place to the cue, author, with which the verb agrees. A dashed arrow leads to the attractor, drivers, which would ask for are.](../../docs/schematics/cue_and_attractor.svg)
+#
 # > the author that the taxi drivers like ...
 #
 # The author *is* something or other. The predicted verb agrees with *author*, so *author* is the cue

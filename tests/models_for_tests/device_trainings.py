@@ -264,12 +264,26 @@ _TRAININGS = [
 # Rows are read in batches of 64, so further rows of these cost nothing at all.
 TRAININGS = [replace(path, per_row=0 if path.name in _OF_ROWS else None) for path in _TRAININGS]
 # Functions that speak of a device and are run on no pretend one.
+_ASKS = "asks pick_device for a real device, and hands it to what is run above"
 NOT_RUN = {
     "core.seeds:pick_device": "it knows the names of real devices alone (tests/core/test_seeds.py)",
+    "models.probe:load_layer": "reads a file and moves what it holds",
     "metrics.planting:planted_mass": "its tiny models are trained on the CPU, wherever it runs",
+    "studies.assay.models:log_odds": "computes on the host, from the scores that are there",
+    "studies.cebab.trainings:Trainings.frozen": _ASKS,
+    "studies.cebab.trainings:Trainings.reading": _ASKS,
+    "studies.cebab.trainings:Trainings.without": _ASKS,
+    "studies.cebab.unlearning:masked_lm_of": "moves a model; its training is run above (CausaLM)",
+    "studies.geco.example:make_example": "trains on the CPU, wherever it runs",
     "studies.geco.plan:Sample.__init__": "asks pick_device for a real device",
     "studies.geco.plan:Sample.model": "builds a model and moves it, as Trainer.train does",
     "studies.geco.plan:saved_bytes": "measures storages, and a pretend tensor has none",
     "studies.geco.units:StageSources.model_of": "moves a model, all else is the explaining above",
     "studies.geco.units:StageSources.model_to_show": "a training as Trainer.train's, and two moves",
+    "studies.implicit_bias.asked:models_of": _ASKS,
+    "studies.implicit_bias.trainings:Trainings.__init__": _ASKS,
+    "studies.lm_saliency.explanations:Explanations.__init__": _ASKS,
+    "studies.lm_saliency.explanations:Explanations.probe": "moves a probe; explaining is run above",
+    "studies.lm_saliency.trainings:Trainings.__init__": _ASKS,
+    "studies.lm_saliency.trainings:Trainings.untrained": "moves a model that was never trained",
 }

@@ -35,7 +35,9 @@ def test_one_address_stands_everywhere() -> None:
             r"(?:github\.com|codespaces\.new|/gh|\.com/github)/([\w.-]+/[\w.-]+)", text
         )
         own = {address for address in found if address.endswith(f"/{owner.split('/')[1]}")}
-        assert own == {owner}, name
+        # the README has no badges while nobody knows the address
+        is_plain = name == "README.md" and owner == launch._UNKNOWN
+        assert own == (set() if is_plain else {owner}), name
 
 
 def test_the_copies_for_colab_begin_with_their_cell_and_hold_no_outputs(tmp_path: Path) -> None:

@@ -78,10 +78,10 @@ def rows_by_method(values: Mapping[str, Any], n_test: int, n_forms: int) -> pd.D
     )
     models = models_of(values).query("dataset in @values['datasets']")
     methods = [name for name in values["methods"] if resolve_method(name).family != "floor"]
-    how_many = (values[name] for name in ("n_base", "n_base_ola", "one_seed_methods"))
+    names = "n_base", "n_base_ola", "one_seed_methods", "every_seed_methods", "one_pass_schemes"
+    how_many = [values[name] for name in names]
     lines = []
-    planned = plan_units(models, methods, settings, *how_many, one_pass=values["one_pass_schemes"])
-    for units in groups_of(planned):
+    for units in groups_of(plan_units(models, methods, settings, *how_many)):
         first = units[0]
         kind = "OLA" if scheme_named(first.scheme).is_one_layer else "encoder"
         n_rows = first.n_base * n_forms if first.n_base else n_test

@@ -73,7 +73,11 @@ def test_costly_methods_are_counted_on_one_seed_and_on_chosen_rows() -> None:
         rows["encoder", "Saliency"] == 2 * (1 + 4 * 3) * 300
     )  # two sets; ZS once, four schemes with three seeds
     assert rows["encoder", "LIME"] == 2 * 5 * 300
-    assert rows["OLA", "LIME"] == 2 * values("cpu")["n_seeds_ola"] * 3 * values("cpu")["n_base_ola"]
+    cpu = values("cpu")  # of OLA's twenty seeds five are explained with all methods
+    assert "LIME" not in cpu["every_seed_methods"] and cpu["n_seeds_ola"] == 20
+    assert rows["OLA", "LIME"] == 2 * 5 * 3 * cpu["n_base_ola"]
+    every = cpu["every_seed_methods"][0]
+    assert rows["OLA", every] == 2 * 20 * 3 * cpu["n_base_ola"]
 
 
 def test_a_sample_is_shorter_and_says_by_how_much() -> None:

@@ -70,26 +70,27 @@ test-more: .venv/more  ## what needs an extra or a browser: the wheel in a fresh
 	$(BIN)/python -m pytest tests -m more -p no:nbval -o addopts="--import-mode=importlib -p lib.same_numbers -q --strict-markers"
 
 geco lm_saliency cebab implicit_bias assay: export TOUCHSTONE_STRICT ?= $(STRICT)
+ASKED = --scale $(SCALE) $(if $(STAGE),--stage $(STAGE)) $(if $(FORCE),--force) $(if $(filter command line,$(origin JOBS)),--jobs $(JOBS))
 
 .PHONY: geco
 geco: .venv/run  ## one study: SCALE=small|cpu|paper [STAGE=03_attribution] [METHOD=LIME] [FORCE=1] [STRICT=1: reuse no published unit] [JOBS=2: units in two processes]
-	$(BIN)/touchstone run $@ --scale $(SCALE) $(if $(STAGE),--stage $(STAGE)) $(if $(METHOD),--only-method "$(METHOD)") $(if $(FORCE),--force) $(if $(filter command line,$(origin JOBS)),--jobs $(JOBS))
+	$(BIN)/touchstone run $@ $(ASKED) $(if $(METHOD),--only-method "$(METHOD)")
 
 .PHONY: lm_saliency
 lm_saliency: .venv/run  ## the same for the study of language models' saliency
-	$(BIN)/touchstone run $@ --scale $(SCALE) $(if $(STAGE),--stage $(STAGE)) $(if $(FORCE),--force)
+	$(BIN)/touchstone run $@ $(ASKED)
 
 .PHONY: cebab
 cebab: .venv/run  ## the same for the study of concept effects
-	$(BIN)/touchstone run $@ --scale $(SCALE) $(if $(STAGE),--stage $(STAGE)) $(if $(FORCE),--force)
+	$(BIN)/touchstone run $@ $(ASKED)
 
 .PHONY: implicit_bias
 implicit_bias: .venv/run  ## the same for the study of implicit gender bias
-	$(BIN)/touchstone run $@ --scale $(SCALE) $(if $(STAGE),--stage $(STAGE)) $(if $(FORCE),--force)
+	$(BIN)/touchstone run $@ $(ASKED)
 
 .PHONY: assay
 assay: .venv/run  ## the same for the assay: one explainer against every truth [SCALE=small|hub]
-	$(BIN)/touchstone run $@ --scale $(SCALE) $(if $(STAGE),--stage $(STAGE)) $(if $(FORCE),--force)
+	$(BIN)/touchstone run $@ $(ASKED)
 
 .PHONY: card
 card: .venv/run  ## EXPLAINER=mine:by_length | METHOD=LIME | FILE=scores.parquet: one page on what it reaches under each truth [MODEL=folder of your classifier] [SETTINGS='{"n_samples": 200}']

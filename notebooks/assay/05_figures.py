@@ -82,11 +82,11 @@ print(f"{len(tables['cells'])} cells, {len(truths)} truths")
 # %% [markdown] tags=["slide"]
 # ## Every explainer under every truth
 #
-# **How to read the figure.** A row is an explainer, a column a truth; further right is better, and the black line at the right is the whole answer. The grey band ends where the rule in brackets ends, which never looks at the model. A filled dot lies right of the band with its whole interval. The first three truths ask *where* the words are in the data, the next three *what* they do in this model, the last three how fast the answer falls when words go.
+# **How to read the figure.** A row is an explainer, a column a truth; further right is better, and the black line at the right is the whole answer. The grey band ends where the rule in brackets ends, which never looks at the model. A filled dot lies right of the band with its whole interval; where a few texts all say the same, the interval has no width and shows nothing. A rule that reaches 1 cannot be beaten, and its column does not count. The first three truths ask *where* the words are in the data, the next three *what* they do in this model, the last three how fast the answer falls when words go.
 
 # %% tags=["nbval-ignore-output", "slide"]
-note = f"Scale {scale}: {tables['cells']['n_clusters'].max()} texts a truth or fewer"
-note += ", which decide nothing." if scale == "small" else "."
+note = f"Scale {scale}: at most {tables['cells']['n_clusters'].max()} texts a truth"
+note += ", too few to decide anything." if scale == "small" else "."
 figure, plotted = plot_whole(tables["cells"], note)
 stage.figure("whole", figure, formats)
 plt.show()

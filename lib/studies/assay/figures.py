@@ -56,8 +56,11 @@ _CLEAR, _OPEN, _BLIND, _CHEAT = COLOURS[0], "0.45", COLOURS[3], COLOURS[4]
 
 
 def is_clear(cells: pd.DataFrame) -> pd.Series:
-    """Whether an explainer is above the floor with its whole interval, and not by identity."""
-    above = cells["raw_low"] > cells["floor"]
+    """Whether an explainer is above the floor with its whole interval, and not by identity.
+
+    An interval without width (a few texts that all say the same) shows nothing.
+    """
+    above = (cells["raw_low"] > cells["floor"]) & (cells["raw_high"] > cells["raw_low"])
     return above & ~cells["by_identity"].astype(bool) & (cells["role"] == "explainer")
 
 
@@ -93,7 +96,8 @@ def plot_whole(cells: pd.DataFrame, note: str) -> Plotted:
                 left = axes[0, truths.index(truth)].get_position().x0
                 figure.text(left, 0.902, heading, weight="bold", fontsize=10)
         figure.suptitle(_finding(shown), x=0.01, y=0.985, ha="left", fontsize=12, weight="bold")
-        figure.text(0.01, 0.942, f"Further right is better. {note}", fontsize=10, va="center")
+        how = "Further right is better. The rule in [brackets] was fixed before the run."
+        figure.text(0.01, 0.942, f"{note} {how}", fontsize=10, va="center")
         figure.legend(handles=_legend(), ncols=4, loc="lower left", bbox_to_anchor=(0.005, 0.0))
     columns = ["truth", "explainer", "role", "raw", "raw_low", "raw_high", "floor"]
     return figure, shown[[*columns, "is_clear", "by_identity"]].reset_index(drop=True)
@@ -231,7 +235,7 @@ def _draw_panel(ax: Axes, part: pd.DataFrame, rows: dict[str, float]) -> None:
     ax.axvline(1, color="0.1", linewidth=1.5)
     for row in part.itertuples():
         y = rows[str(row.explainer)]
-        if row.role == "explainer":
+        if row.role == "explainer" and not row.by_identity:
             ends = np.clip([row.raw_low, row.raw_high], panel.lowest, 1)
             ax.plot(ends, [y, y], color=_CLEAR if row.is_clear else "0.6", linewidth=1.3)
         colour = {"floor": _BLIND, "cheater": _CHEAT}.get(row.role, _OPEN)
@@ -248,7 +252,9 @@ def _draw_panel(ax: Axes, part: pd.DataFrame, rows: dict[str, float]) -> None:
     ax.set(xlim=(panel.lowest, 1 + 0.03 * span), ylim=(max(rows.values()) + 0.7, -1.5))
     ax.set_xticks([panel.lowest, panel.lowest + span / 2, 1])
     ax.set_xticklabels([f"{x:g}" for x in (panel.lowest, panel.lowest + span / 2, 1)], fontsize=9)
-    ax.set_xlabel(f"{panel.score}\n[{rule.lower()}]", fontsize=9)
+    n = part.loc[part["role"] == "explainer", "n_clusters"].max()
+    below = f"{panel.score}, n = {n:.0f}\n[{rule.lower()}]"
+    ax.set_xlabel(below if floor < 1 else f"{below}\ncannot be beaten", fontsize=9)
     ax.set_title(panel.title, fontsize=9)
     ax.tick_params(axis="y", length=0)
 
@@ -264,11 +270,12 @@ def _name_rows(ax: Axes, shown: pd.DataFrame, rows: Mapping[str, float]) -> None
 
 
 def _finding(shown: pd.DataFrame) -> str:
-    ranked = shown[(shown["role"] == "explainer") & ~shown["by_identity"].astype(bool)]
+    is_open = ~shown["by_identity"].astype(bool) & (shown["floor"] < 1)
+    ranked = shown[(shown["role"] == "explainer") & is_open]
     clear = int(ranked["is_clear"].sum())
     return (
-        f"In {clear} of {len(ranked)} cells an explainer is clearly better than the rule in "
-        "[brackets], which never looks at the model"
+        f"In {clear} of {len(ranked)} cases an explainer is clearly better than a rule that never "
+        "looks at the model"
     )
 
 

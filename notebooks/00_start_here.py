@@ -19,12 +19,12 @@
 #
 # ![One sentence in three rows: "She leaves it to her daughter to tell her mother." First row, the words that we changed: She, leaves, her, daughter, her, mother. Second row, what Integrated Gradients says: most on the first "her" (+0.37), then the second "her" (+0.24) and "daughter" (+0.11); 91 % on changed words. Third row, what a rule says that sees no model: all on "She", the first pronoun; 100 % on changed words.](../outputs/reference/start_here/sentence.png)
 #
-# The first row is the right answer. We know it, because we made it: we wrote the same sentence about a man and about a
+# The first row shows the only words that can carry evidence. We know them, because we made them: we wrote the same sentence about a man and about a
 # non-binary person, and six words had to change. The second row is a popular method, and it does well. The third is a
-# rule that anybody can follow with the computer switched off: point at the first pronoun. It does better.
+# rule that anybody can follow with the computer switched off: point at the first pronoun. By our simplest score it does better.
 #
 # So an explanation can point at the right words and still tell us nothing about the model. How would we notice? In
-# the next minute you make this picture yourself, step by step. That needs no download, no GPU, and no idea yet of what
+# the next minute you make this picture yourself, step by step. Once installed, that needs no download, no GPU, and no idea yet of what
 # an *attribution* is.
 #
 # Next: [GECO, stage 1](geco/01_data_generation.ipynb)
@@ -352,7 +352,7 @@ stage.table(
 # |---|---|---|---|---|---|
 # | **geco** - which words were altered ([GECOBench](https://arxiv.org/abs/2406.11547)) | [text to three forms](geco/01_data_generation.ipynb) | [six ways to train](geco/02_training.ipynb) | [ten methods](geco/03_attribution.ipynb) | [scores, floors, claims](geco/04_metrics.ipynb) | [the paper's figures](geco/05_figures.ipynb) |
 # | **lm_saliency** - which noun a verb agrees with ([Ding and Koehn](https://arxiv.org/abs/2104.05824)) | [four sets of agreement lines](lm_saliency/01_data_generation.ipynb) | [LSTM, QRNN, Transformer, probes](lm_saliency/02_training.ipynb) | [saliency of a prediction](lm_saliency/03_attribution.ipynb) | [plausibility, faithfulness](lm_saliency/04_metrics.ipynb) | [the paper's tables](lm_saliency/05_figures.ipynb) |
-# | **cebab** - what people's edits do to a model ([CEBaB](https://arxiv.org/abs/2205.14140)) | [reviews, edits, a known world](cebab/01_data_generation.ipynb) | [star and aspect classifiers](cebab/02_training.ipynb) | [29 explainers of effects](cebab/03_attribution.ipynb) | [errors, floors, ceiling](cebab/04_metrics.ipynb) | [the paper's figures](cebab/05_figures.ipynb) |
+# | **cebab** - what people's edits do to a model ([CEBaB](https://arxiv.org/abs/2205.14140)) | [reviews, edits, a known world](cebab/01_data_generation.ipynb) | [star and aspect classifiers](cebab/02_training.ipynb) | [30 explainers of effects](cebab/03_attribution.ipynb) | [errors, floors, ceiling](cebab/04_metrics.ipynb) | [the paper's figures](cebab/05_figures.ipynb) |
 # | **implicit_bias** - a pronoun that should be even ([Ye et al.](https://arxiv.org/abs/2110.01094)) | [a four-step filter](implicit_bias/01_data_generation.ipynb) | [a masked LM, swapped pronouns, a placebo](implicit_bias/02_training.ipynb) | [the pronoun's place, the words that drive it](implicit_bias/03_attribution.ipynb) | [bias(s), WEAT, claims](implicit_bias/04_metrics.ipynb) | [figures and verdicts](implicit_bias/05_figures.ipynb) |
 #
 # What this notebook made lies in `outputs/start_here/`:

@@ -36,7 +36,7 @@ from lib.plots import COLOURS, STYLE
 SCALE = "cpu"
 STAGES = ("01_data_generation", "02_training", "03_attribution", "04_metrics")
 MOST_ROWS, MOST_COLUMNS = 12, 8
-_POINTER = re.compile(r"Its \w+ and verdicts are\s+on\s+\[the results page\]\([^)]*\)\.")
+_POINTER = re.compile(r"Its \w+ and verdicts\s+are\s+on\s+\[the results page\]\([^)]*\)\.")
 _COURSE = re.compile(r"\*\*You can then\*\* .*?\n\n", re.S)  # for who works through the notebook
 _LINK = re.compile(r"(\]\()(?!https?://|#|mailto:)([^)#\s]+)")
 

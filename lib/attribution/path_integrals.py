@@ -147,22 +147,24 @@ def integrate_where_needed(
     step = batch.embeddings - batch.baselines
 
     def evaluate(rows: list[int], places: list[float]) -> tuple[Tensor, Tensor, Tensor]:
-        inside = [i for i, place in enumerate(places) if place < 1.0]
-        here = torch.tensor([rows[i] for i in inside], device=step.device)
-        at = torch.tensor([places[i] for i in inside], device=step.device, dtype=step.dtype)
+        # The input's own pass is there already; the other points come first, and in one copy.
+        ends = [i for i, place in enumerate(places) if place == 1.0]
+        order = [i for i, place in enumerate(places) if place < 1.0] + ends
+        here, to = torch.tensor([rows, order], device=step.device)
+        at = torch.tensor(places, device=step.device, dtype=step.dtype)
         values, gradients = step.new_empty(len(rows)), step.new_empty(len(rows), *step.shape[1:])
-        lengths = [step.shape[1]] * len(inside)
+        n_inside = len(rows) - len(ends)
+        if ends:
+            last, of_rows = to[n_inside:], here[to[n_inside:]]
+            values[last], gradients[last] = batch.value()[of_rows], batch.gradient()[of_rows]
         for part, of_part in batch.budget.run(
-            lengths, lambda part: _on_path(batch, here[_span(part)], at[_span(part)])
+            [step.shape[1]] * n_inside,
+            lambda part: _on_path(batch, here[to[_span(part)]], at[to[_span(part)]]),
         ):
-            values[inside[_span(part)]], gradients[inside[_span(part)]] = of_part
-        if len(inside) < len(rows):  # the input's own pass is there already
-            ends = [i for i, place in enumerate(places) if place == 1.0]
-            of_rows = [rows[i] for i in ends]
-            values[ends], gradients[ends] = batch.value()[of_rows], batch.gradient()[of_rows]
+            values[to[_span(part)]], gradients[to[_span(part)]] = of_part
         # As exact as the device can: a gap is a small difference of large sums.
         exact = gradients.to(exact_type(step.device))
-        return values, (exact * step[rows]).sum((1, 2)), gradients
+        return values, (exact * step[here]).sum((1, 2)), gradients
 
     allowed = torch.clamp(tolerance * change.abs(), min=_ROUNDING).tolist()
     paths = integrate_in_panels(allowed, evaluate, max_steps, rounding_of(batch.score.module))

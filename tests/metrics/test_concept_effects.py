@@ -11,6 +11,7 @@ from scipy.spatial.distance import cosine as scipy_cosine
 from lib.metrics.concept_effects import (
     cosine,
     distances,
+    fitted_scale,
     icace,
     in_stars,
     l2,
@@ -212,3 +213,14 @@ def test_tables_keep_their_order_and_have_the_columns_that_are_said() -> None:
     repeated = pd.DataFrame({"original_id": "a", "first_id": "a", "second_id": "b"}, index=[7])
     own = PREDICTIONS[PREDICTIONS["model"] == "m"]
     assert list(same_question(repeated, own)) == [*repeated, "L2", "cosine", "normdiff", "bound"]
+
+
+@pytest.mark.parametrize(
+    "estimate, scale",
+    [([0.25, -0.25], 2.0), ([1.0, -1.0], 0.5), ([-0.5, 0.5], 0.0), ([0.0, 0.0], 0.0)],
+)
+def test_one_scale_brings_estimates_nearest(estimate: list[float], scale: float) -> None:
+    effect, said = np.array([[0.5, -0.5]]), np.array([estimate])
+    assert fitted_scale(effect, said) == pytest.approx(scale)
+    errors = [np.square(effect - at * said).sum() for at in (scale, scale + 0.1)]
+    assert errors[0] <= errors[1]

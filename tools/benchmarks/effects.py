@@ -104,6 +104,7 @@ def drawn_texts(texts: pd.DataFrame, generator: np.random.Generator) -> Texts:
         gold,
         predicted,
         generator.dirichlet(np.ones(N_CLASSES), len(texts)),
+        is_original=texts["is_original"].to_numpy(bool),
     )
 
 

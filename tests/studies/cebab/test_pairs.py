@@ -104,6 +104,7 @@ def test_repeated_edits_by_label_and_by_goal() -> None:
 
 def test_goals_and_spill_over_by_hand() -> None:
     texts = TOY.assign(dataset="toy", split="test")
+    assert set(goals_reached(texts)["seed"]) == {0}  # texts, and no training
     goals = goals_reached(texts).set_index("row_id")["reached"]
     assert goals.to_dict() == {"f-": 1, "f?": 1, "s+": 1, "s=": 0}
     assert goals_reached(texts.assign(food="no majority"))["has_majority"].tolist() == [0, 0, 1, 1]
@@ -111,6 +112,8 @@ def test_goals_and_spill_over_by_hand() -> None:
     said.loc[said["text_id"] == "f-", ["service", "food"]] = ["Positive", "Positive"]
     pairs = edit_pairs(texts).assign(dataset="toy")
     found = spill_over(texts, pairs, pd.concat([said, said.assign(seed=1)]))
+    named = "dataset seed row_id sentence_idx edited aspect changed heard"
+    assert found.columns.tolist() == named.split()
     assert len(found) == 2 * 3 * 3, "two classifiers, three edits with a new label, three others"
     changed = found[found["changed"] == 1]
     assert changed["row_id"].tolist() == ["o>f- service"] * 2 and set(changed["seed"]) == {0, 1}

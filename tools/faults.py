@@ -18,8 +18,8 @@ orphans         processes of the run still alive 10 s after the kill (the runner
                 was killed: 60 s)
 differing       files of the study that differ after the resumed run, earlier stages included
 
-Files are compared byte by byte, but for what tells the time: run.log; `started`, `ended` and
-`seconds` in run.json; in executed notebooks the metadata that `strip_volatile` removes and the
+Files are compared byte by byte, but for what tells the time: run.log; `started`, `ended`, and the
+seconds in run.json; in executed notebooks the metadata that `strip_volatile` removes and the
 printed lines that say how many minutes the rest will take.
 
 Scale tiny is tests/faults/params/STUDY.yaml with a random encoder of two layers. Undisturbed runs

@@ -81,7 +81,7 @@ def content(path: Path) -> object:
     """What is compared of a file: its bytes, without what tells the time."""
     if path.name == "run.json":
         about = json.loads(path.read_text())
-        return {k: v for k, v in about.items() if k not in ("started", "ended", "seconds")}
+        return {k: v for k, v in about.items() if k not in ("started", "ended", "seconds", "cpu_seconds")}
     if path.suffix == ".ipynb":
         notebook = nbformat.read(path, as_version=4)
         strip_volatile(notebook)

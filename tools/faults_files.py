@@ -81,7 +81,8 @@ def content(path: Path) -> object:
     """What is compared of a file: its bytes, without what tells the time."""
     if path.name == "run.json":
         about = json.loads(path.read_text())
-        return {k: v for k, v in about.items() if k not in ("started", "ended", "seconds", "cpu_seconds")}
+        of_the_clock = ("started", "ended", "seconds", "cpu_seconds")
+        return {k: v for k, v in about.items() if k not in of_the_clock}
     if path.suffix == ".ipynb":
         notebook = nbformat.read(path, as_version=4)
         strip_volatile(notebook)

@@ -111,7 +111,10 @@ def binder(source: Path) -> str:
 def badges() -> str:
     """The README's row; a plain link while nobody knows the address."""
     if address() == _UNKNOWN:  # a badge that leads nowhere is worse than none
-        return "Links to Binder and Colab work once this repository has a public address: [how](docs/notebooks.md)."
+        return (
+            "Links to Binder and Colab work once this repository has a public address: "
+            "[how](docs/notebooks.md)."
+        )
     picture = "https://mybinder.org/badge_logo.svg"
     codespaces = f"https://codespaces.new/{address()}"
     return (

@@ -164,19 +164,24 @@ class _Process:
         self.kernels, self.pid = kernels, pid
 
     def poll(self) -> int | None:
+        """The exit status, None while it runs."""
         return self.kernels.status(self.pid)
 
     def wait(self) -> int | None:
+        """The same: who asks has waited already."""
         return self.poll()
 
     def send_signal(self, number: int) -> None:
+        """Send a signal to the kernel, if it runs still."""
         if self.poll() is None:
             os.kill(self.pid, number)
 
     def kill(self) -> None:
+        """End it at once."""
         self.send_signal(signal.SIGKILL)
 
     def terminate(self) -> None:
+        """Ask it to end."""
         self.send_signal(signal.SIGTERM)
 
 
